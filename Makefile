@@ -1,0 +1,46 @@
+# Everything runs in its own environment, .venv, which is made on the first call.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help reproduce test test-slow check format bench clean
+
+help:
+	@echo "make reproduce   set up, then run the main job"
+	@echo "make test        set up, then check format, lint, types, imports and run the tests"
+	@echo "make test-slow   the long soundness sweeps"
+	@echo "make bench       speed, as ratios to other libraries"
+	@echo "make format      write the code in its format"
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Heirloom needs Python 3.11 or later: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $(READY)
+
+reproduce: $(READY)
+	$(BIN)/heirloom demo
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check
+	$(BIN)/pytest -m "not slow"
+
+test-slow: $(READY)
+	$(BIN)/pytest -m slow
+
+bench: $(READY)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python benchmarks/solve.py
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,5 @@
+"""`python -m heirloom` is the command `heirloom`."""
+
+from heirloom.cli import app
+
+app()

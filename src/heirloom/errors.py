@@ -1,0 +1,35 @@
+"""Every exception that Heirloom raises on purpose.
+
+    HeirloomError
+    ├── InvalidTask             (ValueError)    arrays that do not describe a task
+    ├── InvalidArgument         (ValueError)    any other argument with a bad value
+    ├── IncompatibleTasks       (ValueError)    tasks that cannot be compared with each other
+    ├── UnsupportedEnvironment  (TypeError)     an environment that Heirloom cannot read
+    └── NotConverged            (ArithmeticError)  an accuracy that could not be certified
+
+A message names the value, the place and the remedy.
+"""
+
+
+class HeirloomError(Exception):
+    """Base of all exceptions of Heirloom."""
+
+
+class InvalidTask(HeirloomError, ValueError):
+    """The arrays given do not describe a finite decision problem."""
+
+
+class InvalidArgument(HeirloomError, ValueError):
+    """An argument has a value outside its domain."""
+
+
+class IncompatibleTasks(HeirloomError, ValueError):
+    """Two tasks do not share their states, their actions or their discount factor."""
+
+
+class UnsupportedEnvironment(HeirloomError, TypeError):
+    """An environment is not discrete, or lacks the transition table that is asked for."""
+
+
+class NotConverged(HeirloomError, ArithmeticError):
+    """The accuracy asked for could not be certified."""

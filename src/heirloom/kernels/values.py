@@ -1,0 +1,137 @@
+"""Sweeps of Bellman operators over all states.
+
+`improve*` take the maximum over actions, `follow*` the action of a policy. The plain forms read one
+array and write another, so that the change of a sweep bounds the error (MacQueen's bounds); the
+`*_in_place` forms use each new value at once, so that values travel along a path in one sweep.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def improve(R, indptr, successors, p, gamma, V, V_new, policy):
+    """V_new[s] <- max_a R[s, a] + gamma * sum_s' T[s, a, s'] V[s'], and `policy` attains it.
+
+    Returns the smallest and the largest change, min_s and max_s of V_new - V.
+    """
+    n_actions = R.size // V.size
+    lowest, highest = np.inf, -np.inf
+    for s in range(V.size):
+        best, best_action = -np.inf, 0
+        for a in range(n_actions):
+            k = s * n_actions + a
+            expected = 0.0
+            for j in range(indptr[k], indptr[k + 1]):
+                expected += p[j] * V[successors[j]]
+            q = R[k] + gamma * expected
+            if q > best:
+                best, best_action = q, a
+        V_new[s] = best
+        policy[s] = best_action
+        change = best - V[s]
+        lowest = min(lowest, change)
+        highest = max(highest, change)
+    return lowest, highest
+
+
+@njit(cache=True)
+def improve_in_place(R, indptr, successors, p, gamma, V, policy, backwards):
+    """V[s] <- max_a R[s, a] + gamma * sum_s' T[s, a, s'] V[s'], state after state."""
+    n_states = V.size
+    n_actions = R.size // n_states
+    for i in range(n_states):
+        s = n_states - 1 - i if backwards else i
+        best, best_action = -np.inf, 0
+        for a in range(n_actions):
+            k = s * n_actions + a
+            expected = 0.0
+            for j in range(indptr[k], indptr[k + 1]):
+                expected += p[j] * V[successors[j]]
+            q = R[k] + gamma * expected
+            if q > best:
+                best, best_action = q, a
+        V[s] = best
+        policy[s] = best_action
+
+
+@njit(cache=True)
+def follow(R, indptr, successors, p, gamma, policy, V, V_new):
+    """V_new[s] <- R[s, policy[s]] + gamma * sum_s' T[s, policy[s], s'] V[s'].
+
+    Returns the smallest and the largest change, as `improve` does.
+    """
+    n_actions = R.size // V.size
+    lowest, highest = np.inf, -np.inf
+    for s in range(V.size):
+        k = s * n_actions + policy[s]
+        expected = 0.0
+        for j in range(indptr[k], indptr[k + 1]):
+            expected += p[j] * V[successors[j]]
+        V_new[s] = R[k] + gamma * expected
+        change = V_new[s] - V[s]
+        lowest = min(lowest, change)
+        highest = max(highest, change)
+    return lowest, highest
+
+
+@njit(cache=True)
+def follow_in_place(R, indptr, successors, p, gamma, policy, V, backwards):
+    """The update of `follow`, state after state; a loop from s to s is solved for, not iterated."""
+    n_states = V.size
+    n_actions = R.size // n_states
+    for i in range(n_states):
+        s = n_states - 1 - i if backwards else i
+        k = s * n_actions + policy[s]
+        expected, loop = 0.0, 0.0
+        for j in range(indptr[k], indptr[k + 1]):
+            if successors[j] == s:
+                loop += p[j]
+            else:
+                expected += p[j] * V[successors[j]]
+        V[s] = (R[k] + gamma * expected) / (1.0 - gamma * loop)
+
+
+@njit(cache=True)
+def maximise(Q, V, policy):
+    """V[s] <- max_a Q[s, a], and `policy` attains it: the first of equal actions."""
+    n_actions = Q.size // V.size
+    for s in range(V.size):
+        best, best_action = Q[s * n_actions], 0
+        for a in range(1, n_actions):
+            if Q[s * n_actions + a] > best:
+                best, best_action = Q[s * n_actions + a], a
+        V[s] = best
+        policy[s] = best_action
+
+
+@njit(cache=True)
+def back_up(R, indptr, successors, p, gamma, V, Q):
+    """Q[k] <- R[k] + gamma * sum_s' T[k, s'] V[s'], with a compensated sum.
+
+    The error of Q[k] is then a few roundings, however many successors there are: certificates need
+    that. Returns the smallest and the largest sum of a row of `p`, exact to two roundings.
+    """
+    least, most = np.inf, -np.inf
+    for k in range(R.size):
+        expected, lost = 0.0, 0.0
+        mass, lost_mass = 0.0, 0.0
+        for j in range(indptr[k], indptr[k + 1]):
+            term = p[j] * V[successors[j]]
+            total = expected + term
+            if abs(expected) >= abs(term):
+                lost += (expected - total) + term
+            else:
+                lost += (term - total) + expected
+            expected = total
+            total = mass + p[j]
+            if mass >= p[j]:
+                lost_mass += (mass - total) + p[j]
+            else:
+                lost_mass += (p[j] - total) + mass
+            mass = total
+        mass += lost_mass
+        least = min(least, mass)
+        most = max(most, mass)
+        Q[k] = R[k] + gamma * (expected + lost)
+    return least, most

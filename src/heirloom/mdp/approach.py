@@ -1,0 +1,103 @@
+"""Approaching the fixed point of a Bellman operator from below, quickly.
+
+A round of modified policy iteration (Puterman and Shin, 1978) is one sweep that improves the policy
+and cheap ones that follow it. There are two kinds of rounds. Plain sweeps bound the error by the
+range of their changes (MacQueen, 1966), which shrinks quickly where the task mixes; sweeps in place
+carry values along whole paths, which is quick where it does not. Each stretch of rounds takes the
+kind that promises most for its work, counted in transitions and not in seconds, so that an approach
+repeats to the last bit.
+
+Nothing here is certified: `fixed_point` does that, whatever happened here.
+"""
+
+from typing import Literal
+
+import numpy as np
+
+from heirloom.arrays import FloatArray
+from heirloom.kernels import values
+from heirloom.mdp.bellman import Problem
+
+Kind = Literal["plain", "in place"]
+ROUNDS: dict[Kind, int] = {"plain": 2, "in place": 3}
+PATIENCE = 60.0  # sweeps over all actions that a kind may take without the other being tried
+ROUNDS_WITHOUT_PROGRESS = 100  # after so many, rounding is what keeps the error up
+
+
+class Approach:
+    """An approach to the fixed point of max_a R + γ Σ T V from below, which can be gone on with."""
+
+    def __init__(self, problem: Problem) -> None:
+        R, _, gamma, n_states, ending = problem
+        lowest = R.reshape(n_states, -1).max(axis=1).min() / (1 - gamma)
+        self.problem = problem
+        self.V = np.full(n_states, min(lowest, 0.0) if ending else lowest)
+        self.spare = np.empty(n_states)
+        self.policy = np.zeros(n_states, dtype=np.int32)
+        self.target = self.estimate = np.inf
+        self.middle = 0.0
+        self.kind: Kind = "plain"
+        self.rate: dict[Kind, float] = {}
+
+    def until(self, target: float) -> tuple[FloatArray, bool]:
+        """Values with an estimated error of `target`, or that rounding keeps from coming nearer."""
+        self.target = target
+        best, rounds = self._improve(), 0
+        while self.estimate > target and rounds < ROUNDS_WITHOUT_PROGRESS:
+            self._stretch()
+            rounds = 0 if self.estimate < best else rounds + ROUNDS[self.kind]
+            best = min(best, self.estimate)
+        return self.V + self.middle, self.estimate > target
+
+    def _stretch(self) -> None:
+        """A few rounds of one kind, and the choice of the next."""
+        before, work = self.estimate, 0.0
+        for _ in range(ROUNDS[self.kind]):
+            work += 1 + (self._plain() if self.kind == "plain" else self._in_place())
+            if self._improve() <= self.target:
+                return
+        self._choose(np.log(before / self.estimate) / work)
+
+    def _choose(self, rate: float) -> None:
+        """The next kind of rounds, from what this one gained for its work."""
+        self.rate[self.kind] = rate
+        other: Kind = "in place" if self.kind == "plain" else "plain"
+        if np.log(self.estimate / self.target) <= rate * PATIENCE:
+            return
+        if self.rate.setdefault(other, np.inf) > rate:
+            self.kind = other
+        self.rate[other] += 0.05 * abs(self.rate[other])  # what was not tried for long is tried
+
+    def _improve(self) -> float:
+        """One plain sweep; the error that V + middle would have if nothing were rounded."""
+        R, rows, gamma, _, ending = self.problem
+        lo, hi = values.improve(R, *rows, gamma, self.V, self.spare, self.policy)
+        self.V, self.spare = self.spare, self.V
+        factor = gamma / (1 - gamma)
+        if ending:
+            self.estimate = factor * max(abs(lo), abs(hi))
+        else:
+            self.V += factor * lo  # a lower bound, from which the operator still leads upwards
+            self.estimate = self.middle = factor * (hi - lo) / 2
+        return self.estimate
+
+    def _plain(self) -> float:
+        """Follow the policy until its values are better known than whether it is the best."""
+        R, rows, gamma, _, _ = self.problem
+        enough = max(self.target, self.estimate / 4) * 2 * (1 - gamma) / gamma
+        sweeps, lo, hi = 0, 0.0, np.inf
+        while sweeps < 4 * self.problem.n_actions and hi - lo > enough:
+            lo, hi = values.follow(R, *rows, gamma, self.policy, self.V, self.spare)
+            self.V, self.spare = self.spare, self.V
+            sweeps += 1
+        return sweeps / self.problem.n_actions
+
+    def _in_place(self) -> float:
+        R, rows, gamma, _, _ = self.problem
+        sweeps = self.problem.n_actions + 2
+        for backwards in (True, False):
+            values.improve_in_place(R, *rows, gamma, self.V, self.policy, backwards)
+        for _ in range(sweeps):
+            for backwards in (True, False):
+                values.follow_in_place(R, *rows, gamma, self.policy, self.V, backwards)
+        return 2 + 2 * sweeps / self.problem.n_actions

@@ -1,0 +1,89 @@
+"""Fixed points of Bellman operators, each with a certificate of its error.
+
+Whatever led to V, the result rests on a backup of it in careful arithmetic: Q', and V' for it. Let
+r bound their rounding errors, lo <= V' - V <= hi, and let the rows of T sum to 1 within η. Then
+
+    γ/(1-γ) lo - slack  <=  Q* - Q'  <=  γ/(1-γ) hi + slack,
+    slack = (r + γ η max(|lo|, |hi|) / (1-γ)) / (1 - γ (1 + η)),
+
+which are MacQueen's bounds (1966) with room for floating point. The middle of the two sides is
+returned, and half their distance is its error. Where episodes may end, lo and hi must include 0,
+for the value of the sink ⊥ does not change; there Q' itself is returned, so that ends keep their
+exact values.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from heirloom.arrays import FloatArray, frozen
+from heirloom.errors import InvalidArgument, NotConverged
+from heirloom.kernels import values
+from heirloom.mdp.approach import Approach
+from heirloom.mdp.bellman import Choice, Problem
+
+ROUNDOFF = 2.0**-53
+
+
+class Certified(NamedTuple):
+    """Values of pairs [s, a] and of states [s], each within `error` of the fixed point."""
+
+    Q: FloatArray
+    V: FloatArray
+    error: float
+
+
+def fixed_point(problem: Problem, choice: Choice, *, tol: float) -> Certified:
+    """The fixed point V = choice(R + γ T V) within `tol`, and the Q that goes with it.
+
+    Raises `NotConverged` where doubles cannot certify as much.
+    """
+    approach = Approach(choice.restrict(problem))
+    target = tol
+    while True:
+        V, stalled = approach.until(target)
+        result = certify(problem, choice, V)
+        if result.error <= tol:
+            return result
+        if stalled:
+            raise NotConverged(
+                f"tol={tol:g} cannot be certified for gamma={problem.gamma:g} and values up to "
+                f"{np.abs(result.V).max():.3g}: the error that doubles allow is about "
+                f"{result.error:.1g}; ask for tol={2 * result.error:.1g} or more"
+            )
+        target /= 4
+
+
+def certify(problem: Problem, choice: Choice, V: FloatArray) -> Certified:
+    """The best that one backup of `V` tells of the fixed point, and its error."""
+    R, rows, gamma, n_states, ending = problem
+    Q = np.empty((n_states, problem.n_actions))
+    least, most = values.back_up(R, *rows, gamma, frozen(V), Q.reshape(-1))
+    change = choice(Q) - V
+    lo, hi = float(change.min()), float(change.max())
+    largest = max(abs(lo), abs(hi))
+    if ending:
+        lo, hi, least = -largest, largest, 1.0
+    factor = gamma / (1 - gamma)
+    middle = factor * (lo + hi) / 2
+    Q += middle
+    eta = max(most - 1, 1 - least) + (2 + choice.roundings) * ROUNDOFF
+    scale = np.abs(R).max() + gamma * np.abs(V).max()
+    rounding = ROUNDOFF * ((8 + choice.roundings) * scale + 2 * largest)
+    slack = (rounding + factor * eta * largest) / (1 - gamma * (1 + eta))
+    slack += ROUNDOFF * (4 + choice.roundings) * (np.abs(Q).max() + abs(middle))
+    return Certified(Q, choice(Q), float(factor * (hi - lo) / 2 + slack))
+
+
+def default_tolerance(problem: Problem, least: float) -> float:
+    """`least`, or where doubles may not certify that much, what they surely can."""
+    longest = np.diff(problem.rows.indptr).max()
+    scale = np.abs(problem.R).max() / (1 - problem.gamma) ** 2
+    return float(max(least, (64 + 4 * longest**0.5 + 2 * problem.n_actions) * ROUNDOFF * scale))
+
+
+def check_tolerance(tol: float) -> float:
+    """`tol` as a number; raises `InvalidArgument` unless it is positive."""
+    if not (isinstance(tol, int | float | np.number) and tol > 0):
+        raise InvalidArgument(f"tol is {tol!r}: the error to certify is a positive number")
+    return float(tol)

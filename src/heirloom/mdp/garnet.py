@@ -1,0 +1,65 @@
+"""Garnet: random tasks of a given size and branching (Archibald, McKinnon and Thomas, 1995)."""
+
+import numpy as np
+
+from heirloom.arrays import FloatArray, IntArray
+from heirloom.errors import InvalidArgument
+from heirloom.mdp.exact import Range, TabularMDP
+from heirloom.mdp.transitions import Outcomes, collect
+
+
+def garnet(
+    n_states: int,
+    n_actions: int,
+    *,
+    branching: int,
+    gamma: float,
+    seed: int | np.random.Generator,
+    terminating: float = 0.0,
+    reward_range: Range = (0.0, 1.0),
+) -> TabularMDP:
+    """A random task: each pair leads to `branching` successors and pays a fixed reward.
+
+    Successors are drawn without replacement, probabilities uniformly from the simplex, rewards
+    uniformly from `reward_range`; with one successor the task is deterministic. Each transition
+    terminates with probability `terminating`. The first state is uniform.
+    """
+    for name, number, most in (
+        ("n_states", n_states, None),
+        ("n_actions", n_actions, None),
+        ("branching", branching, n_states),
+    ):
+        if number < 1 or (most is not None and number > most):
+            limit = "" if most is None else f" and at most n_states, {most}"
+            raise InvalidArgument(f"{name} is {number}: it is at least 1{limit}")
+    if not 0 <= terminating <= 1:
+        raise InvalidArgument(f"terminating is {terminating}: a probability is from 0 to 1")
+    rng = np.random.default_rng(seed)
+    n_pairs = n_states * n_actions
+    successors = _subsets(n_states, branching, n_pairs, rng)
+    outcomes = Outcomes(
+        pairs=np.repeat(np.arange(n_pairs), branching),
+        successors=successors.reshape(-1),
+        p=_distributions(branching, n_pairs, rng).reshape(-1),
+        rewards=np.repeat(rng.uniform(*reward_range, n_pairs), branching),
+        ends=rng.random(successors.size) < terminating,
+    )
+    transitions = collect(outcomes, n_states, n_actions)
+    return TabularMDP.from_transitions(transitions, gamma=gamma, reward_range=reward_range)
+
+
+def _subsets(n: int, size: int, number: int, rng: np.random.Generator) -> IntArray:
+    """`number` subsets of `size` of the first n numbers, each uniform and sorted (Floyd, 1987)."""
+    subsets = np.empty((number, size), dtype=np.int64)
+    for i, newest in enumerate(range(n - size, n)):
+        drawn = rng.integers(0, newest + 1, number)
+        taken = (subsets[:, :i] == drawn[:, None]).any(axis=1)
+        subsets[:, i] = np.where(taken, newest, drawn)
+    subsets.sort(axis=1)
+    return subsets
+
+
+def _distributions(size: int, number: int, rng: np.random.Generator) -> FloatArray:
+    """`number` distributions over `size` outcomes, uniform on the simplex."""
+    weights = rng.exponential(size=(number, size))
+    return weights / weights.sum(axis=1, keepdims=True)

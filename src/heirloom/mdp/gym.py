@@ -1,0 +1,151 @@
+"""Tasks from Gymnasium environments that carry a transition table, and environments over tasks."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Discrete
+from gymnasium.wrappers import TimeLimit
+
+from heirloom.arrays import FloatArray
+from heirloom.errors import InvalidArgument, InvalidTask, UnsupportedEnvironment
+from heirloom.mdp.transitions import Outcomes, Transitions, collect
+
+if TYPE_CHECKING:
+    from heirloom.mdp.exact import TabularMDP
+
+Table = dict[int, dict[int, list[tuple[float, int, float, bool]]]]
+
+
+class TabularEnv(gym.Env[Any, Any]):
+    """An environment that draws from a task: one uniform number a step, one a reset.
+
+    `P[s][a]` lists the outcomes (probability, successor, reward, terminated).
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012 -- Gymnasium's own attribute
+
+    def __init__(self, task: "TabularMDP") -> None:
+        self.task = task
+        self.observation_space: gym.Space[Any] = Discrete(task.n_states)
+        self.action_space: gym.Space[Any] = Discrete(task.n_actions)
+        self.initial_state_distrib = task.start
+        self.s: int | None = None
+        self._first_states = np.flatnonzero(task.start)
+
+    @cached_property
+    def P(self) -> Table:
+        """The transition table, as in Gymnasium's toy-text environments."""
+        t = self.task.transitions
+        rewards = t.R[t.pairs] if t.rewards is None else t.rewards
+        ends = np.zeros(t.p.size, dtype=bool) if t.ends is None else t.ends
+        outcomes = list(
+            zip(t.p.tolist(), t.successors.tolist(), rewards.tolist(), ends.tolist(), strict=True)
+        )
+        starts = t.indptr.tolist()
+
+        def outcomes_of(pair: int) -> list[tuple[float, int, float, bool]]:
+            return outcomes[starts[pair] : starts[pair + 1]]
+
+        return {
+            s: {a: outcomes_of(s * t.n_actions + a) for a in range(t.n_actions)}
+            for s in range(t.n_states)
+        }
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Draw a first state."""
+        super().reset(seed=seed)
+        p = self.task.start[self._first_states]
+        i = _draw(p, self.np_random.random())
+        self.s = int(self._first_states[i])
+        return self.s, {"prob": float(p[i])}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Draw a transition of the current state and `action`; pays that transition's reward."""
+        if self.s is None:
+            raise gym.error.ResetNeeded("call reset() before step()")
+        t = self.task.transitions
+        if not 0 <= action < t.n_actions:
+            raise InvalidArgument(f"action {action}: the actions are 0 to {t.n_actions - 1}")
+        pair = self.s * t.n_actions + int(action)
+        first, last = t.indptr[pair], t.indptr[pair + 1]
+        j = first + _draw(t.p[first:last], self.np_random.random())
+        self.s = int(t.successors[j])
+        reward = t.R[pair] if t.rewards is None else t.rewards[j]
+        terminated = t.ends is not None and bool(t.ends[j])
+        return self.s, float(reward), terminated, False, {"prob": float(t.p[j])}
+
+
+def make_env(task: "TabularMDP", *, max_episode_steps: int | None) -> gym.Env[Any, Any]:
+    """An environment over `task`, cut after `max_episode_steps` if given."""
+    env = TabularEnv(task)
+    if max_episode_steps is None:
+        return env
+    if max_episode_steps < 1:
+        raise InvalidArgument(f"max_episode_steps is {max_episode_steps}: it is 1 or more, or None")
+    return TimeLimit(env, max_episode_steps)
+
+
+def read_table(env: gym.Env[Any, Any]) -> Transitions:
+    """The transitions in the table `P` of a discrete environment."""
+    n_states = _size_of(env.observation_space, env, "observation")
+    n_actions = _size_of(env.action_space, env, "action")
+    table = getattr(env.unwrapped, "P", None)
+    if table is None:
+        raise UnsupportedEnvironment(
+            f"{env} has no transition table `P`, so its model is not known: "
+            "let an agent learn it, or build a TabularMDP from arrays"
+        )
+    rows = []
+    for s in range(n_states):
+        for a in range(n_actions):
+            try:
+                outcomes = table[s][a]
+            except (KeyError, IndexError):
+                raise InvalidTask(f"P[{s}][{a}] is missing: P lists every pair") from None
+            for p, successor, reward, ended in outcomes:
+                if not 0 <= successor < n_states:
+                    raise InvalidTask(
+                        f"P[{s}][{a}] leads to {successor}: the states are 0 to {n_states - 1}"
+                    )
+                if not np.isfinite(reward):
+                    raise InvalidTask(f"P[{s}][{a}] pays {reward}: rewards are finite numbers")
+                rows.append((s * n_actions + a, successor, p, reward, ended))
+    pairs, successors, p, rewards, ends = zip(*rows, strict=True) if rows else ((),) * 5
+    return collect(
+        Outcomes(
+            np.array(pairs, dtype=np.int64),
+            np.array(successors, dtype=np.int64),
+            np.array(p, dtype=np.float64),
+            np.array(rewards, dtype=np.float64),
+            np.array(ends, dtype=bool),
+        ),
+        n_states,
+        n_actions,
+    )
+
+
+def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:
+    """The start distribution that toy-text environments carry."""
+    start = getattr(env.unwrapped, "initial_state_distrib", None)
+    if start is None:
+        raise UnsupportedEnvironment(
+            f"{env} does not say where its episodes start: give `start`, a state or a distribution"
+        )
+    return np.asarray(start, dtype=np.float64)
+
+
+def _size_of(space: gym.Space[Any], env: gym.Env[Any, Any], what: str) -> int:
+    if not isinstance(space, Discrete) or space.start != 0:
+        raise UnsupportedEnvironment(
+            f"the {what} space of {env} is {space}: Heirloom takes Discrete(n), numbered from 0"
+        )
+    return int(space.n)
+
+
+def _draw(p: FloatArray, u: float) -> int:
+    """The outcome that the uniform number `u` falls on; each of `p` is positive."""
+    return min(int(np.searchsorted(np.cumsum(p), u, side="right")), p.size - 1)

@@ -1,0 +1,1 @@
+"""How far tasks are from each other, and what that says of their values."""

@@ -1,0 +1,178 @@
+"""Distances between tasks whose models are known, and the bounds they give on values.
+
+Every function returns a certified upper bound: true value <= result <= true value + `tol`, rounding
+included. So what is proved of the true distance, that it bounds a gap of values, holds for the
+result. By default `tol` is 1e-6, or where doubles cannot certify that much, what they can.
+
+Values enter as weights of probabilities and must not be negative. With lo the least reward of both
+tasks, `c = min(0, lo / (1-γ))` is at most any value, and W = V - c takes the place of V; the sink ⊥
+of terminating transitions, whose value is 0, weighs -c. For rewards from 0 up c = 0, and
+this is the paper.
+
+The names are the paper's. `Δ` is not a pseudometric, though: it violates the triangle inequality.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from heirloom.arrays import FloatArray, frozen
+from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
+from heirloom.kernels import distances
+from heirloom.mdp.exact import TabularMDP
+from heirloom.mdp.fixed_point import ROUNDOFF, Certified, check_tolerance
+from heirloom.mdp.solving import evaluate_with_rewards, solve_with_rewards
+
+TOLERANCE = 1e-6
+
+Solver = Callable[[TabularMDP, FloatArray, float], Certified]
+"""The values of a task with given rewards to a given error, of the best policy or of one."""
+
+
+def model_pseudometric(
+    m: TabularMDP, m_bar: TabularMDP, f: ArrayLike, *, f_end: float = 0.0
+) -> FloatArray:
+    """D^f_sa(M, M̄) = |R - R̄| + Σ_s' f(s') |T - T̄|, over all (s, a) (Definition 1).
+
+    The sum runs over the states and the sink ⊥, to which terminating transitions lead and which
+    weighs `f_end`.
+    """
+    check_comparable(m, m_bar)
+    weights = np.array(f, dtype=np.float64)
+    if weights.shape != (m.n_states,):
+        raise InvalidArgument(
+            f"f has shape {weights.shape}: it is a weight a state, ({m.n_states},)"
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if bad.size:
+        raise InvalidArgument(f"f[{bad[0]}] is {weights[bad[0]]}: weights are numbers from 0 up")
+    if not (np.isfinite(f_end) and f_end >= 0):
+        raise InvalidArgument(f"f_end is {f_end}: weights are numbers from 0 up")
+    D = np.empty(m.n_states * m.n_actions)
+    distances.weigh_differences(
+        *m.transitions.going_on, *m_bar.transitions.going_on, frozen(weights), D
+    )
+    return D.reshape(m.R.shape) + np.abs(m.R - m_bar.R) + f_end * np.abs(m.ends - m_bar.ends)
+
+
+def dissimilarity(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
+    """d_sa(M ‖ M̄): the fixed point of d = D^{γV*_M̄} + γ Σ_s' T max_a' d (Proposition 1)."""
+    return _dissimilarity(m, m_bar, _best, tol).Q
+
+
+def local_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
+    """Δ_sa(M, M̄) = min(d_sa(M ‖ M̄), d_sa(M̄ ‖ M)) >= |Q*_M - Q*_M̄| (Proposition 1)."""
+    return np.minimum(dissimilarity(m, m_bar, tol=tol), dissimilarity(m_bar, m, tol=tol))
+
+
+def global_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> float:
+    """Δ(M, M̄): the smaller of max_sa D_sa / (1-γ) in both directions; bounds |Q*_M - Q*_M̄|."""
+    return min(_global_dissimilarity(m, m_bar, tol), _global_dissimilarity(m_bar, m, tol))
+
+
+def policy_v_pseudometric(
+    m: TabularMDP, m_bar: TabularMDP, policy: ArrayLike, *, tol: float | None = None
+) -> FloatArray:
+    """Δ^π_s(M, M̄) >= |V^π_M - V^π_M̄|, for a policy [s] or [s, a].
+
+    The smaller, in both directions, of the fixed points of d = Σ_a π (D^{γV^π_M̄} + γ Σ_s' T d).
+    """
+    values_of = _of(policy)
+    return np.minimum(
+        _dissimilarity(m, m_bar, values_of, tol).V, _dissimilarity(m_bar, m, values_of, tol).V
+    )
+
+
+def policy_q_pseudometric(
+    m: TabularMDP, m_bar: TabularMDP, policy: ArrayLike, *, tol: float | None = None
+) -> FloatArray:
+    """Δ^π_sa(M, M̄) >= |Q^π_M - Q^π_M̄|, for a policy [s] or [s, a].
+
+    The smaller, in both directions, of the fixed points of d = D^{γV^π_M̄} + γ Σ_s'a' T π d.
+    """
+    values_of = _of(policy)
+    return np.minimum(
+        _dissimilarity(m, m_bar, values_of, tol).Q, _dissimilarity(m_bar, m, values_of, tol).Q
+    )
+
+
+def lipschitz_bound(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
+    """U_M̄(s, a) = Q*_M̄ + Δ_sa(M, M̄) >= Q*_M (Definition 2)."""
+    check_comparable(m, m_bar)
+    tol = _tolerance(m, m_bar, tol)
+    source = _best(m_bar, m_bar.transitions.R, tol / 8)
+    # `+ error` puts the sum above its true value; the distance has room for the rounding.
+    return source.Q + source.error + local_pseudometric(m, m_bar, tol=tol / 2)
+
+
+def check_comparable(m: TabularMDP, m_bar: TabularMDP) -> None:
+    """Raise `IncompatibleTasks` unless both have the same states, actions and discount factor."""
+    for what in ("n_states", "n_actions", "gamma", "state_names", "action_names"):
+        one, other = getattr(m, what), getattr(m_bar, what)
+        if one != other and one is not None and other is not None:
+            raise IncompatibleTasks(
+                f"{what} is {one!r} in one task and {other!r} in the other: "
+                "only tasks over the same states and actions with the same discount are compared"
+            )
+
+
+def _best(m: TabularMDP, R: FloatArray, tol: float) -> Certified:
+    return solve_with_rewards(m, R, tol=tol)
+
+
+def _of(policy: ArrayLike) -> Solver:
+    return lambda m, R, tol: evaluate_with_rewards(m, R, policy, tol=tol)
+
+
+def _dissimilarity(
+    m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tol: float | None
+) -> Certified:
+    """The dissimilarity of M from M̄ from above, for pairs (Q) and for states (V).
+
+    It is the value in M of being paid D, which is why solvers compute it.
+    """
+    check_comparable(m, m_bar)
+    tol = _tolerance(m, m_bar, tol)
+    D, excess = _distance_to_source(m, m_bar, values_of, tol * (1 - m.gamma) / 2)
+    d = values_of(m, D.reshape(-1), tol / 6)
+    error = excess / (1 - m.gamma) + 2 * d.error
+    if error > tol:
+        raise NotConverged(
+            f"tol={tol:g} cannot be certified for distances up to {d.Q.max():.3g} with "
+            f"gamma={m.gamma:g}: ask for tol={2 * error:.1g} or more"
+        )
+    return Certified(d.Q + d.error, d.V + d.error, error)
+
+
+def _global_dissimilarity(m: TabularMDP, m_bar: TabularMDP, tol: float | None) -> float:
+    check_comparable(m, m_bar)
+    tol = _tolerance(m, m_bar, tol)
+    D, _ = _distance_to_source(m, m_bar, _best, tol * (1 - m.gamma))
+    return float(D.max() / (1 - m.gamma) * (1 + 4 * ROUNDOFF))
+
+
+def _distance_to_source(
+    m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tol: float
+) -> tuple[FloatArray, float]:
+    """D_sa(M ‖ M̄) weighted by the values of M̄, from above, and by how much it may be above."""
+    c = min(0.0, m.reward_range[0], m_bar.reward_range[0]) / (1 - m.gamma)
+    source = values_of(m_bar, m_bar.transitions.R, tol / 8)
+    W = np.maximum(source.V + source.error - c, 0.0)
+    D = model_pseudometric(m, m_bar, m.gamma * W, f_end=-m.gamma * c)
+    longest = max(int(np.diff(t.transitions.indptr).max()) for t in (m, m_bar))
+    # Roundings of a sum of `longest` terms of one sign, and of rows that sum to 1 only nearly.
+    inflation = ROUNDOFF * (2 * longest + 16)
+    D = np.where(D > 0, D * (1 + inflation) - inflation * m.gamma * c, 0.0)
+    excess = 4 * m.gamma * source.error + 2 * inflation * (D.max() - m.gamma * c)
+    return D, float(excess)
+
+
+def _tolerance(m: TabularMDP, m_bar: TabularMDP, tol: float | None) -> float:
+    """`tol`, or the default: what is left of 1e-6 where doubles certify less."""
+    if tol is not None:
+        return check_tolerance(tol)
+    largest = max(abs(end) for task in (m, m_bar) for end in task.reward_range)
+    longest = max(int(np.diff(t.transitions.indptr).max()) for t in (m, m_bar))
+    scale = largest / (1 - m.gamma) ** 3
+    return max(TOLERANCE, (1024 + 64 * longest**0.5) * ROUNDOFF * scale)
