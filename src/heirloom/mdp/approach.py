@@ -39,7 +39,7 @@ class Approach:
         self.kind: Kind = "plain"
         self.rate: dict[Kind, float] = {}
 
-    def until(self, target: float) -> tuple[FloatArray, bool]:
+    def until(self, target: float) -> FloatArray:
         """Values with an estimated error of `target`, or that rounding keeps from coming nearer."""
         self.target = target
         best, rounds = self._improve(), 0
@@ -47,7 +47,7 @@ class Approach:
             self._stretch()
             rounds = 0 if self.estimate < best else rounds + ROUNDS[self.kind]
             best = min(best, self.estimate)
-        return self.V + self.middle, self.estimate > target
+        return self.V + self.middle
 
     def _stretch(self) -> None:
         """A few rounds of one kind, and the choice of the next."""

@@ -67,12 +67,11 @@ class Followed:
     def restrict(self, problem: Problem) -> Problem:
         """The problem with one action that is left when the policy decides."""
         R, rows, gamma, n_states, ending = problem
-        n_actions = self.pi.shape[1]
+        state, action = np.nonzero(self.pi)
         choose = sparse.csr_array(
-            (self.pi.reshape(-1), np.arange(R.size), np.arange(0, R.size + 1, n_actions)),
+            (self.pi[state, action], (state, state * self.pi.shape[1] + action)),
             shape=(n_states, R.size),
         )
-        choose.eliminate_zeros()
         T = choose @ sparse.csr_array((rows.p, rows.successors, rows.indptr), (R.size, n_states))
         indptr, successors = T.indptr.astype(np.int64), T.indices.astype(np.int32)
         chain = Rows(frozen(indptr), frozen(successors), frozen(T.data))

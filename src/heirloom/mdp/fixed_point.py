@@ -23,6 +23,9 @@ from heirloom.mdp.approach import Approach
 from heirloom.mdp.bellman import Choice, Problem
 
 ROUNDOFF = 2.0**-53
+TARGETS = 4.0 ** -np.arange(
+    5
+)  # what the approach aims at, until the certificate leaves room for it
 
 
 class Certified(NamedTuple):
@@ -39,19 +42,15 @@ def fixed_point(problem: Problem, choice: Choice, *, tol: float) -> Certified:
     Raises `NotConverged` where doubles cannot certify as much.
     """
     approach = Approach(choice.restrict(problem))
-    target = tol
-    while True:
-        V, stalled = approach.until(target)
-        result = certify(problem, choice, V)
+    for target in tol * TARGETS:
+        result = certify(problem, choice, approach.until(target))
         if result.error <= tol:
             return result
-        if stalled:
-            raise NotConverged(
-                f"tol={tol:g} cannot be certified for gamma={problem.gamma:g} and values up to "
-                f"{np.abs(result.V).max():.3g}: the error that doubles allow is about "
-                f"{result.error:.1g}; ask for tol={2 * result.error:.1g} or more"
-            )
-        target /= 4
+    raise NotConverged(
+        f"tol={tol:g} cannot be certified for gamma={problem.gamma:g} and values up to "
+        f"{np.abs(result.V).max():.3g}: the error that doubles allow is about {result.error:.1g}; "
+        f"ask for tol={2 * result.error:.1g} or more"
+    )
 
 
 def certify(problem: Problem, choice: Choice, V: FloatArray) -> Certified:

@@ -94,7 +94,10 @@ def optimal_return(m: TabularMDP, *, horizon: int, discounted: bool = True) -> f
 
 def read_policy(policy: ArrayLike, m: TabularMDP) -> FloatArray:
     """A policy as probabilities [s, a]; raises `InvalidArgument` if it is none of `m`."""
-    given: Any = np.asarray(policy)
+    try:
+        given: Any = np.asarray(policy)
+    except ValueError as error:
+        raise InvalidArgument(f"policy is not an array: {error}") from None
     shape = (m.n_states, m.n_actions)
     if given.shape == shape[:1] and given.dtype.kind in "iu":
         outside = np.flatnonzero((given < 0) | (given >= m.n_actions))

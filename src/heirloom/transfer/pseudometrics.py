@@ -12,7 +12,8 @@ this is the paper.
 The names are the paper's. `Δ` is not a pseudometric, though: it violates the triangle inequality.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,7 +40,10 @@ def model_pseudometric(
     weighs `f_end`.
     """
     check_comparable(m, m_bar)
-    weights = np.array(f, dtype=np.float64)
+    try:
+        weights = np.array(f, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"f is {f!r}: it is a weight a state, an array of numbers") from None
     if weights.shape != (m.n_states,):
         raise InvalidArgument(
             f"f has shape {weights.shape}: it is a weight a state, ({m.n_states},)"
@@ -99,11 +103,10 @@ def policy_q_pseudometric(
 
 def lipschitz_bound(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
     """U_M̄(s, a) = Q*_M̄ + Δ_sa(M, M̄) >= Q*_M (Definition 2)."""
-    check_comparable(m, m_bar)
-    tol = _tolerance(m, m_bar, tol)
-    source = _best(m_bar, m_bar.transitions.R, tol / 8)
-    # `+ error` puts the sum above its true value; the distance has room for the rounding.
-    return source.Q + source.error + local_pseudometric(m, m_bar, tol=tol / 2)
+    with _certifying(m, m_bar, tol) as tol:
+        source = _best(m_bar, m_bar.transitions.R, tol / 8)
+        # `+ error` puts the sum above its true value; the distance has room for the rounding.
+        return source.Q + source.error + local_pseudometric(m, m_bar, tol=tol / 2)
 
 
 def check_comparable(m: TabularMDP, m_bar: TabularMDP) -> None:
@@ -132,23 +135,18 @@ def _dissimilarity(
 
     It is the value in M of being paid D, which is why solvers compute it.
     """
-    check_comparable(m, m_bar)
-    tol = _tolerance(m, m_bar, tol)
-    D, excess = _distance_to_source(m, m_bar, values_of, tol * (1 - m.gamma) / 2)
-    d = values_of(m, D.reshape(-1), tol / 6)
-    error = excess / (1 - m.gamma) + 2 * d.error
-    if error > tol:
-        raise NotConverged(
-            f"tol={tol:g} cannot be certified for distances up to {d.Q.max():.3g} with "
-            f"gamma={m.gamma:g}: ask for tol={2 * error:.1g} or more"
-        )
+    with _certifying(m, m_bar, tol) as tol:
+        D, excess = _distance_to_source(m, m_bar, values_of, tol * (1 - m.gamma) / 2)
+        d = values_of(m, D.reshape(-1), tol / 6)
+        error = excess / (1 - m.gamma) + 2 * d.error
+        if error > tol:
+            raise NotConverged(f"the error is {error:g}")
     return Certified(d.Q + d.error, d.V + d.error, error)
 
 
 def _global_dissimilarity(m: TabularMDP, m_bar: TabularMDP, tol: float | None) -> float:
-    check_comparable(m, m_bar)
-    tol = _tolerance(m, m_bar, tol)
-    D, _ = _distance_to_source(m, m_bar, _best, tol * (1 - m.gamma))
+    with _certifying(m, m_bar, tol) as tol:
+        D, _ = _distance_to_source(m, m_bar, _best, tol * (1 - m.gamma))
     return float(D.max() / (1 - m.gamma) * (1 + 4 * ROUNDOFF))
 
 
@@ -168,11 +166,19 @@ def _distance_to_source(
     return D, float(excess)
 
 
-def _tolerance(m: TabularMDP, m_bar: TabularMDP, tol: float | None) -> float:
-    """`tol`, or the default: what is left of 1e-6 where doubles certify less."""
-    if tol is not None:
-        return check_tolerance(tol)
+@contextmanager
+def _certifying(m: TabularMDP, m_bar: TabularMDP, tol: float | None) -> Iterator[float]:
+    """`tol` or the default, for tasks that can be compared; explains what cannot be certified."""
+    check_comparable(m, m_bar)
     largest = max(abs(end) for task in (m, m_bar) for end in task.reward_range)
-    longest = max(int(np.diff(t.transitions.indptr).max()) for t in (m, m_bar))
-    scale = largest / (1 - m.gamma) ** 3
-    return max(TOLERANCE, (1024 + 64 * longest**0.5) * ROUNDOFF * scale)
+    longest = max(int(np.diff(task.transitions.indptr).max()) for task in (m, m_bar))
+    # Values of the source to a 16th of what (1-γ) leaves of the distance's own error.
+    attainable = (1024 + 64 * longest**0.5 + 32 * m.n_actions) * ROUNDOFF * largest
+    attainable /= (1 - m.gamma) ** 3
+    try:
+        yield max(TOLERANCE, attainable) if tol is None else check_tolerance(tol)
+    except NotConverged:
+        raise NotConverged(
+            f"tol={tol:g} cannot be certified for distances between these tasks, with "
+            f"gamma={m.gamma:g} and rewards up to {largest:g}: ask for tol={attainable:.1g} or more"
+        ) from None

@@ -1,0 +1,108 @@
+"""Every kernel against a plain numpy twin, over random tasks."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heirloom.arrays import frozen
+from heirloom.kernels import distances, values
+from tests import twins
+from tests.strategies import task_pairs, tasks
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def parts(m, seed):
+    """What the kernels take, random values and the twin's Q for them."""
+    V = np.random.default_rng(seed).normal(size=m.n_states) * 10
+    R, T, gamma = twins.dense(m)
+    arguments = (m.transitions.R, *m.transitions.going_on, m.gamma)
+    return arguments, V, R + gamma * twins.after(T, V)
+
+
+@given(tasks(), seeds)
+def test_improve(m, seed):
+    arguments, V, Q = parts(m, seed)
+    V_new, policy = np.empty(m.n_states), np.empty(m.n_states, dtype=np.int32)
+    lowest, highest = values.improve(*arguments, V, V_new, policy)
+    np.testing.assert_allclose(V_new, Q.max(axis=1), atol=1e-12)
+    np.testing.assert_allclose(Q[np.arange(m.n_states), policy], Q.max(axis=1), atol=1e-12)
+    assert lowest == (V_new - V).min()
+    assert highest == (V_new - V).max()
+
+
+@given(tasks(), seeds, st.booleans())
+def test_improve_in_place(m, seed, backwards):
+    arguments, V, _ = parts(m, seed)
+    R, T, gamma = twins.dense(m)
+    expected = V.copy()
+    for s in range(m.n_states)[:: -1 if backwards else 1]:
+        expected[s] = (R[s] + gamma * twins.after(T[s], expected)).max()
+    values.improve_in_place(*arguments, V, np.empty(m.n_states, dtype=np.int32), backwards)
+    np.testing.assert_allclose(V, expected, atol=1e-11)
+
+
+@given(tasks(), seeds)
+def test_follow(m, seed):
+    arguments, V, Q = parts(m, seed)
+    policy = np.random.default_rng(seed).integers(m.n_actions, size=m.n_states, dtype=np.int32)
+    V_new = np.empty(m.n_states)
+    lowest, highest = values.follow(*arguments, policy, V, V_new)
+    np.testing.assert_allclose(V_new, Q[np.arange(m.n_states), policy], atol=1e-12)
+    assert lowest == (V_new - V).min()
+    assert highest == (V_new - V).max()
+
+
+@given(tasks(), seeds, st.booleans())
+def test_follow_in_place(m, seed, backwards):
+    arguments, V, _ = parts(m, seed)
+    R, T, gamma = twins.dense(m)
+    policy = np.random.default_rng(seed).integers(m.n_actions, size=m.n_states, dtype=np.int32)
+    expected = V.copy()
+    for s in range(m.n_states)[:: -1 if backwards else 1]:
+        a, loop = policy[s], T[s, policy[s], s]
+        others = twins.after(T[s, a], expected) - loop * expected[s]
+        expected[s] = (R[s, a] + gamma * others) / (1 - gamma * loop)
+    values.follow_in_place(*arguments, policy, V, backwards)
+    np.testing.assert_allclose(V, expected, atol=1e-10)
+
+
+@given(tasks(), seeds)
+def test_maximise(m, seed):
+    Q = np.random.default_rng(seed).integers(3, size=(m.n_states, m.n_actions)).astype(float)
+    V, policy = np.empty(m.n_states), np.empty(m.n_states, dtype=np.int64)
+    values.maximise(Q.reshape(-1), V, policy)
+    assert (V == Q.max(axis=1)).all()
+    assert (policy == Q.argmax(axis=1)).all()
+
+
+@given(tasks(), seeds)
+def test_back_up(m, seed):
+    arguments, V, expected = parts(m, seed)
+    Q = np.empty(expected.size)
+    least, most = values.back_up(*arguments, frozen(V), Q)
+    np.testing.assert_allclose(Q, expected.ravel(), atol=1e-12)
+    sums = twins.dense(m).T[:, :, :-1].sum(axis=2)
+    np.testing.assert_allclose([least, most], [sums.min(), sums.max()], atol=1e-15)
+
+
+def test_back_up_loses_nothing_to_a_long_sum():
+    """One large value and a million small ones: a plain sum would lose the small ones."""
+    n = 1_000_000
+    p = np.full(n, 1.0 / n)
+    V = np.full(n, 1e-10)
+    V[0] = 1e10
+    arguments = np.zeros(1), np.array([0, n]), np.arange(n, dtype=np.int32), p
+    Q = np.empty(1)
+    values.back_up(*arguments, 0.5, frozen(V), Q)
+    assert abs(Q[0] - 0.5 * (1e10 + (n - 1) * 1e-10) / n) <= 2e-12
+
+
+@given(task_pairs(), seeds)
+def test_weigh_differences(pair, seed):
+    m, m_bar = pair
+    f = np.random.default_rng(seed).random(m.n_states) * 10
+    D = np.empty(m.n_states * m.n_actions)
+    distances.weigh_differences(*m.transitions.going_on, *m_bar.transitions.going_on, frozen(f), D)
+    expected = twins.model_distance(m, m_bar, f) - np.abs(m.R - m_bar.R)
+    np.testing.assert_allclose(D.reshape(m.R.shape), expected, atol=1e-12)

@@ -1,0 +1,153 @@
+"""Bad input gets an error of Heirloom's that names the value, the place and the remedy."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import heirloom as hl
+
+R = np.zeros((2, 1))
+T = np.array([[[0.5, 0.5]], [[0.0, 1.0]]])
+
+
+def changed(array, at, value):
+    array = np.array(array, dtype=float)
+    array[at] = value
+    return array
+
+
+def build(**changes):
+    return hl.TabularMDP(**{"R": R, "T": T, "gamma": 0.9, **changes})
+
+
+CASES = {
+    "a negative probability": (
+        {"T": changed(T, (0, 0), [-0.5, 1.5])},
+        r"T\[s=0, a=0, s'=0\] is -0.5: a probability",
+    ),
+    "a probability that is no number": (
+        {"T": changed(T, (1, 0, 1), np.nan)},
+        r"T\[s=1, a=0, s'=1\] is nan",
+    ),
+    "an infinite probability": ({"T": changed(T, (1, 0, 1), np.inf)}, r"s'=1\] is inf"),
+    "a sparse negative probability": (
+        {"T": sparse.csr_array(changed(T, (0, 0), [-0.5, 1.5]).reshape(2, 2))},
+        r"T\[s=0, a=0, s'=0\] is -0.5",
+    ),
+    "probabilities that do not sum to one": (
+        {"T": changed(T, (0, 0), [0.5, 0.4])},
+        r"T\[s=0, a=0\] sums to 0.9, not 1: divide",
+    ),
+    "probabilities that miss one by little": (
+        {"T": changed(T, (0, 0, 0), 0.5 + 1e-8)},
+        "sums to 1.00000001, not 1",
+    ),
+    "a pair that leads nowhere": (
+        {"T": changed(T, (1, 0), 0)},
+        r"T\[s=1, a=0\] sums to 0, not 1: .* lead to itself",
+    ),
+    "T of two dimensions": ({"T": np.eye(2)}, r"T has shape \(2, 2\)"),
+    "T that is not square": ({"T": np.ones((2, 1, 3)) / 3}, r"T has shape \(2, 1, 3\)"),
+    "T without states": ({"T": np.ones((0, 1, 0))}, "T has shape"),
+    "T without actions": ({"T": np.ones((2, 0, 2))}, "T has shape"),
+    "a number for T": ({"T": 1.0}, r"T has shape \(\)"),
+    "a sparse T of a wrong shape": ({"T": sparse.csr_array((3, 2))}, r"T has shape \(3, 2\)"),
+    "a ragged T": ({"T": [[[1.0, 0.0]], [[1.0]]]}, "T is not an array of real numbers"),
+    "a T of words": ({"T": [[["a"]]]}, "T is not an array of real numbers"),
+    "a complex T": ({"T": T + 0j}, "T is not an array of real numbers: its numbers are complex"),
+    "nothing for R": ({"R": None}, "R"),
+    "R of a wrong shape": ({"R": np.zeros((2, 2))}, r"R has shape \(2, 2\).*\(2, 1\)"),
+    "R for pairs in one row": ({"R": np.zeros(2)}, r"R has shape \(2,\)"),
+    "a sparse R of a wrong shape": ({"R": sparse.csr_array((2, 3))}, r"R has shape \(2, 3\)"),
+    "a reward that is no number": ({"R": changed(R, (1, 0), np.nan)}, r"R\[s=1, a=0\] is nan"),
+    "an infinite reward": ({"R": changed(R, (1, 0), -np.inf)}, r"R\[s=1, a=0\] is -inf"),
+    "a reward of a transition that is no number": (
+        {"R": changed(np.zeros(T.shape), (0, 0, 1), np.nan)},
+        r"R\[s=0, a=0, s'=1\] is nan",
+    ),
+    "a reward above the range": (
+        {"R": changed(R, (1, 0), 1.5)},
+        r"R\[s=1, a=0\] is 1.5, outside reward_range \(0, 1\): give reward_range=\(0, 1.5\)",
+    ),
+    "a reward below the range": (
+        {"R": changed(R, (0, 0), -1)},
+        r"R\[s=0, a=0\] is -1, outside reward_range \(0, 1\)",
+    ),
+    "a reward of a transition outside the range": (
+        {"R": changed(np.zeros(T.shape), (0, 0, 1), 2)},
+        r"R\[s=0, a=0\] is 2, outside",
+    ),
+    "a state to start in that is none": ({"start": 2}, "start is state 2: the states are 0 to 1"),
+    "a negative state to start in": ({"start": -1}, "start is state -1"),
+    "a start that does not sum to one": ({"start": [0.5, 0.4]}, "start sums to 0.9, not 1"),
+    "a negative start": ({"start": [1.5, -0.5]}, r"start\[1\] is -0.5"),
+    "a start of a wrong shape": ({"start": [1.0]}, r"start has shape \(1,\)"),
+    "a terminal state that is none": ({"terminates": [2]}, "terminates names state 2"),
+    "a mask of whole numbers": (
+        {"R": np.zeros((3, 1)), "T": np.eye(3)[:, None], "terminates": [0, 0, 1]},
+        "terminates names state 0 twice: .* boolean",
+    ),
+    "a mask that is too short": ({"terminates": [True]}, r"terminates has shape \(1,\)"),
+    "terminates of two dimensions": ({"terminates": np.eye(2)}, "terminates has shape"),
+    "terminates of a wrong shape": (
+        {"terminates": np.zeros((2, 2, 2), dtype=bool)},
+        "terminates has shape",
+    ),
+    "terminates in part": ({"terminates": np.full(T.shape, 0.5)}, "terminates holds 0.5"),
+    "a ragged terminates": ({"terminates": [[1], [1, 2]]}, "terminates is not an array"),
+    "too few names": ({"state_names": ["a"]}, "there are 1 state names for 2 states"),
+    "a name twice": ({"state_names": ["a", "a"]}, "two states are named 'a'"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), CASES.values(), ids=CASES)
+def test_bad_tasks(changes, message):
+    with pytest.raises(hl.InvalidTask, match=message):
+        build(**changes)
+
+
+@pytest.mark.parametrize("gamma", [1, 1.0, -0.1, 2, np.nan, np.inf, "0.9", None])
+def test_a_discount_factor_is_from_zero_to_below_one(gamma):
+    with pytest.raises(hl.InvalidArgument, match="gamma is .*: a discount factor"):
+        build(gamma=gamma)
+
+
+@pytest.mark.parametrize("reward_range", [(1, 0), (0, np.inf), (0,), 1, ("a", "b"), (np.nan, 1)])
+def test_a_reward_range_is_a_finite_interval(reward_range):
+    with pytest.raises(hl.InvalidArgument, match="reward_range is"):
+        build(reward_range=reward_range)
+
+
+def test_errors_are_of_heirloom_and_of_python():
+    with pytest.raises(ValueError, match="gamma") as caught:
+        build(gamma=2)
+    assert isinstance(caught.value, hl.HeirloomError)
+
+
+class TestIncompatibleTasks:
+    TASK = hl.TabularMDP(R, T, gamma=0.9, state_names="ab")
+
+    @pytest.mark.parametrize(
+        ("other", "what"),
+        [
+            (hl.TabularMDP([[0.0]], [[[1.0]]], gamma=0.9), "n_states is 2 .* and 1"),
+            (hl.TabularMDP(np.zeros((2, 2)), np.repeat(T, 2, axis=1), gamma=0.9), "n_actions"),
+            (hl.TabularMDP(R, T, gamma=0.5), "gamma is 0.9 in one task and 0.5 in the other"),
+            (hl.TabularMDP(R, T, gamma=0.9, state_names="ba"), "state_names"),
+        ],
+    )
+    @pytest.mark.parametrize(
+        "metric",
+        [
+            lambda m, m_bar: hl.model_pseudometric(m, m_bar, np.zeros(m.n_states)),
+            hl.dissimilarity,
+            hl.local_pseudometric,
+            hl.global_pseudometric,
+            lambda m, m_bar: hl.policy_v_pseudometric(m, m_bar, [0, 0]),
+            lambda m, m_bar: hl.policy_q_pseudometric(m, m_bar, [0, 0]),
+            hl.lipschitz_bound,
+        ],
+    )
+    def test_tasks_that_cannot_be_compared(self, metric, other, what):
+        with pytest.raises(hl.IncompatibleTasks, match=what):
+            metric(self.TASK, other)

@@ -1,0 +1,224 @@
+"""`solve`, `evaluate` and returns: right, certified, reproducible."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import heirloom as hl
+from tests import twins
+from tests.domains import DOMAINS, corridor, one_state, stay_or_go
+from tests.strategies import draw_policy, draw_shape, draw_task, tasks
+
+
+def within(values, truth, error):
+    """Whether values [s][a] are within `error` of rational ones, in rational arithmetic."""
+    return all(
+        abs(twins.Fraction(q) - exact) <= twins.Fraction(error)
+        for row, exact_row in zip(values.tolist(), truth, strict=True)
+        for q, exact in zip(row, exact_row, strict=True)
+    )
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+def test_tasks_solved_by_hand(domain):
+    sol = hl.solve(domain.task)
+    assert sol.error <= 1e-8
+    np.testing.assert_allclose(sol.Q, domain.Q, rtol=1e-12, atol=sol.error)
+    np.testing.assert_array_equal(sol.V, sol.Q.max(axis=1))
+    np.testing.assert_array_equal(sol.policy, sol.Q.argmax(axis=1))
+
+
+@given(tasks(), st.sampled_from([1e-1, 1e-4, 1e-8]))
+def test_the_error_is_certified(m, tol):
+    sol = hl.solve(m, tol=tol)
+    assert sol.error <= tol
+    assert np.abs(sol.Q - twins.optimal_Q(m)).max() <= sol.error + 1e-10
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_error_of_a_policy_is_certified(seed):
+    rng = np.random.default_rng(seed)
+    m = draw_task(rng)
+    pi = draw_policy(rng, m)
+    sol = hl.evaluate(m, pi)
+    assert sol.error <= 1e-8
+    Q = twins.policy_Q(m, pi)
+    assert np.abs(sol.Q - Q).max() <= sol.error + 1e-10
+    assert np.abs(sol.V - (pi * Q).sum(axis=1)).max() <= sol.error + 1e-10
+
+
+def check_in_exact_arithmetic(rng):
+    shape = draw_shape(rng, most_states=4)._replace(
+        gamma=float(rng.choice([0.0, 0.5, 0.9, 0.99, 0.999, rng.random()]))
+    )
+    m = draw_task(rng, shape)
+    tol = float(rng.choice([1e-2, 1e-5, 1e-8]))
+    sol = hl.solve(m, tol=tol)
+    assert sol.error <= tol
+    assert within(sol.Q, twins.exact_Q(m), sol.error)
+    actions = rng.integers(m.n_actions, size=m.n_states)
+    followed = hl.evaluate(m, actions, tol=tol)
+    assert followed.error <= tol
+    assert within(followed.Q, twins.exact_Q(m, lambda s: int(actions[s])), followed.error)
+
+
+def test_the_certificate_is_true_in_exact_arithmetic():
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        check_in_exact_arithmetic(rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+def test_the_certificate_is_true_in_exact_arithmetic_on_thousands_of_tasks(block):
+    rng = np.random.default_rng([8, block])
+    for _ in range(300):
+        check_in_exact_arithmetic(rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gamma", [0.9, 0.99, 0.999])
+@pytest.mark.parametrize("terminating", [0.0, 0.01])
+def test_dense_rows_are_certified_too(gamma, terminating):
+    """A thousand successors a pair: plain sums would not certify 1e-8 at gamma = 0.999."""
+    m = hl.garnet(1000, 2, branching=1000, gamma=gamma, seed=9, terminating=terminating)
+    sol = hl.solve(m)
+    finer = hl.solve(m, tol=2e-9)
+    assert np.abs(sol.Q - finer.Q).max() <= sol.error + finer.error
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 50])
+def test_cycles_do_not_slow_the_certificate(n):
+    """Where a task is periodic the changes of plain sweeps never even out."""
+    T = np.roll(np.eye(n), 1, axis=1)[:, None]
+    R = np.zeros((n, 1))
+    R[0] = 1.0
+    m = hl.TabularMDP(R, T, gamma=0.999)
+    V = 0.999 ** ((-np.arange(n)) % n) / (1 - 0.999**n)
+    sol = hl.solve(m)
+    assert np.abs(sol.V - V).max() <= sol.error + 1e-12 * V.max()
+
+
+def test_what_doubles_cannot_certify_is_an_error():
+    m = hl.garnet(20, 2, branching=3, gamma=0.999, seed=0)
+    with pytest.raises(hl.NotConverged, match="tol=1e-13 cannot be certified .* ask for tol="):
+        hl.solve(m, tol=1e-13)
+    with pytest.raises(hl.NotConverged, match="tol=1e-12 cannot be certified .* ask for tol="):
+        hl.local_pseudometric(m, hl.garnet(20, 2, branching=3, gamma=0.999, seed=1), tol=1e-12)
+
+
+def test_the_default_is_what_doubles_can_certify():
+    m = hl.garnet(20, 2, branching=3, gamma=0.99999, seed=0, reward_range=(-100, 100))
+    m_bar = hl.garnet(20, 2, branching=3, gamma=0.99999, seed=1, reward_range=(-100, 100))
+    sol, other = hl.solve(m), hl.solve(m_bar)
+    assert 0 < sol.error < 1e-2
+    assert (np.abs(sol.Q - other.Q) <= hl.local_pseudometric(m, m_bar)).all()
+
+
+@pytest.mark.parametrize("tol", [0, -1e-3, np.nan, "small"])
+def test_a_tolerance_is_positive(tol):
+    with pytest.raises(hl.InvalidArgument, match="tol is"):
+        hl.solve(one_state(0.9, 1.0).task, tol=tol)
+
+
+def test_a_solve_repeats_to_the_last_bit():
+    def solved():
+        m = hl.garnet(500, 3, branching=4, gamma=0.99, seed=3, terminating=0.001)
+        return hl.solve(m, tol=1e-6)
+
+    one, other = solved(), solved()
+    assert one.Q.tobytes() == other.Q.tobytes()
+    assert one.error == other.error
+
+
+def test_a_solution_is_read_only_and_tells_what_it_is():
+    sol = hl.solve(stay_or_go(0.9).task)
+    assert repr(sol).startswith("Solution(2 x 2 values from 8.1 to 10, error ")
+    for array in (sol.Q, sol.V, sol.policy):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+
+
+class TestPolicies:
+    TASK = stay_or_go(0.9).task
+
+    def test_a_policy_is_actions_or_probabilities(self):
+        by_action = hl.evaluate(self.TASK, [1, 0])
+        by_probability = hl.evaluate(self.TASK, [[0.0, 1.0], [1.0, 0.0]])
+        assert np.array_equal(by_action.Q, by_probability.Q)
+        np.testing.assert_allclose(by_action.V, [9, 10], atol=1e-8)
+        assert np.array_equal(by_action.policy, [1, 0])
+
+    def test_half_and_half(self):
+        """Both states are as likely next, whatever happens: V = R + 0.9 * 5."""
+        sol = hl.evaluate(self.TASK, np.full((2, 2), 0.5))
+        np.testing.assert_allclose(sol.V, [4.5, 5.5], atol=1e-8)
+
+    @pytest.mark.parametrize(
+        ("policy", "message"),
+        [
+            ([0, 2], r"policy\[1\] is 2: the actions are 0 to 1"),
+            ([-1, 0], r"policy\[0\] is -1"),
+            ([0], r"policy has shape \(1,\)"),
+            ([0.0, 1.0], "policy has shape .* whole numbers"),
+            ([[0.5, 0.4], [1, 0]], r"policy\[0\] sums to 0.9, not 1"),
+            ([[1.5, -0.5], [1, 0]], r"policy\[0\] is \[ 1.5 -0.5\]"),
+            ([[np.nan, 1], [1, 0]], r"policy\[0\] is"),
+            ([["a", "b"], ["c", "d"]], "policy has shape"),
+            ([[1.0], [1.0, 0.0]], "policy is not an array"),
+            (None, "policy"),
+        ],
+    )
+    def test_bad_policies(self, policy, message):
+        for call in (
+            lambda: hl.evaluate(self.TASK, policy),
+            lambda: hl.expected_return(self.TASK, policy, horizon=1),
+        ):
+            with pytest.raises(hl.InvalidArgument, match=message):
+                call()
+
+
+class TestReturns:
+    def test_by_hand(self):
+        """From the first of nine cells the reward is paid at the eighth step."""
+        m = corridor(9, 0.9).task
+        right = np.ones(9, dtype=int)
+        assert hl.optimal_return(m, horizon=7) == 0
+        assert hl.optimal_return(m, horizon=8) == pytest.approx(0.9**7)
+        assert hl.optimal_return(m, horizon=100) == pytest.approx(0.9**7)
+        assert hl.optimal_return(m, horizon=100, discounted=False) == 1
+        assert hl.expected_return(m, right, horizon=8) == pytest.approx(0.9**7)
+        assert hl.expected_return(m, 1 - right, horizon=100) == 0
+        assert hl.expected_return(m, right, horizon=0) == 0
+
+    @given(st.integers(0, 2**32 - 1), st.integers(0, 6))
+    def test_they_are_sums_over_time(self, seed, horizon):
+        rng = np.random.default_rng(seed)
+        m = draw_task(rng)
+        pi = draw_policy(rng, m)
+        R, T, gamma = twins.dense(m)
+        for discounted in (True, False):
+            discount = gamma if discounted else 1.0
+            best = followed = np.zeros(m.n_states)
+            for _ in range(horizon):
+                best = (R + discount * twins.after(T, best)).max(axis=1)
+                followed = (pi * (R + discount * twins.after(T, followed))).sum(axis=1)
+            optimal = hl.optimal_return(m, horizon=horizon, discounted=discounted)
+            expected = hl.expected_return(m, pi, horizon=horizon, discounted=discounted)
+            assert optimal == pytest.approx(m.start @ best, abs=1e-12)
+            assert expected == pytest.approx(m.start @ followed, abs=1e-12)
+            assert expected <= optimal + 1e-12
+
+    @given(tasks())
+    def test_over_a_long_horizon_they_are_values(self, m):
+        sol = hl.solve(m)
+        horizon = 3000
+        left = m.gamma**horizon * max(abs(m.v_min), abs(m.v_max))
+        optimal = hl.optimal_return(m, horizon=horizon)
+        assert abs(optimal - m.start @ sol.V) <= sol.error + left + 1e-9
+
+    @pytest.mark.parametrize("horizon", [-1, 1.5, None])
+    def test_a_horizon_is_a_number_of_steps(self, horizon):
+        with pytest.raises(hl.InvalidArgument, match="horizon is"):
+            hl.optimal_return(one_state(0.9, 1.0).task, horizon=horizon)

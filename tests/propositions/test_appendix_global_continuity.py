@@ -1,0 +1,39 @@
+"""Appendix: |Q*_M - Q*_M̄| <= Δ(M, M̄) = min over directions of max_sa D_sa / (1-γ)."""
+
+import numpy as np
+from hypothesis import given
+
+import heirloom as hl
+from tests import twins
+from tests.strategies import task_pairs, tasks
+
+
+@given(task_pairs())
+def test_it_bounds_the_gap_of_optimal_q_values(pair):
+    m, m_bar = pair
+    one, other = hl.solve(m), hl.solve(m_bar)
+    gap = np.abs(one.Q - other.Q).max()
+    assert gap <= hl.global_pseudometric(m, m_bar) + one.error + other.error
+
+
+@given(task_pairs())
+def test_it_is_its_formula(pair):
+    m, m_bar = pair
+    directions = [
+        twins.source_distance(a, b, twins.optimal_Q(b).max(axis=1)).max() / (1 - m.gamma)
+        for a, b in ((m, m_bar), (m_bar, m))
+    ]
+    assert abs(hl.global_pseudometric(m, m_bar) - min(directions)) <= 2e-6
+
+
+@given(task_pairs())
+def test_it_is_symmetric_and_above_the_local_one(pair):
+    m, m_bar = pair
+    delta = hl.global_pseudometric(m, m_bar)
+    assert delta == hl.global_pseudometric(m_bar, m)
+    assert (hl.local_pseudometric(m, m_bar) <= delta + 1e-6).all()
+
+
+@given(tasks())
+def test_equal_tasks_are_at_distance_zero(m):
+    assert hl.global_pseudometric(m, m) == 0

@@ -1,0 +1,63 @@
+"""Appendix: |V^π_M - V^π_M̄| <= Δ^π_s and |Q^π_M - Q^π_M̄| <= Δ^π_sa, for any stochastic π.
+
+Lemmas 2 and 3: both are fixed points that exist and are unique.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import heirloom as hl
+from tests import twins
+from tests.strategies import draw_pair, draw_policy, pairs_and_policies
+
+
+def check(m, m_bar, pi):
+    one, other = hl.evaluate(m, pi), hl.evaluate(m_bar, pi)
+    slack = one.error + other.error
+    assert (np.abs(one.V - other.V) <= hl.policy_v_pseudometric(m, m_bar, pi) + slack).all()
+    assert (np.abs(one.Q - other.Q) <= hl.policy_q_pseudometric(m, m_bar, pi) + slack).all()
+
+
+@given(pairs_and_policies())
+def test_they_bound_the_gaps_of_values(example):
+    check(*example)
+
+
+@given(pairs_and_policies())
+def test_they_are_their_formulas(example):
+    m, m_bar, pi = example
+    there, back = (
+        twins.policy_dissimilarity(m, m_bar, pi),
+        twins.policy_dissimilarity(m_bar, m, pi),
+    )
+    Q = np.minimum(there, back)
+    V = np.minimum((pi * there).sum(axis=1), (pi * back).sum(axis=1))
+    np.testing.assert_allclose(hl.policy_q_pseudometric(m, m_bar, pi), Q, atol=2e-6)
+    np.testing.assert_allclose(hl.policy_v_pseudometric(m, m_bar, pi), V, atol=2e-6)
+
+
+@given(pairs_and_policies())
+def test_they_are_symmetric_and_zero_for_equal_tasks(example):
+    m, m_bar, pi = example
+    for metric in (hl.policy_v_pseudometric, hl.policy_q_pseudometric):
+        assert (metric(m, m_bar, pi) == metric(m_bar, m, pi)).all()
+        assert (metric(m, m, pi) == 0).all()
+
+
+@given(pairs_and_policies())
+def test_a_deterministic_policy_may_be_given_by_its_actions(example):
+    m, m_bar, pi = example
+    actions = pi.argmax(axis=1)
+    as_probabilities = np.eye(m.n_actions)[actions]
+    for metric in (hl.policy_v_pseudometric, hl.policy_q_pseudometric):
+        assert (metric(m, m_bar, actions) == metric(m, m_bar, as_probabilities)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+def test_they_bound_the_gaps_on_thousands_of_pairs(block):
+    rng = np.random.default_rng([3, block])
+    for _ in range(200):
+        m, m_bar = draw_pair(rng, most_states=12)
+        check(m, m_bar, draw_policy(rng, m))

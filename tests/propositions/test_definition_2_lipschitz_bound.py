@@ -1,0 +1,38 @@
+"""Definition 2: U_M̄ = Q*_M̄ + Δ is an upper bound on Q*_M."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import heirloom as hl
+from tests import twins
+from tests.strategies import draw_pair, task_pairs
+
+
+@given(task_pairs())
+def test_it_is_an_upper_bound(pair):
+    m, m_bar = pair
+    truth = hl.solve(m)
+    assert (hl.lipschitz_bound(m, m_bar) >= truth.Q - truth.error).all()
+
+
+@given(task_pairs())
+def test_it_is_its_formula(pair):
+    m, m_bar = pair
+    delta = np.minimum(twins.dissimilarity(m, m_bar), twins.dissimilarity(m_bar, m))
+    U = hl.lipschitz_bound(m, m_bar)
+    np.testing.assert_allclose(U, twins.optimal_Q(m_bar) + delta, atol=2e-6)
+
+
+@pytest.mark.slow
+def test_it_is_an_upper_bound_in_exact_arithmetic():
+    """Against Q* in rational numbers, with no tolerance at all."""
+    rng = np.random.default_rng(2)
+    for _ in range(1000):
+        m, m_bar = draw_pair(rng, most_states=4)
+        U = hl.lipschitz_bound(m, m_bar, tol=1e-4)
+        assert all(
+            u >= q
+            for bounds, truth in zip(U.tolist(), twins.exact_Q(m), strict=True)
+            for u, q in zip(bounds, truth, strict=True)
+        )

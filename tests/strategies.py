@@ -1,0 +1,107 @@
+"""Random tasks, pairs of tasks and policies, for hypothesis and for long sweeps."""
+
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+from heirloom import TabularMDP, garnet
+from heirloom.mdp.transitions import Outcomes, collect
+
+RANGES = ((0.0, 1.0), (-1.0, 1.0), (-2.0, -0.5), (0.25, 0.5), (-1.0, 0.0))
+DISCOUNTS = (0.0, 0.3, 0.9, 0.99)
+KINDS = ("independent", "equal", "other rewards", "other transitions", "close")
+
+
+class Shape(NamedTuple):
+    """What two tasks of a pair have in common."""
+
+    n_states: int
+    n_actions: int
+    branching: int
+    gamma: float
+    terminating: float
+    reward_range: tuple[float, float]
+
+
+def draw_shape(rng: np.random.Generator, *, most_states: int = 6) -> Shape:
+    n_states = int(rng.integers(1, most_states + 1))
+    return Shape(
+        n_states=n_states,
+        n_actions=int(rng.integers(1, 4)),
+        branching=int(rng.integers(1, n_states + 1)),
+        gamma=float(rng.choice(DISCOUNTS)),
+        terminating=float(rng.choice((0.0, 0.3, 1.0), p=(0.5, 0.4, 0.1))),
+        reward_range=RANGES[rng.integers(len(RANGES))],
+    )
+
+
+def draw_task(rng: np.random.Generator, shape: Shape | None = None) -> TabularMDP:
+    return garnet(**(shape or draw_shape(rng))._asdict(), seed=rng)
+
+
+def draw_pair(rng: np.random.Generator, *, most_states: int = 6) -> tuple[TabularMDP, TabularMDP]:
+    """Two comparable tasks, related in one of several ways."""
+    shape = draw_shape(rng, most_states=most_states)
+    m, other = draw_task(rng, shape), draw_task(rng, shape)
+    kind = KINDS[rng.integers(len(KINDS))]
+    weight = {"independent": (1, 1), "equal": (0, 0), "other rewards": (1, 0)}.get(kind)
+    weight = weight or {"other transitions": (0, 1), "close": (0.05, 0.05)}[kind]
+    return m, mixed(m, other, rewards=weight[0], transitions=weight[1])
+
+
+def mixed(m: TabularMDP, other: TabularMDP, *, rewards: float, transitions: float) -> TabularMDP:
+    """`m` with a part of its rewards and of its transitions replaced by those of `other`."""
+    a, b = m.transitions, other.transitions
+    R = (1 - rewards) * a.R + rewards * b.R if rewards else a.R
+    lo, hi = m.reward_range
+    pairs = np.concatenate([a.pairs, b.pairs])
+    no_ends = (np.zeros(a.p.size, dtype=bool), np.zeros(b.p.size, dtype=bool))
+    outcomes = Outcomes(
+        pairs=pairs,
+        successors=np.concatenate([a.successors, b.successors]).astype(np.int64),
+        p=np.concatenate([(1 - transitions) * a.p, transitions * b.p]),
+        rewards=np.clip(R, lo, hi)[pairs],
+        ends=np.concatenate(
+            [none if t.ends is None else t.ends for t, none in zip((a, b), no_ends, strict=True)]
+        ),
+    )
+    return TabularMDP.from_transitions(
+        collect(outcomes, m.n_states, m.n_actions), gamma=m.gamma, reward_range=m.reward_range
+    )
+
+
+def draw_policy(rng: np.random.Generator, m: TabularMDP) -> np.ndarray:
+    """Probabilities [s, a], some of them zero, some deterministic."""
+    pi = rng.dirichlet(np.full(m.n_actions, 0.5), m.n_states)
+    if rng.random() < 0.3:
+        pi = np.eye(m.n_actions)[rng.integers(m.n_actions, size=m.n_states)]
+    return pi
+
+
+def _from_seed(draw):
+    return st.integers(0, 2**32 - 1).map(lambda seed: draw(np.random.default_rng(seed)))
+
+
+def tasks() -> st.SearchStrategy[TabularMDP]:
+    return _from_seed(draw_task)
+
+
+def task_pairs() -> st.SearchStrategy[tuple[TabularMDP, TabularMDP]]:
+    return _from_seed(draw_pair)
+
+
+def task_triples() -> st.SearchStrategy[tuple[TabularMDP, TabularMDP, TabularMDP]]:
+    def draw(rng):
+        shape = draw_shape(rng)
+        return draw_task(rng, shape), draw_task(rng, shape), draw_task(rng, shape)
+
+    return _from_seed(draw)
+
+
+def pairs_and_policies():
+    def draw(rng):
+        m, m_bar = draw_pair(rng)
+        return m, m_bar, draw_policy(rng, m)
+
+    return _from_seed(draw)
