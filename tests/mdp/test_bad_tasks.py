@@ -108,7 +108,7 @@ def test_bad_tasks(changes, message):
 
 @pytest.mark.parametrize("gamma", [1, 1.0, -0.1, 2, np.nan, np.inf, "0.9", None])
 def test_a_discount_factor_is_from_zero_to_below_one(gamma):
-    with pytest.raises(hl.InvalidArgument, match="gamma is .*: a discount factor"):
+    with pytest.raises(hl.InvalidArgument, match=r"gamma is .*: a discount factor"):
         build(gamma=gamma)
 
 

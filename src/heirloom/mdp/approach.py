@@ -28,9 +28,11 @@ class Approach:
     """An approach to the fixed point of max_a R + γ Σ T V from below, which can be gone on with."""
 
     def __init__(self, problem: Problem) -> None:
-        R, _, gamma, n_states, ending = problem
+        R, rows, gamma, n_states, ending = problem
+        mass = np.diff(np.append(0.0, np.cumsum(rows.p))[rows.indptr]).max() if ending else 1.0
         lowest = R.reshape(n_states, -1).max(axis=1).min() / (1 - gamma)
         self.problem = problem
+        self.factor = gamma * mass / (1 - gamma * mass)
         self.V = np.full(n_states, min(lowest, 0.0) if ending else lowest)
         self.spare = np.empty(n_states)
         self.policy = np.zeros(n_states, dtype=np.int32)
@@ -73,18 +75,17 @@ class Approach:
         R, rows, gamma, _, ending = self.problem
         lo, hi = values.improve(R, *rows, gamma, self.V, self.spare, self.policy)
         self.V, self.spare = self.spare, self.V
-        factor = gamma / (1 - gamma)
         if ending:
-            self.estimate = factor * max(abs(lo), abs(hi))
+            self.estimate = self.factor * max(abs(lo), abs(hi))
         else:
-            self.V += factor * lo  # a lower bound, from which the operator still leads upwards
-            self.estimate = self.middle = factor * (hi - lo) / 2
+            self.V += self.factor * lo  # a lower bound, and the operator still leads upwards
+            self.estimate = self.middle = self.factor * (hi - lo) / 2
         return self.estimate
 
     def _plain(self) -> float:
         """Follow the policy until its values are better known than whether it is the best."""
         R, rows, gamma, _, _ = self.problem
-        enough = max(self.target, self.estimate / 4) * 2 * (1 - gamma) / gamma
+        enough = 2 * max(self.target, self.estimate / 4) / self.factor
         sweeps, lo, hi = 0, 0.0, np.inf
         while sweeps < 4 * self.problem.n_actions and hi - lo > enough:
             lo, hi = values.follow(R, *rows, gamma, self.policy, self.V, self.spare)

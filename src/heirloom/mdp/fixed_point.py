@@ -7,9 +7,14 @@ r bound their rounding errors, lo <= V' - V <= hi, and let the rows of T sum to 
     slack = (r + γ η max(|lo|, |hi|) / (1-γ)) / (1 - γ (1 + η)),
 
 which are MacQueen's bounds (1966) with room for floating point. The middle of the two sides is
-returned, and half their distance is its error. Where episodes may end, lo and hi must include 0,
-for the value of the sink ⊥ does not change; there Q' itself is returned, so that ends keep their
-exact values.
+returned, and half their distance is its error.
+
+Where episodes may end, lo and hi would have to include 0, for the value of the sink ⊥ does not
+change. There the contraction alone serves: with β = γ times the largest sum of a row,
+
+    |Q* - Q'|  <=  (β max(|lo|, |hi|) + r) / (1-β),
+
+and Q' itself is returned, so that ends keep their exact values.
 """
 
 from typing import NamedTuple
@@ -61,17 +66,20 @@ def certify(problem: Problem, choice: Choice, V: FloatArray) -> Certified:
     change = choice(Q) - V
     lo, hi = float(change.min()), float(change.max())
     largest = max(abs(lo), abs(hi))
-    if ending:
-        lo, hi, least = -largest, largest, 1.0
-    factor = gamma / (1 - gamma)
-    middle = factor * (lo + hi) / 2
-    Q += middle
-    eta = max(most - 1, 1 - least) + (2 + choice.roundings) * ROUNDOFF
+    off = (2 + choice.roundings) * ROUNDOFF
     scale = np.abs(R).max() + gamma * np.abs(V).max()
     rounding = ROUNDOFF * ((8 + choice.roundings) * scale + 2 * largest)
-    slack = (rounding + factor * eta * largest) / (1 - gamma * (1 + eta))
-    slack += ROUNDOFF * (4 + choice.roundings) * (np.abs(Q).max() + abs(middle))
-    return Certified(Q, choice(Q), float(factor * (hi - lo) / 2 + slack))
+    if ending:
+        beta = gamma * (most + off)
+        middle, error = 0.0, (beta * largest + rounding) / (1 - beta)
+    else:
+        eta = max(most - 1, 1 - least) + off
+        factor = gamma / (1 - gamma)
+        middle, error = factor * (lo + hi) / 2, factor * (hi - lo) / 2
+        error += (rounding + factor * eta * largest) / (1 - gamma * (1 + eta))
+    Q += middle
+    error += ROUNDOFF * (4 + choice.roundings) * (np.abs(Q).max() + abs(middle))
+    return Certified(Q, choice(Q), float(error))
 
 
 def default_tolerance(problem: Problem, least: float) -> float:
