@@ -46,6 +46,8 @@ def grid_world(
         terminal: whether a transition that is paid by a goal terminates.
         reward_range: as of `TabularMDP`.
     """
+    if reward_on not in ("acting", "entering"):
+        raise InvalidArgument(f"reward_on is {reward_on!r}: it is 'acting' or 'entering'")
     rows = cells.split() if isinstance(cells, str) else list(cells)
     symbols = _symbols(rows)
     number = np.where(

@@ -128,7 +128,7 @@ class TabularMDP:
             transitions=transitions,
             gamma=check_gamma(gamma),
             start=frozen(read_start(start, n_states)),
-            reward_range=_checked_range(reward_range, transitions),
+            reward_range=_range_around(transitions, reward_range),
             state_names=_checked_names(state_names, n_states, "state"),
             action_names=_checked_names(action_names, n_actions, "action"),
         )
@@ -239,16 +239,22 @@ def check_gamma(gamma: float) -> float:
     return float(gamma)
 
 
-def _checked_range(reward_range: Range | None, transitions: Transitions) -> Range:
-    rewards = transitions.R if transitions.rewards is None else transitions.rewards
-    if reward_range is None:
-        return min(0.0, float(rewards.min())), max(1.0, float(rewards.max()))
+def check_range(reward_range: Range) -> Range:
+    """`reward_range` as numbers; raises `InvalidArgument` unless it is a finite interval."""
     try:
         lo, hi = (float(end) for end in reward_range)
     except (TypeError, ValueError):
         raise InvalidArgument(f"reward_range is {reward_range!r}: it is a pair (lo, hi)") from None
     if not (np.isfinite(lo) and np.isfinite(hi) and lo <= hi):
         raise InvalidArgument(f"reward_range is {reward_range!r}: it is finite, and lo <= hi")
+    return lo, hi
+
+
+def _range_around(transitions: Transitions, reward_range: Range | None) -> Range:
+    rewards = transitions.R if transitions.rewards is None else transitions.rewards
+    if reward_range is None:
+        return min(0.0, float(rewards.min())), max(1.0, float(rewards.max()))
+    lo, hi = check_range(reward_range)
     outside = np.flatnonzero((rewards < lo) | (rewards > hi))
     if outside.size:
         j = int(outside[0])

@@ -4,7 +4,7 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.exact import Range, TabularMDP
+from heirloom.mdp.exact import Range, TabularMDP, check_range
 from heirloom.mdp.transitions import Outcomes, collect
 
 
@@ -41,7 +41,7 @@ def garnet(
         pairs=np.repeat(np.arange(n_pairs), branching),
         successors=successors.reshape(-1),
         p=_distributions(branching, n_pairs, rng).reshape(-1),
-        rewards=np.repeat(rng.uniform(*reward_range, n_pairs), branching),
+        rewards=np.repeat(rng.uniform(*check_range(reward_range), n_pairs), branching),
         ends=rng.random(successors.size) < terminating,
     )
     transitions = collect(outcomes, n_states, n_actions)

@@ -91,6 +91,8 @@ def make_env(task: "TabularMDP", *, max_episode_steps: int | None) -> gym.Env[An
 
 def read_table(env: gym.Env[Any, Any]) -> Transitions:
     """The transitions in the table `P` of a discrete environment."""
+    if not isinstance(env, gym.Env):
+        raise UnsupportedEnvironment(f"{env!r} is not a Gymnasium environment")
     n_states = _size_of(env.observation_space, env, "observation")
     n_actions = _size_of(env.action_space, env, "action")
     table = getattr(env.unwrapped, "P", None)
@@ -106,7 +108,13 @@ def read_table(env: gym.Env[Any, Any]) -> Transitions:
                 outcomes = table[s][a]
             except (KeyError, IndexError):
                 raise InvalidTask(f"P[{s}][{a}] is missing: P lists every pair") from None
-            for p, successor, reward, ended in outcomes:
+            for outcome in outcomes:
+                if len(outcome) != 4:
+                    raise InvalidTask(
+                        f"P[{s}][{a}] holds {outcome}: an outcome is (probability, successor, "
+                        "reward, terminated)"
+                    )
+                p, successor, reward, ended = outcome
                 if not 0 <= successor < n_states:
                     raise InvalidTask(
                         f"P[{s}][{a}] leads to {successor}: the states are 0 to {n_states - 1}"

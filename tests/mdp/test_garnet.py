@@ -1,0 +1,60 @@
+"""Random tasks are what they are asked to be."""
+
+import numpy as np
+import pytest
+
+import heirloom as hl
+from tests.mdp.test_exact import same
+
+
+def test_size_branching_and_rewards():
+    m = hl.garnet(40, 3, branching=5, gamma=0.9, seed=0, reward_range=(-2, -1))
+    assert (np.diff(m.transitions.indptr) == 5).all()
+    assert (m.n_states, m.n_actions, m.gamma) == (40, 3, 0.9)
+    assert m.reward_range == (-2, -1)
+    assert -2 <= m.R.min() < m.R.max() <= -1
+    assert not m.terminating
+
+
+def test_one_successor_is_deterministic():
+    m = hl.garnet(40, 3, branching=1, gamma=0.9, seed=0)
+    assert (m.transitions.p == 1).all()
+
+
+def test_terminating():
+    m = hl.garnet(400, 3, branching=5, gamma=0.9, seed=0, terminating=0.3)
+    assert m.transitions.ends.mean() == pytest.approx(0.3, abs=0.03)
+    assert (hl.garnet(9, 1, branching=2, gamma=0.9, seed=0, terminating=1).ends == 1).all()
+
+
+def test_successors_are_uniform():
+    m = hl.garnet(5, 2000, branching=3, gamma=0.9, seed=0)
+    np.testing.assert_allclose(np.bincount(m.transitions.successors) / 30_000, 0.2, atol=0.01)
+
+
+def test_a_seed_or_a_generator():
+    def task(seed):
+        return hl.garnet(10, 2, branching=3, gamma=0.9, seed=seed)
+
+    assert same(task(5), task(5))
+    rng = np.random.default_rng(5)
+    assert same(task(5), task(rng))
+    assert not np.array_equal(task(5).R, task(rng).R)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_states": 0}, "n_states is 0"),
+        ({"n_actions": 0}, "n_actions is 0"),
+        ({"branching": 0}, "branching is 0: it is at least 1 and at most n_states, 10"),
+        ({"branching": 11}, "branching is 11"),
+        ({"terminating": 1.5}, "terminating is 1.5"),
+        ({"gamma": 1}, "gamma is 1"),
+        ({"reward_range": (1, 0)}, "reward_range is"),
+    ],
+)
+def test_bad_arguments(changes, message):
+    options = {"n_states": 10, "n_actions": 2, "branching": 3, "gamma": 0.9, "seed": 0, **changes}
+    with pytest.raises(hl.InvalidArgument, match=message):
+        hl.garnet(**options)

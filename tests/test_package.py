@@ -1,0 +1,78 @@
+"""The package as a whole: its names, what importing it costs, its command."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import heirloom
+
+HEAVY = ("numba", "scipy", "gymnasium", "numpy", "rich", "typer")
+PROJECT = Path(__file__).parent.parent
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=True, **options
+    ).stdout
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in heirloom.__all__:
+        assert getattr(heirloom, name).__doc__, name
+        assert name in dir(heirloom)
+    assert sorted(heirloom.__all__) == sorted(heirloom._HOME)
+
+
+def test_the_names_of_the_design_are_public():
+    names = """TabularMDP solve evaluate expected_return optimal_return model_pseudometric
+    dissimilarity local_pseudometric global_pseudometric policy_v_pseudometric
+    policy_q_pseudometric lipschitz_bound""".split()
+    assert set(names) <= set(heirloom.__all__)
+
+
+def test_a_name_that_is_not_there():
+    with pytest.raises(AttributeError, match="module 'heirloom' has no attribute 'rmax'"):
+        _ = heirloom.rmax
+
+
+@pytest.mark.parametrize(
+    ("statement", "allowed"),
+    [
+        ("import heirloom", set()),
+        ("import heirloom; heirloom.InvalidTask", set()),
+        ("import heirloom.cli", {"typer"}),
+        ("import heirloom; heirloom.TabularMDP", {"numpy", "scipy"}),
+    ],
+)
+def test_importing_is_lazy(statement, allowed):
+    """What is not needed is not imported: that keeps `import heirloom` and `--help` quick."""
+    code = f"{statement}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
+    loaded = set(json.loads(run("-c", code)))
+    assert loaded.isdisjoint(set(HEAVY) - allowed)
+
+
+def test_help_and_version():
+    assert "demo" in run("-m", "heirloom", "--help")
+    assert run("-m", "heirloom", "--version") == f"heirloom {heirloom.__version__}\n"
+
+
+def test_the_demo_finds_what_is_proved_and_what_is_refuted():
+    table = run("-m", "heirloom", "demo", "--seed", "1", env={"COLUMNS": "200", "PATH": ""})
+    holds = [line.rsplit("│", 2)[1].strip() for line in table.splitlines() if line.startswith("│")]
+    assert holds == ["yes", "yes", "yes", "no", "no", "no"]
+    assert "180 > 10 + 10" in table
+
+
+def test_the_first_example_of_the_readme_prints_what_it_says():
+    """The first Python block of the README, and the output that follows it."""
+    text = (PROJECT / "README.md").read_text(encoding="utf-8")
+    _, code, between, output, _ = text.split("```", 4)
+    assert between.strip() == "prints"
+    assert run("-c", code.removeprefix("python\n")) == output.removeprefix("text\n")
+
+
+def test_nothing_tracked_names_a_lock_file():
+    assert not [p for p in PROJECT.glob("*.lock")]
