@@ -7,6 +7,9 @@ __version__ = "0.1.0.dev0"
 
 # A name is imported from its module when it is first used: numba and gymnasium take their time.
 _HOMES = {
+    "agents.catalogue": ("LRMax", "LRMaxQInit", "MaxQInit", "RMax"),
+    "agents.optimistic": ("OptimisticAgent",),
+    "experiments.loop": ("Record", "learn"),
     "errors": (
         "HeirloomError",
         "IncompatibleTasks",
@@ -14,10 +17,17 @@ _HOMES = {
         "InvalidTask",
         "NotConverged",
         "UnsupportedEnvironment",
+        "WrongOrder",
     ),
     "mdp.exact": ("TabularMDP",),
     "mdp.garnet": ("garnet",),
+    "mdp.learned": ("LearnedModel", "n_known_for"),
     "mdp.solving": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
+    "transfer.bounds": ("Bound", "Constant", "Lipschitz", "MaxQ"),
+    "transfer.confidence": ("tasks_for_distance", "tasks_for_max_q"),
+    "transfer.distance": ("ModelDistance", "WeightedL1"),
+    "transfer.memory": ("Source", "TaskMemory"),
+    "transfer.setting": ("Setting",),
     "transfer.pseudometrics": (
         "dissimilarity",
         "global_pseudometric",
@@ -31,29 +41,52 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Bound",
+    "Constant",
     "HeirloomError",
     "IncompatibleTasks",
     "InvalidArgument",
     "InvalidTask",
+    "LRMax",
+    "LRMaxQInit",
+    "LearnedModel",
+    "Lipschitz",
+    "MaxQ",
+    "MaxQInit",
+    "ModelDistance",
     "NotConverged",
+    "OptimisticAgent",
+    "RMax",
+    "Record",
+    "Setting",
     "Solution",
+    "Source",
     "TabularMDP",
+    "TaskMemory",
     "UnsupportedEnvironment",
+    "WeightedL1",
+    "WrongOrder",
     "dissimilarity",
     "evaluate",
     "expected_return",
     "garnet",
     "global_pseudometric",
+    "learn",
     "lipschitz_bound",
     "local_pseudometric",
     "model_pseudometric",
+    "n_known_for",
     "optimal_return",
     "policy_q_pseudometric",
     "policy_v_pseudometric",
     "solve",
+    "tasks_for_distance",
+    "tasks_for_max_q",
 ]
 
 if TYPE_CHECKING:
+    from heirloom.agents.catalogue import LRMax, LRMaxQInit, MaxQInit, RMax
+    from heirloom.agents.optimistic import OptimisticAgent
     from heirloom.errors import (
         HeirloomError,
         IncompatibleTasks,
@@ -61,10 +94,17 @@ if TYPE_CHECKING:
         InvalidTask,
         NotConverged,
         UnsupportedEnvironment,
+        WrongOrder,
     )
+    from heirloom.experiments.loop import Record, learn
     from heirloom.mdp.exact import TabularMDP
     from heirloom.mdp.garnet import garnet
+    from heirloom.mdp.learned import LearnedModel, n_known_for
     from heirloom.mdp.solving import Solution, evaluate, expected_return, optimal_return, solve
+    from heirloom.transfer.bounds import Bound, Constant, Lipschitz, MaxQ
+    from heirloom.transfer.confidence import tasks_for_distance, tasks_for_max_q
+    from heirloom.transfer.distance import ModelDistance, WeightedL1
+    from heirloom.transfer.memory import Source, TaskMemory
     from heirloom.transfer.pseudometrics import (
         dissimilarity,
         global_pseudometric,
@@ -74,6 +114,7 @@ if TYPE_CHECKING:
         policy_q_pseudometric,
         policy_v_pseudometric,
     )
+    from heirloom.transfer.setting import Setting
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@
     ├── InvalidArgument         (ValueError)    any other argument with a bad value
     ├── IncompatibleTasks       (ValueError)    tasks that cannot be compared with each other
     ├── UnsupportedEnvironment  (TypeError)     an environment that Heirloom cannot read
+    ├── WrongOrder              (RuntimeError)  verbs of an agent called out of order
     └── NotConverged            (ArithmeticError)  an accuracy that could not be certified
 
 A message names the value, the place and the remedy.
@@ -29,6 +30,10 @@ class IncompatibleTasks(HeirloomError, ValueError):
 
 class UnsupportedEnvironment(HeirloomError, TypeError):
     """An environment is not discrete, or lacks the transition table that is asked for."""
+
+
+class WrongOrder(HeirloomError, RuntimeError):
+    """An agent acts, learns or ends outside of a task, or begins one within another."""
 
 
 class NotConverged(HeirloomError, ArithmeticError):

@@ -68,7 +68,11 @@ class TestMoves:
             (["..", "."], {}, "all have the same length"),
             ("..X", {}, "the map holds 'X'"),
             ("##", {}, "all walls"),
+            (None, {}, "the map is None"),
+            ([1, 2], {}, r"the map is \[1, 2\]"),
             ("..G", {"slip": 1.5}, "slip is 1.5"),
+            ("..G", {"slip": "often"}, "slip is 'often'"),
+            ("..G", {"goal_rewards": "gold"}, "goal_rewards is not an array of real numbers"),
             ("..G", {"slip_to": "anywhere"}, "slip_to is 'anywhere'"),
             ("..G", {"reward_on": "leaving"}, "reward_on is 'leaving'"),
             ("..G", {"goal_rewards": [1, 1]}, "one for each of the 1 goals"),
@@ -95,6 +99,14 @@ class TestTight:
         entering = tight(1.0, 0.0, variant="released")
         assert hl.optimal_return(entering, horizon=9) == pytest.approx(0.9**8)
         assert hl.solve(entering).V[60] == pytest.approx(0.9**8 / (1 - 0.9))
+
+    def test_a_variant_is_one_of_two(self):
+        with pytest.raises(hl.InvalidArgument, match="variant is 'txt'"):
+            tight(1.0, 0.0, variant="txt")
+
+    def test_a_reward_that_is_no_number(self):
+        with pytest.raises(hl.InvalidTask, match=r"R\[s=9, a=0, s'=\d+\] is nan"):
+            tight(np.nan, 0.0, variant="text")
 
     def test_slip_differs_between_variants(self):
         text, released = (tight(1.0, 0.06, variant=v) for v in ("text", "released"))

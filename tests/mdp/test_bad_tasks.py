@@ -10,6 +10,10 @@ R = np.zeros((2, 1))
 T = np.array([[[0.5, 0.5]], [[0.0, 1.0]]])
 
 
+BROKEN = sparse.csr_array(T.reshape(2, 2))
+BROKEN.indices[-1] = 10**9
+
+
 def changed(array, at, value):
     array = np.array(array, dtype=float)
     array[at] = value
@@ -54,7 +58,7 @@ CASES = {
     "a sparse T of a wrong shape": ({"T": sparse.csr_array((3, 2))}, r"T has shape \(3, 2\)"),
     "a ragged T": ({"T": [[[1.0, 0.0]], [[1.0]]]}, "T is not an array of real numbers"),
     "a T of words": ({"T": [[["a"]]]}, "T is not an array of real numbers"),
-    "a complex T": ({"T": T + 0j}, "T is not an array of real numbers: its numbers are complex"),
+    "a complex T": ({"T": T + 0j}, "T is not an array of real numbers: its type is complex128"),
     "nothing for R": ({"R": None}, "R"),
     "R of a wrong shape": ({"R": np.zeros((2, 2))}, r"R has shape \(2, 2\).*\(2, 1\)"),
     "R for pairs in one row": ({"R": np.zeros(2)}, r"R has shape \(2,\)"),
@@ -67,21 +71,39 @@ CASES = {
     ),
     "a reward above the range": (
         {"R": changed(R, (1, 0), 1.5)},
-        r"R\[s=1, a=0\] is 1.5, outside reward_range \(0, 1\): give reward_range=\(0, 1.5\)",
+        r"R\[s=1, a=0\] is 1.5, outside reward_range \(0.0, 1.0\): give reward_range=\(0.0, 1.5\)",
     ),
     "a reward below the range": (
         {"R": changed(R, (0, 0), -1)},
-        r"R\[s=0, a=0\] is -1, outside reward_range \(0, 1\)",
+        r"R\[s=0, a=0\] is -1.0, outside reward_range \(0.0, 1.0\)",
     ),
     "a reward of a transition outside the range": (
         {"R": changed(np.zeros(T.shape), (0, 0, 1), 2)},
-        r"R\[s=0, a=0\] is 2, outside",
+        r"R\[s=0, a=0, s'=1\] is 2.0, outside",
     ),
     "a state to start in that is none": ({"start": 2}, "start is state 2: the states are 0 to 1"),
     "a negative state to start in": ({"start": -1}, "start is state -1"),
     "a start that does not sum to one": ({"start": [0.5, 0.4]}, "start sums to 0.9, not 1"),
     "a negative start": ({"start": [1.5, -0.5]}, r"start\[1\] is -0.5"),
-    "a start of a wrong shape": ({"start": [1.0]}, r"start has shape \(1,\)"),
+    "a start of a wrong shape": ({"start": [1.0]}, r"start is \[1.0\]: it is the number of"),
+    "a start that is no state": ({"start": "0"}, "start is not an array of real numbers"),
+    "a part of a state to start in": ({"start": 0.5}, "start is 0.5: it is the number of a state"),
+    "numbers too large for doubles": ({"R": [[10**400], [0]]}, "R is not an array of real numbers"),
+    "values too large for doubles": (
+        {"R": R + 1e299, "reward_range": (0, 1e299)},
+        "a reward of size 1e[+]299 with gamma=0.9: .* rescale",
+    ),
+    "numbers as words": ({"R": [["0"], ["1"]]}, "R is not an array of real numbers: its type is"),
+    "moments for numbers": (
+        {"R": np.zeros((2, 1), dtype="datetime64[s]")},
+        "R is not an array of real numbers: its type is datetime64",
+    ),
+    "something missing": ({"R": [[None], [1.0]]}, "R is not an array of real numbers: its type"),
+    "something masked": (
+        {"R": np.ma.masked_array(R, [[True], [False]])},
+        "R is not an array of real numbers: some of it is masked",
+    ),
+    "a broken sparse matrix": ({"T": BROKEN}, "T is no valid sparse matrix"),
     "a terminal state that is none": ({"terminates": [2]}, "terminates names state 2"),
     "a mask of whole numbers": (
         {"R": np.zeros((3, 1)), "T": np.eye(3)[:, None], "terminates": [0, 0, 1]},
@@ -96,6 +118,8 @@ CASES = {
     "terminates in part": ({"terminates": np.full(T.shape, 0.5)}, "terminates holds 0.5"),
     "a ragged terminates": ({"terminates": [[1], [1, 2]]}, "terminates is not an array"),
     "too few names": ({"state_names": ["a"]}, "there are 1 state names for 2 states"),
+    "names without an order": ({"state_names": {"a", "b"}}, "state_names is .* in order"),
+    "a number for names": ({"state_names": 5}, "state_names is 5"),
     "a name twice": ({"state_names": ["a", "a"]}, "two states are named 'a'"),
 }
 
@@ -106,7 +130,7 @@ def test_bad_tasks(changes, message):
         build(**changes)
 
 
-@pytest.mark.parametrize("gamma", [1, 1.0, -0.1, 2, np.nan, np.inf, "0.9", None])
+@pytest.mark.parametrize("gamma", [1, 1.0, -0.1, 2, np.nan, np.inf, "0.9", None, 0.5j, 10**400])
 def test_a_discount_factor_is_from_zero_to_below_one(gamma):
     with pytest.raises(hl.InvalidArgument, match=r"gamma is .*: a discount factor"):
         build(gamma=gamma)
@@ -116,6 +140,31 @@ def test_a_discount_factor_is_from_zero_to_below_one(gamma):
 def test_a_reward_range_is_a_finite_interval(reward_range):
     with pytest.raises(hl.InvalidArgument, match="reward_range is"):
         build(reward_range=reward_range)
+
+
+def test_the_remedy_for_a_range_works():
+    """The range that the message proposes is taken."""
+    thirds = np.array([[10 / 3], [-1e-300]])
+    with pytest.raises(hl.InvalidTask, match="give reward_range=") as caught:
+        build(R=thirds)
+    proposed = str(caught.value).split("give reward_range=")[1].split(" or wider")[0]
+    assert build(R=thirds, reward_range=eval(proposed)).reward_range == (-1e-300, 10 / 3)
+
+
+@pytest.mark.parametrize("m", [None, "FrozenLake-v1", R, object])
+@pytest.mark.parametrize(
+    "call",
+    [
+        hl.solve,
+        lambda m: hl.evaluate(m, [0]),
+        lambda m: hl.optimal_return(m, horizon=1),
+        lambda m: hl.local_pseudometric(m, m),
+        lambda m: hl.lipschitz_bound(build(), m),
+    ],
+)
+def test_what_is_no_task(call, m):
+    with pytest.raises(hl.InvalidArgument, match="not a TabularMDP: build one from arrays"):
+        call(m)
 
 
 def test_errors_are_of_heirloom_and_of_python():
@@ -133,7 +182,7 @@ class TestIncompatibleTasks:
             (hl.TabularMDP([[0.0]], [[[1.0]]], gamma=0.9), "n_states is 2 .* and 1"),
             (hl.TabularMDP(np.zeros((2, 2)), np.repeat(T, 2, axis=1), gamma=0.9), "n_actions"),
             (hl.TabularMDP(R, T, gamma=0.5), "gamma is 0.9 in one task and 0.5 in the other"),
-            (hl.TabularMDP(R, T, gamma=0.9, state_names="ba"), "state_names"),
+            (hl.TabularMDP(R, T, gamma=0.9, state_names="ba"), r"state_names\[0\] is 'a' in one"),
         ],
     )
     @pytest.mark.parametrize(

@@ -47,7 +47,11 @@ def test_a_seed_or_a_generator():
     [
         ({"n_states": 0}, "n_states is 0"),
         ({"n_actions": 0}, "n_actions is 0"),
-        ({"branching": 0}, "branching is 0: it is at least 1 and at most n_states, 10"),
+        ({"branching": 0}, "branching is 0: it is a whole number, from 1 to 10"),
+        ({"n_states": 2.5}, "n_states is 2.5"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": "a"}, "seed is 'a'"),
+        ({"terminating": None}, "terminating is None"),
         ({"branching": 11}, "branching is 11"),
         ({"terminating": 1.5}, "terminating is 1.5"),
         ({"gamma": 1}, "gamma is 1"),

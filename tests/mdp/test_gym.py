@@ -89,6 +89,7 @@ class TestFromGymnasium:
         assert m.transitions.rewards.tolist() == pytest.approx([1 / 3, 1.0])
         assert m.ends.tolist() == [[0.25]]
         assert m.R.tolist() == [[0.5]]
+        assert m.T.toarray().tolist() == [[1.0]]
 
     @pytest.mark.parametrize(
         ("env", "message"),
@@ -106,10 +107,24 @@ class TestFromGymnasium:
         [
             ({}, hl.UnsupportedEnvironment, "no transition table `P`"),
             ({"P": {0: GOOD[0]}}, hl.InvalidTask, r"P\[1\]\[0\] is missing"),
-            ({"P": {**GOOD, 1: {0: [(1.0, 2, 0, False)]}}}, hl.InvalidTask, "leads to 2: the"),
+            ({"P": {**GOOD, 1: {0: [(1.0, 2, 0, False)]}}}, hl.InvalidTask, "the successor is 2"),
+            ({"P": {**GOOD, 1: {0: [(1.0, 0.7, 0, False)]}}}, hl.InvalidTask, "successor is 0.7"),
+            ({"P": {**GOOD, 1: {0: [(1.0, 1, 0, "False")]}}}, hl.InvalidTask, r"P\[1\]\[0\] holds"),
+            ({"P": {**GOOD, 1: {0: [("p", 1, 0, False)]}}}, hl.InvalidTask, r"P\[1\]\[0\] holds"),
+            ({"P": {**GOOD, 1: {0: (1.0, 1, 0, False)}}}, hl.InvalidTask, r"P\[1\]\[0\] holds 1.0"),
+            ({"P": 5}, hl.InvalidTask, r"P\[0\]\[0\] is missing"),
+            (
+                {"P": GOOD, "initial_state_distrib": "first"},
+                hl.InvalidTask,
+                "initial_state_distrib is not an array of real numbers",
+            ),
             ({"P": {**GOOD, 1: {0: [(0.9, 1, 0, False)]}}}, hl.InvalidTask, r"s=1, a=0\] sums to"),
             ({"P": {**GOOD, 1: {0: []}}}, hl.InvalidTask, r"s=1, a=0\] sums to 0"),
-            ({"P": {**GOOD, 1: {0: [(1.0, 1, np.nan, False)]}}}, hl.InvalidTask, "pays nan"),
+            (
+                {"P": {**GOOD, 1: {0: [(1.0, 1, np.nan, False)]}}},
+                hl.InvalidTask,
+                r"R\[s=1, a=0, s'=1\] is nan",
+            ),
             ({"P": {**GOOD, 1: {0: [(1.0, 1)]}}}, hl.InvalidTask, r"P\[1\]\[0\] holds \(1.0, 1\)"),
             (
                 {"P": GOOD, "initial_state_distrib": None},
@@ -201,7 +216,11 @@ class TestToGymnasium:
         with pytest.raises(gym.error.ResetNeeded):
             env.step(0)
         env.reset(seed=0)
-        with pytest.raises(hl.InvalidArgument, match="action 1: the actions are 0 to 0"):
-            env.step(1)
-        with pytest.raises(hl.InvalidArgument, match="max_episode_steps is 0"):
-            coin(0.9, 0.5, 1.0).task.to_gymnasium(max_episode_steps=0)
+        for action in (1, -1, 0.5, None, "a", [0]):
+            with pytest.raises(hl.InvalidArgument, match=r"action is .* whole number, from 0 to 0"):
+                env.step(action)
+        assert env.step(np.int64(0))
+        for steps in (0, 2.5, "a"):
+            with pytest.raises(hl.InvalidArgument, match="max_episode_steps is"):
+                coin(0.9, 0.5, 1.0).task.to_gymnasium(max_episode_steps=steps)
+        assert coin(0.9, 0.5, 1.0).task.to_gymnasium(max_episode_steps=np.int64(5))

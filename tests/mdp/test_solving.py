@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 import heirloom as hl
 from tests import twins
-from tests.domains import DOMAINS, corridor, one_state, stay_or_go
+from tests.domains import DOMAINS, coin, corridor, one_state, stay_or_go
 from tests.strategies import draw_policy, draw_shape, draw_task, tasks
 
 
@@ -122,6 +123,47 @@ def test_what_doubles_cannot_certify_is_an_error():
         hl.local_pseudometric(m, hl.garnet(20, 2, branching=3, gamma=0.999, seed=1), tol=1e-12)
 
 
+@pytest.mark.parametrize("gamma", [1 - 1e-13, 1 - 2**-53])
+def test_a_discount_too_near_to_one_is_an_error(gamma):
+    """Rounding leaves no contraction: no error can be certified, least of all a negative one."""
+    m, m_bar = (hl.garnet(5, 2, branching=3, gamma=gamma, seed=seed) for seed in (0, 10))
+    for call in (
+        lambda: hl.solve(m, tol=1e-8),
+        lambda: hl.solve(m),
+        lambda: hl.evaluate(m, np.zeros(5, dtype=int)),
+        lambda: hl.local_pseudometric(m, m_bar),
+    ):
+        with pytest.raises(hl.NotConverged, match="cannot be certified"):
+            call()
+
+
+@pytest.mark.parametrize("n", [100, 30_000, 100_000])
+def test_values_travel_a_long_chain(n):
+    """Right or left along n states, staying with probability 0.1; the last one pays.
+
+    V(s) = γ 0.9 / (1 - γ 0.1) V(s + 1), at γ = 0.999 over more states than doubles have digits.
+    """
+    s = np.arange(n)
+    pairs = np.concatenate([2 * s, 2 * s + 1, 2 * s, 2 * s + 1])
+    to = np.concatenate([np.maximum(s - 1, 0), np.minimum(s + 1, n - 1), s, s])
+    p = np.repeat([0.9, 0.1], 2 * n)
+    T = sparse.coo_array((p, (pairs, to)), shape=(2 * n, n)).tocsr()
+    R = np.zeros((n, 2))
+    R[-1] = 1.0
+    sol = hl.solve(hl.TabularMDP(R, T, gamma=0.999))
+    expected = 1000 * (0.9 * 0.999 / (1 - 0.1 * 0.999)) ** (n - 1 - s)
+    assert sol.error <= 1e-8
+    assert np.abs(sol.V - expected).max() <= sol.error + 1e-9
+
+
+def test_ends_are_certified_by_their_own_contraction():
+    """Where every pair may end, 1e-8 is certified though 1-γ is next to nothing."""
+    domain = coin(1 - 1e-12, 0.25, 1.0)
+    sol = hl.solve(domain.task)
+    assert sol.error <= 1e-8
+    np.testing.assert_allclose(sol.Q, domain.Q, atol=1e-8)
+
+
 def test_the_default_is_what_doubles_can_certify():
     m = hl.garnet(20, 2, branching=3, gamma=0.99999, seed=0, reward_range=(-100, 100))
     m_bar = hl.garnet(20, 2, branching=3, gamma=0.99999, seed=1, reward_range=(-100, 100))
@@ -232,7 +274,7 @@ class TestReturns:
         optimal = hl.optimal_return(m, horizon=horizon)
         assert abs(optimal - m.start @ sol.V) <= sol.error + left + 1e-9
 
-    @pytest.mark.parametrize("horizon", [-1, 1.5, None])
+    @pytest.mark.parametrize("horizon", [-1, 1.5, None, "10"])
     def test_a_horizon_is_a_number_of_steps(self, horizon):
         with pytest.raises(hl.InvalidArgument, match="horizon is"):
             hl.optimal_return(one_state(0.9, 1.0).task, horizon=horizon)

@@ -69,5 +69,6 @@ def test_weights_are_not_negative_and_one_a_state(f):
 
 def test_the_sink_has_no_negative_weight():
     m = one_state(0.9, 1.0).task
-    with pytest.raises(hl.InvalidArgument, match="f_end is -1"):
-        hl.model_pseudometric(m, m, [1.0], f_end=-1)
+    for f_end in (-1, None, "x", [1.0, 2.0], np.nan):
+        with pytest.raises(hl.InvalidArgument, match="f_end is"):
+            hl.model_pseudometric(m, m, [1.0], f_end=f_end)

@@ -5,6 +5,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from heirloom.envs.grid import grid_world
+from heirloom.errors import InvalidArgument
 from heirloom.mdp.exact import TabularMDP
 
 Variant = Literal["text", "released"]
@@ -26,6 +27,8 @@ def tight(
     In the text goals pay for acting in them and slipping takes any other action; as released they
     pay for being entered, and slipping goes to the sides. Goals never terminate.
     """
+    if variant not in ("text", "released"):
+        raise InvalidArgument(f"variant is {variant!r}: it is 'text' or 'released'")
     text = variant == "text"
     return grid_world(
         TIGHT,

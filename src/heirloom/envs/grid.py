@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from heirloom.arguments import numbers, probability
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.exact import Range, TabularMDP
@@ -48,8 +49,7 @@ def grid_world(
     """
     if reward_on not in ("acting", "entering"):
         raise InvalidArgument(f"reward_on is {reward_on!r}: it is 'acting' or 'entering'")
-    rows = cells.split() if isinstance(cells, str) else list(cells)
-    symbols = _symbols(rows)
+    symbols = _symbols(cells)
     number = np.where(
         symbols == "#", -1, np.cumsum(symbols.ravel() != "#").reshape(symbols.shape) - 1
     )
@@ -77,7 +77,10 @@ def grid_world(
     )
 
 
-def _symbols(rows: Sequence[str]) -> np.ndarray:
+def _symbols(cells: str | Sequence[str]) -> np.ndarray:
+    rows = cells.split() if isinstance(cells, str) else cells
+    if not isinstance(rows, list | tuple) or not all(isinstance(row, str) for row in rows):
+        raise InvalidArgument(f"the map is {cells!r}: it is a list of strings, one a row")
     if not rows or not all(rows) or len({len(row) for row in rows}) > 1:
         raise InvalidArgument(
             f"the map has rows {list(rows)!r}: all have the same length, 1 or more"
@@ -106,7 +109,7 @@ def _reached(symbols: np.ndarray, number: IntArray) -> IntArray:
 def _goals(symbols: np.ndarray, goal_rewards: ArrayLike) -> tuple[FloatArray, np.ndarray]:
     """What each state pays, and which states are goals."""
     goals = np.flatnonzero(symbols == "G")
-    rewards = np.asarray(goal_rewards, dtype=np.float64)
+    rewards = numbers("goal_rewards", goal_rewards)
     if rewards.shape not in ((), goals.shape):
         raise InvalidArgument(
             f"goal_rewards has shape {rewards.shape}: it is one number, or one for each of the "
@@ -119,8 +122,7 @@ def _goals(symbols: np.ndarray, goal_rewards: ArrayLike) -> tuple[FloatArray, np
 
 def _executed(slip: float, slip_to: str) -> tuple[IntArray, IntArray, FloatArray]:
     """(chosen action, executed action, probability), one entry each."""
-    if not 0 <= slip <= 1:
-        raise InvalidArgument(f"slip is {slip}: a probability is a number from 0 to 1")
+    slip = probability("slip", slip)
     turns = {"others": (1, 2, 3), "sides": (1, 3)}.get(slip_to)
     if turns is None:
         raise InvalidArgument(f"slip_to is {slip_to!r}: it is 'others' or 'sides'")

@@ -21,7 +21,8 @@ from heirloom.mdp.bellman import Problem
 Kind = Literal["plain", "in place"]
 ROUNDS: dict[Kind, int] = {"plain": 2, "in place": 3}
 PATIENCE = 60.0  # sweeps over all actions that a kind may take without the other being tried
-ROUNDS_WITHOUT_PROGRESS = 100  # after so many, rounding is what keeps the error up
+ROUNDING = 1e-12  # relative changes of this size may be rounding, in long rows and on long paths
+ROUNDS_IN_VAIN = 20  # after so many stretches of only such changes, nothing comes nearer
 
 
 class Approach:
@@ -44,10 +45,11 @@ class Approach:
     def until(self, target: float) -> FloatArray:
         """Values with an estimated error of `target`, or that rounding keeps from coming nearer."""
         self.target = target
-        best, rounds = self._improve(), 0
-        while self.estimate > target and rounds < ROUNDS_WITHOUT_PROGRESS:
+        best, in_vain = self._improve(), 0
+        while self.estimate > target and in_vain < ROUNDS_IN_VAIN:
             self._stretch()
-            rounds = 0 if self.estimate < best else rounds + ROUNDS[self.kind]
+            rounded = self.estimate <= self.factor * ROUNDING * np.abs(self.V).max()
+            in_vain = in_vain + 1 if rounded and self.estimate >= best else 0
             best = min(best, self.estimate)
         return self.V + self.middle
 
@@ -78,8 +80,10 @@ class Approach:
         if ending:
             self.estimate = self.factor * max(abs(lo), abs(hi))
         else:
-            self.V += self.factor * lo  # a lower bound, and the operator still leads upwards
-            self.estimate = self.middle = self.factor * (hi - lo) / 2
+            rise = self.factor * max(lo, 0.0)
+            self.V += rise  # still a lower bound, from which the operator leads upwards
+            self.middle = self.factor * (lo + hi) / 2 - rise
+            self.estimate = self.factor * (hi - lo) / 2
         return self.estimate
 
     def _plain(self) -> float:

@@ -1,5 +1,6 @@
 """`TabularMDP`: a task whose model is known."""
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from heirloom.arguments import real_number
 from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument, InvalidTask
 from heirloom.mdp.reading import read_start, read_transitions
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     import gymnasium as gym
 
 Range = tuple[float, float]
+LARGEST = 1e300
 
 
 class TabularMDP:
@@ -90,7 +93,8 @@ class TabularMDP:
 
         Outcomes with the same successor are merged, terminating ones apart from the others. The
         start distribution is the environment's `initial_state_distrib` unless one is given.
-        Time limits are no part of a model. Raises `UnsupportedEnvironment` if there is no table.
+        Wrappers are not looked at, and time limits are no part of a model. Raises
+        `UnsupportedEnvironment` if there is no table.
         """
         from heirloom.mdp.gym import read_start_of, read_table
 
@@ -128,7 +132,7 @@ class TabularMDP:
             transitions=transitions,
             gamma=check_gamma(gamma),
             start=frozen(read_start(start, n_states)),
-            reward_range=_range_around(transitions, reward_range),
+            reward_range=_range_around(transitions, reward_range, gamma),
             state_names=_checked_names(state_names, n_states, "state"),
             action_names=_checked_names(action_names, n_actions, "action"),
         )
@@ -175,9 +179,13 @@ class TabularMDP:
         """Probabilities of successors, ending or not: rows s * A + a that sum to 1."""
         t = self.transitions
         # Made anew each time: its arrays are read-only, but a sparse matrix can replace them.
-        T = sparse.csr_array((t.p, t.successors, t.indptr), shape=(t.indptr.size - 1, t.n_states))
-        if t.ends is not None:
-            T.sum_duplicates()  # a successor may stand twice, once ending and once not
+        arrays, shape = (t.p, t.successors, t.indptr), (t.indptr.size - 1, t.n_states)
+        if t.ends is None:
+            return sparse.csr_array(arrays, shape=shape)
+        T = sparse.csr_array(arrays, shape=shape, copy=True)
+        T.sum_duplicates()  # a successor may stand twice, once ending and once not
+        for array in (T.data, T.indices, T.indptr):
+            frozen(array)
         return T
 
     @cached_property
@@ -211,12 +219,21 @@ class TabularMDP:
             count(self.n_states, "state"),
             count(self.n_actions, "action"),
             count(t.p.size, "transition"),
-            f"gamma={self.gamma:g}",
+            f"gamma={self.gamma}",
             f"rewards {rewards.min():g} to {rewards.max():g} in ({lo:g}, {hi:g})",
         ]
         if t.ends is not None:
             parts.insert(3, f"{t.ends.sum():,} terminating")
         return f"TabularMDP({', '.join(parts)})"
+
+
+def check_task(m: object) -> None:
+    """Raise `InvalidArgument` unless `m` is a task."""
+    if not isinstance(m, TabularMDP):
+        raise InvalidArgument(
+            f"{m!r} is a {type(m).__name__}, not a TabularMDP: build one from arrays, or with "
+            "TabularMDP.from_gymnasium(env, gamma=...)"
+        )
 
 
 def value_range(reward_range: Range, gamma: float, *, terminating: bool) -> Range:
@@ -232,37 +249,47 @@ def value_range(reward_range: Range, gamma: float, *, terminating: bool) -> Rang
 
 def check_gamma(gamma: float) -> float:
     """`gamma` as a number; raises `InvalidArgument` unless it is in [0, 1)."""
-    if not isinstance(gamma, int | float | np.number) or not 0 <= gamma < 1:
-        raise InvalidArgument(
-            f"gamma is {gamma!r}: a discount factor is a number from 0 up to, not including, 1"
-        )
-    return float(gamma)
+    what = "a discount factor is a number from 0 up to, not including, 1"
+    number = real_number("gamma", gamma, what, least=0)
+    if number >= 1:
+        raise InvalidArgument(f"gamma is {gamma!r}: {what}")
+    return number
 
 
 def check_range(reward_range: Range) -> Range:
     """`reward_range` as numbers; raises `InvalidArgument` unless it is a finite interval."""
+    what = "it is a pair (lo, hi) of numbers, lo <= hi"
     try:
-        lo, hi = (float(end) for end in reward_range)
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"reward_range is {reward_range!r}: it is a pair (lo, hi)") from None
-    if not (np.isfinite(lo) and np.isfinite(hi) and lo <= hi):
-        raise InvalidArgument(f"reward_range is {reward_range!r}: it is finite, and lo <= hi")
+        lo, hi = (real_number("reward_range", end, what) for end in reward_range)
+    except (TypeError, ValueError, InvalidArgument):
+        raise InvalidArgument(f"reward_range is {reward_range!r}: {what}") from None
+    if lo > hi:
+        raise InvalidArgument(f"reward_range is {reward_range!r}: {what}")
     return lo, hi
 
 
-def _range_around(transitions: Transitions, reward_range: Range | None) -> Range:
+def _range_around(transitions: Transitions, reward_range: Range | None, gamma: float) -> Range:
     rewards = transitions.R if transitions.rewards is None else transitions.rewards
+    largest = float(np.abs(rewards).max())
+    if largest > LARGEST * (1 - gamma) ** 3:
+        raise InvalidTask(
+            f"a reward of size {largest:g} with gamma={gamma}: values and distances would not fit "
+            "into doubles; rescale the rewards"
+        )
     if reward_range is None:
         return min(0.0, float(rewards.min())), max(1.0, float(rewards.max()))
     lo, hi = check_range(reward_range)
     outside = np.flatnonzero((rewards < lo) | (rewards > hi))
     if outside.size:
         j = int(outside[0])
-        pair = j if transitions.rewards is None else transitions.pairs[j]
+        where = place(j, transitions.n_actions)
+        if transitions.rewards is not None:
+            where = place(transitions.pairs[j], transitions.n_actions)
+            where += f", s'={transitions.successors[j]}"
         raise InvalidTask(
-            f"R[{place(pair, transitions.n_actions)}] is {rewards[j]:.12g}, outside reward_range "
-            f"({lo:g}, {hi:g}): give reward_range=({rewards.min():.12g}, {rewards.max():.12g}) or "
-            "wider, the same for all tasks that are compared"
+            f"R[{where}] is {float(rewards[j])}, outside reward_range ({lo}, {hi}): give "
+            f"reward_range=({float(rewards.min())}, {float(rewards.max())}) or wider, the same for "
+            "all tasks that are compared"
         )
     return lo, hi
 
@@ -270,12 +297,14 @@ def _range_around(transitions: Transitions, reward_range: Range | None) -> Range
 def _checked_names(names: Sequence[str] | None, number: int, noun: str) -> tuple[str, ...] | None:
     if names is None:
         return None
+    if not isinstance(names, Sequence):
+        raise InvalidTask(f"{noun}_names is {names!r}: it is a list of names, one each, in order")
     names = tuple(str(name) for name in names)
     if len(names) != number:
         raise InvalidTask(
             f"there are {len(names)} {noun} names for {number} {noun}s: give one each"
         )
     if len(set(names)) < number:
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = Counter(names).most_common(1)[0][0]
         raise InvalidTask(f"two {noun}s are named {twice!r}: names tell {noun}s apart")
     return names

@@ -21,8 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from heirloom.arguments import real_number
 from heirloom.arrays import FloatArray, frozen
-from heirloom.errors import InvalidArgument, NotConverged
+from heirloom.errors import NotConverged
 from heirloom.kernels import values
 from heirloom.mdp.approach import Approach
 from heirloom.mdp.bellman import Choice, Problem
@@ -41,18 +42,46 @@ class Certified(NamedTuple):
     error: float
 
 
-def fixed_point(problem: Problem, choice: Choice, *, tol: float) -> Certified:
+class Tolerance(NamedTuple):
+    """The error to certify, and whether it is strict.
+
+    If it is not, and doubles cannot certify as much, a millionth of the largest value will do.
+    """
+
+    error: float
+    strict: bool = True
+
+    @classmethod
+    def of(cls, tol: float | None, default: float) -> "Tolerance":
+        """What a caller asked for, strictly; or the default, which is not strict."""
+        if tol is None:
+            return cls(default, strict=False)
+        what = "the error to certify is a positive number"
+        return cls(real_number("tol", tol, what, above=0))
+
+    def of_this(self, part: float) -> "Tolerance":
+        """A part of it."""
+        return self._replace(error=part * self.error)
+
+    def admits(self, error: float, largest: float) -> bool:
+        """Whether an error will do where values are as large as `largest`."""
+        return error <= self.error or (not self.strict and error <= 1e-6 * largest)
+
+
+def fixed_point(problem: Problem, choice: Choice, tol: Tolerance) -> Certified:
     """The fixed point V = choice(R + γ T V) within `tol`, and the Q that goes with it.
 
     Raises `NotConverged` where doubles cannot certify as much.
     """
     approach = Approach(choice.restrict(problem))
-    for target in tol * TARGETS:
+    for target in tol.error * TARGETS:
         result = certify(problem, choice, approach.until(target))
-        if result.error <= tol:
+        if result.error <= tol.error:
             return result
+    if tol.admits(result.error, float(np.abs(result.Q).max())):
+        return result
     raise NotConverged(
-        f"tol={tol:g} cannot be certified for gamma={problem.gamma:g} and values up to "
+        f"tol={tol.error:g} cannot be certified for gamma={problem.gamma:g} and values up to "
         f"{np.abs(result.V).max():.3g}: the error that doubles allow is about {result.error:.1g}; "
         f"ask for tol={2 * result.error:.1g} or more"
     )
@@ -71,26 +100,17 @@ def certify(problem: Problem, choice: Choice, V: FloatArray) -> Certified:
     rounding = ROUNDOFF * ((8 + choice.roundings) * scale + 2 * largest)
     if ending:
         beta = gamma * (most + off)
-        middle, error = 0.0, (beta * largest + rounding) / (1 - beta)
+        middle, error = 0.0, _quotient(beta * largest + rounding, 1 - beta)
     else:
         eta = max(most - 1, 1 - least) + off
         factor = gamma / (1 - gamma)
         middle, error = factor * (lo + hi) / 2, factor * (hi - lo) / 2
-        error += (rounding + factor * eta * largest) / (1 - gamma * (1 + eta))
+        error += _quotient(rounding + factor * eta * largest, 1 - gamma * (1 + eta))
     Q += middle
     error += ROUNDOFF * (4 + choice.roundings) * (np.abs(Q).max() + abs(middle))
     return Certified(Q, choice(Q), float(error))
 
 
-def default_tolerance(problem: Problem, least: float) -> float:
-    """`least`, or where doubles may not certify that much, what they surely can."""
-    longest = np.diff(problem.rows.indptr).max()
-    scale = np.abs(problem.R).max() / (1 - problem.gamma) ** 2
-    return float(max(least, (64 + 4 * longest**0.5 + 2 * problem.n_actions) * ROUNDOFF * scale))
-
-
-def check_tolerance(tol: float) -> float:
-    """`tol` as a number; raises `InvalidArgument` unless it is positive."""
-    if not (isinstance(tol, int | float | np.number) and tol > 0):
-        raise InvalidArgument(f"tol is {tol!r}: the error to certify is a positive number")
-    return float(tol)
+def _quotient(error: float, contraction: float) -> float:
+    """Error / contraction, where rounding may leave no contraction at all."""
+    return error / contraction if contraction > 0 else np.inf

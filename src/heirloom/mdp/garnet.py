@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from heirloom.arguments import generator, probability, whole_number
 from heirloom.arrays import FloatArray, IntArray
-from heirloom.errors import InvalidArgument
 from heirloom.mdp.exact import Range, TabularMDP, check_range
 from heirloom.mdp.transitions import Outcomes, collect
 
@@ -24,24 +24,18 @@ def garnet(
     uniformly from `reward_range`; with one successor the task is deterministic. Each transition
     terminates with probability `terminating`. The first state is uniform.
     """
-    for name, number, most in (
-        ("n_states", n_states, None),
-        ("n_actions", n_actions, None),
-        ("branching", branching, n_states),
-    ):
-        if number < 1 or (most is not None and number > most):
-            limit = "" if most is None else f" and at most n_states, {most}"
-            raise InvalidArgument(f"{name} is {number}: it is at least 1{limit}")
-    if not 0 <= terminating <= 1:
-        raise InvalidArgument(f"terminating is {terminating}: a probability is from 0 to 1")
-    rng = np.random.default_rng(seed)
+    n_states, n_actions = whole_number("n_states", n_states), whole_number("n_actions", n_actions)
+    branching = whole_number("branching", branching, most=n_states)
+    terminating = probability("terminating", terminating)
+    rng = generator(seed)
+    lo, hi = check_range(reward_range)
     n_pairs = n_states * n_actions
     successors = _subsets(n_states, branching, n_pairs, rng)
     outcomes = Outcomes(
         pairs=np.repeat(np.arange(n_pairs), branching),
         successors=successors.reshape(-1),
         p=_distributions(branching, n_pairs, rng).reshape(-1),
-        rewards=np.repeat(rng.uniform(*check_range(reward_range), n_pairs), branching),
+        rewards=np.repeat(lo + (hi - lo) * rng.random(n_pairs), branching),
         ends=rng.random(successors.size) < terminating,
     )
     transitions = collect(outcomes, n_states, n_actions)

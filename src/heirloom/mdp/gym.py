@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from gymnasium.wrappers import TimeLimit
 
+from heirloom.arguments import numbers, whole_number
 from heirloom.arrays import FloatArray
 from heirloom.errors import InvalidArgument, InvalidTask, UnsupportedEnvironment
 from heirloom.mdp.transitions import Outcomes, Transitions, collect
@@ -68,9 +69,7 @@ class TabularEnv(gym.Env[Any, Any]):
         if self.s is None:
             raise gym.error.ResetNeeded("call reset() before step()")
         t = self.task.transitions
-        if not 0 <= action < t.n_actions:
-            raise InvalidArgument(f"action {action}: the actions are 0 to {t.n_actions - 1}")
-        pair = self.s * t.n_actions + int(action)
+        pair = self.s * t.n_actions + whole_number("action", action, least=0, most=t.n_actions - 1)
         first, last = t.indptr[pair], t.indptr[pair + 1]
         j = first + _draw(t.p[first:last], self.np_random.random())
         self.s = int(t.successors[j])
@@ -84,17 +83,24 @@ def make_env(task: "TabularMDP", *, max_episode_steps: int | None) -> gym.Env[An
     env = TabularEnv(task)
     if max_episode_steps is None:
         return env
-    if max_episode_steps < 1:
-        raise InvalidArgument(f"max_episode_steps is {max_episode_steps}: it is 1 or more, or None")
-    return TimeLimit(env, max_episode_steps)
+    return TimeLimit(env, whole_number("max_episode_steps", max_episode_steps))
+
+
+def sizes_of(env: gym.Env[Any, Any]) -> tuple[int, int]:
+    """The numbers of states and of actions of a discrete environment."""
+    if not isinstance(env, gym.Env):
+        raise UnsupportedEnvironment(
+            f"{env!r} is not a Gymnasium environment: gymnasium.make(name) makes one"
+        )
+    return (
+        _size_of(env.observation_space, env, "observation"),
+        _size_of(env.action_space, env, "action"),
+    )
 
 
 def read_table(env: gym.Env[Any, Any]) -> Transitions:
     """The transitions in the table `P` of a discrete environment."""
-    if not isinstance(env, gym.Env):
-        raise UnsupportedEnvironment(f"{env!r} is not a Gymnasium environment")
-    n_states = _size_of(env.observation_space, env, "observation")
-    n_actions = _size_of(env.action_space, env, "action")
+    n_states, n_actions = sizes_of(env)
     table = getattr(env.unwrapped, "P", None)
     if table is None:
         raise UnsupportedEnvironment(
@@ -106,22 +112,9 @@ def read_table(env: gym.Env[Any, Any]) -> Transitions:
         for a in range(n_actions):
             try:
                 outcomes = table[s][a]
-            except (KeyError, IndexError):
+            except (KeyError, IndexError, TypeError):
                 raise InvalidTask(f"P[{s}][{a}] is missing: P lists every pair") from None
-            for outcome in outcomes:
-                if len(outcome) != 4:
-                    raise InvalidTask(
-                        f"P[{s}][{a}] holds {outcome}: an outcome is (probability, successor, "
-                        "reward, terminated)"
-                    )
-                p, successor, reward, ended = outcome
-                if not 0 <= successor < n_states:
-                    raise InvalidTask(
-                        f"P[{s}][{a}] leads to {successor}: the states are 0 to {n_states - 1}"
-                    )
-                if not np.isfinite(reward):
-                    raise InvalidTask(f"P[{s}][{a}] pays {reward}: rewards are finite numbers")
-                rows.append((s * n_actions + a, successor, p, reward, ended))
+            rows += [(s * n_actions + a, *_outcome(o, f"P[{s}][{a}]", n_states)) for o in outcomes]
     pairs, successors, p, rewards, ends = zip(*rows, strict=True) if rows else ((),) * 5
     return collect(
         Outcomes(
@@ -136,6 +129,24 @@ def read_table(env: gym.Env[Any, Any]) -> Transitions:
     )
 
 
+def _outcome(outcome: Any, where: str, n_states: int) -> tuple[int, float, float, bool]:
+    """(successor, probability, reward, ends) of an entry of a table."""
+    try:
+        p, successor, reward, ended = outcome
+        p, reward = float(p), float(reward)
+        if ended not in (True, False):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise InvalidTask(
+            f"{where} holds {outcome!r}: an outcome is (probability, successor, reward, terminated)"
+        ) from None
+    try:
+        successor = whole_number("successor", successor, least=0, most=n_states - 1)
+    except InvalidArgument as error:
+        raise InvalidTask(f"{where} holds {outcome!r}: the {error}") from None
+    return successor, p, reward, bool(ended)
+
+
 def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:
     """The start distribution that toy-text environments carry."""
     start = getattr(env.unwrapped, "initial_state_distrib", None)
@@ -143,7 +154,7 @@ def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:
         raise UnsupportedEnvironment(
             f"{env} does not say where its episodes start: give `start`, a state or a distribution"
         )
-    return np.asarray(start, dtype=np.float64)
+    return numbers("initial_state_distrib", start, InvalidTask)
 
 
 def _size_of(space: gym.Space[Any], env: gym.Env[Any, Any], what: str) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from heirloom.arguments import numbers
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidTask
 from heirloom.mdp.transitions import SUM_TOLERANCE, Outcomes, Transitions, collect, place
@@ -44,23 +45,23 @@ def read_start(start: int | ArrayLike | None, n_states: int) -> FloatArray:
         p = np.zeros(n_states)
         p[start] = 1.0
         return p
-    p = _numbers(start, "start")
+    p = _task_numbers(start, "start")
     if p.shape != (n_states,):
         raise InvalidTask(
-            f"start has shape {p.shape}: it is the number of a state, or a distribution of shape "
+            f"start is {start!r}: it is the number of a state, or a distribution of shape "
             f"({n_states},)"
         )
     bad = np.flatnonzero(~(np.isfinite(p) & (p >= 0)))
     if bad.size:
         raise InvalidTask(f"start[{bad[0]}] is {p[bad[0]]}: a probability is a number from 0 to 1")
     if abs(p.sum() - 1) > SUM_TOLERANCE:
-        raise InvalidTask(f"start sums to {p.sum():.12g}, not 1: divide it by its sum")
+        raise InvalidTask(f"start sums to {p.sum():.12g}, not 1: divide it by its sum, in doubles")
     return p / p.sum()
 
 
 def _read_probabilities(T: Any) -> tuple[Any, int, int]:
     """T as a sparse matrix, the number of states and that of actions."""
-    shape = T.shape if sparse.issparse(T) else _numbers(T, "T").shape
+    shape = T.shape if sparse.issparse(T) else _task_numbers(T, "T").shape
     flat = len(shape) == 2 and sparse.issparse(T)
     n_states = shape[-1] if shape else 0
     if flat and n_states and shape[0] and shape[0] % n_states == 0:
@@ -80,12 +81,12 @@ def _read_rewards(
 ) -> FloatArray:
     """The reward of each transition."""
     if not sparse.issparse(R):
-        R = _numbers(R, "R")
+        R = _task_numbers(R, "R")
         if R.shape == (n_states, n_actions):
             _check_finite(R.reshape(-1), lambda k: place(k, n_actions))
             return R.reshape(-1)[pairs]
     matrix = _flat(R, "R", n_states, n_actions, or_pairs=True)
-    rows, columns = _row_numbers(matrix), matrix.indices
+    rows, columns = _row_task_numbers(matrix), matrix.indices
     _check_finite(matrix.data, lambda j: f"{place(rows[j], n_actions)}, s'={columns[j]}")
     return _entries_at(matrix, pairs, successors)
 
@@ -151,11 +152,15 @@ def _flat(
     if sparse.issparse(array):
         if array.shape == (n_pairs, n_states):
             matrix = sparse.csr_array(array, copy=True)
-            matrix.data = _numbers(matrix.data, name)
+            matrix.data = _task_numbers(matrix.data, name)
+            try:
+                matrix.check_format(full_check=True)
+            except ValueError as error:
+                raise InvalidTask(f"{name} is no valid sparse matrix: {error}") from None
             matrix.sum_duplicates()
             return matrix
     else:
-        array = _numbers(array, name)
+        array = _task_numbers(array, name)
         if array.shape == (n_states, n_actions, n_states):
             return sparse.csr_array(array.reshape(n_pairs, n_states))
     pairs = f"({n_states}, {n_actions}) for pairs, " if or_pairs else ""
@@ -168,7 +173,7 @@ def _flat(
 def _entries_at(matrix: sparse.csr_array, rows: IntArray, columns: IntArray) -> FloatArray:
     """The entries of a sparse matrix at (rows, columns): zero where none is stored."""
     width = matrix.shape[1]
-    stored = _row_numbers(matrix) * width + matrix.indices
+    stored = _row_task_numbers(matrix) * width + matrix.indices
     wanted = rows * width + columns
     if np.array_equal(stored, wanted):
         return matrix.data
@@ -178,16 +183,9 @@ def _entries_at(matrix: sparse.csr_array, rows: IntArray, columns: IntArray) -> 
     return np.where(stored[at] == wanted, matrix.data[at], 0.0)
 
 
-def _row_numbers(matrix: sparse.csr_array) -> IntArray:
+def _row_task_numbers(matrix: sparse.csr_array) -> IntArray:
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
-def _numbers(array: Any, name: str) -> FloatArray:
-    """`array` as floating-point numbers."""
-    try:
-        given = np.asarray(array)
-        if given.dtype.kind == "c":
-            raise TypeError("its numbers are complex")
-        return given.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidTask(f"{name} is not an array of real numbers: {error}") from None
+def _task_numbers(array: Any, name: str) -> FloatArray:
+    return numbers(name, array, InvalidTask)

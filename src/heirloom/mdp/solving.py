@@ -6,17 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from heirloom.arguments import whole_number
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import values
 from heirloom.mdp.bellman import Best, Followed, Problem, greedy
-from heirloom.mdp.exact import TabularMDP
-from heirloom.mdp.fixed_point import (
-    Certified,
-    check_tolerance,
-    default_tolerance,
-    fixed_point,
-)
+from heirloom.mdp.exact import TabularMDP, check_task
+from heirloom.mdp.fixed_point import Certified, Tolerance, fixed_point
 from heirloom.mdp.transitions import SUM_TOLERANCE
 
 TOLERANCE = 1e-8
@@ -46,10 +42,10 @@ class Solution:
 def solve(m: TabularMDP, *, tol: float | None = None) -> Solution:
     """Optimal values and an optimal policy of `m`: |Q - Q*| <= error <= tol.
 
-    By default `tol` is 1e-8, or where doubles cannot certify that much, what they can. Raises
-    `NotConverged` if `tol` is given and cannot be certified.
+    By default `tol` is 1e-8, or where doubles cannot certify that much, a millionth of the largest
+    value at most. Raises `NotConverged` if what is asked for cannot be certified.
     """
-    Q, V, error = solve_with_rewards(m, m.transitions.R, tol=tol)
+    Q, V, error = solve_with_rewards(m, None, Tolerance.of(tol, TOLERANCE))
     return Solution(frozen(Q), frozen(V), frozen(greedy(Q)[1]), error)
 
 
@@ -58,29 +54,28 @@ def evaluate(m: TabularMDP, policy: ArrayLike, *, tol: float | None = None) -> S
 
     `policy` is an action a state, [s], or probabilities of actions, [s, a]; `tol` as in `solve`.
     """
-    Q, V, error = evaluate_with_rewards(m, m.transitions.R, policy, tol=tol)
+    Q, V, error = evaluate_with_rewards(m, None, policy, Tolerance.of(tol, TOLERANCE))
     return Solution(frozen(Q), frozen(V), frozen(np.array(policy)), error)
 
 
-def solve_with_rewards(m: TabularMDP, R: FloatArray, *, tol: float | None) -> Certified:
-    """The optimal values of `m` if the pair k = s * A + a paid R[k]."""
-    problem = _problem(m, R)
-    return fixed_point(problem, Best(), tol=_tolerance(tol, problem))
+def solve_with_rewards(m: TabularMDP, R: FloatArray | None, tol: Tolerance) -> Certified:
+    """The optimal values of `m` if the pair k = s * A + a paid R[k]; its own rewards by default."""
+    return fixed_point(_problem(m, R), Best(), tol)
 
 
 def evaluate_with_rewards(
-    m: TabularMDP, R: FloatArray, policy: ArrayLike, *, tol: float | None
+    m: TabularMDP, R: FloatArray | None, policy: ArrayLike, tol: Tolerance
 ) -> Certified:
-    """The values of a policy in `m` if the pair k = s * A + a paid R[k]."""
+    """The values of a policy in `m` if the pair k = s * A + a paid R[k], or its own rewards."""
     problem = _problem(m, R)
-    return fixed_point(problem, Followed(read_policy(policy, m)), tol=_tolerance(tol, problem))
+    return fixed_point(problem, Followed(read_policy(policy, m)), tol)
 
 
 def expected_return(
     m: TabularMDP, policy: ArrayLike, *, horizon: int, discounted: bool = True
 ) -> float:
     """The expected return of a policy over `horizon` steps from the start distribution."""
-    chain = Followed(read_policy(policy, m)).restrict(_problem(m, m.transitions.R))
+    chain = Followed(read_policy(policy, m)).restrict(_problem(m))
     return _return(m, chain, horizon=horizon, discounted=discounted)
 
 
@@ -89,7 +84,7 @@ def optimal_return(m: TabularMDP, *, horizon: int, discounted: bool = True) -> f
 
     The best policy knows how many steps are left: none, stationary or not, returns more.
     """
-    return _return(m, _problem(m, m.transitions.R), horizon=horizon, discounted=discounted)
+    return _return(m, _problem(m), horizon=horizon, discounted=discounted)
 
 
 def read_policy(policy: ArrayLike, m: TabularMDP) -> FloatArray:
@@ -123,21 +118,25 @@ def read_policy(policy: ArrayLike, m: TabularMDP) -> FloatArray:
     sums = pi.sum(axis=1)
     worst = int(np.abs(sums - 1).argmax())
     if abs(sums[worst] - 1) > SUM_TOLERANCE:
-        raise InvalidArgument(f"policy[{worst}] sums to {sums[worst]:.12g}, not 1: normalise it")
+        raise InvalidArgument(
+            f"policy[{worst}] sums to {sums[worst]:.12g}, not 1: divide it by its sum, in doubles"
+        )
     return pi / sums[:, None]
 
 
-def _problem(m: TabularMDP, R: FloatArray) -> Problem:
-    return Problem(frozen(R), m.transitions.going_on, m.gamma, m.n_states, m.terminating)
-
-
-def _tolerance(tol: float | None, problem: Problem) -> float:
-    return default_tolerance(problem, TOLERANCE) if tol is None else check_tolerance(tol)
+def _problem(m: TabularMDP, R: FloatArray | None = None) -> Problem:
+    check_task(m)
+    return Problem(
+        m.transitions.R if R is None else frozen(R),
+        m.transitions.going_on,
+        m.gamma,
+        m.n_states,
+        m.terminating,
+    )
 
 
 def _return(m: TabularMDP, problem: Problem, *, horizon: int, discounted: bool) -> float:
-    if not isinstance(horizon, int | np.integer) or horizon < 0:
-        raise InvalidArgument(f"horizon is {horizon!r}: it is a number of steps, 0 or more")
+    horizon = whole_number("horizon", horizon, least=0)
     V, V_next = np.zeros(m.n_states), np.empty(m.n_states)
     policy = np.zeros(m.n_states, dtype=np.int32)
     for _ in range(horizon):

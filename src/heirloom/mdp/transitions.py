@@ -93,6 +93,7 @@ def collect(outcomes: Outcomes, n_states: int, n_actions: int) -> Transitions:
     merged one pays their mean. Raises `InvalidTask` if a pair has no distribution over outcomes.
     """
     _check_probabilities(outcomes, n_actions)
+    _check_rewards(outcomes, n_actions)
     pairs, successors, p, rewards, ends = _merged(_possible(outcomes), n_states)
     indptr = np.zeros(n_states * n_actions + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs, minlength=n_states * n_actions), out=indptr[1:])
@@ -119,6 +120,16 @@ def _check_probabilities(outcomes: Outcomes, n_actions: int) -> None:
         raise InvalidTask(
             f"T[{place(pair, n_actions)}, s'={successor}] is {p[bad[0]]}: "
             "a probability is a number from 0 to 1"
+        )
+
+
+def _check_rewards(outcomes: Outcomes, n_actions: int) -> None:
+    bad = np.flatnonzero(~np.isfinite(outcomes.rewards))
+    if bad.size:
+        pair, successor = outcomes.pairs[bad[0]], outcomes.successors[bad[0]]
+        raise InvalidTask(
+            f"R[{place(pair, n_actions)}, s'={successor}] is {outcomes.rewards[bad[0]]}: "
+            "rewards are finite numbers"
         )
 
 
@@ -175,7 +186,7 @@ def _normalised(p: FloatArray, indptr: IntArray, n_actions: int) -> FloatArray:
     if abs(sums[worst] - 1) > SUM_TOLERANCE:
         raise InvalidTask(
             f"T[{place(worst, n_actions)}] sums to {sums[worst]:.12g}, not 1: "
-            "divide counts or weights by their sum"
+            "divide counts or weights by their sum, in double precision"
         )
     return p / np.repeat(sums, counts)
 

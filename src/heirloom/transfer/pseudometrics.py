@@ -2,7 +2,8 @@
 
 Every function returns a certified upper bound: true value <= result <= true value + `tol`, rounding
 included. So what is proved of the true distance, that it bounds a gap of values, holds for the
-result. By default `tol` is 1e-6, or where doubles cannot certify that much, what they can.
+result. By default `tol` is 1e-6, or where doubles cannot certify that much, a millionth of the
+largest distance at most.
 
 Values enter as weights of probabilities and must not be negative. With lo the least reward of both
 tasks, `c = min(0, lo / (1-γ))` is at most any value, and W = V - c takes the place of V; the sink ⊥
@@ -18,16 +19,17 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import ArrayLike
 
+from heirloom.arguments import real_number, weights
 from heirloom.arrays import FloatArray, frozen
-from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
+from heirloom.errors import IncompatibleTasks, NotConverged
 from heirloom.kernels import distances
-from heirloom.mdp.exact import TabularMDP
-from heirloom.mdp.fixed_point import ROUNDOFF, Certified, check_tolerance
+from heirloom.mdp.exact import TabularMDP, check_task
+from heirloom.mdp.fixed_point import ROUNDOFF, Certified, Tolerance
 from heirloom.mdp.solving import evaluate_with_rewards, solve_with_rewards
 
 TOLERANCE = 1e-6
 
-Solver = Callable[[TabularMDP, FloatArray, float], Certified]
+Solver = Callable[[TabularMDP, FloatArray | None, Tolerance], Certified]
 """The values of a task with given rewards to a given error, of the best policy or of one."""
 
 
@@ -40,23 +42,10 @@ def model_pseudometric(
     weighs `f_end`.
     """
     check_comparable(m, m_bar)
-    try:
-        weights = np.array(f, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"f is {f!r}: it is a weight a state, an array of numbers") from None
-    if weights.shape != (m.n_states,):
-        raise InvalidArgument(
-            f"f has shape {weights.shape}: it is a weight a state, ({m.n_states},)"
-        )
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if bad.size:
-        raise InvalidArgument(f"f[{bad[0]}] is {weights[bad[0]]}: weights are numbers from 0 up")
-    if not (np.isfinite(f_end) and f_end >= 0):
-        raise InvalidArgument(f"f_end is {f_end}: weights are numbers from 0 up")
+    W = np.array(weights("f", f, (m.n_states,), "a weight a state"))
+    f_end = real_number("f_end", f_end, "the weight of the sink is a number from 0 up", least=0)
     D = np.empty(m.n_states * m.n_actions)
-    distances.weigh_differences(
-        *m.transitions.going_on, *m_bar.transitions.going_on, frozen(weights), D
-    )
+    distances.weigh_differences(*m.transitions.going_on, *m_bar.transitions.going_on, frozen(W), D)
     return D.reshape(m.R.shape) + np.abs(m.R - m_bar.R) + f_end * np.abs(m.ends - m_bar.ends)
 
 
@@ -103,82 +92,96 @@ def policy_q_pseudometric(
 
 def lipschitz_bound(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
     """U_M̄(s, a) = Q*_M̄ + Δ_sa(M, M̄) >= Q*_M (Definition 2)."""
-    with _certifying(m, m_bar, tol) as tol:
-        source = _best(m_bar, m_bar.transitions.R, tol / 8)
-        # `+ error` puts the sum above its true value; the distance has room for the rounding.
-        return source.Q + source.error + local_pseudometric(m, m_bar, tol=tol / 2)
+    with _certifying(m, m_bar, tol) as tolerance:
+        source = _best(m_bar, None, tolerance.of_this(1 / 8))
+        there = _dissimilarity(m, m_bar, _best, tolerance.of_this(1 / 2)).Q
+        back = _dissimilarity(m_bar, m, _best, tolerance.of_this(1 / 2)).Q
+    # `+ error` puts the sum above its true value; the distance has room for the rounding.
+    return source.Q + source.error + np.minimum(there, back)
 
 
 def check_comparable(m: TabularMDP, m_bar: TabularMDP) -> None:
     """Raise `IncompatibleTasks` unless both have the same states, actions and discount factor."""
-    for what in ("n_states", "n_actions", "gamma", "state_names", "action_names"):
+    check_task(m)
+    check_task(m_bar)
+    for what in ("n_states", "n_actions", "gamma"):
         one, other = getattr(m, what), getattr(m_bar, what)
-        if one != other and one is not None and other is not None:
+        if one != other:
             raise IncompatibleTasks(
-                f"{what} is {one!r} in one task and {other!r} in the other: "
+                f"{what} is {one} in one task and {other} in the other: "
                 "only tasks over the same states and actions with the same discount are compared"
             )
+    for what in ("state_names", "action_names"):
+        names, names_bar = getattr(m, what) or (), getattr(m_bar, what) or ()
+        for i, (one, other) in enumerate(zip(names, names_bar, strict=False)):
+            if one != other:
+                raise IncompatibleTasks(
+                    f"{what}[{i}] is {one!r} in one task and {other!r} in the other: "
+                    "number states and actions alike in tasks that are compared"
+                )
 
 
-def _best(m: TabularMDP, R: FloatArray, tol: float) -> Certified:
-    return solve_with_rewards(m, R, tol=tol)
+def _best(m: TabularMDP, R: FloatArray | None, tol: Tolerance) -> Certified:
+    return solve_with_rewards(m, R, tol)
 
 
 def _of(policy: ArrayLike) -> Solver:
-    return lambda m, R, tol: evaluate_with_rewards(m, R, policy, tol=tol)
+    return lambda m, R, tol: evaluate_with_rewards(m, R, policy, tol)
 
 
 def _dissimilarity(
-    m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tol: float | None
+    m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tol: float | Tolerance | None
 ) -> Certified:
     """The dissimilarity of M from M̄ from above, for pairs (Q) and for states (V).
 
     It is the value in M of being paid D, which is why solvers compute it.
     """
-    with _certifying(m, m_bar, tol) as tol:
-        D, excess = _distance_to_source(m, m_bar, values_of, tol * (1 - m.gamma) / 2)
-        d = values_of(m, D.reshape(-1), tol / 6)
+    with _certifying(m, m_bar, tol) as tolerance:
+        D, excess = _distance_to_source(m, m_bar, values_of, tolerance.of_this((1 - m.gamma) / 16))
+        d = values_of(m, D.reshape(-1), tolerance.of_this(1 / 6))
         error = excess / (1 - m.gamma) + 2 * d.error
-        if error > tol:
+        if not tolerance.admits(error, float(d.Q.max())):
             raise NotConverged(f"the error is {error:g}")
     return Certified(d.Q + d.error, d.V + d.error, error)
 
 
 def _global_dissimilarity(m: TabularMDP, m_bar: TabularMDP, tol: float | None) -> float:
-    with _certifying(m, m_bar, tol) as tol:
-        D, _ = _distance_to_source(m, m_bar, _best, tol * (1 - m.gamma))
+    with _certifying(m, m_bar, tol) as tolerance:
+        D, _ = _distance_to_source(m, m_bar, _best, tolerance.of_this((1 - m.gamma) / 8))
     return float(D.max() / (1 - m.gamma) * (1 + 4 * ROUNDOFF))
 
 
 def _distance_to_source(
-    m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tol: float
+    m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tol: Tolerance
 ) -> tuple[FloatArray, float]:
-    """D_sa(M ‖ M̄) weighted by the values of M̄, from above, and by how much it may be above."""
+    """D_sa(M ‖ M̄) from above, weighted by the values of M̄ within `tol`; and its own error."""
     c = min(0.0, m.reward_range[0], m_bar.reward_range[0]) / (1 - m.gamma)
-    source = values_of(m_bar, m_bar.transitions.R, tol / 8)
+    source = values_of(m_bar, None, tol)
     W = np.maximum(source.V + source.error - c, 0.0)
     D = model_pseudometric(m, m_bar, m.gamma * W, f_end=-m.gamma * c)
-    longest = max(int(np.diff(t.transitions.indptr).max()) for t in (m, m_bar))
+    longest = max(int(np.diff(task.transitions.indptr).max()) for task in (m, m_bar))
     # Roundings of a sum of `longest` terms of one sign, and of rows that sum to 1 only nearly.
     inflation = ROUNDOFF * (2 * longest + 16)
     D = np.where(D > 0, D * (1 + inflation) - inflation * m.gamma * c, 0.0)
+    # W is at most 2 error too large, and Σ |T - T̄| is at most 2.
     excess = 4 * m.gamma * source.error + 2 * inflation * (D.max() - m.gamma * c)
     return D, float(excess)
 
 
 @contextmanager
-def _certifying(m: TabularMDP, m_bar: TabularMDP, tol: float | None) -> Iterator[float]:
-    """`tol` or the default, for tasks that can be compared; explains what cannot be certified."""
+def _certifying(
+    m: TabularMDP, m_bar: TabularMDP, tol: float | Tolerance | None
+) -> Iterator[Tolerance]:
+    """The tolerance between tasks that can be compared; explains what cannot be certified."""
     check_comparable(m, m_bar)
-    largest = max(abs(end) for task in (m, m_bar) for end in task.reward_range)
-    longest = max(int(np.diff(task.transitions.indptr).max()) for task in (m, m_bar))
-    # Values of the source to a 16th of what (1-γ) leaves of the distance's own error.
-    attainable = (1024 + 64 * longest**0.5 + 32 * m.n_actions) * ROUNDOFF * largest
-    attainable /= (1 - m.gamma) ** 3
+    tolerance = tol if isinstance(tol, Tolerance) else Tolerance.of(tol, TOLERANCE)
     try:
-        yield max(TOLERANCE, attainable) if tol is None else check_tolerance(tol)
+        yield tolerance
     except NotConverged:
+        largest = max(abs(end) for task in (m, m_bar) for end in task.reward_range)
+        # Values of the source to a 16th of the (1-γ)th part, each good to some tens of roundings.
+        attainable = 2e3 * ROUNDOFF * largest / (1 - m.gamma) ** 3
         raise NotConverged(
-            f"tol={tol:g} cannot be certified for distances between these tasks, with "
+            f"tol={tolerance.error:g} cannot be certified for distances between these tasks, with "
             f"gamma={m.gamma:g} and rewards up to {largest:g}: ask for tol={attainable:.1g} or more"
         ) from None

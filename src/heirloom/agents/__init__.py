@@ -1,0 +1,1 @@
+"""Agents: one learner, and the bounds that make it RMax, LRMax, MaxQInit or LRMaxQInit."""

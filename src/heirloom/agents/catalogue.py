@@ -1,0 +1,67 @@
+"""Which bounds each algorithm of the paper combines."""
+
+from typing import TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.mdp.exact import Range
+from heirloom.transfer.bounds import Lipschitz, MaxQ
+from heirloom.transfer.memory import TaskMemory
+
+
+class _Required(TypedDict):
+    n_states: int
+    n_actions: int
+    gamma: float
+    n_known: int
+
+
+class AgentOptions(_Required, total=False):
+    """The options that all agents share; see `OptimisticAgent`."""
+
+    seed: int | np.random.Generator | None
+    epsilon: float
+    reward_range: Range
+    terminating: bool
+    v_max: float
+    tol: float
+    memory: TaskMemory | None
+
+
+def RMax(**options: Unpack[AgentOptions]) -> OptimisticAgent:
+    """Optimism alone: every unknown pair is worth `v_max` (Brafman and Tennenholtz, 2002)."""
+    return OptimisticAgent(bounds=[], **options)
+
+
+def LRMax(
+    *,
+    d_max: float | ArrayLike | None = None,
+    p_min: float | None = None,
+    delta: float | None = None,
+    **options: Unpack[AgentOptions],
+) -> OptimisticAgent:
+    """Lipschitz RMax (Algorithm 1): values of earlier tasks bound those of this one.
+
+    `d_max` is a prior on the distance of models, a number or an array [s, a]; with `p_min` and
+    `delta` it is learned from the first tasks. With neither, this is RMax.
+    """
+    return OptimisticAgent(bounds=[Lipschitz(d_max=d_max, p_min=p_min, delta=delta)], **options)
+
+
+def MaxQInit(*, p_min: float, delta: float, **options: Unpack[AgentOptions]) -> OptimisticAgent:
+    """The largest Q of all tasks seen, once enough were (Abel et al., 2018)."""
+    return OptimisticAgent(bounds=[MaxQ(p_min=p_min, delta=delta)], **options)
+
+
+def LRMaxQInit(
+    *,
+    p_min: float,
+    delta: float,
+    d_max: float | ArrayLike | None = None,
+    **options: Unpack[AgentOptions],
+) -> OptimisticAgent:
+    """LRMax and MaxQInit at once: the minimum of upper bounds is an upper bound."""
+    lipschitz = Lipschitz(d_max=d_max, p_min=p_min, delta=delta)
+    return OptimisticAgent(bounds=[lipschitz, MaxQ(p_min=p_min, delta=delta)], **options)

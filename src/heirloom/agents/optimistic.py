@@ -1,0 +1,263 @@
+"""The one learner: greedy on an upper bound of `Q*` that falls as the task becomes known."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heirloom.arguments import generator, whole_number
+from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
+from heirloom.kernels import learning
+from heirloom.mdp.exact import Range
+from heirloom.mdp.learned import LearnedModel
+from heirloom.transfer.bounds import Bound
+from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.setting import Setting
+
+BLOCK = 4096  # uniform numbers drawn at once
+SAME = 1e-9  # a bound this near to v_max says nothing
+
+
+class OptimisticAgent:
+    """Acts greedily on `Q`, the smallest upper bound on `Q*` that bounds and learned model imply.
+
+    Off the known set `Q = U`, the least of `v_max` and of all bounds; on it
+    `Q = min(U, R̂ + γ Σ T̂ V)`. `Q` and `U` never rise within a task, and `U` freezes at a pair that
+    becomes known. Equal actions are chosen from uniformly, with the agent's own generator.
+
+    Args:
+        bounds: upper bounds to combine, none for RMax; each serves this agent only.
+        n_states: the number of states, S.
+        n_actions: the number of actions, A.
+        gamma: the discount factor.
+        n_known: how many visits make a pair known.
+        seed: of the agent's generator, or the generator.
+        epsilon: how accurate known pairs are taken to be; 0 if they are exact.
+        reward_range: (lo, hi), what every reward lies in.
+        terminating: whether tasks may terminate; it is safe to say so.
+        v_max: an upper bound on every value; hi / (1-γ) unless a smaller one is known.
+        tol: how far `Q` may be above its fixed point.
+        memory: what the agent carries from task to task; empty by default.
+    """
+
+    def __init__(
+        self,
+        *,
+        bounds: Sequence[Bound],
+        n_states: int,
+        n_actions: int,
+        gamma: float,
+        n_known: int,
+        seed: int | np.random.Generator | None = None,
+        epsilon: float = 0.0,
+        reward_range: Range = (0.0, 1.0),
+        terminating: bool = True,
+        v_max: float = np.inf,
+        tol: float = 1e-2,
+        memory: TaskMemory | None = None,
+    ) -> None:
+        self.setting = Setting(
+            n_states=n_states,
+            n_actions=n_actions,
+            gamma=gamma,
+            reward_range=reward_range,
+            terminating=terminating,
+            v_max=v_max,
+            epsilon=epsilon,
+            tol=tol,
+        )
+        self.n_states, self.n_actions, self.gamma = int(n_states), int(n_actions), float(gamma)
+        self.n_known = whole_number("n_known", n_known)
+        self.bounds = list(bounds)
+        self.memory = TaskMemory(self.n_states, self.n_actions) if memory is None else memory
+        if (self.memory.n_states, self.memory.n_actions) != (self.n_states, self.n_actions):
+            raise IncompatibleTasks(
+                f"{self.memory!r} does not fit an agent of {n_states} states, {n_actions} actions"
+            )
+        self.in_task = False
+        self._rng = generator(seed)
+        self._choices: FloatArray = np.empty(0)
+        self._next_choice = 0
+        self._greedy: dict[int, list[int]] = {}
+
+    # The four verbs
+
+    def begin_task(self) -> None:
+        """A new task begins: nothing of it is known, bounds transfer what was learned before."""
+        if self.in_task:
+            raise WrongOrder(
+                "a task is going on: end_task() stores it, drop_task() forgets it, "
+                "learn(..., resume=True) goes on with it"
+            )
+        setting = self.setting
+        self.model = LearnedModel(self.n_states, self.n_actions, n_known=self.n_known)
+        U = np.full(setting.n_pairs, setting.v_max)
+        self._refined = [
+            bound for bound in self.bounds if bound.begin_task(setting, self.model, self.memory)
+        ]
+        for bound in self.bounds:
+            lower = bound.U < setting.v_max - SAME
+            U[lower] = np.minimum(U[lower], bound.U[lower])
+        self._values = learning.Values(
+            gamma=self.gamma,
+            slack=setting.tol * (1 - self.gamma),
+            U=U,
+            Q=U.copy(),
+            V=U.reshape(self.n_states, -1).max(axis=1),
+            pending=np.zeros(setting.n_pairs),
+            queue=np.empty(setting.n_pairs, dtype=np.int64),
+            queued=np.zeros(setting.n_pairs, dtype=bool),
+        )
+        self._unsettled: list[int] = []
+        self._greedy.clear()
+        self.in_task = True
+
+    def act(self, s: int) -> int:
+        """A greedy action; one of the equal ones at random."""
+        best = self._greedy.get(s)
+        if best is None:
+            best = self._greedy[s] = self._greedy_actions(s)
+        if len(best) == 1:
+            return best[0]
+        return best[int(self._choice() * len(best))]
+
+    def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> bool:
+        """Count a step; returns whether the pair (s, a) became known by it."""
+        lo, hi = self.setting.reward_range
+        if not (
+            0 <= s < self.n_states
+            and 0 <= a < self.n_actions
+            and 0 <= s_next < self.n_states
+            and lo <= r <= hi
+        ):
+            raise self._bad_step(s, a, r, s_next)
+        if not self.in_task:
+            raise WrongOrder("observe() outside of a task: begin_task() first")
+        pair = self.model.observe(s, a, r, s_next, terminated=terminated)
+        if pair is None:
+            return False
+        self.update(pair)
+        return True
+
+    def end_task(self) -> None:
+        """Keep the task as a source."""
+        if not self.in_task:
+            raise WrongOrder("end_task() outside of a task: begin_task() first")
+        source = Source.of(self.model, self._values.Q)
+        for bound in self.bounds:
+            bound.end_task(source, self.memory)
+        self.memory.add(source)
+        self.in_task = False
+
+    def drop_task(self) -> None:
+        """Forget the task at hand, without a trace in the memory."""
+        self.in_task = False
+
+    # What can be read until the next task begins
+
+    @property
+    def Q(self) -> FloatArray:
+        """The upper bound on Q* that the agent acts on, [s, a]."""
+        return self._by_pair(self._task_values().Q)
+
+    @property
+    def U(self) -> FloatArray:
+        """The least of all bounds, [s, a]: what `Q` is where the model is unknown."""
+        return self._by_pair(self._task_values().U)
+
+    @property
+    def known(self) -> BoolArray:
+        """The known set, [s, a]."""
+        self._task_values()
+        return self.model.known
+
+    @property
+    def policy(self) -> IntArray:
+        """A greedy action a state, the first of equal ones."""
+        return self.Q.argmax(axis=1)
+
+    def update(self, pair: int) -> None:
+        """The pair became known: refine the bounds, then lower `Q` to its new fixed point."""
+        self._unsettled.append(pair)  # stays there if this is interrupted
+        U, V = self._values.U, self._values.V
+        changed = [np.array(self._unsettled)]
+        for bound in self._refined:
+            lowered = bound.refine(pair, U, V)
+            if lowered.size:
+                lowered = lowered[
+                    bound.U[lowered] < np.minimum(U[lowered], self.setting.v_max - SAME)
+                ]
+                U[lowered] = bound.U[lowered]
+                changed.append(lowered)
+        learning.settle(self.model.arrays, self._values, np.concatenate(changed))
+        self._unsettled.clear()
+        self._greedy.clear()
+
+    # What a compiled rollout works on
+
+    @property
+    def refining(self) -> bool:
+        """Whether some bound wants to be told of pairs that become known."""
+        return bool(self._refined)
+
+    @property
+    def values(self) -> learning.Values:
+        """Bounds and values, as the kernels take them."""
+        return self._values
+
+    def choices(self) -> tuple[FloatArray, int]:
+        """Uniform numbers for equal actions, and how many of them were used."""
+        if self._next_choice == self._choices.size:
+            self._choices = self._rng.random(BLOCK)
+            self._next_choice = 0
+        return self._choices, self._next_choice
+
+    def chose(self, used: int) -> None:
+        """So many of the uniform numbers were used, and `Q` may have changed."""
+        self._next_choice = used
+        self._greedy.clear()
+
+    def __repr__(self) -> str:
+        names = ", ".join(type(bound).__name__ for bound in self.bounds) or "v_max"
+        return (
+            f"OptimisticAgent({self.n_states:,} states, {self.n_actions:,} actions, "
+            f"gamma={self.gamma:g}, n_known={self.n_known:,}, bounds: {names}, "
+            f"{self.memory.n_tasks} tasks seen)"
+        )
+
+    def _choice(self) -> float:
+        choices, used = self.choices()
+        self._next_choice = used + 1
+        return choices[used]
+
+    def _greedy_actions(self, s: int) -> list[int]:
+        if not self.in_task:
+            raise WrongOrder("act() outside of a task: begin_task() first")
+        if not 0 <= s < self.n_states:
+            raise InvalidArgument(f"state {s}: the states are 0 to {self.n_states - 1}")
+        row = self._values.Q[s * self.n_actions : (s + 1) * self.n_actions]
+        return np.flatnonzero(row == row.max()).tolist()
+
+    def _by_pair(self, array: FloatArray) -> FloatArray:
+        view = array.reshape(self.n_states, self.n_actions)
+        view.flags.writeable = False
+        return view
+
+    def _task_values(self) -> learning.Values:
+        if not hasattr(self, "_values"):
+            raise WrongOrder("there was no task yet: begin_task() first")
+        return self._values
+
+    def _bad_step(self, s: int, a: int, r: float, s_next: int) -> InvalidArgument:
+        for name, number, size in (
+            ("state", s, self.n_states),
+            ("action", a, self.n_actions),
+            ("next state", s_next, self.n_states),
+        ):
+            if not 0 <= number < size:
+                return InvalidArgument(f"{name} {number}: there are 0 to {size - 1}")
+        lo, hi = self.setting.reward_range
+        return InvalidArgument(
+            f"the reward {r} of state {s} and action {a} is outside reward_range ({lo:g}, {hi:g}): "
+            "give the agent the range of all its tasks"
+        )

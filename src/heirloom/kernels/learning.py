@@ -1,0 +1,299 @@
+"""Learning one task: drawing steps, counting them, and keeping `Q` the fixed point that they imply.
+
+    Q = U off K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
+
+`settle` goes down to it from the last solution, and stops when no pair would fall by more than
+`slack`. A step that is drawn here and one that an environment makes leave the same bits: both end
+in `record`, `make_known` and `settle`.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+DONE, KNOWN, NO_UNIFORMS, NO_CHOICES, NO_ROOM = range(5)
+
+
+class Model(NamedTuple):
+    """What was learned of a task, over pairs k = s * A + a.
+
+    A known pair has its row in `successors[first[k]:last[k]]` and `p`; the sink has `ends[k]`. What
+    leads to a state is linked, from `into[s]` on by `next_into`; `owner` tells the pair of each. No
+    row is longer than `widest`. Outcomes of a pair that is not yet known are linked from `head[k]`
+    on. `sizes` holds the numbers of transitions and of outcomes, and the first free outcome.
+    """
+
+    n_known: Any
+    widest: Any
+    counts: Any
+    known: Any
+    reward_sums: Any
+    R: Any
+    ends: Any
+    first: Any
+    last: Any
+    successors: Any
+    p: Any
+    owner: Any
+    next_into: Any
+    into: Any
+    outcomes: Any
+    next_outcome: Any
+    head: Any
+    sizes: Any
+
+
+class Values(NamedTuple):
+    """Bounds, values, and what `settle` keeps: how far each pair may still fall, and its queue."""
+
+    gamma: Any
+    slack: Any
+    U: Any
+    Q: Any
+    V: Any
+    pending: Any
+    queue: Any
+    queued: Any
+
+
+class Task(NamedTuple):
+    """An exact task to draw from, each transition with its own reward and end."""
+
+    indptr: Any
+    successors: Any
+    p: Any
+    rewards: Any
+    ends: Any
+    start_states: Any
+    start_p: Any
+
+
+class Run(NamedTuple):
+    """How far a run is, and what it has collected.
+
+    `at` holds the episode, the step in it, the state (-1 before it starts), the steps of the task,
+    and the uniform numbers used of `uniforms`, of `choices`.
+    """
+
+    at: Any
+    discount: Any
+    uniforms: Any
+    choices: Any
+    returns: Any
+    discounted: Any
+    update_steps: Any
+
+
+EPISODE, STEP, STATE, STEPS, UNIFORM, CHOICE, UPDATES = range(7)
+N_TRANSITIONS, N_OUTCOMES, FREE = range(3)
+
+
+@njit(cache=True)
+def has_room(model):
+    """Whether one more outcome and one more row fit."""
+    samples = model.sizes[FREE] >= 0 or model.sizes[N_OUTCOMES] < model.outcomes.size
+    return samples and model.sizes[N_TRANSITIONS] + model.widest <= model.p.size
+
+
+@njit(cache=True)
+def record(model, k, reward, outcome):
+    """Count a visit of the pair k that is not known; `outcome` is the successor, or -1 for ⊥.
+
+    Returns whether the pair became known.
+    """
+    i = model.sizes[FREE]
+    if i >= 0:
+        model.sizes[FREE] = model.next_outcome[i]
+    else:
+        i = model.sizes[N_OUTCOMES]
+        model.sizes[N_OUTCOMES] += 1
+    model.outcomes[i] = outcome
+    model.next_outcome[i] = model.head[k]
+    model.head[k] = i
+    model.reward_sums[k] += reward
+    model.counts[k] += 1
+    if model.counts[k] < model.n_known:
+        return False
+    make_known(model, k)
+    return True
+
+
+@njit(cache=True)
+def make_known(model, k):
+    """Turn the outcomes of the pair k into its row, and free them."""
+    n = model.counts[k]
+    drawn = np.empty(n, dtype=np.int32)
+    i = model.head[k]
+    for v in range(n):
+        drawn[v] = model.outcomes[i]
+        following = model.next_outcome[i]
+        model.next_outcome[i] = model.sizes[FREE]
+        model.sizes[FREE] = i
+        i = following
+    model.head[k] = -1
+    drawn.sort()
+    j = model.sizes[N_TRANSITIONS]
+    model.first[k] = j
+    v = 0
+    while v < n:
+        outcome = drawn[v]
+        times = 0
+        while v < n and drawn[v] == outcome:
+            times += 1
+            v += 1
+        if outcome < 0:
+            model.ends[k] = times / n
+        else:
+            model.successors[j] = outcome
+            model.p[j] = times / n
+            model.owner[j] = k
+            model.next_into[j] = model.into[outcome]
+            model.into[outcome] = j
+            j += 1
+    model.last[k] = j
+    model.sizes[N_TRANSITIONS] = j
+    model.R[k] = model.reward_sums[k] / n
+    model.known[k] = True
+
+
+@njit(cache=True)
+def settle(model, values, pairs):
+    """Lower `Q` and `V` to the fixed point, starting from pairs whose bound or model changed.
+
+    At the end no pair would fall by more than `slack`, so Q is above the fixed point by at most
+    slack / (1-γ). Nothing ever rises. Returns the number of backups.
+    """
+    n_actions = values.Q.size // values.V.size
+    size = values.queue.size
+    begin, waiting, backups = 0, 0, 0
+    for k in pairs:
+        if not values.queued[k]:
+            values.queued[k] = True
+            values.queue[(begin + waiting) % size] = k
+            waiting += 1
+    while waiting > 0:
+        k = values.queue[begin]
+        begin = (begin + 1) % size
+        waiting -= 1
+        values.queued[k] = False
+        values.pending[k] = 0.0
+        backups += 1
+        value = values.U[k]
+        if model.known[k]:
+            expected = 0.0
+            for j in range(model.first[k], model.last[k]):
+                expected += model.p[j] * values.V[model.successors[j]]
+            value = min(value, model.R[k] + values.gamma * expected)
+        if value >= values.Q[k]:
+            continue
+        values.Q[k] = value
+        s = k // n_actions
+        best = values.Q[s * n_actions]
+        for a in range(1, n_actions):
+            best = max(best, values.Q[s * n_actions + a])
+        fall = values.V[s] - best
+        if fall <= 0.0:
+            continue
+        values.V[s] = best
+        j = model.into[s]
+        while j >= 0:
+            before = model.owner[j]
+            values.pending[before] += values.gamma * model.p[j] * fall
+            if values.pending[before] > values.slack and not values.queued[before]:
+                values.queued[before] = True
+                values.queue[(begin + waiting) % size] = before
+                waiting += 1
+            j = model.next_into[j]
+    return backups
+
+
+@njit(cache=True)
+def rollout(task, model, values, run, episodes, max_steps, pause):
+    """Act greedily on `Q` until `episodes` are done, in steps drawn from `task`.
+
+    Returns DONE, or why it stopped before: KNOWN if `pause` and a pair became known, which is
+    returned too and from which `Q` is not yet settled; NO_UNIFORMS or NO_CHOICES if random numbers
+    ran out; NO_ROOM if the model must grow. Calling again goes on where it stopped.
+    """
+    # Local names: each use of a field of a tuple would count a reference to its array.
+    indptr, successors, p, rewards, ends, start_states, start_p = task
+    known, Q, gamma = model.known, values.Q, values.gamma
+    at, discounts, uniforms, choices, returns, discounted, update_steps = run
+    n_actions = Q.size // values.V.size
+    episode, step, s, steps, uniform, choice, updates = at
+    discount = discounts[0]
+    room = has_room(model)
+    changed = np.empty(1, dtype=np.int64)
+    status, pair = DONE, -1
+    while episode < episodes:
+        if uniform == uniforms.size:
+            status = NO_UNIFORMS
+            break
+        u = uniforms[uniform]
+        if s < 0:
+            i, total = 0, start_p[0]
+            while u >= total and i < start_p.size - 1:
+                i += 1
+                total += start_p[i]
+            s, step, discount = start_states[i], 0, 1.0
+            uniform += 1
+            continue
+        if choice == choices.size:
+            status = NO_CHOICES
+            break
+        if not room:
+            status = NO_ROOM
+            break
+        k = s * n_actions
+        best, ties = Q[k], 1
+        for a in range(1, n_actions):
+            q = Q[s * n_actions + a]
+            if q > best:
+                best, ties, k = q, 1, s * n_actions + a
+            elif q == best:
+                ties += 1
+        if ties > 1:
+            k += nth_equal(Q, k, best, int(choices[choice] * ties))
+            choice += 1
+        j, last = indptr[k], indptr[k + 1] - 1
+        total = p[j]
+        while u >= total and j < last:
+            j += 1
+            total += p[j]
+        uniform += 1
+        reward, ended, s = rewards[j], ends[j], successors[j]
+        outcome = -1 if ended else s
+        returns[episode] += reward
+        discounted[episode] += discount * reward
+        discount *= gamma
+        step += 1
+        steps += 1
+        if ended or step == max_steps:
+            episode += 1
+            s = -1
+        if not known[k]:
+            became_known = record(model, k, reward, outcome)
+            room = has_room(model)
+            if became_known:
+                update_steps[updates] = steps
+                updates += 1
+                if pause:
+                    status, pair = KNOWN, k
+                    break
+                changed[0] = k
+                settle(model, values, changed)
+    at[:] = episode, step, s, steps, uniform, choice, updates
+    discounts[0] = discount
+    return status, pair
+
+
+@njit(cache=True)
+def nth_equal(Q, k, value, n):
+    """How far after k the (n + 1)th entry of Q stands that equals `value`, the first being at k."""
+    i = k
+    while n > 0:
+        i += 1
+        if Q[i] == value:
+            n -= 1
+    return i - k

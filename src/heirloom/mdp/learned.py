@@ -1,0 +1,225 @@
+"""`LearnedModel`: what an agent has learned of the task at hand.
+
+A pair that was visited `n_known` times is known: its empirical rewards and transitions freeze, and
+further visits teach nothing. Visits of other pairs are kept until then. Memory follows what was
+seen: a few numbers a pair, and the transitions of known pairs.
+"""
+
+import math
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from heirloom.arguments import positive_probability, real_number, whole_number
+from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
+from heirloom.kernels import learning
+from heirloom.mdp.exact import Range, check_range
+
+ROOM = 256  # transitions and outcomes that a new model has room for
+
+
+class Known(NamedTuple):
+    """The known pairs of a model, as the kernels take them: rows `first[k]:last[k]`, and ⊥."""
+
+    known: BoolArray
+    R: FloatArray
+    ends: FloatArray
+    first: IntArray
+    last: IntArray
+    successors: StateArray
+    p: FloatArray
+
+
+class LearnedModel:
+    """Counts, the known set and the empirical model of a task.
+
+    Args:
+        n_states: the number of states, S.
+        n_actions: the number of actions, A.
+        n_known: after how many visits a pair is known; or see `with_accuracy`.
+    """
+
+    def __init__(self, n_states: int, n_actions: int, *, n_known: int) -> None:
+        self.n_states = whole_number("n_states", n_states)
+        self.n_actions = whole_number("n_actions", n_actions)
+        self.n_known = whole_number("n_known", n_known)
+        n_pairs = self.n_states * self.n_actions
+        widest = min(self.n_known, self.n_states)
+        room = max(ROOM, widest)
+
+        def per_pair(dtype: type, value: float = 0) -> np.ndarray:
+            return np.full(n_pairs, value, dtype=dtype)
+
+        def places(dtype: type) -> np.ndarray:
+            return np.empty(room, dtype=dtype)
+
+        self.arrays = learning.Model(
+            n_known=self.n_known,
+            widest=widest,
+            counts=per_pair(np.int64),
+            known=per_pair(np.bool_),
+            reward_sums=per_pair(np.float64),
+            R=per_pair(np.float64),
+            ends=per_pair(np.float64),
+            first=per_pair(np.int64),
+            last=per_pair(np.int64),
+            successors=places(np.int32),
+            p=places(np.float64),
+            owner=places(np.int64),
+            next_into=places(np.int64),
+            into=np.full(self.n_states, -1),
+            outcomes=places(np.int32),
+            next_outcome=places(np.int64),
+            head=per_pair(np.int64, -1),
+            sizes=np.array([0, 0, -1]),
+        )
+
+    @classmethod
+    def with_accuracy(
+        cls,
+        n_states: int,
+        n_actions: int,
+        *,
+        epsilon: float,
+        delta: float,
+        n_sources: int = 0,
+        reward_range: Range = (0.0, 1.0),
+        terminating: bool = True,
+    ) -> Self:
+        """A model whose known pairs are all ε-accurate with probability 1 - δ."""
+        n_known = n_known_for(
+            n_states,
+            n_actions,
+            epsilon=epsilon,
+            delta=delta,
+            n_sources=n_sources,
+            reward_range=reward_range,
+            terminating=terminating,
+        )
+        return cls(n_states, n_actions, n_known=n_known)
+
+    @property
+    def counts(self) -> IntArray:
+        """Visits that counted, [s, a]."""
+        return self._by_pair(self.arrays.counts)
+
+    @property
+    def known(self) -> BoolArray:
+        """The known set K, [s, a]."""
+        return self._by_pair(self.arrays.known)
+
+    @property
+    def R(self) -> FloatArray:
+        """Empirical mean rewards, [s, a]; 0 where unknown."""
+        return self._by_pair(self.arrays.R)
+
+    @property
+    def ends(self) -> FloatArray:
+        """Empirical probabilities of ending, [s, a]; 0 where unknown."""
+        return self._by_pair(self.arrays.ends)
+
+    @property
+    def rows(self) -> Known:
+        """The known pairs, as the kernels take them."""
+        a = self.arrays
+        return Known(a.known, a.R, a.ends, a.first, a.last, a.successors, a.p)
+
+    def successors(self, s: int, a: int) -> dict[int, float]:
+        """The empirical distribution of the successors of a known pair, without those that end."""
+        k = s * self.n_actions + a
+        row = slice(self.arrays.first[k], self.arrays.last[k])
+        successors, p = self.arrays.successors[row].tolist(), self.arrays.p[row].tolist()
+        return dict(zip(successors, p, strict=True))
+
+    def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> int | None:
+        """Count a visit; returns the pair if it became known by it."""
+        arrays = self.arrays
+        k = s * self.n_actions + a
+        if arrays.known[k]:
+            return None
+        if not self._has_room():
+            self.grow()
+            arrays = self.arrays
+        # The kernel `record`, line by line: a compiled call would take longer than all of it.
+        sizes = arrays.sizes
+        i = sizes[learning.FREE]
+        if i >= 0:
+            sizes[learning.FREE] = arrays.next_outcome[i]
+        else:
+            i = sizes[learning.N_OUTCOMES]
+            sizes[learning.N_OUTCOMES] = i + 1
+        arrays.outcomes[i] = -1 if terminated else s_next
+        arrays.next_outcome[i] = arrays.head[k]
+        arrays.head[k] = i
+        arrays.reward_sums[k] += r
+        count = arrays.counts[k] + 1
+        arrays.counts[k] = count
+        if count < self.n_known:
+            return None
+        learning.make_known(arrays, k)
+        return k
+
+    def _has_room(self) -> bool:
+        sizes = self.arrays.sizes
+        if sizes[learning.FREE] < 0 and sizes[learning.N_OUTCOMES] == self.arrays.outcomes.size:
+            return False
+        return bool(sizes[learning.N_TRANSITIONS] + self.arrays.widest <= self.arrays.p.size)
+
+    def grow(self) -> None:
+        """Make room for twice as much."""
+        growing = ("successors", "p", "owner", "next_into", "outcomes", "next_outcome")
+        self.arrays = self.arrays._replace(
+            **{name: _twice(getattr(self.arrays, name)) for name in growing},
+        )
+
+    def _by_pair(self, array: np.ndarray) -> np.ndarray:
+        view = array.reshape(self.n_states, self.n_actions)
+        view.flags.writeable = False
+        return view
+
+    def __repr__(self) -> str:
+        known, pairs = int(self.arrays.known.sum()), self.arrays.known.size
+        return (
+            f"LearnedModel({self.n_states:,} states, {self.n_actions:,} actions, "
+            f"{known:,} of {pairs:,} pairs known, n_known={self.n_known:,})"
+        )
+
+
+def _twice(array: np.ndarray) -> np.ndarray:
+    larger = np.empty(2 * array.size, dtype=array.dtype)
+    larger[: array.size] = array
+    return larger
+
+
+def n_known_for(
+    n_states: int,
+    n_actions: int,
+    *,
+    epsilon: float,
+    delta: float,
+    n_sources: int = 0,
+    reward_range: Range = (0.0, 1.0),
+    terminating: bool = True,
+) -> int:
+    """How many visits make all known pairs of N sources and of the task ε-accurate.
+
+    With probability 1 - δ every mean reward is within ε, and every distribution of outcomes within
+    ε in L1 norm (Hoeffding; Weissman et al., 2003):
+
+        max( (hi-lo)² ln(2/δ') / (2 ε²),  2 (ln(2^n - 2) - ln δ') / ε² ),   δ' = δ / (2 (N+1) S A),
+
+    with n outcomes: the states, and ⊥ if tasks may terminate. One outcome has nothing to learn.
+    """
+    n_pairs = whole_number("n_states", n_states) * whole_number("n_actions", n_actions)
+    n_sources = whole_number("n_sources", n_sources, least=0)
+    epsilon = real_number("epsilon", epsilon, "an accuracy is a positive number", above=0)
+    delta = positive_probability("delta", delta)
+    lo, hi = check_range(reward_range)
+    log_delta = math.log(delta) - math.log(2 * (n_sources + 1) * n_pairs)
+    visits = (hi - lo) ** 2 * (math.log(2) - log_delta) / (2 * epsilon**2)
+    n_outcomes = n_states + (1 if terminating else 0)
+    if n_outcomes > 1:
+        # ln(2^n - 2) = n ln 2 + ln(1 - 2^(1-n)), without the power
+        subsets = n_outcomes * math.log(2) + math.log1p(-(2.0 ** (1 - n_outcomes)))
+        visits = max(visits, 2 * (subsets - log_delta) / epsilon**2)
+    return max(1, math.ceil(visits))

@@ -1,0 +1,43 @@
+"""How many tasks must be seen before what they have in common is trusted.
+
+Both numbers assume that tasks are drawn independently from a finite family, each with probability
+at least `p_min`; what follows from them holds with probability 1 - δ over the draw.
+"""
+
+from collections.abc import Callable
+
+from heirloom.arguments import positive_probability
+
+
+def tasks_for_max_q(p_min: float, delta: float) -> int:
+    """The least m with (1 - p_min)^m <= δ: any one task of the family was then seen."""
+    _check(p_min, delta)
+    return _least(lambda m: (1 - p_min) ** m <= delta)
+
+
+def tasks_for_distance(p_min: float, delta: float) -> int:
+    """The least m with 2 (1 - p_min)^m - (1 - 2 p_min)^m <= δ: any two were then seen.
+
+    Above 1/2 there can be one task only, and having seen it is enough.
+    """
+    _check(p_min, delta)
+    if p_min > 0.5:
+        return tasks_for_max_q(p_min, delta)
+    return _least(lambda m: 2 * (1 - p_min) ** m - (1 - 2 * p_min) ** m <= delta)
+
+
+def _check(p_min: float, delta: float) -> None:
+    positive_probability("p_min", p_min)
+    positive_probability("delta", delta)
+
+
+def _least(enough: Callable[[int], bool]) -> int:
+    """The least m from 1 on that is enough; more is always enough too."""
+    m = 1
+    while not enough(m):
+        m *= 2
+    low = m // 2  # not enough, or 0
+    while m - low > 1:
+        middle = (low + m) // 2
+        low, m = (low, middle) if enough(middle) else (middle, m)
+    return m

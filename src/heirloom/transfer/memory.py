@@ -1,0 +1,87 @@
+"""What an agent carries from task to task."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from heirloom.arrays import BoolArray, FloatArray, frozen
+from heirloom.errors import IncompatibleTasks
+from heirloom.mdp.learned import Known, LearnedModel
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A task that ended: its known pairs, and upper bounds `Q` on its optimal values.
+
+    All arrays are over pairs k = s * A + a, `V` over states, and read-only.
+    """
+
+    rows: Known
+    Q: FloatArray
+    V: FloatArray
+
+    @classmethod
+    def of(cls, model: LearnedModel, Q: FloatArray) -> "Source":
+        """What is kept of a model: exactly its known pairs, in the order of pairs."""
+        rows = model.rows
+        lengths = np.where(rows.known, rows.last - rows.first, 0)
+        last = np.cumsum(lengths)
+        first = last - lengths
+        taken = np.repeat(rows.first - first, lengths) + np.arange(int(lengths.sum()))
+        kept = Known(
+            known=rows.known.copy(),
+            R=rows.R.copy(),
+            ends=rows.ends.copy(),
+            first=first,
+            last=last,
+            successors=rows.successors[taken],
+            p=rows.p[taken],
+        )
+        for array in kept:
+            frozen(array)
+        Q = frozen(Q.copy())
+        return cls(kept, Q, frozen(Q.reshape(model.n_states, -1).max(axis=1)))
+
+    @property
+    def widest(self) -> int:
+        """The length of the longest row."""
+        return int((self.rows.last - self.rows.first).max())
+
+    @property
+    def known(self) -> BoolArray:
+        """The known set of the task."""
+        return self.rows.known
+
+
+@dataclass(eq=False)
+class TaskMemory:
+    """Sources, and what holds of all tasks seen: their number, the maximum of `Q`, of distances."""
+
+    n_states: int
+    n_actions: int
+    sources: list[Source] = field(default_factory=list)
+    n_tasks: int = 0
+    max_Q: FloatArray | None = None  # noqa: N815 -- the letter of the paper
+    """The largest Q of all tasks seen, over pairs; None before the first."""
+    largest_distance: FloatArray | None = None
+    """The largest model distance of the first tasks, over pairs; None while it is not asked for."""
+    n_compared: int = 0
+    """How many tasks `largest_distance` was taken over."""
+
+    def add(self, source: Source) -> None:
+        """Keep a task that ended."""
+        if source.V.size != self.n_states or source.Q.size != self.n_states * self.n_actions:
+            raise IncompatibleTasks(
+                f"the task has {source.V.size} states and {source.Q.size} pairs, the memory holds "
+                f"tasks of {self.n_states} states and {self.n_actions} actions: use another memory"
+            )
+        self.sources.append(source)
+        self.n_tasks += 1
+        self.max_Q = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
+
+    def __repr__(self) -> str:
+        known = sum(int(source.known.sum()) for source in self.sources)
+        return (
+            f"TaskMemory({self.n_states:,} states, {self.n_actions:,} actions, "
+            f"{self.n_tasks} tasks seen, {len(self.sources)} kept, {known:,} known pairs)"
+        )

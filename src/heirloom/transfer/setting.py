@@ -1,0 +1,62 @@
+"""What an agent knows before its first task, the same for all of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heirloom.arguments import real_number, whole_number
+from heirloom.errors import InvalidArgument
+from heirloom.mdp.exact import Range, check_gamma, check_range, value_range
+
+
+@dataclass(frozen=True)
+class Setting:
+    """States and actions, the discount, the range of rewards and of values, and accuracies.
+
+    Args:
+        n_states: the number of states, S.
+        n_actions: the number of actions, A.
+        gamma: the discount factor.
+        reward_range: (lo, hi), what every reward lies in.
+        terminating: whether tasks may terminate; it is safe to say so.
+        v_max: an upper bound on every value; hi / (1-γ) unless a smaller one is known.
+        epsilon: how accurate known pairs are taken to be, in reward and in L1 norm.
+        tol: the error to which fixed points are computed, always from above.
+    """
+
+    n_states: int
+    n_actions: int
+    gamma: float
+    reward_range: Range = (0.0, 1.0)
+    terminating: bool = True
+    v_max: float = np.inf
+    epsilon: float = 0.0
+    tol: float = 1e-2
+
+    def __post_init__(self) -> None:
+        gamma, reward_range = check_gamma(self.gamma), check_range(self.reward_range)
+        v_min, v_max = value_range(reward_range, gamma, terminating=self.terminating)
+        if not self.v_max >= v_min:
+            raise InvalidArgument(
+                f"v_max is {self.v_max}: with rewards in {reward_range} and gamma={gamma} values "
+                f"lie between {v_min:g} and {v_max:g}"
+            )
+        self.__dict__.update(
+            n_states=whole_number("n_states", self.n_states),
+            n_actions=whole_number("n_actions", self.n_actions),
+            gamma=gamma,
+            reward_range=reward_range,
+            v_max=min(float(self.v_max), v_max),
+            epsilon=real_number("epsilon", self.epsilon, "an accuracy is from 0 up", least=0),
+            tol=real_number("tol", self.tol, "the error of values is a positive number", above=0),
+        )
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of pairs, S·A."""
+        return self.n_states * self.n_actions
+
+    @property
+    def floor(self) -> float:
+        """No value is below c = min(0, lo / (1-γ)), so V - c serves as a weight."""
+        return min(0.0, self.reward_range[0] / (1 - self.gamma))

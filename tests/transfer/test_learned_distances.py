@@ -1,0 +1,161 @@
+"""D̂ and d̂ between models that were learned in part: Propositions 3 and 4, with exact maxima."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import heirloom as hl
+from heirloom.transfer.bounds import Distances
+from heirloom.transfer.distance import WeightedL1
+from heirloom.transfer.memory import Source
+from heirloom.transfer.setting import Setting
+from tests import learned_twins, twins
+from tests.strategies import draw_pair
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def learned_exactly(m, known):
+    """A model in which the pairs of `known` [s, a] are known, exactly as in `m`.
+
+    Rows are written in place of being drawn: probabilities need not be multiples of 1/n.
+    """
+    model = hl.LearnedModel(m.n_states, m.n_actions, n_known=m.n_states)
+    while model.arrays.p.size < m.n_states**2 * m.n_actions:
+        model.grow()
+    a, t = model.arrays, m.transitions
+    on, size = t.going_on, 0
+    for k in np.flatnonzero(known.ravel()):
+        row = slice(on.indptr[k], on.indptr[k + 1])
+        length = row.stop - row.start
+        a.first[k], a.last[k] = size, size + length
+        a.successors[size : size + length] = on.successors[row]
+        a.p[size : size + length] = on.p[row]
+        a.R[k], a.ends[k], a.known[k] = t.R[k], t.end_probability[k], True
+        size += length
+    return model
+
+
+def draw_partly_known(rng, *, epsilon=0.0, most_states=4):
+    """Two tasks, what is known of each, and the setting."""
+    m, m_bar = draw_pair(rng, most_states=most_states)
+    models = [
+        learned_exactly(task, rng.random((m.n_states, m.n_actions)) < rng.choice([0, 0.5, 1]))
+        for task in (m, m_bar)
+    ]
+    setting = Setting(
+        n_states=m.n_states,
+        n_actions=m.n_actions,
+        gamma=m.gamma,
+        reward_range=m.reward_range,
+        terminating=m.terminating or m_bar.terminating or bool(rng.integers(2)),
+        epsilon=epsilon,
+        tol=1e-6,
+    )
+    return m, m_bar, *models, setting
+
+
+def measured(m, m_bar, V_bar, setting):
+    """D̂ by the compiled kernel, over all pairs."""
+    L1 = WeightedL1()
+    weights = L1.weigh(V_bar, setting.n_states, setting)
+    return L1.between(m, m_bar, weights, np.arange(setting.n_pairs), setting), weights
+
+
+@given(seeds, st.sampled_from([0.0, 0.01, 0.5]))
+def test_it_is_the_table_with_exact_maxima(seed, epsilon):
+    rng = np.random.default_rng(seed)
+    *_, model, model_bar, setting = draw_partly_known(rng, epsilon=epsilon)
+    V_bar = setting.floor + rng.random(setting.n_states) * 10
+    D, weights = measured(model.rows, model_bar.rows, V_bar, setting)
+    expected = learned_twins.distance(model.rows, model_bar.rows, V_bar, setting)
+    np.testing.assert_allclose(D, expected, atol=1e-10)
+    assert (D >= WeightedL1().least(weights, setting) - 1e-12).all()
+
+
+@given(seeds)
+def test_proposition_3_it_bounds_the_distance_of_the_tasks(seed):
+    """Whatever is known of them, with V̄ any upper bound on the values of M̄."""
+    rng = np.random.default_rng(seed)
+    m, m_bar, model, model_bar, setting = draw_partly_known(rng)
+    V_star = hl.solve(m_bar).V
+    D, _ = measured(model.rows, model_bar.rows, V_star + 1e-8 + rng.random(V_star.size), setting)
+    assert (D.reshape(m.R.shape) >= twins.source_distance(m, m_bar, V_star) - 1e-9).all()
+
+
+@given(seeds)
+def test_heaviest_states_are_enough(seed):
+    """Looking at one more state than a row has gives what looking at all gives."""
+    rng = np.random.default_rng(seed)
+    n = 40
+    tasks = [hl.garnet(n, 2, branching=3, gamma=0.9, seed=rng) for _ in range(2)]
+    rows = [learned_exactly(task, rng.random((n, 2)) < 0.7).rows for task in tasks]
+    setting = Setting(n_states=n, n_actions=2, gamma=0.9, terminating=False)
+    V, L1, pairs = np.round(10 * rng.random(n), 1), WeightedL1(), np.arange(2 * n)
+    few, all_of_them = L1.weigh(V, 3, setting), L1.weigh(V, n, setting)
+    assert few.heaviest.size < n == all_of_them.heaviest.size
+    D = L1.between(*rows, few, pairs, setting)
+    assert (D == L1.between(*rows, all_of_them, pairs, setting)).all()
+
+
+@given(seeds, st.sampled_from([0.0, 0.05, 0.5, 3.0]))
+@settings(max_examples=25)
+def test_it_is_solved_for_the_worst_case_over_the_ball(seed, epsilon):
+    """A linear program over the distributions within ε lowers d̂ nowhere by more than `slack`."""
+    rng = np.random.default_rng(seed)
+    *_, model, _, setting = draw_partly_known(rng, epsilon=epsilon, most_states=3)
+    D = rng.random(setting.n_pairs)
+    solved = Distances(D, setting)
+    solved.lower(model.rows)
+    after = learned_twins.one_step_further(model.rows, D, solved.d, setting)
+    assert (after <= solved.d + 1e-9).all()
+    assert (after >= solved.d - setting.tol * (1 - setting.gamma) - 1e-9).all()
+    assert solved.largest >= solved.d.max() - 1e-9
+
+
+@given(seeds, st.sampled_from([0.0, 0.02, 0.08]))
+@settings(max_examples=40)
+def test_it_is_never_above_the_papers(seed, epsilon):
+    """The paper adds ε max d̂, and needs γ (1 + ε) < 1; the worst case is at most that."""
+    rng = np.random.default_rng(seed)
+    *_, model, _, setting = draw_partly_known(rng, epsilon=epsilon)
+    if setting.gamma * (1 + epsilon) >= 1:
+        return
+    D = rng.random(setting.n_pairs)
+    solved = Distances(D, setting)
+    solved.lower(model.rows)
+    known, _, T = learned_twins.as_dense(model.rows, setting.n_states)
+
+    def papers(d):
+        worst = np.append(d.reshape(setting.n_states, -1).max(axis=1), 0.0)
+        return D + setting.gamma * np.where(known, T @ worst + epsilon * worst.max(), worst.max())
+
+    d = twins.fixed_point(papers, np.zeros(D.size), modulus=setting.gamma * (1 + epsilon), tol=1e-9)
+    assert (solved.d <= d + setting.tol + 1e-8).all()
+
+
+@given(seeds)
+def test_proposition_4_it_bounds_the_dissimilarity_of_the_tasks(seed):
+    rng = np.random.default_rng(seed)
+    m, m_bar, model, model_bar, setting = draw_partly_known(rng)
+    V_bar = hl.solve(m_bar).V + 1e-8
+    D, _ = measured(model.rows, model_bar.rows, V_bar, setting)
+    solved = Distances(D, setting)
+    solved.lower(model.rows)
+    assert (solved.d.reshape(m.R.shape) >= twins.dissimilarity(m, m_bar) - 1e-7).all()
+
+
+def test_a_source_keeps_exactly_its_known_pairs():
+    m = hl.garnet(5, 2, branching=2, gamma=0.9, seed=0, terminating=0.3)
+    known = np.random.default_rng(1).random((5, 2)) < 0.5
+    model = learned_exactly(m, known)
+    source = Source.of(model, np.arange(10.0))
+    for part, other in zip(
+        learned_twins.as_dense(source.rows, 5), learned_twins.as_dense(model.rows, 5), strict=True
+    ):
+        assert np.array_equal(part, other)
+    assert source.rows.p.size == sum(len(model.successors(*pair)) for pair in np.argwhere(known))
+    assert source.V.tolist() == [1, 3, 5, 7, 9]
+    with pytest.raises(ValueError, match="read-only"):
+        source.rows.p[:] = 0
