@@ -220,9 +220,9 @@ class OptimisticAgent:
     def __repr__(self) -> str:
         names = ", ".join(type(bound).__name__ for bound in self.bounds) or "v_max"
         return (
-            f"OptimisticAgent({self.n_states:,} states, {self.n_actions:,} actions, "
-            f"gamma={self.gamma:g}, n_known={self.n_known:,}, bounds: {names}, "
-            f"{self.memory.n_tasks} tasks seen)"
+            f"OptimisticAgent(n_states={self.n_states}, n_actions={self.n_actions}, "
+            f"gamma={self.gamma}, n_known={self.n_known}, bounds: {names}, "
+            f"tasks seen: {self.memory.n_tasks})"
         )
 
     def _choice(self) -> float:

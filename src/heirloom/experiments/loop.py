@@ -72,6 +72,7 @@ def learn(
     """
     episodes = whole_number("episodes", episodes)
     max_steps = None if max_steps is None else whole_number("max_steps", max_steps)
+    generator(seed)  # a seed that is none is found before anything begins
     _check_fit(agent, env, max_steps)
     if not resume:
         agent.begin_task()

@@ -166,8 +166,10 @@ class LearnedModel:
         return bool(sizes[learning.N_TRANSITIONS] + self.arrays.widest <= self.arrays.p.size)
 
     def grow(self) -> None:
-        """Make room for twice as much."""
-        growing = ("successors", "p", "owner", "next_into", "outcomes", "next_outcome")
+        """Make room for twice as much of what there is no more room for."""
+        growing = ["successors", "p", "owner", "next_into"]
+        if self.arrays.sizes[learning.N_TRANSITIONS] + self.arrays.widest <= self.arrays.p.size:
+            growing = ["outcomes", "next_outcome"]
         self.arrays = self.arrays._replace(
             **{name: _twice(getattr(self.arrays, name)) for name in growing},
         )
@@ -180,8 +182,8 @@ class LearnedModel:
     def __repr__(self) -> str:
         known, pairs = int(self.arrays.known.sum()), self.arrays.known.size
         return (
-            f"LearnedModel({self.n_states:,} states, {self.n_actions:,} actions, "
-            f"{known:,} of {pairs:,} pairs known, n_known={self.n_known:,})"
+            f"LearnedModel(n_states={self.n_states}, n_actions={self.n_actions}, "
+            f"n_known={self.n_known}, {known:,} of {pairs:,} pairs known)"
         )
 
 

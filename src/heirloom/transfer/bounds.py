@@ -114,19 +114,16 @@ class Lipschitz:
 
     def refine(self, pair: int, U: FloatArray, V: FloatArray) -> IntArray:
         """Refine every source that can still matter, and drop those that cannot."""
-        unknown = ~self.model.arrays.known
-        lowered = np.zeros(U.size, dtype=bool)
-        kept = []
+        known = self.model.arrays.known
+        lowered = []
         for transfer in self.transfers:
             if transfer.refine(pair, V):
-                lower = unknown & (transfer.U < self.U)
-                lowered |= lower
-                self.U[lower] = transfer.U[lower]
-            # d̂ >= 0, so a source whose own Q is above the bound everywhere is of no more use.
-            if (unknown & (transfer.source.Q < np.minimum(U, self.U))).any():
-                kept.append(transfer)
-        self.transfers = kept
-        return np.flatnonzero(lowered)
+                bound = transfer.U
+                pairs = np.flatnonzero(~known & (bound < self.U))
+                self.U[pairs] = bound[pairs]
+                lowered.append(pairs)
+        self.transfers = [transfer for transfer in self.transfers if transfer.matters(U, self.U)]
+        return np.concatenate(lowered) if lowered else NOTHING
 
     def end_task(self, source: Source, memory: TaskMemory) -> None:
         """Compare the task with the first ones, until enough were compared."""
@@ -180,14 +177,17 @@ class Transfer:
         self.widest = max(source.widest, model.arrays.widest)
         self.pairs = np.arange(setting.n_pairs)
         self.weights = distance.weigh(source.V, self.widest, setting)
-        D = distance.between(model.rows, source.rows, self.weights, self.pairs, setting)
-        self.there = Distances(np.minimum(prior, D), setting)
+        self.least = distance.least(float(source.V.max()), setting)
+        self.there = Distances(prior, setting)
+        self.unknown_top = 0  # an unknown pair that attains the largest D̂, until it is known
+        self.useful_pair = 0  # an unknown pair where Q̄ is below the bound, until it is not
+        self._measure(self.there, model.rows, source.rows, self.weights, self.pairs)
         self._solve_there()
         if distance.both_ways:
             self.V = V.copy()
-            self.weights_back = distance.weigh(V, self.widest, setting)
-            D = distance.between(source.rows, model.rows, self.weights_back, self.pairs, setting)
-            self.back = Distances(np.minimum(prior, D), setting)
+            self.back = Distances(prior, setting)
+            weights = distance.weigh(V, self.widest, setting)
+            self._measure(self.back, source.rows, model.rows, weights, self.pairs)
             self.back.lower(source.rows)
 
     @property
@@ -202,52 +202,68 @@ class Transfer:
         """The pair became known; returns whether `U` may have changed."""
         largest = self.there.largest
         here = self.pairs[pair : pair + 1]
-        self._measure(self.there, self.model.rows, self.source.rows, self.weights, here)
+        if self.there.D[pair] > self.least:
+            self._measure(self.there, self.model.rows, self.source.rows, self.weights, here)
         self._solve_there()
         changed = self.there.largest < largest
         if not self.distance.both_ways:
             return changed
+        if self.back.top <= self.distance.least(float(V.max()), self.setting):
+            return changed
         if not np.array_equal(V, self.V):
             here, self.V = self.pairs, V.copy()
-            self.weights_back = self.distance.weigh(V, self.widest, self.setting)
-        if self._measure(self.back, self.source.rows, self.model.rows, self.weights_back, here):
+        weights = self.distance.weigh(V, self.widest, self.setting)
+        if self._measure(self.back, self.source.rows, self.model.rows, weights, here):
             self.back.lower(self.source.rows)
             return True
         return changed
+
+    def matters(self, U: FloatArray, own_U: FloatArray) -> bool:
+        """Whether the source may still lower a bound: d̂ >= 0, so only where Q̄ is below it."""
+        known, Q, j = self.model.arrays.known, self.source.Q, self.useful_pair
+        if not known[j] and Q[j] < U[j] and Q[j] < own_U[j]:
+            return True
+        useful = ~known & (Q < U) & (Q < own_U)
+        self.useful_pair = int(useful.argmax())
+        return bool(useful[self.useful_pair])
 
     def _measure(
         self, distances: "Distances", m: Known, m_bar: Known, weights: Any, pairs: IntArray
     ) -> bool:
         """Lower D̂ at `pairs`, if what is known by now lowers it."""
-        pairs = pairs[distances.D[pairs] > self.distance.least(weights, self.setting)]
-        if not pairs.size:
-            return False
         D = self.distance.between(m, m_bar, weights, pairs, self.setting)
         lower = D < distances.D[pairs]
+        if not lower.any():
+            return False
         distances.D[pairs[lower]] = D[lower]
-        return bool(lower.any())
+        distances.top = float(distances.D.max())
+        return True
 
     def _solve_there(self) -> None:
         """The largest d̂(M ‖ M̄): in closed form where an unknown pair attains the largest D̂.
 
         For such a pair may lead to itself, and then d̂ = D̂ / (1-γ).
         """
-        D, unknown = self.there.D, ~self.model.arrays.known
-        largest = D.max()
-        if D.max(where=unknown, initial=0.0) == largest:
-            self.there.largest = min(self.there.largest, largest / (1 - self.setting.gamma))
+        there, known = self.there, self.model.arrays.known
+        if known[self.unknown_top] or there.D[self.unknown_top] < there.top:
+            self.unknown_top = int(np.where(known, -1.0, there.D).argmax())
+        if not known[self.unknown_top] and there.D[self.unknown_top] == there.top:
+            there.largest = min(there.largest, there.top / (1 - self.setting.gamma))
         else:
-            self.there.lower(self.model.rows)
+            there.lower(self.model.rows)
 
 
 class Distances:
     """D̂ over pairs, and d̂ solved for it from above."""
 
-    def __init__(self, D: FloatArray, setting: Setting) -> None:
+    def __init__(self, prior: FloatArray, setting: Setting) -> None:
         self.setting = setting
-        self.D = D
-        self.largest = D.max() / (1 - setting.gamma)
-        self.d = np.full(D.size, self.largest)
+        self.D = prior.copy()
+        self.top = float(prior.max())
+        """The largest D̂."""
+        self.largest = self.top / (1 - setting.gamma)
+        """The largest d̂."""
+        self.d = np.full(setting.n_pairs, self.largest)
         self.worst = np.full(setting.n_states, self.largest)
 
     def lower(self, rows: Known) -> None:

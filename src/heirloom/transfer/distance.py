@@ -28,8 +28,11 @@ class ModelDistance(Protocol):
     ) -> FloatArray:
         """D̂(M ‖ M̄) at `pairs`, with weights from the values of M̄."""
 
-    def least(self, weights: Any, setting: Setting) -> float:
-        """A number that no D̂ with these weights is below: what need not be computed to know."""
+    def least(self, largest_V_bar: float, setting: Setting) -> float:
+        """A number that no D̂ is below, of models of values up to `largest_V_bar`.
+
+        Where D̂ is that small already, it need not be computed again.
+        """
 
 
 class Weights(NamedTuple):
@@ -60,12 +63,12 @@ class WeightedL1:
         some = np.argpartition(-W, number)[: number + 1]
         return Weights(W, some[np.argsort(-W[some], kind="stable")])
 
-    def least(self, weights: Weights, setting: Setting) -> float:
+    def least(self, largest_V_bar: float, setting: Setting) -> float:
         """2B where both are known, B + (hi - lo) / 2 where one is, hi - lo where neither is."""
         lo, hi = setting.reward_range
-        heaviest = max(weights.W[weights.heaviest[0]], -setting.floor if setting.terminating else 0)
+        heaviest = max(largest_V_bar - setting.floor, -setting.floor if setting.terminating else 0)
         off = setting.epsilon * (1 + setting.gamma * heaviest)
-        return float(min(2 * off, off + (hi - lo) / 2, hi - lo))
+        return min(2 * off, off + (hi - lo) / 2, hi - lo)
 
     def between(
         self, m: Known, m_bar: Known, weights: Weights, pairs: IntArray, setting: Setting

@@ -82,6 +82,6 @@ class TaskMemory:
     def __repr__(self) -> str:
         known = sum(int(source.known.sum()) for source in self.sources)
         return (
-            f"TaskMemory({self.n_states:,} states, {self.n_actions:,} actions, "
-            f"{self.n_tasks} tasks seen, {len(self.sources)} kept, {known:,} known pairs)"
+            f"TaskMemory(n_states={self.n_states}, n_actions={self.n_actions}, tasks seen: "
+            f"{self.n_tasks}, kept: {len(self.sources)}, known pairs: {known:,})"
         )

@@ -1,0 +1,309 @@
+"""The contract of agents, and what makes each algorithm itself."""
+
+import numpy as np
+import pytest
+
+import heirloom as hl
+from heirloom.envs.families import tight
+from heirloom.envs.grid import grid_world
+from tests import learned_twins
+from tests.strategies import draw_shape, draw_task
+
+COMMON = {"n_states": 121, "n_actions": 4, "gamma": 0.9, "n_known": 3, "epsilon": 0.01}
+AGENTS = {
+    "RMax": lambda **o: hl.RMax(**o),
+    "LRMax": lambda **o: hl.LRMax(**o),
+    "LRMax(0.1)": lambda **o: hl.LRMax(d_max=0.1, **o),
+    "LRMax learning D_max": lambda **o: hl.LRMax(p_min=0.5, delta=0.9, **o),
+    "MaxQInit": lambda **o: hl.MaxQInit(p_min=0.5, delta=0.3, **o),
+    "LRMaxQInit": lambda **o: hl.LRMaxQInit(p_min=0.5, delta=0.9, d_max=0.2, **o),
+}
+
+
+def tight_tasks(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return [tight(rng.uniform(0.9, 1, 3), rng.uniform(0, 0.1)) for _ in range(n)]
+
+
+def assert_same(one, other, agent, other_agent):
+    """The same run, bit for bit."""
+    assert np.array_equal(one.returns, other.returns)
+    assert np.array_equal(one.discounted_returns, other.discounted_returns)
+    assert np.array_equal(one.update_steps, other.update_steps)
+    assert one.n_steps == other.n_steps
+    assert np.array_equal(agent.Q, other_agent.Q)
+    assert np.array_equal(agent.U, other_agent.U)
+    assert np.array_equal(agent.known, other_agent.known)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+class TestContract:
+    def test_compiled_and_step_by_step_are_the_same(self, name):
+        """Actions, returns, Q and known, over three tasks, with ends and without."""
+        compiled, stepped = (AGENTS[name](**COMMON, seed=7) for _ in range(2))
+        for i, m in enumerate(tight_tasks(3)):
+            one = hl.learn(compiled, m, episodes=60, max_steps=10, seed=i)
+            other = hl.learn(stepped, m.to_gymnasium(), episodes=60, max_steps=10, seed=i)
+            assert_same(one, other, compiled, stepped)
+            assert one.update_steps.size > 0
+        limited = hl.learn(stepped, m.to_gymnasium(max_episode_steps=10), episodes=60, seed=5)
+        assert_same(
+            hl.learn(compiled, m, episodes=60, max_steps=10, seed=5), limited, compiled, stepped
+        )
+
+    def test_random_tasks_too(self, name):
+        rng = np.random.default_rng(21)
+        for _ in range(5):
+            shape = draw_shape(rng)._replace(gamma=0.9)
+            options = {
+                "n_states": shape.n_states,
+                "n_actions": shape.n_actions,
+                "gamma": shape.gamma,
+                "reward_range": shape.reward_range,
+                "n_known": 2,
+            }
+            compiled, stepped = (AGENTS[name](**options, seed=3) for _ in range(2))
+            for i in range(3):
+                m = draw_task(rng, shape)
+                one = hl.learn(compiled, m, episodes=20, max_steps=9, seed=i)
+                other = hl.learn(stepped, m.to_gymnasium(), episodes=20, max_steps=9, seed=i)
+                assert_same(one, other, compiled, stepped)
+
+    def test_q_is_the_fixed_point_within_its_tolerance(self, name):
+        """What incremental updates reach, against iteration from scratch."""
+        agent = AGENTS[name](**COMMON, seed=0, tol=1e-3)
+        for i, m in enumerate(tight_tasks(2)):
+            hl.learn(agent, m, episodes=300, max_steps=10, seed=i)
+            Q = learned_twins.optimistic_Q(
+                agent.model.rows, np.array(agent.U).ravel(), agent.setting
+            )
+            assert (agent.Q.ravel() >= Q - 1e-8).all()
+            assert (agent.Q.ravel() <= Q + 1e-3 + 1e-8).all()
+
+    def test_the_same_seed_is_the_same_run(self, name):
+        def run():
+            agent = AGENTS[name](**COMMON, seed=11)
+            tasks = tight_tasks(2)
+            return [hl.learn(agent, m, episodes=30, max_steps=10, seed=0).returns for m in tasks]
+
+        assert np.array_equal(run(), run())
+
+    def test_acting_never_learns(self, name):
+        agent = AGENTS[name](**COMMON, seed=0)
+        agent.begin_task()
+        before = agent.Q.copy(), agent.model.counts.copy()
+        for s in range(121):
+            agent.act(s)
+        assert np.array_equal(agent.Q, before[0])
+        assert np.array_equal(agent.model.counts, before[1])
+
+    def test_arrays_are_readable_until_the_next_task(self, name):
+        agent = AGENTS[name](**COMMON, seed=0)
+        for call in (lambda: agent.Q, lambda: agent.U, lambda: agent.known, lambda: agent.policy):
+            with pytest.raises(hl.WrongOrder, match="begin_task"):
+                call()
+        hl.learn(agent, tight_tasks(1)[0], episodes=5, max_steps=10, seed=0)
+        assert agent.Q.shape == agent.U.shape == agent.known.shape == (121, 4)
+        assert np.array_equal(agent.policy, agent.Q.argmax(axis=1))
+        with pytest.raises(ValueError, match="read-only"):
+            agent.Q[0, 0] = 0
+
+    def test_verbs_have_an_order(self, name):
+        agent = AGENTS[name](**COMMON, seed=0)
+        for call in (
+            lambda: agent.act(0),
+            lambda: agent.observe(0, 0, 0.0, 0, terminated=False),
+            agent.end_task,
+        ):
+            with pytest.raises(hl.WrongOrder, match="begin_task"):
+                call()
+        agent.begin_task()
+        with pytest.raises(hl.WrongOrder, match="a task is going on"):
+            agent.begin_task()
+        agent.drop_task()
+        agent.begin_task()
+        agent.end_task()
+        assert agent.memory.n_tasks == 1
+
+
+def test_without_a_prior_lrmax_is_rmax():
+    """Erratum 7: seed for seed, and no source is looked at."""
+    rmax, lrmax = (make(**COMMON, seed=1) for make in (hl.RMax, hl.LRMax))
+    for i, m in enumerate(tight_tasks(4)):
+        one = hl.learn(rmax, m, episodes=200, max_steps=10, seed=i)
+        assert_same(one, hl.learn(lrmax, m, episodes=200, max_steps=10, seed=i), rmax, lrmax)
+        assert lrmax.bounds[0].transfers == []
+        assert not lrmax.refining
+
+
+def test_a_prior_transfers():
+    """A second task like the first: the goal is found much sooner."""
+    m = tight_tasks(1)[0]
+    rmax, lrmax = hl.RMax(**COMMON, seed=0), hl.LRMax(d_max=0.01, **COMMON, seed=0)
+    hl.learn(lrmax, m, episodes=500, max_steps=10, seed=0)
+    without = hl.learn(rmax, m, episodes=500, max_steps=10, seed=1).returns.sum()
+    assert hl.learn(lrmax, m, episodes=500, max_steps=10, seed=1).returns.sum() > 1.5 * without
+
+
+def test_maxqinit_starts_when_its_confidence_allows():
+    agent = hl.MaxQInit(p_min=0.5, delta=0.3, **COMMON, seed=0)
+    assert hl.tasks_for_max_q(0.5, 0.3) == 2
+    informed = []
+    for i, m in enumerate(tight_tasks(4)):
+        agent.begin_task()
+        informed.append(bool((agent.U < 10).any()))
+        agent.drop_task()
+        hl.learn(agent, m, episodes=500, max_steps=10, seed=i)
+    assert informed == [False, False, True, True]
+    sources = agent.memory.sources
+    assert np.array_equal(agent.memory.max_Q, np.max([s.Q for s in sources], axis=0))
+
+
+def test_the_learned_distance_is_the_largest_of_the_first_tasks():
+    agent = hl.LRMax(p_min=0.5, delta=0.4, n_states=6, n_actions=2, gamma=0.9, n_known=3, seed=0)
+    needed = hl.tasks_for_distance(0.5, 0.4)
+    for i in range(needed + 2):
+        assert agent.memory.n_compared == min(i, needed)
+        m = hl.garnet(6, 2, branching=2, gamma=0.9, seed=i)
+        hl.learn(agent, m, episodes=4, max_steps=10, seed=i)
+    first = agent.memory.sources[:needed]
+    expected = np.max(
+        [
+            learned_twins.distance(m.rows, m_bar.rows, m_bar.V, agent.setting)
+            for m in first
+            for m_bar in first
+            if m is not m_bar
+        ],
+        axis=0,
+    )
+    np.testing.assert_allclose(agent.memory.largest_distance, expected)
+
+
+def test_dropped_sources_change_nothing():
+    """A source is dropped when it cannot lower a bound again: with it, all is the same."""
+
+    class KeepAll(hl.Lipschitz):
+        def refine(self, pair, U, V):
+            kept = self.transfers
+            lowered = super().refine(pair, U, V)
+            self.transfers = kept
+            return lowered
+
+    options = {**COMMON, "epsilon": 0.0}
+    dropping, keeping = (
+        hl.OptimisticAgent(bounds=[bound(d_max=0.05)], **options, seed=0)
+        for bound in (hl.Lipschitz, KeepAll)
+    )
+    dropped = False
+    for i, m in enumerate(tight_tasks(4)):
+        episodes = 300 if i else 1  # the first source knows next to nothing
+        one = hl.learn(dropping, m, episodes=episodes, max_steps=10, seed=i)
+        other = hl.learn(keeping, m, episodes=episodes, max_steps=10, seed=i)
+        assert_same(one, other, dropping, keeping)
+        dropped |= len(dropping.bounds[0].transfers) < i
+    assert dropped
+
+
+def test_a_bound_of_ones_own():
+    """A researcher adds a bound and gets an agent from a list: here the answer itself."""
+    m = tight_tasks(1)[0]
+    sol = hl.solve(m)
+
+    class Oracle(hl.Constant):
+        def begin_task(self, setting, model, memory):
+            self.U = (sol.Q + sol.error).ravel()
+            return False
+
+    agent = hl.OptimisticAgent(bounds=[Oracle()], **COMMON, seed=0)
+    record = hl.learn(agent, m, episodes=200, max_steps=10, seed=0)
+    assert record.returns.mean() > 0.8 * hl.optimal_return(m, horizon=10, discounted=False)
+
+
+def test_a_known_v_max_is_the_bound():
+    agent = hl.RMax(**COMMON, seed=0, v_max=3.0)
+    agent.begin_task()
+    assert (agent.U == 3).all()
+
+
+def test_a_v_max_above_what_can_be_is_lowered():
+    agent = hl.RMax(**COMMON, seed=0, v_max=1e6)
+    agent.begin_task()
+    assert agent.U == pytest.approx(np.full((121, 4), 10.0))
+
+
+def test_ties_are_broken_uniformly():
+    agent = hl.RMax(n_states=1, n_actions=3, gamma=0.9, n_known=1, seed=0)
+    agent.begin_task()
+    counts = np.bincount([agent.act(0) for _ in range(9000)], minlength=3)
+    np.testing.assert_allclose(counts / 9000, 1 / 3, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_known": 0}, "n_known is 0"),
+        ({"epsilon": -0.1}, "epsilon is -0.1"),
+        ({"gamma": 1}, "gamma is 1"),
+        ({"n_states": 0}, "n_states is 0"),
+        ({"tol": 0}, "tol is 0"),
+        ({"reward_range": (1, 0)}, "reward_range is"),
+        ({"v_max": -1}, "v_max is -1: .* values lie between 0 and 10"),
+        ({"seed": "x"}, "seed is 'x'"),
+        ({"d_max": -0.1}, "d_max holds -0.1"),
+        ({"d_max": "small"}, "d_max is not an array of real numbers"),
+        ({"d_max": np.nan}, "d_max holds nan"),
+        ({"p_min": 0.2}, "p_min is 0.2 and delta is None: give both"),
+        ({"p_min": 2, "delta": 0.1}, "p_min is 2"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(hl.InvalidArgument, match=message):
+        hl.LRMax(**{**COMMON, **options})
+
+
+def test_a_prior_of_the_wrong_shape():
+    agent = hl.LRMax(d_max=np.zeros((4, 121)), **COMMON)
+    with pytest.raises(hl.InvalidArgument, match=r"d_max has shape \(4, 121\).* \(121, 4\)"):
+        agent.begin_task()
+
+
+def test_a_memory_of_another_size():
+    memory = hl.TaskMemory(2, 2)
+    with pytest.raises(hl.IncompatibleTasks, match=r"TaskMemory\(n_states=2, .* does not fit"):
+        hl.RMax(**COMMON, memory=memory)
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ((121, 0, 0.0, 0), "state 121: there are 0 to 120"),
+        ((0, 4, 0.0, 0), "action 4"),
+        ((0, 0, 0.0, -1), "next state -1"),
+        ((0, 0, 1.5, 0), "the reward 1.5 of state 0 and action 0 is outside reward_range"),
+        ((0, 0, np.nan, 0), "the reward nan"),
+    ],
+)
+def test_bad_steps(step, message):
+    agent = hl.RMax(**COMMON)
+    agent.begin_task()
+    s, a, r, s_next = step
+    with pytest.raises(hl.InvalidArgument, match=message):
+        agent.observe(s, a, r, s_next, terminated=False)
+    assert agent.model.counts.sum() == 0
+
+
+def test_a_state_that_is_none():
+    agent = hl.RMax(**COMMON)
+    agent.begin_task()
+    with pytest.raises(hl.InvalidArgument, match="state 121: the states are 0 to 120"):
+        agent.act(121)
+
+
+def test_an_end_is_learned_as_an_end():
+    """Entering the goal pays 1 and ends: Q there is 1, not 1 + γ v_max."""
+    m = grid_world("S.G", gamma=0.9, reward_on="entering", terminal=True)
+    agent = hl.RMax(n_states=3, n_actions=4, gamma=0.9, n_known=1, seed=0, tol=1e-6)
+    hl.learn(agent, m, episodes=100, max_steps=10, seed=0)
+    assert agent.Q[1, 1] == pytest.approx(1.0)
+    assert agent.Q[0, 1] == pytest.approx(0.9)
+    assert agent.model.ends[1, 1] == 1

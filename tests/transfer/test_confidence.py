@@ -1,0 +1,50 @@
+"""How many tasks are enough."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import heirloom as hl
+
+probabilities = st.floats(1e-4, 1.0)
+
+
+@given(probabilities, probabilities)
+def test_max_q_needs_the_least_number_that_is_enough(p_min, delta):
+    m = hl.tasks_for_max_q(p_min, delta)
+    assert (1 - p_min) ** m <= delta
+    assert m == 1 or (1 - p_min) ** (m - 1) > delta
+
+
+@given(st.floats(1e-4, 0.5), probabilities)
+def test_distances_need_the_least_number_that_is_enough(p_min, delta):
+    def failure(m):
+        return 2 * (1 - p_min) ** m - (1 - 2 * p_min) ** m
+
+    m = hl.tasks_for_distance(p_min, delta)
+    assert failure(m) <= delta
+    assert m == 1 or failure(m - 1) > delta
+
+
+def test_where_max_q_starts_in_the_papers_experiment():
+    """Erratum 4: δ = 0.05 starts it at task 15; the reported start at 12 belongs to δ = 0.1."""
+    assert hl.tasks_for_max_q(1 / 5, 0.05) + 1 == 15
+    assert hl.tasks_for_max_q(1 / 5, 0.1) + 1 == 12
+
+
+def test_the_probability_that_two_tasks_were_seen():
+    """By enumeration of all draws of four tasks out of three."""
+    both = np.mean([{0, 1} <= set(drawn) for drawn in itertools.product(range(3), repeat=4)])
+    assert 2 * (2 / 3) ** 4 - (1 / 3) ** 4 == pytest.approx(1 - both)
+
+
+@pytest.mark.parametrize("bad", [0, -0.1, 1.1, None, "often", np.nan])
+def test_probabilities(bad):
+    for call in (hl.tasks_for_max_q, hl.tasks_for_distance):
+        with pytest.raises(hl.InvalidArgument, match="p_min is"):
+            call(bad, 0.1)
+        with pytest.raises(hl.InvalidArgument, match="delta is"):
+            call(0.1, bad)
