@@ -37,6 +37,7 @@ test-slow: $(READY)
 bench: $(READY)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python benchmarks/solve.py
+	$(BIN)/python benchmarks/agents.py
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -66,11 +66,18 @@ def test_the_demo_finds_what_is_proved_and_what_is_refuted():
     assert "180 > 10 + 10" in table
 
 
-def test_the_first_example_of_the_readme_prints_what_it_says():
-    """The first Python block of the README, and the output that follows it."""
-    text = (PROJECT / "README.md").read_text(encoding="utf-8")
-    _, code, between, output, _ = text.split("```", 4)
-    assert between.strip() == "prints"
+def examples():
+    """The Python blocks of the README that are followed by what they print."""
+    blocks = (PROJECT / "README.md").read_text(encoding="utf-8").split("```")
+    return [
+        (code, output)
+        for code, between, output in zip(blocks[1:], blocks[2:], blocks[3:], strict=False)
+        if between.strip() == "prints"
+    ]
+
+
+@pytest.mark.parametrize(("code", "output"), examples())
+def test_the_examples_of_the_readme_print_what_they_say(code, output):
     assert run("-c", code.removeprefix("python\n")) == output.removeprefix("text\n")
 
 
