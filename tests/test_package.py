@@ -61,9 +61,12 @@ def test_help_and_version():
 
 def test_the_demo_finds_what_is_proved_and_what_is_refuted():
     table = run("-m", "heirloom", "demo", "--seed", "1", env={"COLUMNS": "200", "PATH": ""})
-    holds = [line.rsplit("│", 2)[1].strip() for line in table.splitlines() if line.startswith("│")]
-    assert holds == ["yes", "yes", "yes", "no", "no", "no"]
+    rows = [line.strip("│").split("│") for line in table.splitlines() if line.startswith("│")]
+    assert [row[-1].strip() for row in rows[:6]] == ["yes", "yes", "yes", "no", "no", "no"]
     assert "180 > 10 + 10" in table
+    learned = {row[0].strip(): [float(part) for part in row[1:]] for row in rows[6:]}
+    assert learned["RMax"] == learned["LRMax, no prior"]
+    assert sum(learned["LRMax(0.1)"]) > sum(learned["RMax"])
 
 
 def examples():

@@ -1,4 +1,4 @@
-"""A first look: how far two tasks of the paper are apart, and three of the paper's statements.
+"""A first look: how far tasks of the paper are apart, some of its statements, and its agents.
 
 Everything is computed, nothing is recorded; `heirloom demo` prints it.
 """
@@ -7,15 +7,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from heirloom.agents.catalogue import AgentOptions, LRMax, RMax
 from heirloom.envs.families import Variant, tight
+from heirloom.experiments.loop import learn
 from heirloom.mdp.exact import TabularMDP
-from heirloom.mdp.solving import solve
+from heirloom.mdp.solving import optimal_return, solve
 from heirloom.transfer.pseudometrics import (
     global_pseudometric,
     lipschitz_bound,
     local_pseudometric,
     model_pseudometric,
 )
+
+EPISODES, STEPS = 2000, 10
 
 
 class Finding(NamedTuple):
@@ -26,11 +30,49 @@ class Finding(NamedTuple):
     holds: bool
 
 
-def related_tasks(seed: int) -> tuple[TabularMDP, TabularMDP]:
-    """Two tasks drawn from the family of the main experiment, as the authors released it."""
+class Learned(NamedTuple):
+    """An agent, and its mean return on each of a few tasks, as a part of the best there is."""
+
+    agent: str
+    parts: list[float]
+
+
+def related_tasks(number: int, seed: int) -> list[TabularMDP]:
+    """Tasks drawn from the family of the main experiment, as the authors released it."""
     rng = np.random.default_rng(seed)
-    one, other = (tight(rng.uniform(0.9, 1, 3), rng.uniform(0, 0.1)) for _ in range(2))
-    return one, other
+    return [tight(rng.uniform(0.9, 1, 3), rng.uniform(0, 0.1)) for _ in range(number)]
+
+
+def lifelong(tasks: list[TabularMDP], seed: int) -> list[Learned]:
+    """RMax and LRMax on one task after the other, with the settings of the main experiment.
+
+    Its priors are those of the paper, which are no upper bounds (erratum 3).
+    """
+    options: AgentOptions = {
+        "n_states": 121,
+        "n_actions": 4,
+        "gamma": 0.9,
+        "n_known": 10,
+        "epsilon": 0.01,
+        "seed": seed,
+    }
+    agents = {
+        "RMax": RMax(**options),
+        "LRMax, no prior": LRMax(**options),
+        "LRMax(0.2)": LRMax(d_max=0.2, **options),
+        "LRMax(0.1)": LRMax(d_max=0.1, **options),
+    }
+    best = [optimal_return(m, horizon=STEPS, discounted=False) for m in tasks]
+    return [
+        Learned(
+            name,
+            [
+                learn(agent, m, episodes=EPISODES, max_steps=STEPS, seed=i).returns.mean() / best[i]
+                for i, m in enumerate(tasks)
+            ],
+        )
+        for name, agent in agents.items()
+    ]
 
 
 def propositions(m: TabularMDP, m_bar: TabularMDP) -> list[Finding]:
