@@ -6,6 +6,7 @@ import pytest
 import heirloom as hl
 from heirloom.envs.families import tight
 from heirloom.envs.grid import grid_world
+from heirloom.transfer.bounds import Distances
 from tests import learned_twins
 from tests.strategies import draw_shape, draw_task
 
@@ -202,6 +203,33 @@ def test_dropped_sources_change_nothing():
         assert_same(one, other, dropping, keeping)
         dropped |= len(dropping.bounds[0].transfers) < i
     assert dropped
+
+
+@pytest.mark.parametrize("d_max", [0.05, 0.5, 3.0, 20.0])
+def test_distances_refined_step_by_step_are_those_solved_at_once(d_max):
+    """d̂ as it was lowered update by update, against a solve from scratch for the same D̂."""
+    agent = hl.LRMax(d_max=d_max, **{**COMMON, "epsilon": 0.001}, seed=0, tol=1e-3)
+    for i, m in enumerate(tight_tasks(3)):
+        hl.learn(agent, m, episodes=200, max_steps=10, seed=i)
+    agent.begin_task()
+    for _ in range(200):
+        s = 60
+        for _ in range(10):
+            a = agent.act(s)
+            j = m.transitions.indptr[s * 4 + a]
+            s_next = int(m.transitions.successors[j])
+            agent.observe(s, a, float(m.R[s, a]), s_next, terminated=False)
+            s = s_next
+    assert agent.bounds[0].transfers
+    for transfer in agent.bounds[0].transfers:
+        there, back = (Distances(old.D, agent.setting) for old in (transfer.there, transfer.back))
+        there.lower(agent.model.rows)
+        back.lower(transfer.source.rows)
+        assert transfer.there.largest == pytest.approx(there.largest, abs=1e-3)
+        assert transfer.back.largest == pytest.approx(back.largest, abs=1e-3)
+        np.testing.assert_allclose(transfer.back.d, back.d, atol=1e-3, rtol=0)
+        assert (transfer.there.D < d_max).any()
+        assert (transfer.back.D < d_max).any()
 
 
 def test_a_bound_of_ones_own():

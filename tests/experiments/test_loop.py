@@ -97,7 +97,7 @@ class TestProgress:
 
 
 def test_an_update_that_was_interrupted_is_made_up_for():
-    """A pair that became known just before an interruption is settled with the next one."""
+    """A pair that became known just before an interruption is settled when the task goes on."""
 
     class Fragile(hl.Constant):
         broken = False
@@ -121,10 +121,8 @@ def test_an_update_that_was_interrupted_is_made_up_for():
         learner.observe(0, 0, 0.0, 0, terminated=False)
     assert learner.known[0, 0]
     assert learner.Q[0, 0] == pytest.approx(10)
-    for _ in range(2):
-        learner.observe(1, 0, 0.0, 1, terminated=False)
+    learner.resume_task()
     assert learner.Q[0, 0] == pytest.approx(9)
-    assert learner.Q[1, 0] == pytest.approx(9)
 
 
 def test_gymnasium_environments():

@@ -108,7 +108,6 @@ class OptimisticAgent:
             queue=np.empty(setting.n_pairs, dtype=np.int64),
             queued=np.zeros(setting.n_pairs, dtype=bool),
         )
-        self._unsettled: list[int] = []
         self._greedy.clear()
         self.in_task = True
 
@@ -149,6 +148,14 @@ class OptimisticAgent:
         self.memory.add(source)
         self.in_task = False
 
+    def resume_task(self) -> None:
+        """Go on with the task at hand, which may have been interrupted within an update."""
+        if not self.in_task:
+            raise WrongOrder("there is no task to go on with: begin_task() first")
+        known = np.flatnonzero(self.model.arrays.known)
+        learning.settle(self.model.arrays, self._values, known)
+        self._greedy.clear()
+
     def drop_task(self) -> None:
         """Forget the task at hand, without a trace in the memory."""
         self.in_task = False
@@ -178,9 +185,8 @@ class OptimisticAgent:
 
     def update(self, pair: int) -> None:
         """The pair became known: refine the bounds, then lower `Q` to its new fixed point."""
-        self._unsettled.append(pair)  # stays there if this is interrupted
         U, V = self._values.U, self._values.V
-        changed = [np.array(self._unsettled)]
+        changed = [np.array([pair])]
         for bound in self._refined:
             lowered = bound.refine(pair, U, V)
             if lowered.size:
@@ -190,7 +196,6 @@ class OptimisticAgent:
                 U[lowered] = bound.U[lowered]
                 changed.append(lowered)
         learning.settle(self.model.arrays, self._values, np.concatenate(changed))
-        self._unsettled.clear()
         self._greedy.clear()
 
     # What a compiled rollout works on

@@ -10,7 +10,7 @@ from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.arguments import generator, whole_number
 from heirloom.arrays import FloatArray, IntArray, frozen
-from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
+from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.kernels import learning
 from heirloom.mdp.exact import TabularMDP
 
@@ -76,8 +76,8 @@ def learn(
     _check_fit(agent, env, max_steps)
     if not resume:
         agent.begin_task()
-    elif not getattr(agent, "in_task", True):
-        raise WrongOrder("there is no task to go on with: call learn() without resume=True")
+    elif isinstance(agent, OptimisticAgent):
+        agent.resume_task()
     if isinstance(env, TabularMDP) and isinstance(agent, OptimisticAgent):
         record = _learn_compiled(agent, env, episodes, max_steps, seed, callback)
     else:
@@ -190,7 +190,7 @@ def _drawable(m: TabularMDP) -> learning.Task:
         rewards=frozen(t.R[t.pairs]) if t.rewards is None else t.rewards,
         ends=frozen(np.zeros(t.p.size, dtype=bool)) if t.ends is None else t.ends,
         start_states=first_states,
-        start_p=m.start[first_states],
+        start_sums=np.cumsum(m.start[first_states]),
     )
 
 

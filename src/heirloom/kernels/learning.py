@@ -58,7 +58,10 @@ class Values(NamedTuple):
 
 
 class Task(NamedTuple):
-    """An exact task to draw from, each transition with its own reward and end."""
+    """An exact task to draw from, each transition with its own reward and end.
+
+    `start_sums` are the cumulated probabilities of `start_states`.
+    """
 
     indptr: Any
     successors: Any
@@ -66,7 +69,7 @@ class Task(NamedTuple):
     rewards: Any
     ends: Any
     start_states: Any
-    start_p: Any
+    start_sums: Any
 
 
 class Run(NamedTuple):
@@ -217,7 +220,7 @@ def rollout(task, model, values, run, episodes, max_steps, pause):
     ran out; NO_ROOM if the model must grow. Calling again goes on where it stopped.
     """
     # Local names: each use of a field of a tuple would count a reference to its array.
-    indptr, successors, p, rewards, ends, start_states, start_p = task
+    indptr, successors, p, rewards, ends, start_states, start_sums = task
     known, Q, gamma = model.known, values.Q, values.gamma
     at, discounts, uniforms, choices, returns, discounted, update_steps = run
     n_actions = Q.size // values.V.size
@@ -232,10 +235,7 @@ def rollout(task, model, values, run, episodes, max_steps, pause):
             break
         u = uniforms[uniform]
         if s < 0:
-            i, total = 0, start_p[0]
-            while u >= total and i < start_p.size - 1:
-                i += 1
-                total += start_p[i]
+            i = min(np.searchsorted(start_sums, u, side="right"), start_sums.size - 1)
             s, step, discount = start_states[i], 0, 1.0
             uniform += 1
             continue

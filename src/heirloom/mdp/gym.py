@@ -34,6 +34,7 @@ class TabularEnv(gym.Env[Any, Any]):
         self.initial_state_distrib = task.start
         self.s: int | None = None
         self._first_states = np.flatnonzero(task.start)
+        self._start_sums = np.cumsum(task.start[self._first_states])
 
     @cached_property
     def P(self) -> Table:
@@ -59,10 +60,8 @@ class TabularEnv(gym.Env[Any, Any]):
     ) -> tuple[int, dict[str, Any]]:
         """Draw a first state."""
         super().reset(seed=seed)
-        p = self.task.start[self._first_states]
-        i = _draw(p, self.np_random.random())
-        self.s = int(self._first_states[i])
-        return self.s, {"prob": float(p[i])}
+        self.s = int(self._first_states[_drawn(self._start_sums, self.np_random.random())])
+        return self.s, {"prob": float(self.task.start[self.s])}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Draw a transition of the current state and `action`; pays that transition's reward."""
@@ -71,7 +70,7 @@ class TabularEnv(gym.Env[Any, Any]):
         t = self.task.transitions
         pair = self.s * t.n_actions + whole_number("action", action, least=0, most=t.n_actions - 1)
         first, last = t.indptr[pair], t.indptr[pair + 1]
-        j = first + _draw(t.p[first:last], self.np_random.random())
+        j = first + _drawn(np.cumsum(t.p[first:last]), self.np_random.random())
         self.s = int(t.successors[j])
         reward = t.R[pair] if t.rewards is None else t.rewards[j]
         terminated = t.ends is not None and bool(t.ends[j])
@@ -165,6 +164,6 @@ def _size_of(space: gym.Space[Any], env: gym.Env[Any, Any], what: str) -> int:
     return int(space.n)
 
 
-def _draw(p: FloatArray, u: float) -> int:
-    """The outcome that the uniform number `u` falls on; each of `p` is positive."""
-    return min(int(np.searchsorted(np.cumsum(p), u, side="right")), p.size - 1)
+def _drawn(sums: FloatArray, u: float) -> int:
+    """The outcome that the uniform number `u` falls on, given cumulated probabilities."""
+    return min(int(sums.searchsorted(u, side="right")), sums.size - 1)
