@@ -146,19 +146,19 @@ class OptimisticAgent:
         for bound in self.bounds:
             bound.end_task(source, self.memory)
         self.memory.add(source)
-        self.in_task = False
+        self.drop_task()
 
     def resume_task(self) -> None:
         """Go on with the task at hand, which may have been interrupted within an update."""
         if not self.in_task:
             raise WrongOrder("there is no task to go on with: begin_task() first")
-        known = np.flatnonzero(self.model.arrays.known)
-        learning.settle(self.model.arrays, self._values, known)
+        learning.settle(self.model.arrays, self._values, np.arange(self.setting.n_pairs))
         self._greedy.clear()
 
     def drop_task(self) -> None:
-        """Forget the task at hand, without a trace in the memory."""
+        """Forget the task at hand: what is in the memory by now is all that stays."""
         self.in_task = False
+        self._greedy.clear()
 
     # What can be read until the next task begins
 
@@ -185,16 +185,15 @@ class OptimisticAgent:
 
     def update(self, pair: int) -> None:
         """The pair became known: refine the bounds, then lower `Q` to its new fixed point."""
-        U, V = self._values.U, self._values.V
+        U, V, known = self._values.U, self._values.V, self.model.arrays.known
         changed = [np.array([pair])]
         for bound in self._refined:
             lowered = bound.refine(pair, U, V)
             if lowered.size:
-                lowered = lowered[
-                    bound.U[lowered] < np.minimum(U[lowered], self.setting.v_max - SAME)
-                ]
-                U[lowered] = bound.U[lowered]
-                changed.append(lowered)
+                new, limit = bound.U[lowered], np.minimum(U[lowered], self.setting.v_max - SAME)
+                lowers = ~known[lowered] & (new < limit)  # U is frozen where the model is known
+                U[lowered[lowers]] = new[lowers]
+                changed.append(lowered[lowers])
         learning.settle(self.model.arrays, self._values, np.concatenate(changed))
         self._greedy.clear()
 
