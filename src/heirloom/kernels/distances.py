@@ -6,30 +6,42 @@ from numba import njit
 
 @njit(cache=True)
 def weigh_differences(indptr, successors, p, indptr_bar, successors_bar, p_bar, f, D):
-    """D[k] <- sum_s' f[s'] |T[k, s'] - T_bar[k, s']|, successors in rising order within a row."""
+    """D[k] <- sum_s' f[s'] |T[k, s'] - T_bar[k, s']|, over the rows of two models."""
     for k in range(D.size):
-        i, end = indptr[k], indptr[k + 1]
-        j, end_bar = indptr_bar[k], indptr_bar[k + 1]
-        total = 0.0
-        while i < end and j < end_bar:
-            s, s_bar = successors[i], successors_bar[j]
-            if s == s_bar:
-                total += f[s] * abs(p[i] - p_bar[j])
-                i += 1
-                j += 1
-            elif s < s_bar:
-                total += f[s] * p[i]
-                i += 1
-            else:
-                total += f[s_bar] * p_bar[j]
-                j += 1
-        while i < end:
-            total += f[successors[i]] * p[i]
+        D[k] = _apart(
+            indptr[k],
+            indptr[k + 1],
+            successors,
+            p,
+            indptr_bar[k],
+            indptr_bar[k + 1],
+            successors_bar,
+            p_bar,
+            f,
+        )
+
+
+@njit(cache=True)
+def _apart(i, end, successors, p, j, end_bar, successors_bar, p_bar, f):
+    """sum_s' f[s'] |T[s'] - T_bar[s']| of two rows, in which successors rise."""
+    total = 0.0
+    while i < end and j < end_bar:
+        s, s_bar = successors[i], successors_bar[j]
+        if s == s_bar:
+            total += f[s] * abs(p[i] - p_bar[j])
             i += 1
-        while j < end_bar:
-            total += f[successors_bar[j]] * p_bar[j]
             j += 1
-        D[k] = total
+        elif s < s_bar:
+            total += f[s] * p[i]
+            i += 1
+        else:
+            total += f[s_bar] * p_bar[j]
+            j += 1
+    for k in range(i, end):
+        total += f[successors[k]] * p[k]
+    for k in range(j, end_bar):
+        total += f[successors_bar[k]] * p_bar[k]
+    return total
 
 
 @njit(cache=True)
@@ -72,19 +84,17 @@ def bound_differences(pairs, m, m_bar, W, W_end, sink, heaviest, lo, hi, gamma, 
             )
             bound = min(bound, max(R_bar[k] - lo, hi - R_bar[k]) + gamma * far + off)
         if known[k] and known_bar[k]:
-            apart = W_end * abs(ends[k] - ends_bar[k])
-            a, end_a, b, end_b = first[k], last[k], first_bar[k], last_bar[k]
-            while a < end_a or b < end_b:
-                if b == end_b or (a < end_a and successors[a] < successors_bar[b]):
-                    apart += W[successors[a]] * p[a]
-                    a += 1
-                elif a == end_a or successors_bar[b] < successors[a]:
-                    apart += W[successors_bar[b]] * p_bar[b]
-                    b += 1
-                else:
-                    apart += W[successors[a]] * abs(p[a] - p_bar[b])
-                    a += 1
-                    b += 1
+            apart = W_end * abs(ends[k] - ends_bar[k]) + _apart(
+                first[k],
+                last[k],
+                successors,
+                p,
+                first_bar[k],
+                last_bar[k],
+                successors_bar,
+                p_bar,
+                W,
+            )
             bound = min(bound, abs(R[k] - R_bar[k]) + gamma * apart + 2.0 * off)
         D[i] = bound
 
