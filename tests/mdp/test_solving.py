@@ -103,6 +103,33 @@ def test_the_certificate_is_true_for_long_rows(gamma, terminating):
     assert factor * (hi - lo) < sol.error / 2
 
 
+def test_a_policy_that_ends_is_certified_by_its_own_contraction():
+    """One action never ends, the other always does: half and half, an episode is short."""
+    T = np.zeros((3, 2, 3))
+    T[:, 0] = np.random.default_rng(0).dirichlet(np.ones(3), 3)
+    T[:, 1, 0] = 1
+    ends = np.zeros(T.shape, dtype=bool)
+    ends[:, 1, 0] = True
+    m, m_bar = (
+        hl.TabularMDP(np.random.default_rng(s).random((3, 2)), T, gamma=0.9999, terminates=ends)
+        for s in (1, 2)
+    )
+    pi = np.full((3, 2), 0.5)
+    sol = hl.evaluate(m, pi, tol=1e-10)
+    assert np.abs(sol.Q - twins.policy_Q(m, pi)).max() <= sol.error + 1e-10
+    assert (hl.policy_q_pseudometric(m, m_bar, pi, tol=1e-8) > 0).all()
+
+
+@pytest.mark.parametrize("terminating", [0.0, 0.2])
+def test_small_tasks_are_solved_for_discounts_very_near_to_one(terminating):
+    """Sweeps would take millions of rounds where a recurrent class never ends."""
+    for seed in range(10):
+        m = hl.garnet(4, 3, branching=2, gamma=1 - 1e-7, seed=seed, terminating=terminating)
+        sol = hl.solve(m)
+        assert within(sol.Q, twins.exact_Q(m), sol.error)
+        assert sol.error <= 1e-6 * np.abs(sol.Q).max()
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 50])
 def test_cycles_do_not_slow_the_certificate(n):
     """Where a task is periodic the changes of plain sweeps never even out."""

@@ -106,13 +106,12 @@ def maximise(Q, V, policy):
 
 
 @njit(cache=True)
-def back_up(R, indptr, successors, p, gamma, V, Q):
-    """Q[k] <- R[k] + gamma * sum_s' T[k, s'] V[s'], with a compensated sum.
+def back_up(R, indptr, successors, p, gamma, V, Q, sums):
+    """Q[k] <- R[k] + gamma * sum_s' T[k, s'] V[s'], and sums[k] <- sum_s' T[k, s'].
 
-    The error of Q[k] is then a few roundings, however many successors there are: certificates need
-    that. Returns the smallest and the largest sum of a row of `p`, exact to two roundings.
+    With compensated sums, so that their errors are a few roundings however many successors there
+    are: certificates need that.
     """
-    least, most = np.inf, -np.inf
     for k in range(R.size):
         expected, lost = 0.0, 0.0
         mass, lost_mass = 0.0, 0.0
@@ -130,8 +129,5 @@ def back_up(R, indptr, successors, p, gamma, V, Q):
             else:
                 lost_mass += (p[j] - total) + mass
             mass = total
-        mass += lost_mass
-        least = min(least, mass)
-        most = max(most, mass)
+        sums[k] = mass + lost_mass
         Q[k] = R[k] + gamma * (expected + lost)
-    return least, most

@@ -5,7 +5,8 @@ and cheap ones that follow it. There are two kinds of rounds. Plain sweeps bound
 range of their changes (MacQueen, 1966), which shrinks quickly where the task mixes; sweeps in place
 carry values along whole paths, which is quick where it does not. Each stretch of rounds takes the
 kind that promises most for its work, counted in transitions and not in seconds, so that an approach
-repeats to the last bit.
+repeats to the last bit. Where neither is quick, and the problem is small, policies are evaluated by
+solving their linear equations: no discount is too near to one for that.
 
 Nothing here is certified: `fixed_point` does that, whatever happened here.
 """
@@ -13,13 +14,15 @@ Nothing here is certified: `fixed_point` does that, whatever happened here.
 from typing import Literal
 
 import numpy as np
+from scipy import sparse
 
 from heirloom.arrays import FloatArray
 from heirloom.kernels import values
 from heirloom.mdp.bellman import Problem
 
-Kind = Literal["plain", "in place"]
-ROUNDS: dict[Kind, int] = {"plain": 2, "in place": 3}
+Kind = Literal["plain", "in place", "direct"]
+ROUNDS: dict[Kind, int] = {"plain": 2, "in place": 3, "direct": 1}
+SMALL = 500  # states, up to which linear equations are solved directly
 PATIENCE = 60.0  # sweeps over all actions that a kind may take without the other being tried
 ROUNDING = 1e-12  # relative changes of this size may be rounding, in long rows and on long paths
 ROUNDS_IN_VAIN = 20  # after so many stretches of only such changes, nothing comes nearer
@@ -57,7 +60,7 @@ class Approach:
         """A few rounds of one kind, and the choice of the next."""
         before, work = self.estimate, 0.0
         for _ in range(ROUNDS[self.kind]):
-            work += 1 + (self._plain() if self.kind == "plain" else self._in_place())
+            work += 1 + self._follow()
             if self._improve() <= self.target:
                 return
         self._choose(np.log(before / self.estimate) / work)
@@ -66,7 +69,10 @@ class Approach:
         """The next kind of rounds, from what this one gained for its work."""
         self.rate[self.kind] = rate
         other: Kind = "in place" if self.kind == "plain" else "plain"
-        if np.log(self.estimate / self.target) <= rate * PATIENCE:
+        if self.kind == "direct" or np.log(self.estimate / self.target) <= rate * PATIENCE:
+            return
+        if len(self.rate) > 1 and self.problem.n_states <= SMALL:
+            self.kind = "direct"
             return
         if self.rate.setdefault(other, np.inf) > rate:
             self.kind = other
@@ -85,6 +91,20 @@ class Approach:
             self.middle = self.factor * (lo + hi) / 2 - rise
             self.estimate = self.factor * (hi - lo) / 2
         return self.estimate
+
+    def _follow(self) -> float:
+        """Follow the policy, as the kind does; returns the work in sweeps over all actions."""
+        if self.kind == "plain":
+            return self._plain()
+        return self._in_place() if self.kind == "in place" else self._direct()
+
+    def _direct(self) -> float:
+        """Solve V = R + γ T V for the policy: the best lower bound that it gives."""
+        R, rows, gamma, n_states, _ = self.problem
+        pairs = np.arange(n_states) * self.problem.n_actions + self.policy
+        T = sparse.csr_array((rows.p, rows.successors, rows.indptr), (R.size, n_states))[pairs]
+        self.V[:] = np.linalg.solve(np.eye(n_states) - gamma * T.toarray(), R[pairs])
+        return float(n_states)
 
     def _plain(self) -> float:
         """Follow the policy until its values are better known than whether it is the best."""

@@ -10,9 +10,10 @@ which are MacQueen's bounds (1966) with room for floating point. The middle of t
 returned, and half their distance is its error.
 
 Where episodes may end, lo and hi would have to include 0, for the value of the sink ⊥ does not
-change. There the contraction alone serves: with β = γ times the largest sum of a row,
+change. There the contraction alone serves. With α = γ times the largest sum of a row, and β = γ
+times the largest that the choice of actions makes of them,
 
-    |Q* - Q'|  <=  (β max(|lo|, |hi|) + r) / (1-β),
+    |Q* - Q'|  <=  α (max(|lo|, |hi|) + r) / (1-β) + r,
 
 and Q' itself is returned, so that ends keep their exact values.
 """
@@ -59,9 +60,9 @@ class Tolerance(NamedTuple):
         what = "the error to certify is a positive number"
         return cls(real_number("tol", tol, what, above=0))
 
-    def of_this(self, part: float) -> "Tolerance":
-        """A part of it."""
-        return self._replace(error=part * self.error)
+    def loose(self, part: float) -> "Tolerance":
+        """A part of it, not strict: for a step on the way to what is checked at the end."""
+        return Tolerance(part * self.error, strict=False)
 
     def admits(self, error: float, largest: float) -> bool:
         """Whether an error will do where values are as large as `largest`."""
@@ -90,8 +91,8 @@ def fixed_point(problem: Problem, choice: Choice, tol: Tolerance) -> Certified:
 def certify(problem: Problem, choice: Choice, V: FloatArray) -> Certified:
     """The best that one backup of `V` tells of the fixed point, and its error."""
     R, rows, gamma, n_states, ending = problem
-    Q = np.empty((n_states, problem.n_actions))
-    least, most = values.back_up(R, *rows, gamma, frozen(V), Q.reshape(-1))
+    Q, sums = np.empty((2, n_states, problem.n_actions))
+    values.back_up(R, *rows, gamma, frozen(V), Q.reshape(-1), sums.reshape(-1))
     change = choice(Q) - V
     lo, hi = float(change.min()), float(change.max())
     largest = max(abs(lo), abs(hi))
@@ -99,10 +100,10 @@ def certify(problem: Problem, choice: Choice, V: FloatArray) -> Certified:
     scale = np.abs(R).max() + gamma * np.abs(V).max()
     rounding = ROUNDOFF * ((8 + choice.roundings) * scale + 2 * largest)
     if ending:
-        beta = gamma * (most + off)
-        middle, error = 0.0, _quotient(beta * largest + rounding, 1 - beta)
+        alpha, beta = gamma * (sums.max() + off), gamma * (choice(sums).max() + off)
+        middle, error = 0.0, _quotient(alpha * (largest + rounding), 1 - beta) + rounding
     else:
-        eta = max(most - 1, 1 - least) + off
+        eta = np.abs(sums - 1).max() + off
         factor = gamma / (1 - gamma)
         middle, error = factor * (lo + hi) / 2, factor * (hi - lo) / 2
         error += _quotient(rounding + factor * eta * largest, 1 - gamma * (1 + eta))

@@ -13,8 +13,7 @@ this is the paper.
 The names are the paper's. `Δ` is not a pseudometric, though: it violates the triangle inequality.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,17 +50,23 @@ def model_pseudometric(
 
 def dissimilarity(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
     """d_sa(M ‖ M̄): the fixed point of d = D^{γV*_M̄} + γ Σ_s' T max_a' d (Proposition 1)."""
-    return _dissimilarity(m, m_bar, _best, tol).Q
+    check_comparable(m, m_bar)
+    return _dissimilarity(m, m_bar, _best, Tolerance.of(tol, TOLERANCE)).Q
 
 
 def local_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
     """Δ_sa(M, M̄) = min(d_sa(M ‖ M̄), d_sa(M̄ ‖ M)) >= |Q*_M - Q*_M̄| (Proposition 1)."""
-    return np.minimum(dissimilarity(m, m_bar, tol=tol), dissimilarity(m_bar, m, tol=tol))
+    there, back = _both_ways(m, m_bar, _best, tol)
+    return np.minimum(there.Q, back.Q)
 
 
 def global_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> float:
     """Δ(M, M̄): the smaller of max_sa D_sa / (1-γ) in both directions; bounds |Q*_M - Q*_M̄|."""
-    return min(_global_dissimilarity(m, m_bar, tol), _global_dissimilarity(m_bar, m, tol))
+    check_comparable(m, m_bar)
+    tolerance = Tolerance.of(tol, TOLERANCE)
+    return min(
+        _global_dissimilarity(m, m_bar, tolerance), _global_dissimilarity(m_bar, m, tolerance)
+    )
 
 
 def policy_v_pseudometric(
@@ -71,10 +76,8 @@ def policy_v_pseudometric(
 
     The smaller, in both directions, of the fixed points of d = Σ_a π (D^{γV^π_M̄} + γ Σ_s' T d).
     """
-    values_of = _of(policy)
-    return np.minimum(
-        _dissimilarity(m, m_bar, values_of, tol).V, _dissimilarity(m_bar, m, values_of, tol).V
-    )
+    there, back = _both_ways(m, m_bar, _of(policy), tol)
+    return np.minimum(there.V, back.V)
 
 
 def policy_q_pseudometric(
@@ -84,20 +87,21 @@ def policy_q_pseudometric(
 
     The smaller, in both directions, of the fixed points of d = D^{γV^π_M̄} + γ Σ_s'a' T π d.
     """
-    values_of = _of(policy)
-    return np.minimum(
-        _dissimilarity(m, m_bar, values_of, tol).Q, _dissimilarity(m_bar, m, values_of, tol).Q
-    )
+    there, back = _both_ways(m, m_bar, _of(policy), tol)
+    return np.minimum(there.Q, back.Q)
 
 
 def lipschitz_bound(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
     """U_M̄(s, a) = Q*_M̄ + Δ_sa(M, M̄) >= Q*_M (Definition 2)."""
-    with _certifying(m, m_bar, tol) as tolerance:
-        source = _best(m_bar, None, tolerance.of_this(1 / 8))
-        there = _dissimilarity(m, m_bar, _best, tolerance.of_this(1 / 2)).Q
-        back = _dissimilarity(m_bar, m, _best, tolerance.of_this(1 / 2)).Q
+    check_comparable(m, m_bar)
+    tolerance = Tolerance.of(tol, TOLERANCE)
+    source = _best(m_bar, None, tolerance.loose(1 / 8))
+    there = _dissimilarity(m, m_bar, _best, tolerance.loose(1 / 2))
+    back = _dissimilarity(m_bar, m, _best, tolerance.loose(1 / 2))
     # `+ error` puts the sum above its true value; the distance has room for the rounding.
-    return source.Q + source.error + np.minimum(there, back)
+    U = source.Q + source.error + np.minimum(there.Q, back.Q)
+    _check(tolerance, 2 * source.error + max(there.error, back.error), U)
+    return U
 
 
 def check_comparable(m: TabularMDP, m_bar: TabularMDP) -> None:
@@ -129,26 +133,36 @@ def _of(policy: ArrayLike) -> Solver:
     return lambda m, R, tol: evaluate_with_rewards(m, R, policy, tol)
 
 
+def _both_ways(
+    m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tol: float | None
+) -> tuple[Certified, Certified]:
+    check_comparable(m, m_bar)
+    tolerance = Tolerance.of(tol, TOLERANCE)
+    return (
+        _dissimilarity(m, m_bar, values_of, tolerance),
+        _dissimilarity(m_bar, m, values_of, tolerance),
+    )
+
+
 def _dissimilarity(
-    m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tol: float | Tolerance | None
+    m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tolerance: Tolerance
 ) -> Certified:
     """The dissimilarity of M from M̄ from above, for pairs (Q) and for states (V).
 
     It is the value in M of being paid D, which is why solvers compute it.
     """
-    with _certifying(m, m_bar, tol) as tolerance:
-        D, excess = _distance_to_source(m, m_bar, values_of, tolerance.of_this((1 - m.gamma) / 16))
-        d = values_of(m, D.reshape(-1), tolerance.of_this(1 / 6))
-        error = excess / (1 - m.gamma) + 2 * d.error
-        if not tolerance.admits(error, float(d.Q.max())):
-            raise NotConverged(f"the error is {error:g}")
+    D, excess = _distance_to_source(m, m_bar, values_of, tolerance.loose((1 - m.gamma) / 16))
+    d = values_of(m, D.reshape(-1), tolerance.loose(1 / 6))
+    error = excess / (1 - m.gamma) + 2 * d.error
+    _check(tolerance, error, d.Q)
     return Certified(d.Q + d.error, d.V + d.error, error)
 
 
-def _global_dissimilarity(m: TabularMDP, m_bar: TabularMDP, tol: float | None) -> float:
-    with _certifying(m, m_bar, tol) as tolerance:
-        D, _ = _distance_to_source(m, m_bar, _best, tolerance.of_this((1 - m.gamma) / 8))
-    return float(D.max() / (1 - m.gamma) * (1 + 4 * ROUNDOFF))
+def _global_dissimilarity(m: TabularMDP, m_bar: TabularMDP, tolerance: Tolerance) -> float:
+    D, excess = _distance_to_source(m, m_bar, _best, tolerance.loose((1 - m.gamma) / 8))
+    largest = D.max() / (1 - m.gamma) * (1 + 4 * ROUNDOFF)
+    _check(tolerance, excess / (1 - m.gamma) + 8 * ROUNDOFF * largest, largest)
+    return float(largest)
 
 
 def _distance_to_source(
@@ -168,20 +182,11 @@ def _distance_to_source(
     return D, float(excess)
 
 
-@contextmanager
-def _certifying(
-    m: TabularMDP, m_bar: TabularMDP, tol: float | Tolerance | None
-) -> Iterator[Tolerance]:
-    """The tolerance between tasks that can be compared; explains what cannot be certified."""
-    check_comparable(m, m_bar)
-    tolerance = tol if isinstance(tol, Tolerance) else Tolerance.of(tol, TOLERANCE)
-    try:
-        yield tolerance
-    except NotConverged:
-        largest = max(abs(end) for task in (m, m_bar) for end in task.reward_range)
-        # Values of the source to a 16th of the (1-γ)th part, each good to some tens of roundings.
-        attainable = 2e3 * ROUNDOFF * largest / (1 - m.gamma) ** 3
+def _check(tolerance: Tolerance, error: float, values: FloatArray) -> None:
+    """Raise `NotConverged` unless an error of `values` will do."""
+    largest = float(np.max(values))
+    if not tolerance.admits(error, largest):
         raise NotConverged(
-            f"tol={tolerance.error:g} cannot be certified for distances between these tasks, with "
-            f"gamma={m.gamma:g} and rewards up to {largest:g}: ask for tol={attainable:.1g} or more"
-        ) from None
+            f"tol={tolerance.error:g} cannot be certified for results up to {largest:.3g}: the "
+            f"error that doubles allow is about {error:.1g}; ask for tol={2 * error:.1g} or more"
+        )
