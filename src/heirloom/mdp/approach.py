@@ -52,7 +52,8 @@ class Approach:
         while self.estimate > target and in_vain < ROUNDS_IN_VAIN:
             self._stretch()
             rounded = self.estimate <= self.factor * ROUNDING * np.abs(self.V).max()
-            in_vain = in_vain + 1 if rounded and self.estimate >= best else 0
+            stuck = (rounded or self.kind == "direct") and self.estimate >= best
+            in_vain = in_vain + 1 if stuck else 0
             best = min(best, self.estimate)
         return self.V + self.middle
 
@@ -99,11 +100,21 @@ class Approach:
         return self._in_place() if self.kind == "in place" else self._direct()
 
     def _direct(self) -> float:
-        """Solve V = R + γ T V for the policy: the best lower bound that it gives."""
+        """Solve V = R + γ T V for the policy: the best lower bound that it gives.
+
+        By SuperLU, which gives the same bits whatever the number of threads.
+        """
+        from scipy.sparse.linalg import splu
+
         R, rows, gamma, n_states, _ = self.problem
         pairs = np.arange(n_states) * self.problem.n_actions + self.policy
         T = sparse.csr_array((rows.p, rows.successors, rows.indptr), (R.size, n_states))[pairs]
-        self.V[:] = np.linalg.solve(np.eye(n_states) - gamma * T.toarray(), R[pairs])
+        try:
+            V = splu((sparse.eye_array(n_states) - gamma * T).tocsc()).solve(R[pairs])
+        except RuntimeError:  # singular, as far as doubles can tell
+            return float(n_states)
+        if np.isfinite(V).all():
+            self.V[:] = V
         return float(n_states)
 
     def _plain(self) -> float:

@@ -142,4 +142,4 @@ def _return(m: TabularMDP, problem: Problem, *, horizon: int, discounted: bool) 
     for _ in range(horizon):
         values.improve(problem.R, *problem.rows, m.gamma if discounted else 1.0, V, V_next, policy)
         V, V_next = V_next, V
-    return float(m.start @ V)
+    return float((m.start * V).sum())  # no BLAS, whose bits depend on the number of threads
