@@ -164,7 +164,7 @@ def test_the_learned_distance_is_the_largest_of_the_first_tasks():
     agent = hl.LRMax(p_min=0.5, delta=0.4, n_states=6, n_actions=2, gamma=0.9, n_known=3, seed=0)
     needed = hl.tasks_for_distance(0.5, 0.4)
     for i in range(needed + 2):
-        assert agent.memory.n_compared == min(i, needed)
+        assert agent.memory.learned.get("WeightedL1", (None, 0))[1] == min(i, needed)
         m = hl.garnet(6, 2, branching=2, gamma=0.9, seed=i)
         hl.learn(agent, m, episodes=4, max_steps=10, seed=i)
     first = agent.memory.sources[:needed]
@@ -177,7 +177,30 @@ def test_the_learned_distance_is_the_largest_of_the_first_tasks():
         ],
         axis=0,
     )
-    np.testing.assert_allclose(agent.memory.largest_distance, expected)
+    np.testing.assert_allclose(agent.memory.learned["WeightedL1"][0], expected)
+
+
+def test_a_task_counts_once_towards_the_learned_distance():
+    """Two bounds that learn it share it, and an end that is repeated counts once."""
+    bounds = [hl.Lipschitz(p_min=0.2, delta=0.05) for _ in range(2)]
+    agent = hl.OptimisticAgent(bounds=bounds, **COMMON, seed=0)
+    for i, m in enumerate(tight_tasks(3)):
+        hl.learn(agent, m, episodes=5, max_steps=10, seed=i)
+        assert agent.memory.learned["WeightedL1"][1] == i + 1
+    agent.begin_task()
+    agent.bounds[0].end_task(agent.memory.sources[0], agent.memory)
+    agent.end_task()
+    assert agent.memory.learned["WeightedL1"][1] == agent.memory.n_tasks == 4
+
+
+def test_tasks_that_were_not_compared_leave_the_distance_unlearned():
+    """The first tasks were seen by an agent that does not compare: the maximum would miss them."""
+    memory = hl.TaskMemory(121, 4)
+    hl.learn(hl.RMax(**COMMON, memory=memory), tight_tasks(1)[0], episodes=5, max_steps=9, seed=0)
+    late = hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=memory)
+    hl.learn(late, tight_tasks(1)[0], episodes=5, max_steps=9, seed=0)
+    assert memory.n_tasks == 2
+    assert memory.learned == {}
 
 
 def test_dropped_sources_change_nothing():
@@ -299,6 +322,89 @@ def test_a_memory_of_another_size():
     memory = hl.TaskMemory(2, 2)
     with pytest.raises(hl.IncompatibleTasks, match=r"TaskMemory\(n_states=2, .* does not fit"):
         hl.RMax(**COMMON, memory=memory)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gamma": 0.5}, "gamma is 0.5 for the agent, and 0.9 for the tasks in its memory"),
+        ({"reward_range": (-1, 1)}, "reward_range is"),
+        ({"terminating": False}, "terminating is False"),
+        ({"epsilon": 0.0}, "epsilon is 0.0"),
+    ],
+)
+def test_a_memory_of_another_setting(options, message):
+    """Values of a smaller discount, or of other rewards, are no bounds here."""
+    memory = hl.RMax(**COMMON).memory
+    with pytest.raises(hl.IncompatibleTasks, match=message):
+        hl.RMax(**{**COMMON, **options}, memory=memory)
+    assert hl.RMax(**COMMON, memory=memory).memory is memory
+
+
+def test_an_agent_that_was_told_of_no_ends_refuses_them():
+    """With rewards below zero, v_max would be below the value of ending at once."""
+    options = {"n_states": 1, "n_actions": 1, "gamma": 0.9, "n_known": 1}
+    agent = hl.RMax(**options, reward_range=(-1, -0.5), terminating=False)
+    m = hl.TabularMDP([[-0.6]], [[[1.0]]], gamma=0.9, terminates=[0], reward_range=(-1, -0.5))
+    with pytest.raises(hl.IncompatibleTasks, match="make it with terminating=True"):
+        hl.learn(agent, m, episodes=1, seed=0)
+    with pytest.raises(hl.InvalidArgument, match=r"ended the episode.*terminating=True"):
+        hl.learn(agent, m.to_gymnasium(), episodes=1, seed=0)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_random_numbers_that_run_out_and_models_that_grow_change_nothing(name):
+    """More steps, ties and transitions than fit at first: both paths stay the same."""
+    m = hl.garnet(30, 4, branching=8, gamma=0.9, seed=0)
+    options = {"n_states": 30, "n_actions": 4, "gamma": 0.9, "n_known": 60, "epsilon": 0.1}
+    compiled, stepped = (AGENTS[name](**options, seed=0) for _ in range(2))
+    for seed in range(2):
+        one = hl.learn(compiled, m, episodes=1000, max_steps=12, seed=seed)
+        other = hl.learn(stepped, m.to_gymnasium(), episodes=1000, max_steps=12, seed=seed)
+        assert_same(one, other, compiled, stepped)
+        assert one.n_steps > 8192
+        sizes = [a.p.size for a in (compiled.model.arrays, stepped.model.arrays)]
+        assert sizes[0] == sizes[1]
+        assert seed > 0 or sizes[0] > 256
+        assert seed > 0 or compiled.model.arrays.outcomes.size > 256
+
+
+@pytest.mark.parametrize("tol", [1e-3, 0.3])
+def test_q_stays_within_its_tolerance_where_many_small_falls_add_up(tol):
+    """Branching tasks near γ = 1: what `settle` left undone must be counted, fall after fall."""
+    for seed in range(15):
+        m = hl.garnet(12, 2, branching=2 + seed % 9, gamma=0.97, seed=seed)
+        agent = hl.RMax(n_states=12, n_actions=2, gamma=0.97, n_known=1, seed=0, tol=tol)
+        hl.learn(agent, m, episodes=60, max_steps=8, seed=seed)
+        Q = learned_twins.optimistic_Q(agent.model.rows, np.array(agent.U).ravel(), agent.setting)
+        assert (agent.Q.ravel() >= Q - 1e-8).all()
+        assert (agent.Q.ravel() <= Q + tol + 1e-8).all()
+
+
+def test_distances_follow_what_is_learned():
+    """D̂, kept up to date pair by pair, is never above the whole table at the last update."""
+    options = {"n_states": 6, "n_actions": 2, "gamma": 0.9, "n_known": 2, "epsilon": 1e-3}
+    agent = hl.LRMax(d_max=30.0, **options, seed=0)
+    tasks = [hl.garnet(6, 2, branching=2, gamma=0.9, seed=i) for i in range(3)]
+    for i, m in enumerate(tasks[:2]):
+        hl.learn(agent, m, episodes=40, max_steps=10, seed=i)
+    env = tasks[2].to_gymnasium()
+    agent.begin_task()
+    fell, (s, _) = 0, env.reset(seed=0)
+    for _ in range(300):
+        a = agent.act(s)
+        V = agent.Q.max(axis=1)
+        s_next, r, *_ = env.step(a)
+        if agent.observe(s, a, r, s_next, terminated=False):
+            for transfer in agent.bounds[0].transfers:
+                here, there = agent.model.rows, transfer.source.rows
+                table = learned_twins.distance(here, there, transfer.source.V, agent.setting)
+                assert (transfer.there.D <= table + 1e-9).all()
+                table = learned_twins.distance(there, here, V, agent.setting)
+                assert (transfer.back.D <= table + 1e-9).all()
+                fell += 1
+        s = s_next
+    assert fell > 10
 
 
 @pytest.mark.parametrize(

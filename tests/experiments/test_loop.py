@@ -96,6 +96,24 @@ class TestProgress:
             hl.learn(learner, env, episodes=80, max_steps=7, seed=1, resume=True)
 
 
+@pytest.mark.parametrize("env", [M, M.to_gymnasium()], ids=["compiled", "step by step"])
+def test_a_callback_is_told_of_the_last_episode_also_by_agents_that_pause(env):
+    """A pair may become known in the very last step."""
+    for seed in range(10):
+        learner = hl.LRMax(d_max=0.5, **{**OPTIONS, "n_known": 1}, seed=seed)
+        hl.learn(learner, env, episodes=3, max_steps=5, seed=seed)
+        calls = []
+        hl.learn(
+            learner,
+            env,
+            episodes=4,
+            max_steps=1,
+            seed=seed,
+            callback=lambda done, total, calls=calls: calls.append(done),
+        )
+        assert calls == [1, 2, 3, 4]
+
+
 def test_an_update_that_was_interrupted_is_made_up_for():
     """A pair that became known just before an interruption is settled when the task goes on."""
 
@@ -110,9 +128,11 @@ def test_an_update_that_was_interrupted_is_made_up_for():
             if self.broken:
                 self.broken = False
                 raise KeyboardInterrupt
+            self.told.append(pair)
             return super().refine(pair, U, V)
 
     bound = Fragile()
+    bound.told = []
     learner = hl.OptimisticAgent(bounds=[bound], **OPTIONS, seed=0)
     learner.begin_task()
     bound.broken = True
@@ -121,7 +141,9 @@ def test_an_update_that_was_interrupted_is_made_up_for():
         learner.observe(0, 0, 0.0, 0, terminated=False)
     assert learner.known[0, 0]
     assert learner.Q[0, 0] == pytest.approx(10)
+    assert bound.told == []
     learner.resume_task()
+    assert bound.told == [0]
     assert learner.Q[0, 0] == pytest.approx(9)
 
 
@@ -168,6 +190,7 @@ def test_tasks_that_do_not_fit(env, options, error, message):
         ({"max_steps": None}, "the task never terminates: give max_steps"),
         ({"episodes": 1.5}, "episodes is 1.5"),
         ({"seed": -1}, "seed is -1"),
+        ({"seed": np.random.default_rng(0)}, "seed is Generator"),
     ],
 )
 def test_bad_arguments(options, message):

@@ -55,6 +55,15 @@ def test_memory_follows_what_is_known():
     assert sum(array.nbytes for array in arrays) < 70 * 400_000
 
 
+def test_memory_does_not_grow_with_visits():
+    """A pair is known after 30,000 visits: what is kept is its outcomes, not its visits."""
+    model = hl.LearnedModel(20, 2, n_known=30_000)
+    before = model.arrays.outcomes.size
+    for visit in range(100_000):
+        model.observe(visit % 20, visit % 2, 0.5, visit % 3, terminated=visit % 7 == 0)
+    assert model.arrays.outcomes.size == before
+
+
 def test_arrays_are_read_only_and_repr_tells():
     model = hl.LearnedModel(2, 1, n_known=1)
     model.observe(0, 0, 1.0, 1, terminated=False)
@@ -105,7 +114,14 @@ class TestNKnown:
 
     @pytest.mark.parametrize(
         "bad",
-        [{"epsilon": 0}, {"epsilon": -1}, {"delta": 0}, {"delta": 1.5}, {"n_sources": -1}],
+        [
+            {"epsilon": 0},
+            {"epsilon": -1},
+            {"epsilon": 1e-170},
+            {"delta": 0},
+            {"delta": 1.5},
+            {"n_sources": -1},
+        ],
     )
     def test_bad_arguments(self, bad):
         with pytest.raises(hl.InvalidArgument, match=f"{next(iter(bad))} is"):

@@ -35,6 +35,13 @@ def test_where_max_q_starts_in_the_papers_experiment():
     assert hl.tasks_for_max_q(1 / 5, 0.1) + 1 == 12
 
 
+@pytest.mark.parametrize("p_min", [1e-6, 1e-10, 1e-17])
+def test_tiny_probabilities(p_min):
+    """About ln(1/δ) / p_min tasks, however small p_min is."""
+    assert hl.tasks_for_max_q(p_min, 0.05) * p_min == pytest.approx(np.log(20), rel=1e-3)
+    assert hl.tasks_for_distance(p_min, 0.05) * p_min == pytest.approx(3.676, rel=1e-3)
+
+
 def test_the_probability_that_two_tasks_were_seen():
     """By enumeration of all draws of four tasks out of three."""
     both = np.mean([{0, 1} <= set(drawn) for drawn in itertools.product(range(3), repeat=4)])

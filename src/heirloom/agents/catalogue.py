@@ -26,7 +26,7 @@ class AgentOptions(_Required, total=False):
     reward_range: Range
     terminating: bool
     v_max: float
-    tol: float
+    tol: float | None
     memory: TaskMemory | None
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from heirloom.arguments import generator, whole_number
 from heirloom.arrays import BoolArray, FloatArray, IntArray
-from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
+from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.kernels import learning
 from heirloom.mdp.exact import Range
 from heirloom.mdp.learned import LearnedModel
@@ -36,7 +36,8 @@ class OptimisticAgent:
         reward_range: (lo, hi), what every reward lies in.
         terminating: whether tasks may terminate; it is safe to say so.
         v_max: an upper bound on every value; hi / (1-γ) unless a smaller one is known.
-        tol: how far `Q` may be above its fixed point.
+        tol: how far `Q` may be above its fixed point; a thousandth of the range of values by
+            default, which is 0.01 in the paper's setting.
         memory: what the agent carries from task to task; empty by default.
     """
 
@@ -53,7 +54,7 @@ class OptimisticAgent:
         reward_range: Range = (0.0, 1.0),
         terminating: bool = True,
         v_max: float = np.inf,
-        tol: float = 1e-2,
+        tol: float | None = None,
         memory: TaskMemory | None = None,
     ) -> None:
         self.setting = Setting(
@@ -70,10 +71,7 @@ class OptimisticAgent:
         self.n_known = whole_number("n_known", n_known)
         self.bounds = list(bounds)
         self.memory = TaskMemory(self.n_states, self.n_actions) if memory is None else memory
-        if (self.memory.n_states, self.memory.n_actions) != (self.n_states, self.n_actions):
-            raise IncompatibleTasks(
-                f"{self.memory!r} does not fit an agent of {n_states} states, {n_actions} actions"
-            )
+        self.memory.bind(self.setting)
         self.in_task = False
         self._rng = generator(seed)
         self._choices: FloatArray = np.empty(0)
@@ -91,16 +89,16 @@ class OptimisticAgent:
             )
         setting = self.setting
         self.model = LearnedModel(self.n_states, self.n_actions, n_known=self.n_known)
-        U = np.full(setting.n_pairs, setting.v_max)
         self._refined = [
             bound for bound in self.bounds if bound.begin_task(setting, self.model, self.memory)
         ]
+        self._told = np.zeros(setting.n_pairs, dtype=bool)
+        U = np.full(setting.n_pairs, setting.v_max)
         for bound in self.bounds:
-            lower = bound.U < setting.v_max - SAME
-            U[lower] = np.minimum(U[lower], bound.U[lower])
+            _lower(U, bound.U, np.arange(U.size), setting.v_max)
         self._values = learning.Values(
             gamma=self.gamma,
-            slack=setting.tol * (1 - self.gamma),
+            slack=setting.slack,
             U=U,
             Q=U.copy(),
             V=U.reshape(self.n_states, -1).max(axis=1),
@@ -128,6 +126,7 @@ class OptimisticAgent:
             and 0 <= a < self.n_actions
             and 0 <= s_next < self.n_states
             and lo <= r <= hi
+            and (self.setting.terminating or not terminated)
         ):
             raise self._bad_step(s, a, r, s_next)
         if not self.in_task:
@@ -152,6 +151,12 @@ class OptimisticAgent:
         """Go on with the task at hand, which may have been interrupted within an update."""
         if not self.in_task:
             raise WrongOrder("there is no task to go on with: begin_task() first")
+        untold = np.flatnonzero(self.model.arrays.known & ~self._told)
+        for pair in untold if self.refining else ():
+            self.update(int(pair))
+        unknown = np.flatnonzero(~self.model.arrays.known)
+        for bound in self._refined:
+            _lower(self._values.U, bound.U, unknown, self.setting.v_max)
         learning.settle(self.model.arrays, self._values, np.arange(self.setting.n_pairs))
         self._greedy.clear()
 
@@ -190,11 +195,10 @@ class OptimisticAgent:
         for bound in self._refined:
             lowered = bound.refine(pair, U, V)
             if lowered.size:
-                new, limit = bound.U[lowered], np.minimum(U[lowered], self.setting.v_max - SAME)
-                lowers = ~known[lowered] & (new < limit)  # U is frozen where the model is known
-                U[lowered[lowers]] = new[lowers]
-                changed.append(lowered[lowers])
+                lowered = lowered[~known[lowered]]  # U is frozen where the model is known
+                changed.append(_lower(U, bound.U, lowered, self.setting.v_max))
         learning.settle(self.model.arrays, self._values, np.concatenate(changed))
+        self._told[pair] = True
         self._greedy.clear()
 
     # What a compiled rollout works on
@@ -261,7 +265,19 @@ class OptimisticAgent:
             if not 0 <= number < size:
                 return InvalidArgument(f"{name} {number}: there are 0 to {size - 1}")
         lo, hi = self.setting.reward_range
+        if lo <= r <= hi:
+            return InvalidArgument(
+                f"state {s} and action {a} ended the episode, and the agent was told that no task "
+                "terminates: make it with terminating=True"
+            )
         return InvalidArgument(
             f"the reward {r} of state {s} and action {a} is outside reward_range ({lo:g}, {hi:g}): "
             "give the agent the range of all its tasks"
         )
+
+
+def _lower(U: FloatArray, bound: FloatArray, pairs: IntArray, v_max: float) -> IntArray:
+    """Lower `U` to `bound` at those of `pairs` where that says something; returns them."""
+    pairs = pairs[bound[pairs] < np.minimum(U[pairs], v_max - SAME)]
+    U[pairs] = bound[pairs]
+    return pairs

@@ -17,8 +17,7 @@ from heirloom.mdp.exact import TabularMDP
 if TYPE_CHECKING:
     import gymnasium as gym
 
-BLOCK = 8192  # uniform numbers drawn at once
-STEPS_A_CALL = 200_000  # a compiled call that lasts longer could not be interrupted
+BLOCK = 8192  # uniform numbers drawn at once; a compiled call lasts no longer
 
 Callback = Callable[[int, int], object]
 """Called with the number of episodes done and of all episodes."""
@@ -72,7 +71,7 @@ def learn(
     """
     episodes = whole_number("episodes", episodes)
     max_steps = None if max_steps is None else whole_number("max_steps", max_steps)
-    generator(seed)  # a seed that is none is found before anything begins
+    seed = None if seed is None else whole_number("seed", seed, least=0)
     _check_fit(agent, env, max_steps)
     if not resume:
         agent.begin_task()
@@ -107,14 +106,15 @@ def _learn_compiled(
         update_steps=np.empty(agent.setting.n_pairs, dtype=np.int64),
     )
     run.at[learning.CHOICE] = agent.choices()[1]
-    stride = _stride(episodes, max_steps, callback)
+    stride, told = _stride(episodes), 0
     limit = -1 if max_steps is None else max_steps
     while run.at[learning.EPISODE] < episodes:
-        until = min(episodes, (run.at[learning.EPISODE] // stride + 1) * stride)
+        until = min(episodes, int(run.at[learning.EPISODE] // stride + 1) * stride)
         status, pair = learning.rollout(
             task, agent.model.arrays, agent.values, run, until, limit, agent.refining
         )
         agent.chose(int(run.at[learning.CHOICE]))
+        done = int(run.at[learning.EPISODE])
         if status == learning.KNOWN:
             agent.update(pair)
         elif status == learning.NO_UNIFORMS:
@@ -126,8 +126,9 @@ def _learn_compiled(
             run.at[learning.CHOICE] = used
         elif status == learning.NO_ROOM:
             agent.model.grow()
-        elif callback is not None:
-            callback(int(run.at[learning.EPISODE]), episodes)
+        if callback is not None and done == until and done > told:
+            told = done
+            callback(done, episodes)
     return Record(
         frozen(run.returns),
         frozen(run.discounted),
@@ -147,7 +148,7 @@ def _learn_step_by_step(
     returns, discounted = np.zeros(episodes), np.zeros(episodes)
     update_steps: list[int] = []
     n_steps = 0
-    stride = _stride(episodes, max_steps, callback)
+    stride = _stride(episodes)
     for episode in range(episodes):
         s, _ = env.reset(seed=seed if episode == 0 else None)
         total = discounted_total = 0.0
@@ -174,10 +175,9 @@ def _learn_step_by_step(
     )
 
 
-def _stride(episodes: int, max_steps: int | None, callback: Callback | None) -> int:
-    """How many episodes go by between two looks at the world outside."""
-    stride = max(1, STEPS_A_CALL // (max_steps or 1000))
-    return min(stride, max(1, episodes // 100)) if callback is not None else stride
+def _stride(episodes: int) -> int:
+    """How many episodes go by between two calls of a callback."""
+    return max(1, episodes // 100)
 
 
 def _drawable(m: TabularMDP) -> learning.Task:
@@ -205,6 +205,11 @@ def _check_fit(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", max_steps: i
         if max_steps is None and not env.terminating:
             raise InvalidArgument("max_steps is None and the task never terminates: give max_steps")
         if isinstance(agent, OptimisticAgent):
+            if env.terminating and not agent.setting.terminating:
+                raise IncompatibleTasks(
+                    "the task terminates, and the agent was told that none does: "
+                    "make it with terminating=True"
+                )
             rewards = env.R if env.transitions.rewards is None else env.transitions.rewards
             (lo, hi), least, most = agent.setting.reward_range, rewards.min(), rewards.max()
             if least < lo or most > hi:

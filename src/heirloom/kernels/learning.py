@@ -20,8 +20,9 @@ class Model(NamedTuple):
 
     A known pair has its row in `successors[first[k]:last[k]]` and `p`; the sink has `ends[k]`. What
     leads to a state is linked, from `into[s]` on by `next_into`; `owner` tells the pair of each. No
-    row is longer than `widest`. Outcomes of a pair that is not yet known are linked from `head[k]`
-    on. `sizes` holds the numbers of transitions and of outcomes, and the first free outcome.
+    row is longer than `widest`. The different outcomes of a pair that is not yet known, and how
+    many `times` each was seen, are linked from `head[k]` on. `sizes` holds the numbers of
+    transitions and of outcomes, and the first free outcome.
     """
 
     n_known: Any
@@ -39,6 +40,7 @@ class Model(NamedTuple):
     next_into: Any
     into: Any
     outcomes: Any
+    times: Any
     next_outcome: Any
     head: Any
     sizes: Any
@@ -105,15 +107,21 @@ def record(model, k, reward, outcome):
 
     Returns whether the pair became known.
     """
-    i = model.sizes[FREE]
-    if i >= 0:
-        model.sizes[FREE] = model.next_outcome[i]
-    else:
-        i = model.sizes[N_OUTCOMES]
-        model.sizes[N_OUTCOMES] += 1
-    model.outcomes[i] = outcome
-    model.next_outcome[i] = model.head[k]
-    model.head[k] = i
+    i = model.head[k]
+    while i >= 0 and model.outcomes[i] != outcome:
+        i = model.next_outcome[i]
+    if i < 0:
+        i = model.sizes[FREE]
+        if i >= 0:
+            model.sizes[FREE] = model.next_outcome[i]
+        else:
+            i = model.sizes[N_OUTCOMES]
+            model.sizes[N_OUTCOMES] += 1
+        model.outcomes[i] = outcome
+        model.times[i] = 0
+        model.next_outcome[i] = model.head[k]
+        model.head[k] = i
+    model.times[i] += 1
     model.reward_sums[k] += reward
     model.counts[k] += 1
     if model.counts[k] < model.n_known:
@@ -125,31 +133,29 @@ def record(model, k, reward, outcome):
 @njit(cache=True)
 def make_known(model, k):
     """Turn the outcomes of the pair k into its row, and free them."""
-    n = model.counts[k]
-    drawn = np.empty(n, dtype=np.int32)
+    n, different = model.counts[k], 0
     i = model.head[k]
-    for v in range(n):
-        drawn[v] = model.outcomes[i]
+    while i >= 0:
+        different += 1
+        i = model.next_outcome[i]
+    seen = np.empty(different, dtype=np.int64)
+    i = model.head[k]
+    for v in range(different):
+        seen[v] = i
         following = model.next_outcome[i]
         model.next_outcome[i] = model.sizes[FREE]
         model.sizes[FREE] = i
         i = following
     model.head[k] = -1
-    drawn.sort()
     j = model.sizes[N_TRANSITIONS]
     model.first[k] = j
-    v = 0
-    while v < n:
-        outcome = drawn[v]
-        times = 0
-        while v < n and drawn[v] == outcome:
-            times += 1
-            v += 1
+    for v in np.argsort(model.outcomes[seen]):
+        outcome, share = model.outcomes[seen[v]], model.times[seen[v]] / n
         if outcome < 0:
-            model.ends[k] = times / n
+            model.ends[k] = share
         else:
             model.successors[j] = outcome
-            model.p[j] = times / n
+            model.p[j] = share
             model.owner[j] = k
             model.next_into[j] = model.into[outcome]
             model.into[outcome] = j

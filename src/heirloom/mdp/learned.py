@@ -1,8 +1,8 @@
 """`LearnedModel`: what an agent has learned of the task at hand.
 
 A pair that was visited `n_known` times is known: its empirical rewards and transitions freeze, and
-further visits teach nothing. Visits of other pairs are kept until then. Memory follows what was
-seen: a few numbers a pair, and the transitions of known pairs.
+further visits teach nothing. Memory follows what was seen: a few numbers a pair, and its different
+outcomes.
 """
 
 import math
@@ -12,6 +12,7 @@ import numpy as np
 
 from heirloom.arguments import positive_probability, real_number, whole_number
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
+from heirloom.errors import InvalidArgument
 from heirloom.kernels import learning
 from heirloom.mdp.exact import Range, check_range
 
@@ -69,6 +70,7 @@ class LearnedModel:
             next_into=places(np.int64),
             into=np.full(self.n_states, -1),
             outcomes=places(np.int32),
+            times=places(np.int64),
             next_outcome=places(np.int64),
             head=per_pair(np.int64, -1),
             sizes=np.array([0, 0, -1]),
@@ -141,16 +143,22 @@ class LearnedModel:
             self.grow()
             arrays = self.arrays
         # The kernel `record`, line by line: a compiled call would take longer than all of it.
-        sizes = arrays.sizes
-        i = sizes[learning.FREE]
-        if i >= 0:
-            sizes[learning.FREE] = arrays.next_outcome[i]
-        else:
-            i = sizes[learning.N_OUTCOMES]
-            sizes[learning.N_OUTCOMES] = i + 1
-        arrays.outcomes[i] = -1 if terminated else s_next
-        arrays.next_outcome[i] = arrays.head[k]
-        arrays.head[k] = i
+        outcome = -1 if terminated else s_next
+        i = arrays.head[k]
+        while i >= 0 and arrays.outcomes[i] != outcome:
+            i = arrays.next_outcome[i]
+        if i < 0:
+            sizes = arrays.sizes
+            i = sizes[learning.FREE]
+            if i >= 0:
+                sizes[learning.FREE] = arrays.next_outcome[i]
+            else:
+                i = sizes[learning.N_OUTCOMES]
+                sizes[learning.N_OUTCOMES] = i + 1
+            arrays.outcomes[i], arrays.times[i] = outcome, 0
+            arrays.next_outcome[i] = arrays.head[k]
+            arrays.head[k] = i
+        arrays.times[i] += 1
         arrays.reward_sums[k] += r
         count = arrays.counts[k] + 1
         arrays.counts[k] = count
@@ -169,7 +177,7 @@ class LearnedModel:
         """Make room for twice as much of what there is no more room for."""
         growing = ["successors", "p", "owner", "next_into"]
         if self.arrays.sizes[learning.N_TRANSITIONS] + self.arrays.widest <= self.arrays.p.size:
-            growing = ["outcomes", "next_outcome"]
+            growing = ["outcomes", "times", "next_outcome"]
         self.arrays = self.arrays._replace(
             **{name: _twice(getattr(self.arrays, name)) for name in growing},
         )
@@ -217,6 +225,10 @@ def n_known_for(
     epsilon = real_number("epsilon", epsilon, "an accuracy is a positive number", above=0)
     delta = positive_probability("delta", delta)
     lo, hi = check_range(reward_range)
+    if not 1e-8 <= epsilon / max(hi - lo, 1.0):
+        raise InvalidArgument(
+            f"epsilon is {epsilon}: with rewards in ({lo:g}, {hi:g}) that takes over 1e15 visits"
+        )
     log_delta = math.log(delta) - math.log(2 * (n_sources + 1) * n_pairs)
     visits = (hi - lo) ** 2 * (math.log(2) - log_delta) / (2 * epsilon**2)
     n_outcomes = n_states + (1 if terminating else 0)

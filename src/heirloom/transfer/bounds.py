@@ -127,19 +127,24 @@ class Lipschitz:
 
     def end_task(self, source: Source, memory: TaskMemory) -> None:
         """Compare the task with the first ones, until enough were compared."""
-        if self.n_tasks is None or memory.n_compared >= self.n_tasks:
+        largest, n_compared = self._learned(memory)
+        # A task counts once, and only if all before it were compared as well.
+        if self.n_tasks is None or n_compared >= self.n_tasks or n_compared != memory.n_tasks:
             return
         pairs = np.arange(self.setting.n_pairs)
-        largest = memory.largest_distance
-        largest = np.zeros(pairs.size) if largest is None else largest.copy()
+        largest = largest.copy()
         for other in memory.sources:
             for m, m_bar in ((source, other), (other, source)):
                 widest = max(m.widest, m_bar.widest)
                 weights = self.distance.weigh(m_bar.V, widest, self.setting)
                 D = self.distance.between(m.rows, m_bar.rows, weights, pairs, self.setting)
                 np.maximum(largest, D, out=largest)
-        memory.largest_distance = frozen(largest)
-        memory.n_compared += 1
+        memory.learned[type(self.distance).__name__] = frozen(largest), n_compared + 1
+
+    def _learned(self, memory: TaskMemory) -> tuple[FloatArray, int]:
+        """The largest distance of the first tasks, over pairs, and how many they are."""
+        nothing = np.zeros(self.setting.n_pairs), 0
+        return memory.learned.get(type(self.distance).__name__, nothing)
 
     def _prior(self, setting: Setting, memory: TaskMemory) -> FloatArray | None:
         """The bound on distances of unknown models, over pairs, if there is one."""
@@ -151,9 +156,9 @@ class Lipschitz:
                     f"({setting.n_states}, {setting.n_actions})"
                 )
             priors.append(np.broadcast_to(self.d_max.reshape(-1), setting.n_pairs))
-        if self.n_tasks is not None and memory.n_compared >= self.n_tasks:
-            assert memory.largest_distance is not None
-            priors.append(memory.largest_distance)
+        largest, n_compared = self._learned(memory)
+        if self.n_tasks is not None and n_compared >= self.n_tasks:
+            priors.append(largest)
         return np.min(priors, axis=0) if priors else None
 
 
@@ -268,13 +273,13 @@ class Distances:
 
     def lower(self, rows: Known) -> None:
         """Lower d̂ to its fixed point through the model `rows`, within the tolerance."""
-        gamma, slack = self.setting.gamma, self.setting.tol * (1 - self.setting.gamma)
+        setting = self.setting
         largest = distances.lower_dissimilarity(
-            rows, self.D, gamma, self.setting.epsilon, slack, self.d, self.worst
+            rows, self.D, setting.gamma, setting.epsilon, setting.slack, self.d, self.worst
         )
         self.largest = min(self.largest, largest)
 
 
 def _checked_prior(d_max: float | ArrayLike) -> FloatArray:
-    prior = numbers("d_max", d_max)
+    prior = numbers("d_max", d_max).copy()
     return weights("d_max", prior, prior.shape, "a distance, for all pairs or for each [s, a]")

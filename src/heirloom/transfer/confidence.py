@@ -4,6 +4,7 @@ Both numbers assume that tasks are drawn independently from a finite family, eac
 at least `p_min`; what follows from them holds with probability 1 - δ over the draw.
 """
 
+import math
 from collections.abc import Callable
 
 from heirloom.arguments import positive_probability
@@ -12,7 +13,7 @@ from heirloom.arguments import positive_probability
 def tasks_for_max_q(p_min: float, delta: float) -> int:
     """The least m with (1 - p_min)^m <= δ: any one task of the family was then seen."""
     _check(p_min, delta)
-    return _least(lambda m: (1 - p_min) ** m <= delta)
+    return _least(lambda m: _unseen(p_min, m) <= delta)
 
 
 def tasks_for_distance(p_min: float, delta: float) -> int:
@@ -23,7 +24,12 @@ def tasks_for_distance(p_min: float, delta: float) -> int:
     _check(p_min, delta)
     if p_min > 0.5:
         return tasks_for_max_q(p_min, delta)
-    return _least(lambda m: 2 * (1 - p_min) ** m - (1 - 2 * p_min) ** m <= delta)
+    return _least(lambda m: 2 * _unseen(p_min, m) - _unseen(2 * p_min, m) <= delta)
+
+
+def _unseen(p: float, m: int) -> float:
+    """(1 - p)^m, the probability that m draws miss something, for the smallest p and largest m."""
+    return math.exp(m * math.log1p(-p)) if p < 1 else 0.0
 
 
 def _check(p_min: float, delta: float) -> None:

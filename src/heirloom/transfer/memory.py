@@ -7,6 +7,7 @@ import numpy as np
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import IncompatibleTasks
 from heirloom.mdp.learned import Known, LearnedModel
+from heirloom.transfer.setting import Setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +64,26 @@ class TaskMemory:
     n_tasks: int = 0
     max_Q: FloatArray | None = None  # noqa: N815 -- the letter of the paper
     """The largest Q of all tasks seen, over pairs; None before the first."""
-    largest_distance: FloatArray | None = None
-    """The largest model distance of the first tasks, over pairs; None while it is not asked for."""
-    n_compared: int = 0
-    """How many tasks `largest_distance` was taken over."""
+    learned: dict[str, tuple[FloatArray, int]] = field(default_factory=dict)
+    """By the name of a model distance: its maximum over the first tasks, and how many they are."""
+    setting: Setting | None = None
+    """What all tasks in this memory have in common; that of the first agent that uses it."""
+
+    def bind(self, setting: Setting) -> None:
+        """Raise `IncompatibleTasks` unless what was stored under another setting holds in this."""
+        if (setting.n_states, setting.n_actions) != (self.n_states, self.n_actions):
+            raise IncompatibleTasks(
+                f"{self!r} does not fit an agent of {setting.n_states} states and "
+                f"{setting.n_actions} actions: use another memory"
+            )
+        for what in ("gamma", "reward_range", "terminating", "epsilon"):
+            here, there = getattr(setting, what), getattr(self.setting or setting, what)
+            if here != there:
+                raise IncompatibleTasks(
+                    f"{what} is {here} for the agent, and {there} for the tasks in its memory: "
+                    "bounds do not carry over; use another memory"
+                )
+        self.setting = setting
 
     def add(self, source: Source) -> None:
         """Keep a task that ended."""

@@ -1,6 +1,6 @@
 """What an agent knows before its first task, the same for all of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,7 +21,8 @@ class Setting:
         terminating: whether tasks may terminate; it is safe to say so.
         v_max: an upper bound on every value; hi / (1-γ) unless a smaller one is known.
         epsilon: how accurate known pairs are taken to be, in reward and in L1 norm.
-        tol: the error to which fixed points are computed, always from above.
+        tol: the error to which fixed points are computed, always from above; a thousandth of the
+            range of values by default.
     """
 
     n_states: int
@@ -31,7 +32,9 @@ class Setting:
     terminating: bool = True
     v_max: float = np.inf
     epsilon: float = 0.0
-    tol: float = 1e-2
+    tol: float | None = None
+    slack: float = field(init=False)
+    """What one backup may leave undone, so that all of them leave undone at most `tol`."""
 
     def __post_init__(self) -> None:
         gamma, reward_range = check_gamma(self.gamma), check_range(self.reward_range)
@@ -41,6 +44,8 @@ class Setting:
                 f"v_max is {self.v_max}: with rewards in {reward_range} and gamma={gamma} values "
                 f"lie between {v_min:g} and {v_max:g}"
             )
+        tol = max(1e-3 * (v_max - v_min), 1e-12) if self.tol is None else self.tol
+        tol = real_number("tol", tol, "the error of values is a positive number", above=0)
         self.__dict__.update(
             n_states=whole_number("n_states", self.n_states),
             n_actions=whole_number("n_actions", self.n_actions),
@@ -48,7 +53,8 @@ class Setting:
             reward_range=reward_range,
             v_max=min(float(self.v_max), v_max),
             epsilon=real_number("epsilon", self.epsilon, "an accuracy is from 0 up", least=0),
-            tol=real_number("tol", self.tol, "the error of values is a positive number", above=0),
+            tol=tol,
+            slack=tol * (1 - gamma),
         )
 
     @property
