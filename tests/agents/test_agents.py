@@ -372,10 +372,10 @@ def test_random_numbers_that_run_out_and_models_that_grow_change_nothing(name):
 @pytest.mark.parametrize("tol", [1e-3, 0.3])
 def test_q_stays_within_its_tolerance_where_many_small_falls_add_up(tol):
     """Branching tasks near γ = 1: what `settle` left undone must be counted, fall after fall."""
-    for seed in range(15):
-        m = hl.garnet(12, 2, branching=2 + seed % 9, gamma=0.97, seed=seed)
-        agent = hl.RMax(n_states=12, n_actions=2, gamma=0.97, n_known=1, seed=0, tol=tol)
-        hl.learn(agent, m, episodes=60, max_steps=8, seed=seed)
+    for seed in range(18):
+        m = hl.garnet(20, 2, branching=2 + seed % 9, gamma=0.97, seed=seed)
+        agent = hl.RMax(n_states=20, n_actions=2, gamma=0.97, n_known=20, seed=0, tol=tol)
+        hl.learn(agent, m, episodes=500, max_steps=20, seed=seed)
         Q = learned_twins.optimistic_Q(agent.model.rows, np.array(agent.U).ravel(), agent.setting)
         assert (agent.Q.ravel() >= Q - 1e-8).all()
         assert (agent.Q.ravel() <= Q + tol + 1e-8).all()

@@ -167,7 +167,7 @@ def test_with_derived_n_known_q_is_near_an_upper_bound():
         for _ in range(runs):
             m = hl.garnet(3, 2, branching=3, gamma=0.5, seed=rng, terminating=0.2)
             agent = make_agent([], [m], rng, n_known=n_known, epsilon=epsilon)
-            hl.learn(agent, m, episodes=1000, max_steps=30, seed=int(rng.integers(2**31)))
+            hl.learn(agent, m, episodes=5000, max_steps=30, seed=int(rng.integers(2**31)))
             sol = hl.solve(m)
             slack = epsilon * (1 + m.gamma * np.ptp(sol.V) / 2) / (1 - m.gamma)
             assert agent.known.any()
