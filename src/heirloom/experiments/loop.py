@@ -106,7 +106,7 @@ def _learn_compiled(
         update_steps=np.empty(agent.setting.n_pairs, dtype=np.int64),
     )
     run.at[learning.CHOICE] = agent.choices()[1]
-    stride, told = _stride(episodes), 0
+    stride, told = episodes if callback is None else _stride(episodes), 0
     limit = -1 if max_steps is None else max_steps
     while run.at[learning.EPISODE] < episodes:
         until = min(episodes, int(run.at[learning.EPISODE] // stride + 1) * stride)

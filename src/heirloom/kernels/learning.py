@@ -92,6 +92,7 @@ class Run(NamedTuple):
 
 EPISODE, STEP, STATE, STEPS, UNIFORM, CHOICE, UPDATES = range(7)
 N_TRANSITIONS, N_OUTCOMES, FREE = range(3)
+PLACES = 2**32  # more than there are places for outcomes
 
 
 @njit(cache=True)
@@ -107,20 +108,26 @@ def record(model, k, reward, outcome):
 
     Returns whether the pair became known.
     """
-    i = model.head[k]
-    while i >= 0 and model.outcomes[i] != outcome:
-        i = model.next_outcome[i]
+    outcomes, next_outcome, head, sizes = (
+        model.outcomes,
+        model.next_outcome,
+        model.head,
+        model.sizes,
+    )
+    i = head[k]
+    while i >= 0 and outcomes[i] != outcome:
+        i = next_outcome[i]
     if i < 0:
-        i = model.sizes[FREE]
+        i = sizes[FREE]
         if i >= 0:
-            model.sizes[FREE] = model.next_outcome[i]
+            sizes[FREE] = next_outcome[i]
         else:
-            i = model.sizes[N_OUTCOMES]
-            model.sizes[N_OUTCOMES] += 1
-        model.outcomes[i] = outcome
+            i = sizes[N_OUTCOMES]
+            sizes[N_OUTCOMES] += 1
+        outcomes[i] = outcome
         model.times[i] = 0
-        model.next_outcome[i] = model.head[k]
-        model.head[k] = i
+        next_outcome[i] = head[k]
+        head[k] = i
     model.times[i] += 1
     model.reward_sums[k] += reward
     model.counts[k] += 1
@@ -138,19 +145,20 @@ def make_known(model, k):
     while i >= 0:
         different += 1
         i = model.next_outcome[i]
-    seen = np.empty(different, dtype=np.int64)
+    seen = np.empty(different, dtype=np.int64)  # the outcome, then where it stands: in one number
     i = model.head[k]
     for v in range(different):
-        seen[v] = i
+        seen[v] = (np.int64(model.outcomes[i]) + 1) * PLACES + i
         following = model.next_outcome[i]
         model.next_outcome[i] = model.sizes[FREE]
         model.sizes[FREE] = i
         i = following
     model.head[k] = -1
+    seen.sort()
     j = model.sizes[N_TRANSITIONS]
     model.first[k] = j
-    for v in np.argsort(model.outcomes[seen]):
-        outcome, share = model.outcomes[seen[v]], model.times[seen[v]] / n
+    for v in range(different):
+        outcome, share = seen[v] // PLACES - 1, model.times[seen[v] % PLACES] / n
         if outcome < 0:
             model.ends[k] = share
         else:
