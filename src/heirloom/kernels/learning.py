@@ -181,47 +181,50 @@ def settle(model, values, pairs):
     At the end no pair would fall by more than `slack`, so Q is above the fixed point by at most
     slack / (1-γ). Nothing ever rises. Returns the number of backups.
     """
-    n_actions = values.Q.size // values.V.size
-    size = values.queue.size
+    gamma, slack, U, Q, V, pending, queue, queued = values
+    known, R, first, last = model.known, model.R, model.first, model.last
+    successors, p, owner = model.successors, model.p, model.owner
+    into, next_into = model.into, model.next_into
+    n_actions = Q.size // V.size
     begin, waiting, backups = 0, 0, 0
     for k in pairs:
-        if not values.queued[k]:
-            values.queued[k] = True
-            values.queue[(begin + waiting) % size] = k
+        if not queued[k]:
+            queued[k] = True
+            queue[(begin + waiting) % queue.size] = k
             waiting += 1
     while waiting > 0:
-        k = values.queue[begin]
-        begin = (begin + 1) % size
+        k = queue[begin]
+        begin = (begin + 1) % queue.size
         waiting -= 1
-        values.queued[k] = False
-        values.pending[k] = 0.0
+        queued[k] = False
+        pending[k] = 0.0
         backups += 1
-        value = values.U[k]
-        if model.known[k]:
+        value = U[k]
+        if known[k]:
             expected = 0.0
-            for j in range(model.first[k], model.last[k]):
-                expected += model.p[j] * values.V[model.successors[j]]
-            value = min(value, model.R[k] + values.gamma * expected)
-        if value >= values.Q[k]:
+            for j in range(first[k], last[k]):
+                expected += p[j] * V[successors[j]]
+            value = min(value, R[k] + gamma * expected)
+        if value >= Q[k]:
             continue
-        values.Q[k] = value
+        Q[k] = value
         s = k // n_actions
-        best = values.Q[s * n_actions]
+        best = Q[s * n_actions]
         for a in range(1, n_actions):
-            best = max(best, values.Q[s * n_actions + a])
-        fall = values.V[s] - best
+            best = max(best, Q[s * n_actions + a])
+        fall = V[s] - best
         if fall <= 0.0:
             continue
-        values.V[s] = best
-        j = model.into[s]
+        V[s] = best
+        j = into[s]
         while j >= 0:
-            before = model.owner[j]
-            values.pending[before] += values.gamma * model.p[j] * fall
-            if values.pending[before] > values.slack and not values.queued[before]:
-                values.queued[before] = True
-                values.queue[(begin + waiting) % size] = before
+            before = owner[j]
+            pending[before] += gamma * p[j] * fall
+            if pending[before] > slack and not queued[before]:
+                queued[before] = True
+                queue[(begin + waiting) % queue.size] = before
                 waiting += 1
-            j = model.next_into[j]
+            j = next_into[j]
     return backups
 
 
