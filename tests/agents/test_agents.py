@@ -180,6 +180,12 @@ def test_the_learned_distance_is_the_largest_of_the_first_tasks():
     np.testing.assert_allclose(agent.memory.learned["WeightedL1"][0], expected)
 
 
+def test_lrmaxqinit_learns_the_distance_only_without_a_prior():
+    given, learned = (hl.LRMaxQInit(p_min=0.2, d_max=d, **COMMON) for d in (0.1, None))
+    assert given.bounds[0].n_tasks is None
+    assert learned.bounds[0].n_tasks == hl.tasks_for_distance(0.2, 0.05)
+
+
 def test_a_task_counts_once_towards_the_learned_distance():
     """Two bounds that learn it share it, and an end that is repeated counts once."""
     bounds = [hl.Lipschitz(p_min=0.2, delta=0.05) for _ in range(2)]
@@ -303,7 +309,7 @@ def test_ties_are_broken_uniformly():
         ({"d_max": -0.1}, "d_max holds -0.1"),
         ({"d_max": "small"}, "d_max is not an array of real numbers"),
         ({"d_max": np.nan}, "d_max holds nan"),
-        ({"p_min": 0.2}, "p_min is 0.2 and delta is None: give both"),
+        ({"p_min": 0.2, "delta": 0}, "delta is 0"),
         ({"p_min": 2, "delta": 0.1}, "p_min is 2"),
     ],
 )

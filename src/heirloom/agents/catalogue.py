@@ -39,18 +39,21 @@ def LRMax(
     *,
     d_max: float | ArrayLike | None = None,
     p_min: float | None = None,
-    delta: float | None = None,
+    delta: float = 0.05,
     **options: Unpack[AgentOptions],
 ) -> OptimisticAgent:
     """Lipschitz RMax (Algorithm 1): values of earlier tasks bound those of this one.
 
-    `d_max` is a prior on the distance of models, a number or an array [s, a]; with `p_min` and
-    `delta` it is learned from the first tasks. With neither, this is RMax.
+    `d_max` is a prior on the distance of models, a number or an array [s, a]. With `p_min`, the
+    least probability of a task, it is learned from the first tasks, and holds with probability
+    1 - δ. With neither, this is RMax.
     """
     return OptimisticAgent(bounds=[Lipschitz(d_max=d_max, p_min=p_min, delta=delta)], **options)
 
 
-def MaxQInit(*, p_min: float, delta: float, **options: Unpack[AgentOptions]) -> OptimisticAgent:
+def MaxQInit(
+    *, p_min: float, delta: float = 0.05, **options: Unpack[AgentOptions]
+) -> OptimisticAgent:
     """The largest Q of all tasks seen, once enough were (Abel et al., 2018)."""
     return OptimisticAgent(bounds=[MaxQ(p_min=p_min, delta=delta)], **options)
 
@@ -58,10 +61,13 @@ def MaxQInit(*, p_min: float, delta: float, **options: Unpack[AgentOptions]) -> 
 def LRMaxQInit(
     *,
     p_min: float,
-    delta: float,
+    delta: float = 0.05,
     d_max: float | ArrayLike | None = None,
     **options: Unpack[AgentOptions],
 ) -> OptimisticAgent:
-    """LRMax and MaxQInit at once: the minimum of upper bounds is an upper bound."""
-    lipschitz = Lipschitz(d_max=d_max, p_min=p_min, delta=delta)
+    """LRMax and MaxQInit at once: the minimum of upper bounds is an upper bound.
+
+    Without `d_max` it is learned, with the same `p_min` and `delta`.
+    """
+    lipschitz = Lipschitz(d_max=d_max, p_min=p_min if d_max is None else None, delta=delta)
     return OptimisticAgent(bounds=[lipschitz, MaxQ(p_min=p_min, delta=delta)], **options)

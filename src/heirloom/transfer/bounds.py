@@ -62,7 +62,7 @@ class MaxQ(Constant):
     Holds with probability 1 - δ over the draw of tasks, each of probability `p_min` or more.
     """
 
-    def __init__(self, *, p_min: float, delta: float) -> None:
+    def __init__(self, *, p_min: float, delta: float = 0.05) -> None:
         self.n_tasks = tasks_for_max_q(p_min, delta)
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
@@ -77,8 +77,9 @@ class Lipschitz:
     """Û = min over sources of Q̄ + min(d̂(M ‖ M̄), d̂(M̄ ‖ M)) (Propositions 2 to 4).
 
     Transfer needs a bound on the distance of models that are not known: `d_max`, given as a number
-    or as an array [s, a], or learned from the first tasks if `p_min` and `delta` are given. Without
-    one no source can say anything of an unknown pair, and none is looked at.
+    or as an array [s, a], or learned from the first tasks if `p_min` is given, the least
+    probability of a task; then it holds with probability 1 - δ. Without one no source can say
+    anything of an unknown pair, and none is looked at.
     """
 
     def __init__(
@@ -86,15 +87,11 @@ class Lipschitz:
         *,
         d_max: float | ArrayLike | None = None,
         p_min: float | None = None,
-        delta: float | None = None,
+        delta: float = 0.05,
         distance: ModelDistance | None = None,
     ) -> None:
         self.d_max = None if d_max is None else _checked_prior(d_max)
-        if (p_min is None) != (delta is None):
-            raise InvalidArgument(
-                f"p_min is {p_min} and delta is {delta}: give both to learn d_max, or neither"
-            )
-        self.n_tasks = None if p_min is None or delta is None else tasks_for_distance(p_min, delta)
+        self.n_tasks = None if p_min is None else tasks_for_distance(p_min, delta)
         self.distance: ModelDistance = WeightedL1() if distance is None else distance
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
