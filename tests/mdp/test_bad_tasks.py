@@ -174,7 +174,7 @@ def test_errors_are_of_heirloom_and_of_python():
 
 
 class TestIncompatibleTasks:
-    TASK = hl.TabularMDP(R, T, gamma=0.9, state_names="ab")
+    TASK = hl.TabularMDP(R, T, gamma=0.9, state_names="ab", action_names="a")
 
     @pytest.mark.parametrize(
         ("other", "what"),
@@ -182,6 +182,7 @@ class TestIncompatibleTasks:
             (hl.TabularMDP([[0.0]], [[[1.0]]], gamma=0.9), "n_states is 2 .* and 1"),
             (hl.TabularMDP(np.zeros((2, 2)), np.repeat(T, 2, axis=1), gamma=0.9), "n_actions"),
             (hl.TabularMDP(R, T, gamma=0.5), "gamma is 0.9 in one task and 0.5 in the other"),
+            (hl.TabularMDP(R, T, gamma=0.9, action_names="x"), r"action_names\[0\] is 'a' in one"),
             (hl.TabularMDP(R, T, gamma=0.9, state_names="ba"), r"state_names\[0\] is 'a' in one"),
         ],
     )

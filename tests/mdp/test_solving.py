@@ -103,6 +103,12 @@ def test_the_certificate_is_true_for_long_rows(gamma, terminating):
     assert factor * (hi - lo) < sol.error / 2
 
 
+def test_numbers_next_to_nothing_are_certified_too():
+    m = hl.garnet(4, 2, branching=2, gamma=0.9, seed=0, reward_range=(0, 1e-310))
+    sol = hl.solve(m)
+    assert within(sol.Q, twins.exact_Q(m), sol.error)
+
+
 def test_a_policy_that_ends_is_certified_by_its_own_contraction():
     """One action never ends, the other always does: half and half, an episode is short."""
     T = np.zeros((3, 2, 3))

@@ -133,18 +133,19 @@ class TestErratum3ThePriorOfTheMainExperiment:
             D = self.distance(self.draw(variant, rng), self.draw(variant, rng))
             assert D <= self.SUPREMUM[variant]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("variant", ["text", "released"])
     def test_five_drawn_tasks_are_already_far_above_the_prior(self, variant):
-        """The largest distance among five is 1.15 on average, and not once below 0.1."""
+        """The largest distance among five is 1.24 on average, and not once below 0.1."""
         rng = np.random.default_rng(6)
         largest = []
-        for _ in range(60):
+        for _ in range(300):
             tasks = [self.draw(variant, rng) for _ in range(5)]
             largest.append(
                 max(self.distance(m, m_bar) for m in tasks for m_bar in tasks if m is not m_bar)
             )
         assert min(largest) > 0.1
-        assert np.mean(largest) == pytest.approx(1.15, abs=0.1)
+        assert np.mean(largest) == pytest.approx(1.24, abs=0.06)
 
     @pytest.mark.parametrize("variant", ["text", "released"])
     def test_a_valid_scalar_prior_transfers_nothing(self, variant):

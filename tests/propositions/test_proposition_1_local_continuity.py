@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 
 import heirloom as hl
+from tests import twins
 from tests.strategies import draw_pair, task_pairs, tasks
 
 
@@ -60,6 +61,17 @@ def test_without_the_shift_it_fails_on_negative_rewards():
     gap, delta = check(m, m_bar)
     assert gap[0, 0] == pytest.approx(9.0)
     assert delta[0, 0] >= 9.0
+
+
+def test_tasks_of_different_reward_ranges():
+    """The weights are shifted by the lesser end of both ranges, whichever way round."""
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        m = hl.garnet(4, 2, branching=2, gamma=0.9, seed=rng, reward_range=(-1, 0))
+        other = hl.garnet(4, 2, branching=2, gamma=0.9, seed=rng, reward_range=(0, 1))
+        check(m, other)
+        expected = np.minimum(twins.dissimilarity(m, other), twins.dissimilarity(other, m))
+        np.testing.assert_allclose(hl.local_pseudometric(m, other), expected, atol=2e-6)
 
 
 @pytest.mark.slow

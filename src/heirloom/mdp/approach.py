@@ -119,14 +119,35 @@ class Approach:
 
     def _plain(self) -> float:
         """Follow the policy until its values are better known than whether it is the best."""
-        R, rows, gamma, _, _ = self.problem
+        R, rows, gamma, _, ending = self.problem
         enough = 2 * max(self.target, self.estimate / 4) / self.factor
         sweeps, lo, hi = 0, 0.0, np.inf
-        while sweeps < 4 * self.problem.n_actions and hi - lo > enough:
+        while sweeps < 4 * self.problem.n_actions and (2 * hi if ending else hi - lo) > enough:
             lo, hi = values.follow(R, *rows, gamma, self.policy, self.V, self.spare)
             self.V, self.spare = self.spare, self.V
             sweeps += 1
+        if self.problem.ending:
+            sweeps += self._leap()
         return sweeps / self.problem.n_actions
+
+    def _leap(self) -> int:
+        """Add what the last change of a plain sweep will still lead to, at least.
+
+        Where a sweep changes V by δ and the next one by δ' >= λ δ >= 0, all later ones together
+        add at least δ' λ / (1-λ). This is to problems that end what rising by `lo` is to others.
+        """
+        R, rows, gamma, _, _ = self.problem
+        before = self.V - self.spare
+        values.follow(R, *rows, gamma, self.policy, self.V, self.spare)
+        self.V, self.spare = self.spare, self.V
+        after = self.V - self.spare
+        well_above_rounding = after.max() > 1e4 * ROUNDING * np.abs(self.V).max()
+        if well_above_rounding and before.min() >= 0:
+            moved = before > 0
+            ratio = min(float((after[moved] / before[moved]).min(initial=1.0)), gamma)
+            if ratio > 0:
+                self.V += after * (ratio / (1 - ratio))
+        return 1
 
     def _in_place(self) -> float:
         R, rows, gamma, _, _ = self.problem

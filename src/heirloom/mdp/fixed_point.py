@@ -30,6 +30,7 @@ from heirloom.mdp.approach import Approach
 from heirloom.mdp.bellman import Choice, Problem
 
 ROUNDOFF = 2.0**-53
+SUBNORMAL = 1e-300  # where numbers are so small that roundings are no longer relative
 TARGETS = 4.0 ** -np.arange(
     5
 )  # what the approach aims at, until the certificate leaves room for it
@@ -109,6 +110,8 @@ def certify(problem: Problem, choice: Choice, V: FloatArray) -> Certified:
         error += _quotient(rounding + factor * eta * largest, 1 - gamma * (1 + eta))
     Q += middle
     error += ROUNDOFF * (4 + choice.roundings) * (np.abs(Q).max() + abs(middle))
+    if scale > 0:
+        error += SUBNORMAL / (1 - gamma)
     return Certified(Q, choice(Q), float(error))
 
 

@@ -1,14 +1,14 @@
 """Distances between tasks whose models are known, and the bounds they give on values.
 
-Every function returns a certified upper bound: true value <= result <= true value + `tol`, rounding
-included. So what is proved of the true distance, that it bounds a gap of values, holds for the
-result. By default `tol` is 1e-6, or where doubles cannot certify that much, a millionth of the
-largest distance at most.
+Every distance of tasks is a certified upper bound: true value <= result <= true value + `tol`,
+rounding included. So what is proved of the true distance, that it bounds a gap of values, holds
+for the result. By default `tol` is 1e-6, or where doubles cannot certify that much, a millionth of
+the largest distance at most. The distance of models solves for nothing: it is its formula.
 
-Values enter as weights of probabilities and must not be negative. With lo the least reward of both
-tasks, `c = min(0, lo / (1-γ))` is at most any value, and W = V - c takes the place of V; the sink ⊥
-of terminating transitions, whose value is 0, weighs -c. For rewards from 0 up c = 0, and
-this is the paper.
+Values enter as weights of probabilities and must not be negative. With lo the lesser end of both
+reward ranges, `c = min(0, lo / (1-γ))` is at most any value, and W = V - c takes the place of V;
+the sink ⊥ of terminating transitions, whose value is 0, weighs -c. For rewards from 0 up c = 0,
+and this is the paper.
 
 The names are the paper's. `Δ` is not a pseudometric, though: it violates the triangle inequality.
 """
