@@ -82,7 +82,3 @@ def examples():
 @pytest.mark.parametrize(("code", "output"), examples())
 def test_the_examples_of_the_readme_print_what_they_say(code, output):
     assert run("-c", code.removeprefix("python\n")) == output.removeprefix("text\n")
-
-
-def test_nothing_tracked_names_a_lock_file():
-    assert not [p for p in PROJECT.glob("*.lock")]

@@ -137,7 +137,7 @@ def test_small_tasks_are_solved_for_discounts_very_near_to_one(terminating):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 50])
-def test_cycles_do_not_slow_the_certificate(n):
+def test_cycles_are_certified(n):
     """Where a task is periodic the changes of plain sweeps never even out."""
     T = np.roll(np.eye(n), 1, axis=1)[:, None]
     R = np.zeros((n, 1))

@@ -6,6 +6,7 @@ Lemmas 2 and 3: both are fixed points that exist and are unique.
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import heirloom as hl
 from tests import twins
@@ -35,6 +36,31 @@ def test_they_are_their_formulas(example):
     V = np.minimum((pi * there).sum(axis=1), (pi * back).sum(axis=1))
     np.testing.assert_allclose(hl.policy_q_pseudometric(m, m_bar, pi), Q, atol=2e-6)
     np.testing.assert_allclose(hl.policy_v_pseudometric(m, m_bar, pi), V, atol=2e-6)
+
+
+@given(pairs_and_policies(), st.floats(-1e3, 1e3))
+def test_iteration_from_anywhere_leads_to_them(example, anywhere):
+    """Lemmas 2 and 3: the equations of states and of pairs have one solution each."""
+    m, m_bar, pi = example
+    D = twins.source_distance(m, m_bar, (pi * twins.policy_Q(m_bar, pi)).sum(axis=1))
+    _, T, gamma = twins.dense(m)
+    of_states = twins.fixed_point(
+        lambda d: (pi * (D + gamma * twins.after(T, d))).sum(axis=1),
+        np.full(m.n_states, anywhere),
+        modulus=gamma,
+        tol=1e-9,
+    )
+    of_pairs = twins.fixed_point(
+        lambda d: D + gamma * twins.after(T, (pi * d).sum(axis=1)),
+        np.full(D.shape, anywhere),
+        modulus=gamma,
+        tol=1e-9,
+    )
+    expected = twins.policy_dissimilarity(m, m_bar, pi)
+    np.testing.assert_allclose(of_pairs, expected, atol=1e-8)
+    np.testing.assert_allclose(of_states, (pi * expected).sum(axis=1), atol=1e-8)
+    assert (hl.policy_q_pseudometric(m, m_bar, pi) <= of_pairs + 2e-6).all()
+    assert (hl.policy_v_pseudometric(m, m_bar, pi) <= of_states + 2e-6).all()
 
 
 @given(pairs_and_policies())

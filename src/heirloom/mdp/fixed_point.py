@@ -31,9 +31,8 @@ from heirloom.mdp.bellman import Choice, Problem
 
 ROUNDOFF = 2.0**-53
 SUBNORMAL = 1e-300  # where numbers are so small that roundings are no longer relative
-TARGETS = 4.0 ** -np.arange(
-    5
-)  # what the approach aims at, until the certificate leaves room for it
+# What the approach aims at, as parts of the tolerance, until the certificate leaves room for it.
+TARGETS = 4.0 ** -np.arange(5)
 
 
 class Certified(NamedTuple):

@@ -142,7 +142,7 @@ class LearnedModel:
         if not self._has_room():
             self.grow()
             arrays = self.arrays
-        # The kernel `record`, line by line: a compiled call would take longer than all of it.
+        # The kernels `has_room` and `record`, line by line: compiled calls would take longer.
         outcome = -1 if terminated else s_next
         i = arrays.head[k]
         while i >= 0 and arrays.outcomes[i] != outcome:
