@@ -11,9 +11,11 @@ _HOMES = {
     "agents.optimistic": ("OptimisticAgent",),
     "experiments.loop": ("Record", "learn"),
     "errors": (
+        "CannotWrite",
         "HeirloomError",
         "IncompatibleTasks",
         "InvalidArgument",
+        "InvalidFile",
         "InvalidTask",
         "NotConverged",
         "UnsupportedEnvironment",
@@ -42,10 +44,12 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Bound",
+    "CannotWrite",
     "Constant",
     "HeirloomError",
     "IncompatibleTasks",
     "InvalidArgument",
+    "InvalidFile",
     "InvalidTask",
     "LRMax",
     "LRMaxQInit",
@@ -88,9 +92,11 @@ if TYPE_CHECKING:
     from heirloom.agents.catalogue import LRMax, LRMaxQInit, MaxQInit, RMax
     from heirloom.agents.optimistic import OptimisticAgent
     from heirloom.errors import (
+        CannotWrite,
         HeirloomError,
         IncompatibleTasks,
         InvalidArgument,
+        InvalidFile,
         InvalidTask,
         NotConverged,
         UnsupportedEnvironment,

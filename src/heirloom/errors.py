@@ -6,7 +6,9 @@
     ├── IncompatibleTasks       (ValueError)    tasks that cannot be compared with each other
     ├── UnsupportedEnvironment  (TypeError)     an environment that Heirloom cannot read
     ├── WrongOrder              (RuntimeError)  verbs of an agent called out of order
-    └── NotConverged            (ArithmeticError)  an accuracy that could not be certified
+    ├── NotConverged            (ArithmeticError)  an accuracy that could not be certified
+    ├── InvalidFile             (ValueError)    a file that is not Heirloom's, or is damaged
+    └── CannotWrite             (OSError)       a file that could not be written
 
 A message names the value, the place and the remedy.
 """
@@ -38,3 +40,11 @@ class WrongOrder(HeirloomError, RuntimeError):
 
 class NotConverged(HeirloomError, ArithmeticError):
     """The accuracy asked for could not be certified."""
+
+
+class InvalidFile(HeirloomError, ValueError):
+    """A file is missing, damaged, of a newer format, or holds something else."""
+
+
+class CannotWrite(HeirloomError, OSError):
+    """A file could not be written; what was there before is still there."""

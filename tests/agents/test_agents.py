@@ -6,7 +6,7 @@ import pytest
 import heirloom as hl
 from heirloom.envs.families import tight
 from heirloom.envs.grid import grid_world
-from heirloom.transfer.bounds import Distances
+from heirloom.transfer.source_bound import Distances
 from tests import learned_twins
 from tests.strategies import draw_shape, draw_task
 

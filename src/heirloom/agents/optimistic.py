@@ -1,9 +1,12 @@
 """The one learner: greedy on an upper bound of `Q*` that falls as the task becomes known."""
 
+import os
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
+from heirloom import archive
 from heirloom.arguments import generator, whole_number
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument, WrongOrder
@@ -77,6 +80,24 @@ class OptimisticAgent:
         self._choices: FloatArray = np.empty(0)
         self._next_choice = 0
         self._greedy: dict[int, list[int]] = {}
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, bounds: Sequence[Bound] | None = None) -> Self:
+        """The agent that was saved in a file, which goes on as if it had never stopped.
+
+        Bounds of your own are not in a file: give all `bounds` anew, made as they were.
+        """
+        from heirloom.agents.agent_file import unpacked
+
+        return unpacked(cls, archive.read(path, "agent"), str(path), bounds)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the agent to one file between two tasks: options, memory and generator."""
+        from heirloom.agents.agent_file import packed
+
+        if self.in_task:
+            raise WrongOrder("save() within a task: end_task() stores it, drop_task() forgets it")
+        archive.write(path, "agent", packed(self))
 
     # The four verbs
 
@@ -201,7 +222,17 @@ class OptimisticAgent:
         self._told[pair] = True
         self._greedy.clear()
 
-    # What a compiled rollout works on
+    # Its random numbers, and what a compiled rollout works on
+
+    @property
+    def randomness(self) -> tuple[np.random.Generator, FloatArray]:
+        """The agent's generator, and the numbers that were drawn from it and are not yet used."""
+        return self._rng, self._choices[self._next_choice :]
+
+    def with_randomness(self, rng: np.random.Generator, drawn: FloatArray) -> Self:
+        """The agent, choosing with these numbers and then with this generator."""
+        self._rng, self._choices, self._next_choice = rng, drawn, 0
+        return self
 
     @property
     def refining(self) -> bool:

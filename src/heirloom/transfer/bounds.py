@@ -3,22 +3,29 @@
 The pointwise minimum of bounds is a bound, so an agent takes a list of them.
 """
 
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from heirloom.arguments import numbers, weights
-from heirloom.arrays import FloatArray, IntArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument
-from heirloom.kernels import distances
-from heirloom.mdp.learned import Known, LearnedModel
+from heirloom.mdp.learned import LearnedModel
 from heirloom.transfer.confidence import tasks_for_distance, tasks_for_max_q
 from heirloom.transfer.distance import ModelDistance, WeightedL1
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source_bound import Transfer
 
 NOTHING = frozen(np.empty(0, dtype=np.int64))
+
+
+class Dropped(NamedTuple):
+    """A source that could no longer lower a bound, and how many pairs were known by then."""
+
+    task: int
+    n_known: int
 
 
 class Bound(Protocol):
@@ -63,6 +70,7 @@ class MaxQ(Constant):
     """
 
     def __init__(self, *, p_min: float, delta: float = 0.05) -> None:
+        self.p_min, self.delta = p_min, delta
         self.n_tasks = tasks_for_max_q(p_min, delta)
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
@@ -82,6 +90,11 @@ class Lipschitz:
     anything of an unknown pair, and none is looked at.
     """
 
+    decider: IntArray
+    """The task, by its number in the memory, that decides `U` at each pair; 0 where none does."""
+    dropped: list[Dropped]
+    """The sources that were dropped for the rest of the task."""
+
     def __init__(
         self,
         *,
@@ -91,6 +104,7 @@ class Lipschitz:
         distance: ModelDistance | None = None,
     ) -> None:
         self.d_max = None if d_max is None else _checked_prior(d_max)
+        self.p_min, self.delta = p_min, delta
         self.n_tasks = None if p_min is None else tasks_for_distance(p_min, delta)
         self.distance: ModelDistance = WeightedL1() if distance is None else distance
 
@@ -99,44 +113,71 @@ class Lipschitz:
         self.setting, self.model = setting, model
         self.U = np.full(setting.n_pairs, setting.v_max)
         self.transfers: list[Transfer] = []
+        self.decider = np.zeros(setting.n_pairs, dtype=np.int64)
+        self.dropped = []
+        if self.n_tasks is not None:
+            memory.compare_first(self.n_tasks)
         prior = self._prior(setting, memory)
         if prior is None:
             return False
         V = np.full(setting.n_states, setting.v_max)
         for source in memory.sources:
             transfer = Transfer(source, prior, model, V, setting, self.distance)
-            np.minimum(self.U, transfer.U, out=self.U)
+            self._lower(transfer, np.zeros(setting.n_pairs, dtype=bool))
             self.transfers.append(transfer)
         return bool(self.transfers)
 
     def refine(self, pair: int, U: FloatArray, V: FloatArray) -> IntArray:
         """Refine every source that can still matter, and drop those that cannot."""
         known = self.model.arrays.known
-        lowered = []
-        for transfer in self.transfers:
-            if transfer.refine(pair, V):
-                bound = transfer.U
-                pairs = np.flatnonzero(~known & (bound < self.U))
-                self.U[pairs] = bound[pairs]
-                lowered.append(pairs)
-        self.transfers = [transfer for transfer in self.transfers if transfer.matters(U, self.U)]
+        lowered = [
+            self._lower(transfer, known) for transfer in self.transfers if transfer.refine(pair, V)
+        ]
+        useful = [transfer.matters(U, self.U) for transfer in self.transfers]
+        if not all(useful):
+            self._drop(useful)
         return np.concatenate(lowered) if lowered else NOTHING
 
+    def prior_decides(self) -> dict[int, BoolArray]:
+        """By the number of each source in use: the pairs where the prior is below D̂(M ‖ M̄).
+
+        Strictly and beyond rounding; D̂ is computed anew, from what is known by now.
+        """
+        return {transfer.source.task: transfer.prior_decides() for transfer in self.transfers}
+
     def end_task(self, source: Source, memory: TaskMemory) -> None:
-        """Compare the task with the first ones, until enough were compared."""
+        """Count who was of use, and compare the task with the first ones until enough were."""
+        for task, n_pairs in zip(*np.unique(self.decider, return_counts=True), strict=True):
+            memory.use(int(task), int(n_pairs))
         largest, n_compared = self._learned(memory)
         # A task counts once, and only if all before it were compared as well.
         if self.n_tasks is None or n_compared >= self.n_tasks or n_compared != memory.n_tasks:
             return
         pairs = np.arange(self.setting.n_pairs)
         largest = largest.copy()
-        for other in memory.sources:
+        for other in memory.first_sources:
             for m, m_bar in ((source, other), (other, source)):
                 widest = max(m.widest, m_bar.widest)
                 weights = self.distance.weigh(m_bar.V, widest, self.setting)
                 D = self.distance.between(m.rows, m_bar.rows, weights, pairs, self.setting)
                 np.maximum(largest, D, out=largest)
         memory.learned[type(self.distance).__name__] = frozen(largest), n_compared + 1
+
+    def _lower(self, transfer: Transfer, known: BoolArray) -> IntArray:
+        """Lower `U` at unknown pairs to what a source says; returns those pairs."""
+        bound = transfer.U
+        pairs = np.flatnonzero(~known & (bound < self.U))
+        self.U[pairs] = bound[pairs]
+        self.decider[pairs] = transfer.source.task
+        return pairs
+
+    def _drop(self, useful: list[bool]) -> None:
+        n_known = int(self.model.arrays.known.sum())
+        judged = list(zip(self.transfers, useful, strict=True))
+        self.dropped += [
+            Dropped(t.source.task, n_known) for t, is_useful in judged if not is_useful
+        ]
+        self.transfers = [transfer for transfer, is_useful in judged if is_useful]
 
     def _learned(self, memory: TaskMemory) -> tuple[FloatArray, int]:
         """The largest distance of the first tasks, over pairs, and how many they are."""
@@ -157,124 +198,6 @@ class Lipschitz:
         if self.n_tasks is not None and n_compared >= self.n_tasks:
             priors.append(largest)
         return np.min(priors, axis=0) if priors else None
-
-
-class Transfer:
-    """What one source says of the task at hand: Q̄ + min(d̂(M ‖ M̄), d̂(M̄ ‖ M)).
-
-    D̂ and d̂ only ever fall: `there` from M to M̄, `back` from M̄ to M. Only pairs that are unknown in
-    M need a bound, and from there M may lead anywhere: d̂(M ‖ M̄) = D̂ + γ max d̂.
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        prior: FloatArray,
-        model: LearnedModel,
-        V: FloatArray,
-        setting: Setting,
-        distance: ModelDistance,
-    ) -> None:
-        self.source, self.model, self.setting, self.distance = source, model, setting, distance
-        self.widest = max(source.widest, model.arrays.widest)
-        self.pairs = np.arange(setting.n_pairs)
-        self.weights = distance.weigh(source.V, self.widest, setting)
-        self.least = distance.least(float(source.V.max()), setting)
-        self.there = Distances(prior, setting)
-        self.unknown_top = 0  # an unknown pair that attains the largest D̂, until it is known
-        self.useful_pair = 0  # an unknown pair where Q̄ is below the bound, until it is not
-        self._measure(self.there, model.rows, source.rows, self.weights, self.pairs)
-        self._solve_there()
-        if distance.both_ways:
-            self.V = V.copy()
-            self.back = Distances(prior, setting)
-            weights = distance.weigh(V, self.widest, setting)
-            self._measure(self.back, source.rows, model.rows, weights, self.pairs)
-            self.back.lower(source.rows)
-
-    @property
-    def U(self) -> FloatArray:
-        """The bound on Q* at pairs that are unknown in M, over all pairs."""
-        d = self.there.D + self.setting.gamma * self.there.largest
-        if self.distance.both_ways:
-            np.minimum(d, self.back.d, out=d)
-        return self.source.Q + d
-
-    def refine(self, pair: int, V: FloatArray) -> bool:
-        """The pair became known; returns whether `U` may have changed."""
-        largest = self.there.largest
-        here = self.pairs[pair : pair + 1]
-        if self.there.D[pair] > self.least:
-            self._measure(self.there, self.model.rows, self.source.rows, self.weights, here)
-        self._solve_there()
-        changed = self.there.largest < largest
-        if not self.distance.both_ways:
-            return changed
-        if self.back.top <= self.distance.least(float(V.max()), self.setting):
-            return changed
-        if not np.array_equal(V, self.V):
-            here, self.V = self.pairs, V.copy()
-        weights = self.distance.weigh(V, self.widest, self.setting)
-        if self._measure(self.back, self.source.rows, self.model.rows, weights, here):
-            self.back.lower(self.source.rows)
-            return True
-        return changed
-
-    def matters(self, U: FloatArray, own_U: FloatArray) -> bool:
-        """Whether the source may still lower a bound: d̂ >= 0, so only where Q̄ is below it."""
-        known, Q, j = self.model.arrays.known, self.source.Q, self.useful_pair
-        if not known[j] and Q[j] < U[j] and Q[j] < own_U[j]:
-            return True
-        useful = ~known & (Q < U) & (Q < own_U)
-        self.useful_pair = int(useful.argmax())
-        return bool(useful[self.useful_pair])
-
-    def _measure(
-        self, distances: "Distances", m: Known, m_bar: Known, weights: Any, pairs: IntArray
-    ) -> bool:
-        """Lower D̂ at `pairs`, if what is known by now lowers it."""
-        D = self.distance.between(m, m_bar, weights, pairs, self.setting)
-        lower = D < distances.D[pairs]
-        if not lower.any():
-            return False
-        distances.D[pairs[lower]] = D[lower]
-        distances.top = float(distances.D.max())
-        return True
-
-    def _solve_there(self) -> None:
-        """The largest d̂(M ‖ M̄): in closed form where an unknown pair attains the largest D̂.
-
-        For such a pair may lead to itself, and then d̂ = D̂ / (1-γ).
-        """
-        there, known = self.there, self.model.arrays.known
-        if known[self.unknown_top] or there.D[self.unknown_top] < there.top:
-            self.unknown_top = int(np.where(known, -1.0, there.D).argmax())
-        if not known[self.unknown_top] and there.D[self.unknown_top] == there.top:
-            there.largest = min(there.largest, there.top / (1 - self.setting.gamma))
-        else:
-            there.lower(self.model.rows)
-
-
-class Distances:
-    """D̂ over pairs, and d̂ solved for it from above."""
-
-    def __init__(self, prior: FloatArray, setting: Setting) -> None:
-        self.setting = setting
-        self.D = prior.copy()
-        self.top = float(prior.max())
-        """The largest D̂."""
-        self.largest = self.top / (1 - setting.gamma)
-        """The largest d̂."""
-        self.d = np.full(setting.n_pairs, self.largest)
-        self.worst = np.full(setting.n_states, self.largest)
-
-    def lower(self, rows: Known) -> None:
-        """Lower d̂ to its fixed point through the model `rows`, within the tolerance."""
-        setting = self.setting
-        largest = distances.lower_dissimilarity(
-            rows, self.D, setting.gamma, setting.epsilon, setting.slack, self.d, self.worst
-        )
-        self.largest = min(self.largest, largest)
 
 
 def _checked_prior(d_max: float | ArrayLike) -> FloatArray:

@@ -1,13 +1,20 @@
 """What an agent carries from task to task."""
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, replace
+from typing import Literal, Self, get_args
 
 import numpy as np
 
+from heirloom import archive
+from heirloom.arguments import whole_number
 from heirloom.arrays import BoolArray, FloatArray, frozen
-from heirloom.errors import IncompatibleTasks
+from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.learned import Known, LearnedModel
 from heirloom.transfer.setting import Setting
+
+Keep = Literal["first", "latest", "most_used"]
+"""What a full memory keeps of its sources."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +27,8 @@ class Source:
     rows: Known
     Q: FloatArray
     V: FloatArray
+    task: int = 0
+    """Its number among all tasks that its memory has seen, from 1 on; 0 if it is in none."""
 
     @classmethod
     def of(cls, model: LearnedModel, Q: FloatArray) -> "Source":
@@ -54,20 +63,71 @@ class Source:
         return self.rows.known
 
 
-@dataclass(eq=False)
 class TaskMemory:
-    """Sources, and what holds of all tasks seen: their number, the maximum of `Q`, of distances."""
+    """Sources, and what holds of all tasks seen: their number, the maximum of `Q`, of distances.
 
-    n_states: int
-    n_actions: int
-    sources: list[Source] = field(default_factory=list)
-    n_tasks: int = 0
-    max_Q: FloatArray | None = None  # noqa: N815 -- the letter of the paper
-    """The largest Q of all tasks seen, over pairs; None before the first."""
-    learned: dict[str, tuple[FloatArray, int]] = field(default_factory=dict)
-    """By the name of a model distance: its maximum over the first tasks, and how many they are."""
-    setting: Setting | None = None
-    """What all tasks in this memory have in common; that of the first agent that uses it."""
+    Args:
+        n_states: the number of states, S.
+        n_actions: the number of actions, A.
+        capacity: how many sources are kept; all by default. What holds of all tasks seen does not
+            depend on it, and is kept beside the sources.
+        keep: which sources a full memory keeps: the "first" ones, the "latest", or the "most_used",
+            those that decided the bounds of the most pairs, and in any case the last one.
+    """
+
+    def __init__(
+        self, n_states: int, n_actions: int, *, capacity: int | None = None, keep: Keep = "latest"
+    ) -> None:
+        self.n_states = whole_number("n_states", n_states)
+        self.n_actions = whole_number("n_actions", n_actions)
+        self.capacity = None if capacity is None else whole_number("capacity", capacity)
+        if keep not in get_args(Keep):
+            raise InvalidArgument(f"keep is {keep!r}: it is one of {', '.join(get_args(Keep))}")
+        self.keep = keep
+        self.sources: list[Source] = []
+        self.n_tasks = 0
+        """How many tasks were seen."""
+        self.max_Q: FloatArray | None = None
+        """The largest Q of all tasks seen, over pairs; None before the first."""
+        self.learned: dict[str, tuple[FloatArray, int]] = {}
+        """By the name of a model distance: its maximum over the first tasks, and their number."""
+        self.uses: dict[int, int] = {}
+        """By the number of a task that is kept: how many pairs it decided, in all later tasks."""
+        self.setting: Setting | None = None
+        """What all tasks have in common; that of the first agent that uses this memory."""
+        self.n_first = 0
+        """So many first tasks are compared with each other, whether they are kept or not."""
+        self._first: list[Source] = []  # those of them that must be kept for that
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The memory that was saved in a file; raises `InvalidFile` if it is not intact."""
+        from heirloom.transfer.memory_file import unpacked
+
+        content = archive.read(path, "memory")
+        return unpacked(cls, content, str(path))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the memory to one file, whole or not at all; others may read it meanwhile."""
+        from heirloom.transfer.memory_file import packed
+
+        archive.write(path, "memory", packed(self))
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of pairs, S·A."""
+        return self.n_states * self.n_actions
+
+    @property
+    def first_sources(self) -> list[Source]:
+        """The first tasks, as far as they are still to be compared with later ones."""
+        return self.sources if self.capacity is None else self._first
+
+    @property
+    def forgotten(self) -> list[int]:
+        """The numbers of the tasks that were seen and are not among the sources."""
+        kept = {source.task for source in self.sources}
+        return [task for task in range(1, self.n_tasks + 1) if task not in kept]
 
     def bind(self, setting: Setting) -> None:
         """Raise `IncompatibleTasks` unless what was stored under another setting holds in this."""
@@ -85,20 +145,50 @@ class TaskMemory:
                 )
         self.setting = setting
 
+    def compare_first(self, n_tasks: int) -> None:
+        """Keep the first tasks, beside the sources, until so many were compared."""
+        self.n_first = max(self.n_first, n_tasks)
+
     def add(self, source: Source) -> None:
-        """Keep a task that ended."""
-        if source.V.size != self.n_states or source.Q.size != self.n_states * self.n_actions:
+        """Keep a task that ended, and forget another if the memory is full."""
+        if source.V.size != self.n_states or source.Q.size != self.n_pairs:
             raise IncompatibleTasks(
                 f"the task has {source.V.size} states and {source.Q.size} pairs, the memory holds "
                 f"tasks of {self.n_states} states and {self.n_actions} actions: use another memory"
             )
-        self.sources.append(source)
         self.n_tasks += 1
         self.max_Q = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
+        source = replace(source, task=self.n_tasks)
+        self.sources.append(source)
+        self.uses[source.task] = 0
+        if self.capacity is None:
+            return
+        if self.n_tasks >= self.n_first:
+            self._first = []
+        elif len(self._first) == self.n_tasks - 1:
+            self._first.append(source)
+        if len(self.sources) > self.capacity:
+            forgotten = self.sources.pop(self._least_wanted())
+            del self.uses[forgotten.task]
+
+    def use(self, task: int, n_pairs: int) -> None:
+        """A source decided the bound at so many pairs of the task that ends."""
+        if task in self.uses:
+            self.uses[task] += n_pairs
+
+    def _least_wanted(self) -> int:
+        """Which of too many sources to forget."""
+        if self.keep == "first":
+            return len(self.sources) - 1
+        if self.keep == "latest":
+            return 0
+        older = [self.uses[source.task] for source in self.sources[:-1]]
+        return older.index(min(older)) if older else 0
 
     def __repr__(self) -> str:
         known = sum(int(source.known.sum()) for source in self.sources)
+        full = "" if self.capacity is None else f" of at most {self.capacity} ({self.keep})"
         return (
             f"TaskMemory(n_states={self.n_states}, n_actions={self.n_actions}, tasks seen: "
-            f"{self.n_tasks}, kept: {len(self.sources)}, known pairs: {known:,})"
+            f"{self.n_tasks}, kept: {len(self.sources)}{full}, known pairs: {known:,})"
         )

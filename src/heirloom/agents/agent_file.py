@@ -1,0 +1,141 @@
+"""An `OptimisticAgent` between two tasks as a file, and back.
+
+The header has the memory's header under `memory`, the agent's `options`, its `bounds` as a list of
+{"name", "options"}, and the state of its `generator`. Beside the memory's arrays there are `drawn`,
+the numbers drawn from the generator and not yet used, and a `prior/i` for each bound with one.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.archive import Content, making_sense, take
+from heirloom.arrays import FloatArray
+from heirloom.errors import InvalidArgument, InvalidFile
+from heirloom.transfer import memory_file
+from heirloom.transfer.bounds import Bound, Constant, Lipschitz, MaxQ
+from heirloom.transfer.distance import WeightedL1
+from heirloom.transfer.memory import TaskMemory
+
+GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+OPTIONS = ("gamma", "epsilon", "reward_range", "terminating", "v_max", "tol")
+
+A = TypeVar("A", bound=OptimisticAgent)
+
+
+def packed(agent: OptimisticAgent) -> Content:
+    """All that the agent needs to go on."""
+    memory = memory_file.packed(agent.memory)
+    rng, drawn = agent.randomness
+    arrays = {**memory.arrays, "drawn": drawn}
+    bounds = []
+    for i, bound in enumerate(agent.bounds):
+        options = _options_of(bound)
+        if options is not None and "d_max" in options:
+            arrays[f"prior/{i}"] = options.pop("d_max")
+        bounds.append({"name": type(bound).__name__, "options": options})
+    header = {
+        "memory": memory.header,
+        "options": {
+            "n_known": agent.n_known,
+            **{name: getattr(agent.setting, name) for name in OPTIONS},
+        },
+        "bounds": bounds,
+        "generator": _generator_state(rng),
+    }
+    return Content(header, arrays)
+
+
+def unpacked(cls: type[A], content: Content, where: str, bounds: Sequence[Bound] | None) -> A:
+    """The agent that was packed; raises `InvalidFile` unless it is a valid one."""
+    header, arrays = content
+    with making_sense(where, "agent"):
+        memory_header = header["memory"]
+        described = [(entry["name"], entry["options"]) for entry in header["bounds"]]
+    memory = memory_file.unpacked(TaskMemory, Content(memory_header, arrays), where)
+    if bounds is not None:
+        _check_same(bounds, [name for name, _ in described], where)
+    for name, options in described:
+        if bounds is None and options is None:
+            raise InvalidArgument(
+                f"{where} was saved with a bound of your own, {name}, which is not in the file: "
+                "load it with bounds=[...], all of them, made as they were"
+            )
+    with making_sense(where, "agent"):
+        if bounds is None:
+            bounds = [_bound(i, *entry, arrays) for i, entry in enumerate(described)]
+        options = {name: header["options"][name] for name in ("n_known", *OPTIONS)}
+        options["reward_range"] = tuple(options["reward_range"])
+        options |= {"n_states": memory.n_states, "n_actions": memory.n_actions}
+        agent = cls(bounds=bounds, memory=memory, seed=0, **options)
+        rng = _generator(header["generator"])
+        drawn = take(arrays, "drawn", np.float64, (-1,)).copy()
+        if not ((drawn >= 0) & (drawn < 1)).all():
+            raise InvalidFile("a number that was drawn is not in [0, 1)")
+    return agent.with_randomness(rng, drawn)
+
+
+def _check_same(bounds: Sequence[Bound], names: list[str], where: str) -> None:
+    given = [type(bound).__name__ for bound in bounds]
+    if given != names:
+        raise InvalidArgument(
+            f"bounds are {given}, and {where} was saved with {names}: give the same, in this order"
+        )
+
+
+def _options_of(bound: Bound) -> dict[str, Any] | None:
+    """How to make this bound again; None if it is not one of Heirloom's own."""
+    if type(bound) is Constant:
+        return {}
+    if type(bound) is MaxQ:
+        return {"p_min": bound.p_min, "delta": bound.delta}
+    if type(bound) is Lipschitz and type(bound.distance) is WeightedL1:
+        options = {"p_min": bound.p_min, "delta": bound.delta}
+        return options if bound.d_max is None else {**options, "d_max": bound.d_max}
+    return None
+
+
+def _bound(i: int, name: str, options: dict[str, Any], arrays: dict[str, FloatArray]) -> Bound:
+    kinds: dict[str, Any] = {"Constant": Constant, "MaxQ": MaxQ, "Lipschitz": Lipschitz}
+    prior = f"prior/{i}"
+    return kinds[name](**options, **({"d_max": arrays[prior]} if prior in arrays else {}))
+
+
+def _generator_state(rng: np.random.Generator) -> dict[str, Any]:
+    state = rng.bit_generator.state
+    if state["bit_generator"] not in GENERATORS:
+        raise InvalidArgument(
+            f"the agent's generator is a {state['bit_generator']}: an agent that is to be saved "
+            f"needs one of numpy's own, {', '.join(GENERATORS)}"
+        )
+    return _plain(state)
+
+
+def _plain(state: Any) -> Any:
+    """The state of a generator in what JSON can say; arrays say their type."""
+    if isinstance(state, dict):
+        return {key: _plain(value) for key, value in state.items()}
+    if isinstance(state, np.ndarray):
+        return {"dtype": state.dtype.str, "values": state.tolist()}
+    return state
+
+
+def _generator(state: dict[str, Any]) -> np.random.Generator:
+    name = state["bit_generator"]
+    if name not in GENERATORS:
+        raise InvalidFile(f"the generator is {name!r}")
+    bits = getattr(np.random, name)(0)
+    bits.state = _with_arrays(state)
+    return np.random.Generator(bits)
+
+
+def _with_arrays(state: Any) -> Any:
+    if not isinstance(state, dict):
+        return state
+    if "dtype" in state:
+        if state["dtype"] not in ("<u4", "<u8"):
+            raise InvalidFile(f"the state of the generator holds {state['dtype']!r}")
+        return np.array(state["values"], dtype=state["dtype"])
+    return {key: _with_arrays(value) for key, value in state.items()}

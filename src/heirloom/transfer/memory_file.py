@@ -1,0 +1,195 @@
+"""A `TaskMemory` as arrays, and back.
+
+The header holds the sizes, `capacity` and `keep`, the number of tasks seen, the `setting`, and how
+many tasks each learned distance compared. The arrays, over N stored tasks and the pairs
+k = s * A + a:
+
+    task        [N]         the numbers of the tasks, from 1 on
+    role        [N]         1 a source, 2 a first task still to be compared, 3 both
+    uses        [N]         how many pairs of later tasks each decided
+    known, R, ends, Q       [N, k]
+    lengths     [N, k]      the lengths of the rows of known pairs
+    successors, p           those rows, one after the other
+    max_Q       [k]         the largest Q of all tasks seen, if there were any
+    learned/D   [k]         the largest distance of the first tasks, for the model distance D
+"""
+
+from typing import Any, TypeVar
+
+import numpy as np
+
+from heirloom.archive import Content, making_sense, take
+from heirloom.arrays import frozen
+from heirloom.errors import InvalidFile
+from heirloom.mdp.learned import Known
+from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.setting import Setting
+
+SUM_TOLERANCE = 1e-9
+SOURCE, FIRST = 1, 2
+SETTING = (
+    *("n_states", "n_actions", "gamma", "reward_range"),
+    *("terminating", "v_max", "epsilon", "tol"),
+)
+
+M = TypeVar("M", bound=TaskMemory)
+
+
+def packed(memory: TaskMemory) -> Content:
+    """All that the memory holds."""
+    roles = {source.task: SOURCE for source in memory.sources}
+    stored = {source.task: source for source in memory.sources}
+    if memory.capacity is not None:
+        for source in memory.first_sources:
+            roles[source.task] = roles.get(source.task, 0) | FIRST
+            stored[source.task] = source
+    tasks = sorted(stored)
+    sources = [stored[task] for task in tasks]
+    n_pairs = memory.n_pairs
+
+    def stacked(rows: list[np.ndarray], dtype: type) -> np.ndarray:
+        return np.array(rows, dtype=dtype).reshape(len(rows), n_pairs)
+
+    arrays: dict[str, np.ndarray] = {
+        "task": np.array(tasks, dtype=np.int64),
+        "role": np.array([roles[task] for task in tasks], dtype=np.int8),
+        "uses": np.array([memory.uses.get(task, 0) for task in tasks], dtype=np.int64),
+        "known": stacked([source.known for source in sources], np.bool_),
+        "R": stacked([source.rows.R for source in sources], np.float64),
+        "ends": stacked([source.rows.ends for source in sources], np.float64),
+        "Q": stacked([source.Q for source in sources], np.float64),
+        "lengths": stacked([source.rows.last - source.rows.first for source in sources], np.int32),
+        "successors": _joined([source.rows.successors for source in sources], np.int32),
+        "p": _joined([source.rows.p for source in sources], np.float64),
+        **{f"learned/{name}": largest for name, (largest, _) in memory.learned.items()},
+    }
+    if memory.max_Q is not None:
+        arrays["max_Q"] = memory.max_Q
+    setting = memory.setting
+    header = {
+        "n_states": memory.n_states,
+        "n_actions": memory.n_actions,
+        "capacity": memory.capacity,
+        "keep": memory.keep,
+        "n_tasks": memory.n_tasks,
+        "n_first": memory.n_first,
+        "learned": {name: n_compared for name, (_, n_compared) in memory.learned.items()},
+        "setting": None if setting is None else {name: getattr(setting, name) for name in SETTING},
+    }
+    return Content(header, arrays)
+
+
+def unpacked(cls: type[M], content: Content, where: str) -> M:
+    """The memory that was packed; raises `InvalidFile` unless it is a valid one."""
+    with making_sense(where, "memory"):
+        return _unpacked(cls, content)
+
+
+def _unpacked(cls: type[M], content: Content) -> M:
+    header, arrays = content
+    memory = cls(
+        header["n_states"],
+        header["n_actions"],
+        capacity=header["capacity"],
+        keep=header["keep"],
+    )
+    if header["setting"] is not None:
+        given = header["setting"]
+        reward_range = tuple(given["reward_range"])
+        setting = {name: given[name] for name in SETTING} | {"reward_range": reward_range}
+        memory.bind(Setting(**setting))
+    memory.n_tasks = _count(header["n_tasks"])
+    memory.n_first = _count(header["n_first"])
+    n_pairs = memory.n_pairs
+    if memory.n_tasks:
+        memory.max_Q = _finite(take(arrays, "max_Q", np.float64, (n_pairs,)), "max_Q")
+    for name, n_compared in header["learned"].items():
+        largest = _finite(take(arrays, f"learned/{name}", np.float64, (n_pairs,)), name)
+        _check(bool((largest >= 0).all()), f"a learned distance of {name} is negative")
+        _check(_count(n_compared) <= memory.n_tasks, "more tasks were compared than seen")
+        memory.learned[name] = frozen(largest), n_compared
+    sources = _sources(memory, arrays)
+    n = len(sources)
+    roles = take(arrays, "role", np.int8, (n,)).tolist()
+    uses = take(arrays, "uses", np.int64, (n,)).tolist()
+    _check(all(role in (SOURCE, FIRST, SOURCE | FIRST) for role in roles), "a role is unknown")
+    _check(all(number >= 0 for number in uses), "a number of uses is negative")
+    for source, role, used in zip(sources, roles, uses, strict=True):
+        if role & SOURCE:
+            memory.sources.append(source)
+            memory.uses[source.task] = used
+        if role & FIRST:
+            memory._first.append(source)
+    kept = len(memory.sources)
+    most = memory.n_tasks if memory.capacity is None else min(memory.n_tasks, memory.capacity)
+    _check(kept == most, f"{kept} sources are kept where there are {most}")
+    first = [source.task for source in memory._first]
+    _check(first == list(range(1, len(first) + 1)), "the first tasks have gaps")
+    return memory
+
+
+def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
+    """The stored tasks: their arrays are views of those of the file."""
+    tasks = take(arrays, "task", np.int64, (-1,))
+    steps = np.diff(tasks, prepend=0, append=memory.n_tasks + 1)
+    _check(bool((steps > 0).all()), "the numbers of tasks are not in order")
+    shape = tasks.size, memory.n_pairs
+    known = take(arrays, "known", np.bool_, shape)
+    R = _finite(take(arrays, "R", np.float64, shape), "R")
+    ends = _finite(take(arrays, "ends", np.float64, shape), "ends")
+    Q = _finite(take(arrays, "Q", np.float64, shape), "Q")
+    lengths = take(arrays, "lengths", np.int32, shape).astype(np.int64)
+    successors = take(arrays, "successors", np.int32, (-1,))
+    p = _finite(take(arrays, "p", np.float64, successors.shape), "p")
+    _check(bool(((lengths >= 0) & (known | (lengths == 0))).all()), "a row has a wrong length")
+    _check(bool(((successors >= 0) & (successors < memory.n_states)).all()), "a state is unknown")
+    _check(lengths.sum() == p.size, "the lengths of rows do not add up")
+    _check(bool((p >= 0).all() and (ends >= 0).all()), "a probability is negative")
+    owner = np.repeat(np.arange(lengths.size), lengths.reshape(-1))
+    sums = np.bincount(owner, p, minlength=lengths.size).reshape(shape) + ends
+    _check(bool((np.abs(sums - known) <= SUM_TOLERANCE).all()), "a row does not sum to 1")
+    if memory.setting is not None:
+        lo, hi = memory.setting.reward_range
+        _check(bool(((R >= lo - 1e-9) & (R <= hi + 1e-9) | ~known).all()), "a reward is outside")
+    # Rows are stored task by task, and start anew in each.
+    last = np.cumsum(lengths, axis=1)
+    bounds = np.concatenate([[0], np.cumsum(lengths.sum(axis=1))])
+    V = Q.reshape(tasks.size, memory.n_states, memory.n_actions).max(axis=2)
+    for array in (last, first := last - lengths, V):
+        frozen(array)
+    return [
+        Source(
+            Known(
+                known[i],
+                R[i],
+                ends[i],
+                first[i],
+                last[i],
+                successors[bounds[i] : bounds[i + 1]],
+                p[bounds[i] : bounds[i + 1]],
+            ),
+            Q[i],
+            V[i],
+            task,
+        )
+        for i, task in enumerate(tasks.tolist())
+    ]
+
+
+def _joined(rows: list[np.ndarray], dtype: type) -> np.ndarray:
+    return np.concatenate([np.empty(0, dtype), *rows]).astype(dtype, copy=False)
+
+
+def _finite(array: np.ndarray, name: str) -> np.ndarray:
+    _check(bool(np.isfinite(array).all()), f"{name} is not finite")
+    return array
+
+
+def _count(number: Any) -> int:
+    _check(type(number) is int and number >= 0, f"{number!r} is not a number of tasks")
+    return number
+
+
+def _check(holds: bool, otherwise: str) -> None:  # noqa: FBT001 -- reads as a sentence
+    if not holds:
+        raise InvalidFile(otherwise)

@@ -1,0 +1,144 @@
+"""An agent that was saved between tasks goes on as the one that never stopped, to the bit."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import heirloom as hl
+from heirloom import archive
+from heirloom.transfer.bounds import Constant, Lipschitz, MaxQ
+from heirloom.transfer.distance import WeightedL1
+from tests.agents.test_agents import AGENTS, assert_same, tight_tasks
+from tests.transfer.test_memory_file import mutated
+
+COMMON = {"n_states": 121, "n_actions": 4, "gamma": 0.9, "n_known": 3, "epsilon": 0.01}
+
+GO_ON = """
+import sys, json
+import heirloom as hl
+from tests.agents.test_agents import tight_tasks
+agent = hl.OptimisticAgent.load(sys.argv[1])
+out = []
+for i, m in list(enumerate(tight_tasks(5)))[2:]:
+    record = hl.learn(agent, m, episodes=60, max_steps=10, seed=i)
+    returns, Q = (array.tobytes().hex() for array in (record.returns, agent.Q))
+    out.append([returns, record.update_steps.tolist(), Q])
+print(json.dumps(out))
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "agent.heirloom"
+
+
+def run(agent, tasks):
+    for i, m in tasks:
+        record = hl.learn(agent, m, episodes=60, max_steps=10, seed=i)
+        yield record, agent
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_it_goes_on_in_another_process(name, path):
+    tasks = list(enumerate(tight_tasks(5)))
+    never_stopped, saved = (AGENTS[name](**COMMON, seed=7) for _ in range(2))
+    list(run(never_stopped, tasks[:2]))
+    list(run(saved, tasks[:2]))
+    saved.save(path)
+    out = subprocess.run(
+        [sys.executable, "-c", GO_ON, path], capture_output=True, text=True, check=True
+    ).stdout
+    for (record, agent), (returns, update_steps, Q) in zip(
+        run(never_stopped, tasks[2:]), json.loads(out), strict=True
+    ):
+        assert record.returns.tobytes().hex() == returns
+        assert record.update_steps.tolist() == update_steps
+        assert agent.Q.tobytes().hex() == Q
+
+
+@pytest.mark.parametrize("bits", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
+def test_every_generator_of_numpy_goes_on(bits, path):
+    tasks = list(enumerate(tight_tasks(3)))
+    agents = [
+        hl.RMax(**COMMON, seed=np.random.Generator(getattr(np.random, bits)(3))) for _ in range(2)
+    ]
+    for agent in agents:
+        list(run(agent, tasks[:1]))
+    agents[1].save(path)
+    loaded = hl.OptimisticAgent.load(path)
+    for (one, a), (other, b) in zip(run(agents[0], tasks[1:]), run(loaded, tasks[1:]), strict=True):
+        assert_same(one, other, a, b)
+
+
+def test_an_array_as_a_prior_is_kept(path):
+    prior = np.random.default_rng(0).uniform(0, 2, (121, 4))
+    hl.LRMax(d_max=prior, **COMMON, seed=0).save(path)
+    (bound,) = hl.OptimisticAgent.load(path).bounds
+    assert np.array_equal(bound.d_max, prior)
+
+
+def test_an_agent_within_a_task_is_not_saved(path):
+    agent = hl.RMax(**COMMON, seed=0)
+    agent.begin_task()
+    with pytest.raises(hl.WrongOrder, match="save"):
+        agent.save(path)
+    assert not path.exists()
+
+
+class Mine(Constant):
+    pass
+
+
+class Far(WeightedL1):
+    pass
+
+
+def test_bounds_of_ones_own_are_given_again(path):
+    for own in (Mine(), Lipschitz(d_max=0.1, distance=Far())):
+        agent = hl.OptimisticAgent(bounds=[MaxQ(p_min=0.5), own], **COMMON, seed=0)
+        agent.save(path)
+        with pytest.raises(hl.InvalidArgument, match="a bound of your own"):
+            hl.OptimisticAgent.load(path)
+        with pytest.raises(hl.InvalidArgument, match="give the same, in this order"):
+            hl.OptimisticAgent.load(path, bounds=[own])
+        assert hl.OptimisticAgent.load(path, bounds=[MaxQ(p_min=0.5), own]).bounds[1] is own
+
+
+def test_a_generator_that_is_not_numpys_own(path):
+    class Own(np.random.PCG64):
+        @property
+        def state(self):
+            return {**super().state, "bit_generator": "Own"}
+
+    agent = hl.RMax(**COMMON, seed=np.random.Generator(Own(0)))
+    with pytest.raises(hl.InvalidArgument, match="generator is a Own"):
+        agent.save(path)
+
+
+def test_damaged_and_forged_files(path):
+    rng = np.random.default_rng(0)
+    agent = hl.LRMax(d_max=0.1, n_states=3, n_actions=2, gamma=0.9, n_known=1, seed=0)
+    agent.save(path)
+    good, (header, arrays) = path.read_bytes(), archive.read(path, "agent")
+    for _ in range(500):
+        data = mutated(good, rng)
+        path.write_bytes(data)
+        if data != good:
+            with pytest.raises(hl.InvalidFile, match=r"agent\.heirloom"):
+                hl.OptimisticAgent.load(path)
+            assert path.read_bytes() == data
+    for key in header:
+        for junk in (None, 1, "x", [], [1], {"x": 1}, {"name": "Lipschitz"}):
+            forged = {**header, key: junk}
+            archive.write(path, "agent", archive.Content(forged, arrays))
+            if key == "bounds" and junk == []:
+                continue  # an agent without bounds is RMax
+            with pytest.raises(hl.InvalidFile, match=r"agent\.heirloom"):
+                hl.OptimisticAgent.load(path)
+    forged = arrays | {"drawn": np.array([1.5])}
+    archive.write(path, "agent", archive.Content(header, forged))
+    with pytest.raises(hl.InvalidFile, match="not in"):
+        hl.OptimisticAgent.load(path)

@@ -1,0 +1,150 @@
+"""What a memory keeps, forgets, and still knows of what it forgot."""
+
+import numpy as np
+import pytest
+
+import heirloom as hl
+from heirloom.transfer.bounds import Lipschitz
+from tests.agents.test_soundness import draw_family
+
+OPTIONS = {"n_states": 2, "n_actions": 1, "gamma": 0.9, "n_known": 1, "seed": 0}
+
+
+def source(value):
+    model = hl.LearnedModel(2, 1, n_known=1)
+    model.observe(0, 0, 0.5, 1, terminated=False)
+    return hl.Source.of(model, np.full(2, value))
+
+
+def filled(n, **options):
+    memory = hl.TaskMemory(2, 1, **options)
+    for i in range(n):
+        memory.add(source(float(i % 3)))
+    return memory
+
+
+def kept(memory):
+    return [source.task for source in memory.sources]
+
+
+def test_all_sources_are_kept_by_default():
+    memory = filled(5)
+    assert kept(memory) == [1, 2, 3, 4, 5]
+    assert memory.forgotten == []
+
+
+@pytest.mark.parametrize(("keep", "tasks"), [("first", [1, 2, 3]), ("latest", [5, 6, 7])])
+def test_a_full_memory_keeps_the_first_or_the_latest(keep, tasks):
+    memory = filled(7, capacity=3, keep=keep)
+    assert kept(memory) == tasks
+    assert memory.forgotten == sorted(set(range(1, 8)) - set(tasks))
+    assert memory.n_tasks == 7
+    assert list(memory.uses) == tasks
+
+
+def test_a_full_memory_keeps_the_most_used_and_gives_the_last_a_chance():
+    memory = filled(3, capacity=3, keep="most_used")
+    memory.use(1, 5)
+    memory.use(3, 2)
+    memory.add(source(0.0))
+    assert kept(memory) == [1, 3, 4]
+    memory.add(source(0.0))
+    assert kept(memory) == [1, 3, 5]
+    memory.use(5, 3)
+    memory.add(source(0.0))
+    assert kept(memory) == [1, 5, 6]
+    assert kept(filled(4, capacity=1, keep="most_used")) == [4]
+
+
+def test_use_is_counted_by_agents():
+    """The source that is nearer decides, and is kept."""
+    far = hl.TabularMDP([[1.0], [1.0]], [[[1.0, 0.0]], [[0.0, 1.0]]], gamma=0.9)
+    near = hl.TabularMDP([[0.2], [0.0]], [[[0.0, 1.0]], [[1.0, 0.0]]], gamma=0.9)
+    memory = hl.TaskMemory(2, 1, capacity=2, keep="most_used")
+    agent = hl.LRMax(d_max=0.01, memory=memory, **OPTIONS)
+    for task in (near, far, near, near):
+        hl.learn(agent, task, episodes=3, max_steps=5, seed=0)
+    assert 1 in kept(memory)
+    assert memory.uses[1] > 0
+
+
+def test_the_maximum_runs_over_all_tasks_seen():
+    assert np.array_equal(filled(3, capacity=1).max_Q, np.full(2, 2.0))
+
+
+@pytest.mark.parametrize("keep", ["first", "latest", "most_used"])
+def test_what_is_learned_of_all_tasks_does_not_depend_on_the_capacity(keep):
+    """The learned D_max compares the first tasks with each other, kept or not; then it is frozen.
+
+    And a memory that is saved and loaded in between learns the same.
+    """
+    rng = np.random.default_rng(5)
+    compared = 0
+    for _ in range(30):
+        tasks = draw_family(rng)
+        m = tasks[0]
+        options = {
+            "n_states": m.n_states,
+            "n_actions": m.n_actions,
+            "gamma": m.gamma,
+            "reward_range": m.reward_range,
+            "n_known": 1,
+            "p_min": 0.3,
+            "delta": 0.5,
+        }
+        memories = [
+            hl.TaskMemory(m.n_states, m.n_actions, capacity=capacity, keep=keep)
+            for capacity in (None, 1, 2)
+        ]
+        # Without a prior in use yet all of them act alike: there is nothing to transfer.
+        n_first = hl.tasks_for_distance(0.3, 0.5)
+        for i in range(n_first):
+            task = tasks[rng.integers(len(tasks))]
+            for memory in memories:
+                agent = hl.LRMax(memory=memory, seed=i, **options)
+                hl.learn(agent, task, episodes=4, max_steps=5, seed=i)
+        learned = [memory.learned["WeightedL1"] for memory in memories]
+        assert {n_compared for _, n_compared in learned} == {n_first}
+        for largest, _ in learned[1:]:
+            assert np.array_equal(largest, learned[0][0])
+        assert all(not memory._first for memory in memories)
+        compared += n_first
+    assert compared > 60
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"capacity": 0}, "capacity is 0: it is a whole number, 1 or more"),
+        ({"keep": "best"}, "keep is 'best': it is one of first, latest, most_used"),
+        ({"n_states": 0}, "n_states is 0"),
+    ],
+)
+def test_a_memory_that_cannot_be(options, message):
+    with pytest.raises(hl.InvalidArgument, match=message):
+        hl.TaskMemory(**{"n_states": 2, "n_actions": 1, **options})
+
+
+def test_the_representation_tells_what_is_kept():
+    assert repr(filled(3, capacity=2, keep="first")) == (
+        "TaskMemory(n_states=2, n_actions=1, tasks seen: 3, kept: 2 of at most 2 (first), "
+        "known pairs: 2)"
+    )
+
+
+def test_bounds_with_a_full_memory_are_those_of_its_sources():
+    """LRMax with one source kept is LRMax that has seen only that one."""
+    first, second = (
+        hl.TabularMDP([[r], [0.0]], [[[0.0, 1.0]], [[1.0, 0.0]]], gamma=0.9) for r in (0.5, 0.55)
+    )
+    full = hl.TaskMemory(2, 1, capacity=1, keep="first")
+    agent = hl.LRMax(d_max=0.05, memory=full, **OPTIONS)
+    for task in (first, second):
+        hl.learn(agent, task, episodes=2, max_steps=3, seed=0)
+    other = hl.LRMax(d_max=0.05, **OPTIONS)
+    hl.learn(other, first, episodes=2, max_steps=3, seed=0)
+    agent.begin_task()
+    other.begin_task()
+    assert np.array_equal(agent.U, other.U)
+    assert (agent.U < 10).any()
+    assert isinstance(agent.bounds[0], Lipschitz)

@@ -1,0 +1,351 @@
+"""A memory on disk is the memory, or an error: whatever happened to the file."""
+
+import io
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import heirloom as hl
+from heirloom import archive
+
+SEED = 0
+
+
+def drawn_memory(rng, n_tasks=None, **options):
+    """A memory of tasks that were learned in part, by an agent that learns D_max."""
+    n_states, n_actions = int(rng.integers(1, 8)), int(rng.integers(1, 4))
+    memory = hl.TaskMemory(n_states, n_actions, **options)
+    agent = hl.LRMaxQInit(
+        n_states=n_states,
+        n_actions=n_actions,
+        gamma=0.9,
+        n_known=int(rng.integers(1, 4)),
+        p_min=0.3,
+        delta=0.3,
+        seed=rng,
+        memory=memory,
+    )
+    for i in range(int(rng.integers(5)) if n_tasks is None else n_tasks):
+        task = hl.garnet(
+            n_states,
+            n_actions,
+            branching=min(2, n_states),
+            gamma=0.9,
+            terminating=0.2,
+            seed=rng,
+        )
+        hl.learn(agent, task, episodes=8, max_steps=5, seed=i)
+    return memory
+
+
+def assert_equal(one, other):
+    for name in ("n_states", "n_actions", "capacity", "keep", "n_tasks", "uses", "n_first"):
+        assert getattr(one, name) == getattr(other, name), name
+    assert one.setting == other.setting
+    assert (one.max_Q is None) == (other.max_Q is None)
+    assert one.max_Q is None or np.array_equal(one.max_Q, other.max_Q)
+    assert one.learned.keys() == other.learned.keys()
+    for name, (largest, n_compared) in one.learned.items():
+        assert n_compared == other.learned[name][1]
+        assert np.array_equal(largest, other.learned[name][0])
+    for a, b in ((one.sources, other.sources), (one.first_sources, other.first_sources)):
+        assert [source.task for source in a] == [source.task for source in b]
+        for x, y in zip(a, b, strict=True):
+            for left, right in zip((*x.rows, x.Q, x.V), (*y.rows, y.Q, y.V), strict=True):
+                assert left.dtype == right.dtype
+                assert np.array_equal(left, right)
+                assert not right.flags.writeable
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "tasks.heirloom"
+
+
+def test_a_memory_is_read_as_it_was_written(path):
+    rng = np.random.default_rng(SEED)
+    for i in range(60):
+        capacity = None if i % 3 else int(rng.integers(1, 4))
+        keep = ("first", "latest", "most_used")[i % 3]
+        memory = drawn_memory(rng, capacity=capacity, keep=keep)
+        memory.save(path)
+        assert_equal(memory, hl.TaskMemory.load(path))
+
+
+def test_the_same_memory_has_the_same_bytes(path):
+    memory = drawn_memory(np.random.default_rng(1))
+    memory.save(path)
+    before = path.read_bytes()
+    hl.TaskMemory.load(path).save(path)
+    assert path.read_bytes() == before
+
+
+def test_numpy_opens_it_without_heirloom(path):
+    memory = drawn_memory(np.random.default_rng(2), n_tasks=3)
+    memory.save(path)
+    with np.load(path, allow_pickle=False) as file:
+        assert np.array_equal(file["Q"], [source.Q for source in memory.sources])
+        assert json.loads(file["header.json"])["n_tasks"] == 3
+
+
+def test_a_memory_goes_on_after_it_was_loaded(path):
+    """Two halves with a file in between are one whole, first tasks to compare included."""
+    for capacity in (None, 1):
+        rng = np.random.default_rng(3)
+        tasks = [hl.garnet(4, 2, branching=2, gamma=0.9, seed=rng) for _ in range(6)]
+        options = {"n_states": 4, "n_actions": 2, "gamma": 0.9, "n_known": 2, "p_min": 0.3}
+        whole, halves = (hl.TaskMemory(4, 2, capacity=capacity) for _ in range(2))
+        for i, task in enumerate(tasks):
+            for memory in (whole, halves):
+                agent = hl.LRMaxQInit(memory=memory, delta=0.5, seed=i, **options)
+                hl.learn(agent, task, episodes=20, max_steps=6, seed=i)
+            halves.save(path)
+            halves = hl.TaskMemory.load(path)
+            assert_equal(whole, halves)
+        assert whole.learned
+
+
+def test_an_agent_of_another_size_is_refused(path):
+    hl.TaskMemory(4, 2).save(path)
+    memory = hl.TaskMemory.load(path)
+    with pytest.raises(hl.IncompatibleTasks, match="does not fit an agent of 5 states"):
+        hl.RMax(n_states=5, n_actions=2, gamma=0.9, n_known=1, memory=memory)
+
+
+# Damage
+
+
+def mutated(data, rng):
+    """A file as it may be found after an accident."""
+    kind = rng.integers(7)
+    data = bytearray(data)
+    at = int(rng.integers(len(data)))
+    length = int(rng.integers(1, 40))
+    if kind == 0:
+        del data[at:]
+    elif kind == 1:
+        data[at] ^= 1 << int(rng.integers(8))
+    elif kind == 2:
+        data[at : at + length] = rng.bytes(length)
+    elif kind == 3:
+        del data[at : at + length]
+    elif kind == 4:
+        data[at:at] = rng.bytes(length)
+    elif kind == 5:
+        data += rng.bytes(length)
+    else:
+        data[at : at + length] = bytes(length)
+    return bytes(data)
+
+
+def test_thousands_of_damaged_files(path):
+    """Each gives an error that names the file, and leaves it alone."""
+    rng = np.random.default_rng(4)
+    memory = drawn_memory(rng, n_tasks=3)
+    memory.save(path)
+    good = path.read_bytes()
+    damaged = 0
+    for _ in range(5000):
+        data = mutated(good, rng)
+        if data == good:
+            continue
+        path.write_bytes(data)
+        with pytest.raises(hl.InvalidFile, match=r"tasks\.heirloom"):
+            hl.TaskMemory.load(path)
+        assert path.read_bytes() == data
+        damaged += 1
+    assert damaged > 4500
+    path.write_bytes(good)
+    assert_equal(memory, hl.TaskMemory.load(path))
+
+
+def test_every_truncation(path):
+    drawn_memory(np.random.default_rng(6), n_tasks=1).save(path)
+    good = path.read_bytes()
+    for length in range(len(good)):
+        path.write_bytes(good[:length])
+        with pytest.raises(hl.InvalidFile):
+            hl.TaskMemory.load(path)
+
+
+def sealed(header, arrays):
+    """A file with a checksum that holds, of whatever content."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as zipped:
+        zipped.comment = b"heirloom memory 1 " + b"0" * 64
+        zipped.writestr("header.json", json.dumps(header))
+        for name, array in arrays.items():
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.asarray(array), allow_pickle=True)
+            zipped.writestr(f"{name}.npy", member.getvalue())
+    return resealed(file.getvalue())
+
+
+def resealed(data):
+    data = data[:-64]
+    return data + archive.hashlib.sha256(data).hexdigest().encode()
+
+
+def test_forged_files_with_a_checksum_that_holds(path):
+    """What is sealed and still no memory is refused before a kernel could read beyond an array."""
+    rng = np.random.default_rng(8)
+    memory = drawn_memory(rng, n_tasks=3)
+    memory.save(path)
+    header, arrays = archive.read(path, "memory")
+    junk = (None, -1, 0, 1.5, 10**9, "x", [], {}, True, float("nan"))
+    accepted = 0
+    for _ in range(1500):
+        some_header, some_arrays = json.loads(json.dumps(header)), dict(arrays)
+        if rng.random() < 0.5:
+            place = some_header if rng.random() < 0.6 else some_header["setting"]
+            key = list(place)[rng.integers(len(place))]
+            if rng.random() < 0.2:
+                del place[key]
+            else:
+                place[key] = junk[rng.integers(len(junk))]
+        else:
+            name = list(arrays)[rng.integers(len(arrays))]
+            array = arrays[name].copy()
+            kind = rng.integers(5)
+            if kind == 0:
+                del some_arrays[name]
+            elif kind == 1 and array.size:
+                array.flat[rng.integers(array.size)] = (
+                    -1 if array.dtype.kind != "f" else rng.choice([-1.0, np.nan, 7.0, np.inf])
+                )
+                some_arrays[name] = array
+            elif kind == 2:
+                some_arrays[name] = array.astype(np.float32)
+            elif kind == 3:
+                some_arrays[name] = array[:-1]
+            else:
+                some_arrays[name] = array.reshape(-1, 1)
+        path.write_bytes(sealed(some_header, some_arrays))
+        try:
+            loaded = hl.TaskMemory.load(path)
+        except hl.InvalidFile:
+            continue
+        accepted += 1
+        for source in loaded.sources:
+            assert source.rows.successors.max(initial=0) < loaded.n_states
+            assert source.rows.last[-1] == source.rows.p.size
+            assert np.isfinite(source.Q).all()
+    assert accepted < 500  # another number where another number may stand
+
+
+def test_nothing_is_unpickled(path, tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "sprung"),)
+
+    array = np.empty(1, dtype=object)
+    array[0] = Trap()
+    path.write_bytes(sealed({"n_states": 1}, {"Q": array}))
+    with pytest.raises(hl.InvalidFile):
+        hl.TaskMemory.load(path)
+    assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"S,F,H,G\n", "is not a file of Heirloom's"),
+        (b"PK\x03\x04 and so on", "is truncated, or not a file of Heirloom's"),
+    ],
+)
+def test_foreign_files(path, content, message):
+    path.write_bytes(content)
+    with pytest.raises(hl.InvalidFile, match=message):
+        hl.TaskMemory.load(path)
+
+
+def test_a_file_of_a_newer_format(path):
+    hl.TaskMemory(2, 1).save(path)
+    path.write_bytes(resealed(path.read_bytes().replace(b"memory 1 ", b"memory 2 ")))
+    with pytest.raises(hl.InvalidFile, match="has format 2, and this version of Heirloom reads"):
+        hl.TaskMemory.load(path)
+
+
+def test_a_file_of_another_kind(path):
+    hl.RMax(n_states=2, n_actions=1, gamma=0.9, n_known=1).save(path)
+    with pytest.raises(hl.InvalidFile, match="holds 'agent', not 'memory'"):
+        hl.TaskMemory.load(path)
+
+
+def test_a_file_that_is_not_there(path):
+    with pytest.raises(hl.InvalidFile, match="cannot be read"):
+        hl.TaskMemory.load(path)
+
+
+# Writing
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(hl.CannotWrite, match="could not be written"):
+        hl.TaskMemory(2, 1).save(tmp_path / "nowhere" / "tasks.heirloom")
+
+
+def test_a_disk_that_is_full_leaves_the_old_file(path):
+    """A limit on the size of files stands in for the disk."""
+    drawn_memory(np.random.default_rng(9), n_tasks=1).save(path)
+    before = path.read_bytes()
+    larger = drawn_memory(np.random.default_rng(9), n_tasks=4)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before), limits[1]))
+        with pytest.raises(hl.CannotWrite, match="make room"):
+            larger.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+    larger.save(path)
+    assert_equal(larger, hl.TaskMemory.load(path))
+
+
+def test_a_link_stays_a_link(path):
+    real = path.with_name("real.heirloom")
+    hl.TaskMemory(2, 1).save(real)
+    path.symlink_to(real)
+    hl.TaskMemory(3, 1).save(path)
+    assert path.is_symlink()
+    assert hl.TaskMemory.load(real).n_states == 3
+
+
+def _replace_for_ever(path, small, large):
+    while True:
+        for data in (small, large):
+            archive.write_atomically(Path(path), data)
+
+
+def test_readers_see_one_memory_or_the_other(path):
+    """While another process replaces the file again and again."""
+    rng = np.random.default_rng(10)
+    memories = [drawn_memory(rng, n_tasks=n) for n in (1, 4)]
+    contents = []
+    for memory in memories:
+        memory.save(path)
+        contents.append(path.read_bytes())
+    context = multiprocessing.get_context("spawn")
+    writer = context.Process(target=_replace_for_ever, args=(path, *contents), daemon=True)
+    writer.start()
+    try:
+        seen = set()
+        for _ in range(20_000):
+            seen.add(hl.TaskMemory.load(path).n_tasks)
+            if len(seen) == 2 and _ > 300:
+                break
+    finally:
+        writer.kill()
+        writer.join()
+    assert seen == {1, 4}
