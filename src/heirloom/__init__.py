@@ -8,6 +8,7 @@ __version__ = "0.1.0.dev0"
 # A name is imported from its module when it is first used: numba and gymnasium take their time.
 _HOMES = {
     "agents.catalogue": ("LRMax", "LRMaxQInit", "MaxQInit", "RMax"),
+    "agents.explanation": ("Explanation",),
     "agents.optimistic": ("OptimisticAgent",),
     "experiments.loop": ("Record", "learn"),
     "errors": (
@@ -46,6 +47,7 @@ __all__ = [
     "Bound",
     "CannotWrite",
     "Constant",
+    "Explanation",
     "HeirloomError",
     "IncompatibleTasks",
     "InvalidArgument",
@@ -90,6 +92,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from heirloom.agents.catalogue import LRMax, LRMaxQInit, MaxQInit, RMax
+    from heirloom.agents.explanation import Explanation
     from heirloom.agents.optimistic import OptimisticAgent
     from heirloom.errors import (
         CannotWrite,

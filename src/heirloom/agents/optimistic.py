@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from heirloom.mdp.learned import LearnedModel
 from heirloom.transfer.bounds import Bound
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
+
+if TYPE_CHECKING:
+    from heirloom.agents.explanation import Explanation
 
 BLOCK = 4096  # uniform numbers drawn at once
 SAME = 1e-9  # a bound this near to v_max says nothing
@@ -111,12 +114,15 @@ class OptimisticAgent:
         setting = self.setting
         self.model = LearnedModel(self.n_states, self.n_actions, n_known=self.n_known)
         self._refined = [
-            bound for bound in self.bounds if bound.begin_task(setting, self.model, self.memory)
+            i
+            for i, bound in enumerate(self.bounds)
+            if bound.begin_task(setting, self.model, self.memory)
         ]
         self._told = np.zeros(setting.n_pairs, dtype=bool)
         U = np.full(setting.n_pairs, setting.v_max)
-        for bound in self.bounds:
-            _lower(U, bound.U, np.arange(U.size), setting.v_max)
+        self._decider = np.zeros(setting.n_pairs, dtype=np.int64)
+        for i in range(len(self.bounds)):
+            self._lower(U, i, np.arange(U.size))
         self._values = learning.Values(
             gamma=self.gamma,
             slack=setting.slack,
@@ -176,8 +182,8 @@ class OptimisticAgent:
         for pair in untold if self.refining else ():
             self.update(int(pair))
         unknown = np.flatnonzero(~self.model.arrays.known)
-        for bound in self._refined:
-            _lower(self._values.U, bound.U, unknown, self.setting.v_max)
+        for i in self._refined:
+            self._lower(self._values.U, i, unknown)
         learning.settle(self.model.arrays, self._values, np.arange(self.setting.n_pairs))
         self._greedy.clear()
 
@@ -209,15 +215,27 @@ class OptimisticAgent:
         """A greedy action a state, the first of equal ones."""
         return self.Q.argmax(axis=1)
 
+    @property
+    def decider(self) -> IntArray:
+        """Which bound decides `U`, [s, a]: 0 is `v_max`, i the i-th of `bounds`."""
+        self._task_values()
+        return self._by_pair(self._decider)
+
+    def explain(self) -> "Explanation":
+        """Why `Q` is what it is: which bound and which source decides where, and what is left."""
+        from heirloom.agents.explanation import explain
+
+        return explain(self)
+
     def update(self, pair: int) -> None:
         """The pair became known: refine the bounds, then lower `Q` to its new fixed point."""
         U, V, known = self._values.U, self._values.V, self.model.arrays.known
         changed = [np.array([pair])]
-        for bound in self._refined:
-            lowered = bound.refine(pair, U, V)
+        for i in self._refined:
+            lowered = self.bounds[i].refine(pair, U, V)
             if lowered.size:
                 lowered = lowered[~known[lowered]]  # U is frozen where the model is known
-                changed.append(_lower(U, bound.U, lowered, self.setting.v_max))
+                changed.append(self._lower(U, i, lowered))
         learning.settle(self.model.arrays, self._values, np.concatenate(changed))
         self._told[pair] = True
         self._greedy.clear()
@@ -264,6 +282,14 @@ class OptimisticAgent:
             f"tasks seen: {self.memory.n_tasks})"
         )
 
+    def _lower(self, U: FloatArray, i: int, pairs: IntArray) -> IntArray:
+        """Lower `U` to a bound at those of `pairs` where that says something; returns them."""
+        bound = self.bounds[i].U
+        pairs = pairs[bound[pairs] < np.minimum(U[pairs], self.setting.v_max - SAME)]
+        U[pairs] = bound[pairs]
+        self._decider[pairs] = i + 1
+        return pairs
+
     def _choice(self) -> float:
         choices, used = self.choices()
         self._next_choice = used + 1
@@ -277,7 +303,7 @@ class OptimisticAgent:
         row = self._values.Q[s * self.n_actions : (s + 1) * self.n_actions]
         return np.flatnonzero(row == row.max()).tolist()
 
-    def _by_pair(self, array: FloatArray) -> FloatArray:
+    def _by_pair(self, array: np.ndarray) -> np.ndarray:
         view = array.reshape(self.n_states, self.n_actions)
         view.flags.writeable = False
         return view
@@ -305,10 +331,3 @@ class OptimisticAgent:
             f"the reward {r} of state {s} and action {a} is outside reward_range ({lo:g}, {hi:g}): "
             "give the agent the range of all its tasks"
         )
-
-
-def _lower(U: FloatArray, bound: FloatArray, pairs: IntArray, v_max: float) -> IntArray:
-    """Lower `U` to `bound` at those of `pairs` where that says something; returns them."""
-    pairs = pairs[bound[pairs] < np.minimum(U[pairs], v_max - SAME)]
-    U[pairs] = bound[pairs]
-    return pairs
