@@ -7,9 +7,11 @@ __version__ = "0.1.0.dev0"
 
 # A name is imported from its module when it is first used: numba and gymnasium take their time.
 _HOMES = {
+    "agents.bisimulation": ("BisimulationTransfer",),
     "agents.catalogue": ("LRMax", "LRMaxQInit", "MaxQInit", "RMax"),
     "agents.explanation": ("Explanation",),
     "agents.optimistic": ("OptimisticAgent",),
+    "agents.qlearning": ("QLearning",),
     "experiments.loop": ("Record", "learn"),
     "errors": (
         "CannotWrite",
@@ -26,6 +28,7 @@ _HOMES = {
     "mdp.garnet": ("garnet",),
     "mdp.learned": ("LearnedModel", "n_known_for"),
     "mdp.solving": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
+    "transfer.bisimulation": ("bisimulation_metric",),
     "transfer.bounds": ("Bound", "Constant", "Lipschitz", "MaxQ"),
     "transfer.confidence": ("tasks_for_distance", "tasks_for_max_q"),
     "transfer.distance": ("ModelDistance", "WeightedL1"),
@@ -44,6 +47,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "BisimulationTransfer",
     "Bound",
     "CannotWrite",
     "Constant",
@@ -62,6 +66,7 @@ __all__ = [
     "ModelDistance",
     "NotConverged",
     "OptimisticAgent",
+    "QLearning",
     "RMax",
     "Record",
     "Setting",
@@ -72,6 +77,7 @@ __all__ = [
     "UnsupportedEnvironment",
     "WeightedL1",
     "WrongOrder",
+    "bisimulation_metric",
     "dissimilarity",
     "evaluate",
     "expected_return",
@@ -91,9 +97,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from heirloom.agents.bisimulation import BisimulationTransfer
     from heirloom.agents.catalogue import LRMax, LRMaxQInit, MaxQInit, RMax
     from heirloom.agents.explanation import Explanation
     from heirloom.agents.optimistic import OptimisticAgent
+    from heirloom.agents.qlearning import QLearning
     from heirloom.errors import (
         CannotWrite,
         HeirloomError,
@@ -110,6 +118,7 @@ if TYPE_CHECKING:
     from heirloom.mdp.garnet import garnet
     from heirloom.mdp.learned import LearnedModel, n_known_for
     from heirloom.mdp.solving import Solution, evaluate, expected_return, optimal_return, solve
+    from heirloom.transfer.bisimulation import bisimulation_metric
     from heirloom.transfer.bounds import Bound, Constant, Lipschitz, MaxQ
     from heirloom.transfer.confidence import tasks_for_distance, tasks_for_max_q
     from heirloom.transfer.distance import ModelDistance, WeightedL1

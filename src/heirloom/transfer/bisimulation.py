@@ -1,0 +1,146 @@
+"""How far states of two tasks are from behaving alike (Ferns et al., 2004; Song et al., 2016).
+
+    d(s, s̄) = max_a |R(s, a) - R̄(s̄, a)| + c W(T(s, a), T̄(s̄, a))
+
+W is the Wasserstein distance of distributions over outcomes: the states, and the sink ⊥, which is
+paid nothing and stays. It needs a distance of outcomes, the ground metric: `identity`, where two
+outcomes are 0 apart if they are the same state and 1 otherwise, so that W is the total variation;
+or `recursive`, where they are d apart, which makes d a fixed point.
+
+Unlike the metrics of `pseudometrics`, this one bounds no gap of optimal values between two tasks
+that are matched by it: it is here to be compared with.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from heirloom.arguments import real_number
+from heirloom.arrays import FloatArray, IntArray
+from heirloom.errors import IncompatibleTasks, InvalidArgument
+from heirloom.mdp.exact import TabularMDP, check_task
+
+Ground = Literal["identity", "recursive"]
+
+
+def bisimulation_metric(
+    m: TabularMDP,
+    m_bar: TabularMDP,
+    *,
+    ground: Ground = "identity",
+    c: float | None = None,
+    tol: float = 1e-6,
+) -> FloatArray:
+    """d(s, s̄) for the states of M and of M̄, [s, s̄].
+
+    Args:
+        m: a task.
+        m_bar: another, with the same actions; with the identity, over the same states too.
+        ground: the distance of outcomes.
+        c: the weight of transitions, γ of M by default; below 1 if the metric is recursive.
+        tol: how far below its fixed point the recursive metric may be.
+    """
+    check_task(m)
+    check_task(m_bar)
+    if ground not in get_args(Ground):
+        raise InvalidArgument(f"ground is {ground!r}: it is 'identity' or 'recursive'")
+    if m.n_actions != m_bar.n_actions or (ground == "identity" and m.n_states != m_bar.n_states):
+        raise IncompatibleTasks(
+            f"one task has {m.n_states} states and {m.n_actions} actions, the other "
+            f"{m_bar.n_states} and {m_bar.n_actions}: actions must be the same, and with the "
+            "ground metric 'identity' states too"
+        )
+    what = "the weight of transitions is a number from 0 up"
+    c = m.gamma if c is None else real_number("c", c, what, least=0)
+    tol = real_number("tol", tol, "an error is a positive number", above=0)
+    if ground == "identity":
+        return _identity(m, m_bar, c)
+    if c >= 1:
+        raise InvalidArgument(f"c is {c}: below 1 the recursive metric is a fixed point")
+    return _recursive(m, m_bar, c, tol)
+
+
+def closest_states(d: FloatArray) -> IntArray:
+    """For each row the closest column: of equally close ones the same number, or the first."""
+    closest = d.argmin(axis=1)
+    n = min(d.shape)
+    same = np.arange(n)
+    stays = d[same, same] <= d[same, closest[:n]]
+    closest[:n][stays] = same[stays]
+    return closest
+
+
+def _identity(m: TabularMDP, m_bar: TabularMDP, c: float) -> FloatArray:
+    d = np.zeros((m.n_states, m_bar.n_states))
+    for a in range(m.n_actions):
+        rewards = np.abs(m.R[:, a, None] - m_bar.R[None, :, a])
+        variation = cdist(_dense(m, a), _dense(m_bar, a), "cityblock") / 2
+        np.maximum(d, rewards + c * variation, out=d)
+    return d
+
+
+def _dense(m: TabularMDP, a: int) -> FloatArray:
+    """The distributions over states and ⊥ of an action, [s, outcome]."""
+    t = m.transitions
+    dense = np.zeros((m.n_states, m.n_states + 1))
+    chosen = t.pairs % t.n_actions == a
+    ends = np.zeros(t.p.size, dtype=bool) if t.ends is None else t.ends
+    outcomes = np.where(ends, m.n_states, t.successors)[chosen]
+    np.add.at(dense, (t.pairs[chosen] // t.n_actions, outcomes), t.p[chosen])
+    return dense
+
+
+class _Row(NamedTuple):
+    """What a pair pays on average, and its possible outcomes; ⊥ has the last number."""
+
+    reward: float
+    outcomes: IntArray
+    p: FloatArray
+
+
+def _recursive(m: TabularMDP, m_bar: TabularMDP, c: float, tol: float) -> FloatArray:
+    rows, rows_bar = _rows(m), _rows(m_bar)
+    d = np.zeros((len(rows), len(rows_bar)))
+    while True:
+        following = np.array(
+            [
+                [
+                    max(
+                        abs(row.reward - row_bar.reward) + c * _wasserstein(row, row_bar, d)
+                        for row, row_bar in zip(of_s, of_s_bar, strict=True)
+                    )
+                    for of_s_bar in rows_bar
+                ]
+                for of_s in rows
+            ]
+        )
+        change, d = np.abs(following - d).max(), following
+        if c * change <= tol * (1 - c):
+            return d[:-1, :-1]
+
+
+def _rows(m: TabularMDP) -> list[list[_Row]]:
+    """The rows of all states, and of ⊥."""
+    sink = _Row(0.0, np.array([m.n_states]), np.ones(1))
+    return [*_rows_of_states(m), [sink] * m.n_actions]
+
+
+def _rows_of_states(m: TabularMDP) -> Iterator[list[_Row]]:
+    dense = [_dense(m, a) for a in range(m.n_actions)]
+    for s in range(m.n_states):
+        support = [np.flatnonzero(T[s]) for T in dense]
+        yield [
+            _Row(float(m.R[s, a]), outcomes, dense[a][s, outcomes] / dense[a][s].sum())
+            for a, outcomes in enumerate(support)
+        ]
+
+
+def _wasserstein(row: _Row, row_bar: _Row, d: FloatArray) -> float:
+    cost = d[np.ix_(row.outcomes, row_bar.outcomes)]
+    if row.p.size == 1 or row_bar.p.size == 1:  # there is one way to move the mass
+        return float(row.p @ cost @ row_bar.p)
+    import ot
+
+    return float(ot.emd2(row.p, row_bar.p, np.ascontiguousarray(cost)))
