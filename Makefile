@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help reproduce test test-slow check format bench clean
+.PHONY: help reproduce test test-slow check format bench examples clean
 
 help:
 	@echo "make reproduce   set up, then run the main job"
 	@echo "make test        set up, then check format, lint, types, imports and run the tests"
 	@echo "make test-slow   the long soundness sweeps"
+	@echo "make examples    run every example; tables are printed, figures go to ./figures"
 	@echo "make bench       speed, as ratios to other libraries"
 	@echo "make format      write the code in its format"
 
@@ -38,6 +39,12 @@ bench: $(READY)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python benchmarks/solve.py
 	$(BIN)/python benchmarks/agents.py
+
+examples: $(READY)
+	mkdir -p figures
+	for example in examples/*.py; do \
+		echo "== $$example"; (cd figures && ../$(BIN)/python ../$$example) || exit 1; \
+	done
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -1,6 +1,9 @@
 """The package as a whole: its names, what importing it costs, its command."""
 
+import doctest
+import importlib
 import json
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -82,3 +85,11 @@ def examples():
 @pytest.mark.parametrize(("code", "output"), examples())
 def test_the_examples_of_the_readme_print_what_they_say(code, output):
     assert run("-c", code.removeprefix("python\n")) == output.removeprefix("text\n")
+
+
+MODULES = [name for _, name, _ in pkgutil.walk_packages(heirloom.__path__, "heirloom.")]
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "heirloom.__main__"])
+def test_the_examples_of_docstrings_hold(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

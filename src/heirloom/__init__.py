@@ -36,6 +36,7 @@ _HOMES = {
     "transfer.setting": ("Setting",),
     "transfer.pseudometrics": (
         "dissimilarity",
+        "family_distance",
         "global_pseudometric",
         "lipschitz_bound",
         "local_pseudometric",
@@ -81,6 +82,7 @@ __all__ = [
     "dissimilarity",
     "evaluate",
     "expected_return",
+    "family_distance",
     "garnet",
     "global_pseudometric",
     "learn",
@@ -125,6 +127,7 @@ if TYPE_CHECKING:
     from heirloom.transfer.memory import Source, TaskMemory
     from heirloom.transfer.pseudometrics import (
         dissimilarity,
+        family_distance,
         global_pseudometric,
         lipschitz_bound,
         local_pseudometric,

@@ -55,7 +55,7 @@ def test_the_identity_matches_its_definition(seed):
     assert d == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_recursive_metric_is_the_fixed_point_of_its_definition(seed):
     rng = np.random.default_rng(seed)
     shape = draw_shape(rng, most_states=4)._replace(n_actions=2)
@@ -63,7 +63,7 @@ def test_the_recursive_metric_is_the_fixed_point_of_its_definition(seed):
     m_bar = draw_task(rng, shape._replace(n_states=3, branching=2))
     d = bisimulation_metric(m, m_bar, ground="recursive", c=0.5, tol=1e-9)
     iterated = np.zeros((m.n_states + 1, m_bar.n_states + 1))
-    for _ in range(40):
+    for _ in range(28):
         iterated = plain(m, m_bar, 0.5, lambda d: d, iterated)
     assert d == pytest.approx(iterated[:-1, :-1], abs=1e-7)
 

@@ -13,14 +13,14 @@ and this is the paper.
 The names are the paper's. `Δ` is not a pseudometric, though: it violates the triangle inequality.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from heirloom.arguments import real_number, weights
 from heirloom.arrays import FloatArray, frozen
-from heirloom.errors import IncompatibleTasks, NotConverged
+from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
 from heirloom.kernels import distances
 from heirloom.mdp.exact import TabularMDP, check_task
 from heirloom.mdp.fixed_point import ROUNDOFF, Certified, Tolerance
@@ -89,6 +89,28 @@ def policy_q_pseudometric(
     """
     there, back = _both_ways(m, m_bar, _of(policy), tol)
     return np.minimum(there.Q, back.Q)
+
+
+def family_distance(tasks: Sequence[TabularMDP], *, tol: float | None = None) -> FloatArray:
+    """The largest D^{γV*_M̄}_sa(M, M̄) of any two tasks, [s, a]: a prior D_max that holds.
+
+    With rewards below 0 the weights are V*_M̄ - c, as in all of this module.
+    """
+    if not tasks:
+        raise InvalidArgument("there are no tasks: a family has at least one")
+    for m in tasks:
+        check_comparable(tasks[0], m)
+    lo = min(m.reward_range[0] for m in tasks)
+    tolerance = Tolerance.of(tol, TOLERANCE)
+    D, excess = np.zeros(tasks[0].R.shape), 0.0
+    for m_bar in tasks:
+        values = _best(m_bar, None, tolerance.loose(1 / 16))
+        for m in tasks:
+            one, above = _distance_between(m, m_bar, values, lo)
+            np.maximum(D, one, out=D)
+            excess = max(excess, above)
+    _check(tolerance, excess, D)
+    return D
 
 
 def lipschitz_bound(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
@@ -169,8 +191,15 @@ def _distance_to_source(
     m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tol: Tolerance
 ) -> tuple[FloatArray, float]:
     """D_sa(M ‖ M̄) from above, weighted by the values of M̄ within `tol`; and its own error."""
-    c = min(0.0, m.reward_range[0], m_bar.reward_range[0]) / (1 - m.gamma)
-    source = values_of(m_bar, None, tol)
+    lo = min(m.reward_range[0], m_bar.reward_range[0])
+    return _distance_between(m, m_bar, values_of(m_bar, None, tol), lo)
+
+
+def _distance_between(
+    m: TabularMDP, m_bar: TabularMDP, source: Certified, lo: float
+) -> tuple[FloatArray, float]:
+    """D_sa(M ‖ M̄) from above, weighted by the values of M̄, where no reward is below `lo`."""
+    c = min(0.0, lo) / (1 - m.gamma)
     W = np.maximum(source.V + source.error - c, 0.0)
     D = model_pseudometric(m, m_bar, m.gamma * W, f_end=-m.gamma * c)
     longest = max(int(np.diff(task.transitions.indptr).max()) for task in (m, m_bar))

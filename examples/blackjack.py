@@ -1,0 +1,42 @@
+"""Blackjack at two tables: one pays 3 to 2 for a natural, the other does not.
+
+There is no transition table, so nothing is known of the family but that it has two tables. LRMax
+must learn its prior from the first tasks, and MaxQInit waits until it has seen enough of them.
+Observations are tuples (sum, dealer's card, usable ace); `Numbered` turns them into states.
+"""
+
+import gymnasium as gym
+
+import heirloom as hl
+from heirloom import figures
+from heirloom.envs.numbered import Numbered
+from heirloom.experiments.comparison import compare, table
+
+tables = [Numbered(gym.make("Blackjack-v1", natural=natural)) for natural in (False, True)]
+p_min = 1 / len(tables)
+# A hand ends after a few cards, and the best it can bring is 1.5: no value is above.
+options = {
+    "n_states": 704,
+    "n_actions": 2,
+    "gamma": 0.99,
+    "n_known": 5,
+    "reward_range": (-1.0, 1.5),
+    "v_max": 1.5,
+}
+results = compare(
+    {
+        "RMax": lambda rng: hl.RMax(seed=rng, **options),
+        "LRMax": lambda rng: hl.LRMax(p_min=p_min, seed=rng, **options),
+        "MaxQInit": lambda rng: hl.MaxQInit(p_min=p_min, seed=rng, **options),
+    },
+    lambda rng: tables[rng.integers(len(tables))],
+    tasks=8,
+    episodes=3000,
+    max_steps=20,
+    repetitions=3,
+)
+
+print(f"MaxQInit starts after {hl.tasks_for_max_q(p_min, 0.05)} tasks,")
+print(f"LRMax has learned its prior after {hl.tasks_for_distance(p_min, 0.05)}.\n")
+print(table(results, last=2))
+figures.save(figures.lifelong(results, title="Blackjack at two tables"), "blackjack.png")

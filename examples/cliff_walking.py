@@ -1,0 +1,31 @@
+"""CliffWalking: some days are windy, and some cliffs are deeper.
+
+The prior of LRMax is computed from the exact models, so it holds. It is useless: a fall costs up to
+100, values may be as low as -2000, and the distance weighs a change of wind by that. So LRMax does
+what RMax does, and MaxQInit, which weighs nothing, is the one that gains.
+"""
+
+import heirloom as hl
+from heirloom import figures
+from heirloom.envs.toy_text import cliffs
+from heirloom.experiments.comparison import compare, table
+
+family = cliffs()
+options = {"n_known": 5, "tol": 0.01, **family.options}
+results = compare(
+    {
+        "RMax": lambda rng: hl.RMax(seed=rng, **options),
+        "LRMax": lambda rng: hl.LRMax(d_max=family.d_max, seed=rng, **options),
+        "MaxQInit": lambda rng: hl.MaxQInit(p_min=family.p_min, seed=rng, **options),
+    },
+    family.draw,
+    tasks=14,
+    episodes=200,
+    max_steps=50,
+    repetitions=8,
+)
+
+print(f"The prior is between {family.d_max.min():.0f} and {family.d_max.max():.0f}.")
+print(f"MaxQInit starts after {hl.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
+print(table(results, last=3))
+figures.save(figures.lifelong(results, title="CliffWalking, four tasks"), "cliff_walking.png")

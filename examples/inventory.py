@@ -1,0 +1,37 @@
+"""A shop that orders every evening, season after season: what transfer saves, in money.
+
+First only prices change between seasons, then the number of customers does too. In both cases the
+prior of LRMax is the exact distance of the models, so it holds; a change of prices by a few percent
+moves them little, a change of customers moves them far.
+"""
+
+import heirloom as hl
+from heirloom import figures
+from heirloom.envs.inventory import prices, seasons
+from heirloom.experiments.comparison import compare, table
+
+
+def face(family):
+    """Fifteen seasons of fifty times fifty days."""
+    options = {"n_known": 20, "tol": 0.01, **family.options}
+    return compare(
+        {
+            "RMax": lambda rng: hl.RMax(seed=rng, **options),
+            "LRMax": lambda rng: hl.LRMax(d_max=family.d_max, seed=rng, **options),
+            "MaxQInit": lambda rng: hl.MaxQInit(p_min=family.p_min, seed=rng, **options),
+        },
+        family.draw,
+        tasks=15,
+        episodes=50,
+        max_steps=50,
+        repetitions=10,
+    )
+
+
+for name, family in {"prices": prices(), "customers and prices": seasons()}.items():
+    results = face(family)
+    print(f"Changing {name}: the prior is up to {family.d_max.max():.2f}, rewards are costs.")
+    print(table(results, last=4), "\n")
+    title = f"Inventory control, changing {name}"
+    figures.save(figures.lifelong(results, title=title), f"inventory_{name.split()[0]}.png")
+print(f"MaxQInit starts after {hl.tasks_for_max_q(prices().p_min, 0.05)} seasons.")

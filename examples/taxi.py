@@ -1,0 +1,39 @@
+"""Taxi: fares change, and a road is closed on some days.
+
+The prior of LRMax is computed from the exact models, so it holds. It is small wherever only the
+fare differs, and large at the closed road: rewards are as low as -10 there, so values may be as low
+as -200, and the distance weighs transitions by how far values are above that.
+
+LRMax keeps the two sources that were of most use, which saves time.
+"""
+
+import heirloom as hl
+from heirloom import figures
+from heirloom.envs.toy_text import taxis
+from heirloom.experiments.comparison import compare, table
+
+family = taxis()
+options = {"n_known": 1, "tol": 0.01, **family.options}  # all of it is deterministic
+results = compare(
+    {
+        "RMax": lambda rng: hl.RMax(seed=rng, **options),
+        "LRMax": lambda rng: hl.LRMax(
+            d_max=family.d_max,
+            memory=hl.TaskMemory(500, 6, capacity=2, keep="most_used"),
+            seed=rng,
+            **options,
+        ),
+        "MaxQInit": lambda rng: hl.MaxQInit(p_min=family.p_min, seed=rng, **options),
+    },
+    family.draw,
+    tasks=14,
+    episodes=300,
+    max_steps=100,
+    repetitions=3,
+)
+
+print(f"The prior is 0 at {(family.d_max == 0).mean():.1%} of pairs, and up to", end=" ")
+print(f"{family.d_max.max():.0f} at the others.")
+print(f"MaxQInit starts after {hl.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
+print(table(results, last=3))
+figures.save(figures.lifelong(results, title="Taxi, four tasks"), "taxi.png")

@@ -1,0 +1,101 @@
+"""Finite families: a few related tasks, and how likely each is."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from heirloom.arguments import weights
+from heirloom.arrays import FloatArray, frozen
+from heirloom.errors import InvalidArgument
+from heirloom.mdp.exact import Range, TabularMDP
+from heirloom.transfer.pseudometrics import check_comparable, family_distance
+
+SUM_TOLERANCE = 1e-9
+
+
+class FamilyOptions(TypedDict):
+    """What an agent must be told of the tasks it will face."""
+
+    n_states: int
+    n_actions: int
+    gamma: float
+    reward_range: Range
+    terminating: bool
+    v_max: float
+
+
+class FiniteFamily:
+    """Tasks with the same states, actions and discount, by name, each with its probability.
+
+    Args:
+        tasks: the tasks by name.
+        p: how likely each is; all the same by default.
+        v_max: an upper bound on all values, if a smaller one than hi / (1-γ) is known.
+    """
+
+    def __init__(
+        self,
+        tasks: Mapping[str, TabularMDP],
+        *,
+        p: ArrayLike | None = None,
+        v_max: float = np.inf,
+    ) -> None:
+        if not tasks:
+            raise InvalidArgument("there are no tasks: a family has at least one")
+        self.tasks = dict(tasks)
+        for m in self.tasks.values():
+            check_comparable(self.first, m)
+        n = len(self.tasks)
+        given = np.full(n, 1 / n) if p is None else weights("p", p, (n,), "a probability a task")
+        if abs(given.sum() - 1) > SUM_TOLERANCE:
+            raise InvalidArgument(f"p sums to {given.sum()}, not 1: divide by the sum")
+        self.p: FloatArray = frozen(given / given.sum())
+        self.v_max = v_max
+
+    @property
+    def first(self) -> TabularMDP:
+        """One of the tasks."""
+        return next(iter(self.tasks.values()))
+
+    @property
+    def p_min(self) -> float:
+        """The least probability of a task that is possible."""
+        return float(self.p[self.p > 0].min())
+
+    @property
+    def reward_range(self) -> Range:
+        """What the rewards of all tasks lie in."""
+        ranges = [m.reward_range for m in self.tasks.values()]
+        return min(lo for lo, _ in ranges), max(hi for _, hi in ranges)
+
+    @cached_property
+    def d_max(self) -> FloatArray:
+        """The largest distance of any two of the tasks, [s, a]: a prior that holds."""
+        return frozen(family_distance(list(self.tasks.values())))
+
+    @property
+    def options(self) -> FamilyOptions:
+        """What an agent must be told, as keyword arguments: `hl.RMax(n_known=10, **options)`."""
+        return {
+            "n_states": self.first.n_states,
+            "n_actions": self.first.n_actions,
+            "gamma": self.first.gamma,
+            "reward_range": self.reward_range,
+            "terminating": any(m.terminating for m in self.tasks.values()),
+            "v_max": self.v_max,
+        }
+
+    def draw(self, rng: np.random.Generator) -> TabularMDP:
+        """A task at random."""
+        return self.tasks[self.draw_name(rng)]
+
+    def draw_name(self, rng: np.random.Generator) -> str:
+        """The name of a task at random."""
+        names = list(self.tasks)
+        return names[min(int(self.p.cumsum().searchsorted(rng.random(), "right")), len(names) - 1)]
+
+    def __repr__(self) -> str:
+        return f"FiniteFamily({', '.join(self.tasks)}: {self.first!r})"

@@ -1,0 +1,220 @@
+"""Environments whose observations and actions are made of parts, as numbers.
+
+Agents of Heirloom take states and actions that are numbered from 0. `Numbered` numbers what is not:
+
+- *by place*, where a space has finitely many values: `Discrete` with another start,
+  `MultiDiscrete`, `MultiBinary`, and `Tuple` and `Dict` of these. The last part counts fastest, as
+  in an array, and every value has its number before it is seen: `state_of` and `observation_of`
+  convert.
+- *as seen*, if `n_states` is given: the first observation is 0, the next different one is 1, and so
+  on. That suits spaces with more values than ever occur, such as images. Tasks of one family must
+  share their numbers: make the others with `numbers=first.numbers`.
+
+Transfer is about states that mean the same in all tasks. Where an observation shows more than that
+(a whole map, say), let `key` take from it what a state is.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
+
+from heirloom.arguments import whole_number
+from heirloom.errors import InvalidArgument, UnsupportedEnvironment
+
+LARGEST = 2**31 - 1
+
+
+class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """An environment with observations and actions from 0 up.
+
+    Args:
+        env: the environment.
+        n_states: number observations as they are seen, and expect at most so many; by place if
+            not given.
+        key: what of an observation tells states apart, with `n_states` only; all by default.
+        numbers: the numbers of another task of the family, with `n_states` only; they are shared.
+
+    Example:
+        >>> env = Numbered(gym.make("Blackjack-v1"))
+        >>> env.observation_space, env.state_of((12, 10, 0))
+        (Discrete(704), 284)
+        >>> env.observation_of(284)
+        (12, 10, 0)
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        *,
+        n_states: int | None = None,
+        key: Callable[[Any], Any] | None = None,
+        numbers: dict[Hashable, int] | None = None,
+    ) -> None:
+        if not isinstance(env, gym.Env):
+            raise UnsupportedEnvironment(
+                f"{env!r} is not a Gymnasium environment: gymnasium.make(name) makes one"
+            )
+        RecordConstructorArgs.__init__(self, n_states=n_states, key=key, numbers=numbers)
+        gym.Wrapper.__init__(self, env)
+        if n_states is None and not (key is None and numbers is None):
+            raise InvalidArgument("key and numbers are for numbering as seen: give n_states too")
+        self.as_seen = n_states is not None
+        self.key = key
+        self.numbers: dict[Hashable, int] = {} if numbers is None else numbers
+        """Observations that were seen, and their numbers."""
+        n = (
+            _size(env.observation_space, "observation", env)
+            if n_states is None
+            else whole_number("n_states", n_states, most=LARGEST)
+        )
+        self.n_states, self.n_actions = n, _size(env.action_space, "action", env)
+        self.observation_space = spaces.Discrete(self.n_states)
+        self.action_space = spaces.Discrete(self.n_actions)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Begin an episode; returns the number of the first state."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self.state_of(observation), info
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Take an action by its number; returns the number of the next state."""
+        observation, reward, terminated, truncated, info = self.env.step(self.action_of(action))
+        return self.state_of(observation), float(reward), terminated, truncated, info
+
+    def state_of(self, observation: Any) -> int:
+        """The number of an observation; if it is numbered as seen, perhaps a new one."""
+        seen = _hashable(observation if self.key is None else self.key(observation))
+        number = self.numbers.get(seen)
+        if number is None:
+            number = self.numbers[seen] = self._new_number(observation)
+        return number
+
+    def _new_number(self, observation: Any) -> int:
+        if not self.as_seen:
+            return _number(self.env.observation_space, observation)
+        if len(self.numbers) >= self.n_states:
+            raise UnsupportedEnvironment(
+                f"more than {self.n_states} different observations of {self.env} were seen: give a "
+                "larger n_states, or a key that tells fewer states apart"
+            )
+        return len(self.numbers)
+
+    def observation_of(self, state: int) -> Any:
+        """The observation of a number, if it was numbered by place."""
+        if self.as_seen:
+            raise InvalidArgument("observations were numbered as seen: look them up in `numbers`")
+        state = whole_number("state", state, least=0, most=self.n_states - 1)
+        return _value(self.env.observation_space, state)
+
+    def action_of(self, action: int) -> Any:
+        """The environment's action of a number."""
+        action = whole_number("action", action, least=0, most=self.n_actions - 1)
+        return _value(self.env.action_space, action)
+
+
+def _size(space: gym.Space[Any], what: str, env: gym.Env[Any, Any]) -> int:
+    size = _size_of(space)
+    if size is None:
+        remedy = ": number them as they are seen, with n_states=..." if what[0] == "o" else ""
+        raise UnsupportedEnvironment(
+            f"the {what} space of {env} is {space}, whose values cannot be counted{remedy}"
+        )
+    if size > LARGEST:
+        raise UnsupportedEnvironment(
+            f"the {what} space of {env} has {size:,} values: number them as they are seen, with "
+            "n_states=..."
+        )
+    return size
+
+
+def _size_of(space: gym.Space[Any]) -> int | None:
+    """How many values a space has, if that can be told."""
+    if isinstance(space, spaces.Discrete):
+        return int(space.n)
+    if isinstance(space, spaces.MultiDiscrete):
+        return int(np.prod(space.nvec.astype(object)))
+    if isinstance(space, spaces.MultiBinary):
+        return int(2 ** int(np.prod(space.shape)))
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        size = 1
+        for part in _parts(space):
+            n = _size_of(part)
+            if n is None:
+                return None
+            size *= n
+        return size
+    return None
+
+
+def _parts(space: Any) -> list[gym.Space[Any]]:
+    return list(space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces)
+
+
+def _number(space: gym.Space[Any], value: Any) -> int:
+    """The number of a value in its space."""
+    if not space.contains(value):
+        raise UnsupportedEnvironment(
+            f"{value!r} is not in {space}: the environment is inconsistent"
+        )
+    if isinstance(space, spaces.Discrete):
+        return int(value) - int(space.start)
+    if isinstance(space, spaces.MultiDiscrete):
+        digits = (np.asarray(value) - space.start).ravel().tolist()
+        return _joined(digits, space.nvec.ravel().tolist())
+    if isinstance(space, spaces.MultiBinary):
+        digits = np.asarray(value).ravel().tolist()
+        return _joined(digits, [2] * len(digits))
+    values = [value[name] for name in space.spaces] if isinstance(space, spaces.Dict) else value
+    parts = _parts(space)
+    digits = [_number(part, one) for part, one in zip(parts, values, strict=True)]
+    return _joined(digits, [_size_of(part) or 1 for part in parts])
+
+
+def _value(space: gym.Space[Any], number: int) -> Any:
+    """The value of a number in its space."""
+    if isinstance(space, spaces.Discrete):
+        return number + int(space.start)
+    if isinstance(space, spaces.MultiDiscrete):
+        digits = np.array(_digits(number, space.nvec.ravel().tolist())).reshape(space.nvec.shape)
+        return (digits + space.start).astype(space.dtype)
+    if isinstance(space, spaces.MultiBinary):
+        bits = np.array(_digits(number, [2] * int(np.prod(space.shape))), dtype=space.dtype)
+        return bits.reshape(space.shape)
+    parts = _parts(space)
+    places = _digits(number, [_size_of(part) or 1 for part in parts])
+    values = [_value(part, one) for part, one in zip(parts, places, strict=True)]
+    if isinstance(space, spaces.Dict):
+        return dict(zip(space.spaces, values, strict=True))
+    return tuple(values)
+
+
+def _joined(digits: list[int], sizes: list[int]) -> int:
+    number = 0
+    for digit, size in zip(digits, sizes, strict=True):
+        number = number * size + digit
+    return number
+
+
+def _digits(number: int, sizes: list[int]) -> list[int]:
+    digits = []
+    for size in reversed(sizes):
+        number, digit = divmod(number, size)
+        digits.append(digit)
+    return digits[::-1]
+
+
+def _hashable(observation: Any) -> Hashable:
+    """Equal for equal observations, whatever they are made of."""
+    if isinstance(observation, np.ndarray):
+        return observation.shape, observation.dtype.str, observation.tobytes()
+    if isinstance(observation, dict):
+        return tuple((name, _hashable(part)) for name, part in sorted(observation.items()))
+    if isinstance(observation, tuple | list):
+        return tuple(_hashable(part) for part in observation)
+    return observation.item() if isinstance(observation, np.generic) else observation

@@ -1,0 +1,120 @@
+"""Observations and actions that are made of parts, as numbers."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
+
+import heirloom as hl
+from heirloom.envs.numbered import Numbered
+
+SPACES = [
+    spaces.Discrete(5),
+    spaces.Discrete(3, start=-1),
+    spaces.MultiDiscrete([3, 2, 4]),
+    spaces.MultiDiscrete([[2, 3], [1, 2]], start=[[1, 0], [0, -2]]),
+    spaces.MultiBinary(4),
+    spaces.MultiBinary([2, 2]),
+    spaces.Tuple((spaces.Discrete(3), spaces.MultiBinary(2), spaces.Discrete(2, start=7))),
+    spaces.Dict({"b": spaces.Discrete(2), "a": spaces.Tuple((spaces.Discrete(3),))}),
+]
+
+
+class Samples(gym.Env):
+    """Observes anything, and pays for actions that it finds in its space."""
+
+    metadata = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(self, observations, actions):
+        self.observation_space, self.action_space = observations, actions
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        return self.observation_space.sample(), 1.0, False, False, {}
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_every_value_has_one_number(space):
+    env = Numbered(Samples(space, space))
+    n = int(env.observation_space.n)
+    values = [env.observation_of(i) for i in range(n)]
+    assert all(space.contains(value) for value in values)
+    assert [env.state_of(value) for value in values] == list(range(n))
+    assert len({str(value) for value in values}) == n
+    env.reset(seed=0)
+    for a in range(int(env.action_space.n)):
+        s, r, *_ = env.step(a)
+        assert 0 <= s < n
+        assert r == 1.0
+
+
+def test_the_last_part_counts_fastest():
+    env = Numbered(gym.make("Blackjack-v1"))
+    assert env.observation_space == spaces.Discrete(32 * 11 * 2)
+    assert env.state_of((12, 10, 0)) == (12 * 11 + 10) * 2
+    assert env.observation_of(284) == (12, 10, 0)
+
+
+@pytest.mark.filterwarnings("ignore:.*most likely has a wrapper applied")
+def test_a_numbered_environment_passes_the_check():
+    check_env(Numbered(gym.make("Blackjack-v1").unwrapped), skip_render_check=True)
+
+
+def test_agents_learn_it():
+    agent = hl.RMax(
+        n_states=704, n_actions=2, gamma=0.99, n_known=2, reward_range=(-1, 1), v_max=1, seed=0
+    )
+    record = hl.learn(agent, Numbered(gym.make("Blackjack-v1")), episodes=300, seed=0)
+    assert record.update_steps.size > 20
+    assert agent.Q.max() <= 1
+
+
+def test_numbering_as_seen():
+    box = spaces.Dict({"image": spaces.Box(0, 1, (2,), np.uint8), "text": spaces.Text(3)})
+    one = Numbered(Samples(box, spaces.Discrete(2)), n_states=3)
+    other = Numbered(Samples(box, spaces.Discrete(2)), n_states=3, numbers=one.numbers)
+    dark, light = ({"image": np.full(2, i, np.uint8), "text": "x"} for i in (0, 1))
+    assert (one.state_of(light), one.state_of(dark), one.state_of(dict(light))) == (0, 1, 0)
+    assert other.state_of(dark) == 1
+    assert other.state_of({"image": light["image"], "text": "y"}) == 2
+    with pytest.raises(hl.UnsupportedEnvironment, match="more than 3 different observations"):
+        one.state_of({"image": light["image"], "text": "z"})
+    assert one.state_of(light) == 0
+    with pytest.raises(hl.InvalidArgument, match="look them up in `numbers`"):
+        one.observation_of(0)
+
+
+def test_a_key_tells_states_apart():
+    env = Numbered(
+        Samples(spaces.Box(0, 1, (2,)), spaces.Discrete(2)), n_states=2, key=lambda o: o[0] > 0.5
+    )
+    states = {env.reset(seed=0)[0], *(env.step(0)[0] for _ in range(50))}
+    assert states == {0, 1}
+
+
+def test_what_cannot_be_numbered():
+    box, few = spaces.Box(0, 1, (2,)), spaces.Discrete(2)
+    with pytest.raises(hl.UnsupportedEnvironment, match=r"observation space of .* n_states="):
+        Numbered(Samples(box, few))
+    with pytest.raises(hl.UnsupportedEnvironment, match="action space"):
+        Numbered(Samples(few, spaces.Tuple((few, box))))
+    with pytest.raises(hl.UnsupportedEnvironment, match="has 1,099,511,627,776 values"):
+        Numbered(Samples(spaces.MultiDiscrete([2] * 40), few))
+    with pytest.raises(hl.UnsupportedEnvironment, match="is not a Gymnasium environment"):
+        Numbered("Blackjack-v1")
+    with pytest.raises(hl.InvalidArgument, match="give n_states too"):
+        Numbered(Samples(few, few), key=str)
+    env = Numbered(Samples(few, few))
+    with pytest.raises(hl.UnsupportedEnvironment, match="5 is not in"):
+        env.state_of(5)
+    with pytest.raises(hl.InvalidArgument, match="action is 2"):
+        env.step(2)
+    with pytest.raises(hl.InvalidArgument, match="state is 2"):
+        env.observation_of(2)
