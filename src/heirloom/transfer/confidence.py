@@ -24,7 +24,10 @@ def tasks_for_distance(p_min: float, delta: float) -> int:
     _check(p_min, delta)
     if p_min > 0.5:
         return tasks_for_max_q(p_min, delta)
-    return _least(lambda m: 2 * _unseen(p_min, m) - _unseen(2 * p_min, m) <= delta)
+    if delta == 1:
+        return 1
+    # One task says nothing of two; rounding must not say otherwise.
+    return _least(lambda m: m > 1 and 2 * _unseen(p_min, m) - _unseen(2 * p_min, m) <= delta)
 
 
 def _unseen(p: float, m: int) -> float:
