@@ -1,28 +1,35 @@
 """How many tasks are enough."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import heirloom as hl
 
-probabilities = st.floats(1e-4, 1.0)
+probabilities = st.floats(1e-3, 1.0)
 
 
 @given(probabilities, probabilities)
 def test_max_q_needs_the_least_number_that_is_enough(p_min, delta):
     m = hl.tasks_for_max_q(p_min, delta)
-    assert (1 - p_min) ** m <= delta
-    assert m == 1 or (1 - p_min) ** (m - 1) > delta
+    p = Fraction(p_min)
+    assert (1 - p) ** m <= delta
+    assert m == 1 or (1 - p) ** (m - 1) > delta
 
 
-@given(st.floats(1e-4, 0.5), probabilities)
+@given(st.floats(1e-3, 0.5), probabilities)
+@example(p_min=0.5, delta=0.25)
+@example(p_min=0.4790565952338352, delta=0.9999999999999999)
 def test_distances_need_the_least_number_that_is_enough(p_min, delta):
+    """In exact arithmetic."""
+    p = Fraction(p_min)
+
     def failure(m):
-        return 2 * (1 - p_min) ** m - (1 - 2 * p_min) ** m
+        return 2 * (1 - p) ** m - (1 - 2 * p) ** m
 
     m = hl.tasks_for_distance(p_min, delta)
     assert failure(m) <= delta
