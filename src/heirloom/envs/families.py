@@ -1,14 +1,23 @@
-"""The families of tasks of the paper's experiments."""
+"""The families of tasks of the paper's experiments, each a distribution that tasks are drawn from.
 
-from typing import Literal
+Where the text of the paper and the authors' released settings differ, a family has both variants.
+"""
 
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.envs.grid import grid_world
+from heirloom.arguments import whole_number
+from heirloom.envs.grid import GridMap, grid_world
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.exact import TabularMDP
 
 Variant = Literal["text", "released"]
+Interval = tuple[float, float]
+Layout = Literal["orange", "green"]
+End = Literal["up", "down"]
 
 TIGHT = (
     "." * 9 + "GG",
@@ -17,6 +26,112 @@ TIGHT = (
     "." * 5 + "S" + "." * 5,
     *("." * 11,) * 5,
 )
+CORRIDOR = ("." * 10 + "S" + "." * 8 + "G",)
+# The orange cell `o` is a wall in one layout, the green one `g` in the other: the way of 11 steps
+# through the open one is the mirror image of the other, and the way around the ring takes 15.
+MAZE = (
+    "...........",
+    ".####.####.",
+    ".#.......#.",
+    ".#.##.##.#.",
+    ".#.#...#.o.",
+    "...#.S.#.#G",
+    ".#.#...#.g.",
+    ".#.##.##.#.",
+    ".#.......#.",
+    ".####.####.",
+    "...........",
+)
+HEAT_MAP = (".#.G", "....", ".###", "S...")
+OTHER_HEAT_MAP = (".#G.", "....", ".###", "S...")
+
+
+class TaskFamily(Protocol):
+    """A distribution over tasks with the same states, actions and discount."""
+
+    gamma: float
+
+    def draw(self, rng: np.random.Generator) -> TabularMDP:
+        """A task at random."""
+
+
+@dataclass(frozen=True)
+class Tight:
+    """`tight` with goal rewards and slip drawn uniformly, as text or released settings have it."""
+
+    variant: Variant = "released"
+    gamma: float = 0.9
+    slips: Interval = (0.0, 0.1)
+
+    @property
+    def rewards(self) -> Interval:
+        """The interval of goal rewards."""
+        return _rewards(self.variant)
+
+    def draw(self, rng: np.random.Generator) -> TabularMDP:
+        """Rewards first, then the slip."""
+        rewards = rng.uniform(*self.rewards, 3)
+        return tight(rewards, rng.uniform(*self.slips), variant=self.variant, gamma=self.gamma)
+
+
+@dataclass(frozen=True)
+class Corridor:
+    """`corridor` with its reward drawn uniformly."""
+
+    variant: Variant = "released"
+    gamma: float = 0.9
+
+    def draw(self, rng: np.random.Generator) -> TabularMDP:
+        """A reward at random."""
+        return corridor(rng.uniform(*_rewards(self.variant)), gamma=self.gamma)
+
+
+@dataclass(frozen=True)
+class Maze:
+    """The two layouts of `maze`, equally likely; as released with a slip."""
+
+    variant: Variant = "released"
+    gamma: float = 0.9
+    p_min: ClassVar[float] = 0.5
+
+    def draw(self, rng: np.random.Generator) -> TabularMDP:
+        """A layout, then a slip."""
+        layout: Layout = "orange" if rng.random() < 0.5 else "green"
+        slip = rng.uniform(0.0, 0.2) if _checked(self.variant) == "released" else 0.0
+        return maze(layout, slip=slip, gamma=self.gamma)
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """The two tasks of the prior-use experiment, equally likely."""
+
+    gamma: float = 0.9
+    p_min: ClassVar[float] = 0.5
+
+    @property
+    def tasks(self) -> tuple[TabularMDP, TabularMDP]:
+        """The first, then the second."""
+        return (
+            heat_map(gamma=self.gamma),
+            heat_map(cells=OTHER_HEAT_MAP, slip=0.05, width=1.5, peak=0.6, gamma=self.gamma),
+        )
+
+    def draw(self, rng: np.random.Generator) -> TabularMDP:
+        """One of the two."""
+        return self.tasks[int(rng.random() * 2)]
+
+
+@dataclass(frozen=True)
+class TShape:
+    """The source and the target of the example of negative transfer, equally likely."""
+
+    k: int = 5
+    gamma: float = 0.9
+    p_min: ClassVar[float] = 0.5
+
+    def draw(self, rng: np.random.Generator) -> TabularMDP:
+        """One of the two."""
+        return t_shape(self.k, goal="up" if rng.random() < 0.5 else "down", gamma=self.gamma)
 
 
 def tight(
@@ -27,9 +142,7 @@ def tight(
     In the text goals pay for acting in them and slipping takes any other action; as released they
     pay for being entered, and slipping goes to the sides. Goals never terminate.
     """
-    if variant not in ("text", "released"):
-        raise InvalidArgument(f"variant is {variant!r}: it is 'text' or 'released'")
-    text = variant == "text"
+    text = _checked(variant) == "text"
     return grid_world(
         TIGHT,
         gamma=gamma,
@@ -38,3 +151,74 @@ def tight(
         goal_rewards=goal_rewards,
         reward_on="acting" if text else "entering",
     )
+
+
+def corridor(reward: float, *, gamma: float = 0.9) -> TabularMDP:
+    """20 cells in a row, left and right; the goal at the right end pays when it is entered."""
+    return grid_world(
+        CORRIDOR,
+        gamma=gamma,
+        goal_rewards=reward,
+        reward_on="entering",
+        terminal=True,
+        actions=("left", "right"),
+    )
+
+
+def maze_map(layout: Layout) -> GridMap:
+    """The map of a layout: orange cells are walls in one, green cells in the other."""
+    if layout not in ("orange", "green"):
+        raise InvalidArgument(f"layout is {layout!r}: it is 'orange' or 'green'")
+    return GridMap.read(MAZE, closed=layout[0])
+
+
+def maze(layout: Layout, *, slip: float = 0.0, gamma: float = 0.9) -> TabularMDP:
+    """An 11x11 maze in one of two layouts, with the same states; the goal pays 1 and terminates."""
+    return grid_world(
+        maze_map(layout),
+        gamma=gamma,
+        slip=slip,
+        slip_to="sides",
+        reward_on="entering",
+        terminal=True,
+    )
+
+
+def heat_map(
+    *,
+    cells: tuple[str, ...] = HEAT_MAP,
+    slip: float = 0.1,
+    width: float = 1.0,
+    peak: float = 1.0,
+    gamma: float = 0.9,
+) -> TabularMDP:
+    """A 4x4 grid where acting in a cell pays peak * exp(-distance² / (2 width²)) from the goal."""
+    grid = GridMap.read(cells)
+    goal = grid.positions[grid.state_symbols == "G"][0]
+    squared = ((grid.positions - goal) ** 2).sum(axis=1)
+    rewards = peak * np.exp(-squared / (2 * width**2))
+    return grid_world(grid, gamma=gamma, slip=slip, cell_rewards=rewards)
+
+
+def t_shape_map(k: int, *, goal: End) -> GridMap:
+    """I, then k cells, then A, with B above it and C below; B or C is the goal."""
+    if goal not in ("up", "down"):
+        raise InvalidArgument(f"goal is {goal!r}: it is 'up' or 'down'")
+    wall = "#" * (whole_number("k", k, least=0) + 1)
+    ends = ("G", ".") if goal == "up" else (".", "G")
+    return GridMap.read((wall + ends[0], "S" + "." * (k + 1), wall + ends[1]))
+
+
+def t_shape(k: int, *, goal: End, gamma: float = 0.9) -> TabularMDP:
+    """A T of k + 4 cells: from the far end of its foot to the goal at one end of its bar."""
+    return grid_world(t_shape_map(k, goal=goal), gamma=gamma, reward_on="entering", terminal=True)
+
+
+def _checked(variant: Variant) -> Variant:
+    if variant not in ("text", "released"):
+        raise InvalidArgument(f"variant is {variant!r}: it is 'text' or 'released'")
+    return variant
+
+
+def _rewards(variant: Variant) -> Interval:
+    return (0.8, 1.0) if _checked(variant) == "text" else (0.9, 1.0)

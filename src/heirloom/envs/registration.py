@@ -1,0 +1,93 @@
+"""The paper's tasks as registered Gymnasium environments: one task each, with its parameters."""
+
+from typing import Any
+
+import gymnasium as gym
+
+from heirloom.envs import families
+from heirloom.envs.grid import GridMap
+from heirloom.envs.grid_env import GridEnv
+
+MAX_STEPS = {
+    "Tight": 10,
+    "Corridor": 11,
+    "Maze": 15,
+    "HeatMap": 30,
+    "TShape": 50,
+}
+
+
+def register() -> None:
+    """Register `heirloom/Tight-v0` and so on."""
+    makers = {
+        "Tight": make_tight,
+        "Corridor": make_corridor,
+        "Maze": make_maze,
+        "HeatMap": make_heat_map,
+        "TShape": make_t_shape,
+    }
+    for name, make in makers.items():
+        gym.register(
+            f"heirloom/{name}-v0",
+            entry_point=f"{__name__}:{make.__name__}",
+            max_episode_steps=MAX_STEPS[name],
+        )
+
+
+def make_tight(
+    *,
+    goal_rewards: Any = 1.0,
+    slip: float = 0.0,
+    variant: families.Variant = "released",
+    gamma: float = 0.9,
+    render_mode: str | None = None,
+) -> GridEnv:
+    """The 11x11 grid of the main experiment."""
+    task = families.tight(goal_rewards, slip, variant=variant, gamma=gamma)
+    return GridEnv(task, GridMap.read(families.TIGHT), render_mode=render_mode)
+
+
+def make_corridor(
+    *, reward: float = 1.0, gamma: float = 0.9, render_mode: str | None = None
+) -> GridEnv:
+    """The corridor of 20 cells."""
+    task = families.corridor(reward, gamma=gamma)
+    return GridEnv(task, GridMap.read(families.CORRIDOR), render_mode=render_mode)
+
+
+def make_maze(
+    *,
+    layout: families.Layout = "orange",
+    slip: float = 0.0,
+    gamma: float = 0.9,
+    render_mode: str | None = None,
+) -> GridEnv:
+    """The maze in one of its two layouts."""
+    task = families.maze(layout, slip=slip, gamma=gamma)
+    return GridEnv(task, families.maze_map(layout), render_mode=render_mode)
+
+
+def make_heat_map(
+    *,
+    cells: tuple[str, ...] = families.HEAT_MAP,
+    slip: float = 0.1,
+    width: float = 1.0,
+    peak: float = 1.0,
+    gamma: float = 0.9,
+    render_mode: str | None = None,
+) -> GridEnv:
+    """The 4x4 heat map of the prior-use experiment."""
+    task = families.heat_map(cells=tuple(cells), slip=slip, width=width, peak=peak, gamma=gamma)
+    return GridEnv(task, GridMap.read(cells), render_mode=render_mode)
+
+
+def make_t_shape(
+    *,
+    k: int = 5,
+    goal: families.End = "up",
+    gamma: float = 0.9,
+    render_mode: str | None = None,
+) -> GridEnv:
+    """The T of the example of negative transfer."""
+    task = families.t_shape(k, goal=goal, gamma=gamma)
+    return GridEnv(task, families.t_shape_map(k, goal=goal), render_mode=render_mode)

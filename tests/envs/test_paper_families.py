@@ -1,0 +1,176 @@
+"""The paper's environments: registered, exact, and to be looked at."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import heirloom as hl
+from heirloom.envs import families
+from heirloom.envs.grid import GridMap, grid_world
+from heirloom.envs.grid_env import CELL, GridEnv, as_pixels, as_text
+
+IDS = ["Tight", "Corridor", "Maze", "HeatMap", "TShape"]
+FAMILIES = {
+    "tight, text": families.Tight("text"),
+    "tight, released": families.Tight("released"),
+    "corridor, text": families.Corridor("text"),
+    "corridor, released": families.Corridor("released"),
+    "maze, text": families.Maze("text"),
+    "maze, released": families.Maze("released"),
+    "heat map": families.HeatMap(),
+    "T": families.TShape(3),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+class TestRegistered:
+    def test_it_passes_the_check(self, name):
+        for mode in (None, "ansi", "rgb_array"):
+            env = gym.make(f"heirloom.envs:heirloom/{name}-v0", render_mode=mode)
+            check_env(env.unwrapped, skip_render_check=mode is None)
+
+    def test_its_table_is_that_of_its_task(self, name):
+        env = gym.make(f"heirloom/{name}-v0")
+        task, read = (
+            env.unwrapped.task,
+            hl.TabularMDP.from_gymnasium(env, gamma=env.unwrapped.task.gamma),
+        )
+        assert abs(task.T - read.T).max() < 1e-12
+        assert task.R == pytest.approx(read.R)
+        assert np.array_equal(task.start, read.start)
+
+    def test_it_is_drawn(self, name):
+        env = gym.make(f"heirloom/{name}-v0", render_mode="ansi")
+        env.reset(seed=0)
+        text = env.render()
+        assert text.count("@") == 1
+        assert text.count("G") >= 1
+        env = gym.make(f"heirloom/{name}-v0", render_mode="rgb_array")
+        env.reset(seed=0)
+        before = env.render()
+        rows = text.splitlines()
+        assert before.shape == (CELL * len(rows), CELL * len(rows[0]), 3)
+        moved = [s for s in range(env.unwrapped.task.n_states) if s != env.unwrapped.s]
+        env.unwrapped.s = moved[0]
+        assert (env.render() != before).any()
+
+
+def test_steps_are_cut_as_in_the_paper():
+    steps = {name: gym.spec(f"heirloom/{name}-v0").max_episode_steps for name in IDS[:4]}
+    assert steps == {"Tight": 10, "Corridor": 11, "Maze": 15, "HeatMap": 30}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_draw_comparable_tasks(name):
+    family = FAMILIES[name]
+    rng = np.random.default_rng(0)
+    tasks = [family.draw(rng) for _ in range(20)]
+    for m in tasks:
+        hl.model_pseudometric(tasks[0], m, np.ones(m.n_states))
+        assert m.gamma == family.gamma == 0.9
+        assert m.reward_range == (0.0, 1.0)
+    again = [family.draw(rng) for rng in [np.random.default_rng(0)] for _ in range(20)]
+    for one, other in zip(tasks, again, strict=True):
+        assert np.array_equal(one.R, other.R)
+
+
+@pytest.mark.parametrize(("variant", "least"), [("text", 0.8), ("released", 0.9)])
+def test_what_is_drawn_in_the_two_variants(variant, least):
+    rng = np.random.default_rng(1)
+    rewards = [families.Tight(variant).draw(rng).R.max() for _ in range(200)]
+    assert least - 0.1 <= min(rewards) < least + 0.07  # slip lowers what a goal pays as released
+    assert max(rewards) <= 1
+    pay = [families.Corridor(variant).draw(rng).R.max() for _ in range(200)]
+    assert least <= min(pay) < least + 0.01
+    slipping = [families.Maze(variant).draw(rng).T.data.min() for _ in range(20)]
+    assert (min(slipping) < 1) == (variant == "released")
+
+
+def test_the_corridor():
+    m = families.corridor(0.9)
+    assert (m.n_states, m.n_actions) == (20, 2)
+    assert m.start[10] == 1
+    V = hl.solve(m).V
+    assert V[10] == pytest.approx(0.9 * 0.9**8)
+    assert hl.optimal_return(m, horizon=11, discounted=False) == pytest.approx(0.9)
+
+
+def test_the_maze_has_two_ways_of_the_same_length():
+    for layout in ("orange", "green"):
+        m = families.maze(layout)
+        start = int(m.start.argmax())
+        assert hl.solve(m).V[start] == pytest.approx(0.9**10)
+    orange, green = (families.maze(layout) for layout in ("orange", "green"))
+    differing = np.unique(abs(orange.T - green.T).nonzero()[0])
+    assert differing.size == 4  # into each of the two cells, from its two sides
+
+
+def test_a_closed_cell_is_a_state_that_cannot_be_entered():
+    cells = ("S.a", "..G")
+    open_, closed = (grid_world(GridMap.read(cells, closed=c), gamma=0.9) for c in ("", "a"))
+    assert open_.n_states == closed.n_states == 6
+    entering = np.flatnonzero(closed.T[:, [2]].toarray().ravel())
+    assert set(entering // 4) == {2}
+    assert open_.T[[1 * 4 + 1]].toarray()[0, 2] == 1
+
+
+def test_the_heat_map():
+    first, second = families.HeatMap().tasks
+    start = int(first.start.argmax())
+    assert first.R[start] == pytest.approx(np.exp(-(3**2 + 3**2) / 2))
+    assert second.R[start] == pytest.approx(0.6 * np.exp(-(2**2 + 3**2) / (2 * 1.5**2)))
+    assert first.R.max() == 1.0
+    assert first.n_states == 12
+    assert not first.terminating
+
+
+def test_the_t():
+    up, down = (families.t_shape(4, goal=goal) for goal in ("up", "down"))
+    assert up.n_states == 4 + 4
+    start = int(up.start.argmax())
+    for m in (up, down):
+        assert hl.solve(m).V[start] == pytest.approx(0.9 ** (4 + 1))
+    assert abs(up.T - down.T).max() == 0
+
+
+def test_pictures():
+    grid = GridMap.read(("S#", "aG"), closed="a")
+    assert as_text(grid, 2) == "S#\n#@"
+    pixels = as_pixels(grid)
+    assert pixels.shape == (2 * CELL, 2 * CELL, 3)
+    middle = CELL // 2
+    assert tuple(pixels[CELL + middle, CELL + middle]) == (0, 158, 115)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: families.maze("blue"), "layout is 'blue'"),
+        (lambda: families.t_shape(2, goal="left"), "goal is 'left'"),
+        (lambda: families.t_shape(-1, goal="up"), "k is -1"),
+        (lambda: families.Tight("draft").draw(np.random.default_rng(0)), "variant is 'draft'"),
+        (lambda: families.Maze("draft").draw(np.random.default_rng(0)), "variant is 'draft'"),
+        (lambda: GridMap.read(("S.G",), closed="a"), "closed is 'a'"),
+        (lambda: grid_world("S.G", gamma=0.9, actions=("left", "jump")), "actions is"),
+        (lambda: grid_world("S.G", gamma=0.9, actions=()), "actions is"),
+        (lambda: grid_world("S.G", gamma=0.9, actions=("up",), slip=0.1), "no other action"),
+        (
+            lambda: grid_world("S.G", gamma=0.9, cell_rewards=[1.0]),
+            r"cell_rewards has shape \(1,\)",
+        ),
+        (
+            lambda: GridEnv(families.corridor(1.0), GridMap.read(("S.G",))),
+            "the map has 3 states, and the task 20",
+        ),
+        (
+            lambda: GridEnv(
+                families.corridor(1.0), GridMap.read(families.CORRIDOR), render_mode="x"
+            ),
+            "render_mode is 'x'",
+        ),
+    ],
+)
+def test_bad_values(make, message):
+    with pytest.raises(hl.InvalidArgument, match=message):
+        make()
