@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: help reproduce test test-slow check format bench examples clean
 
 help:
-	@echo "make reproduce   set up, then run the main job"
+	@echo "make reproduce   set up, then run the main experiment of the paper"
 	@echo "make test        set up, then check format, lint, types, imports and run the tests"
 	@echo "make test-slow   the long soundness sweeps"
 	@echo "make examples    run every example; tables are printed, figures go to ./figures"
@@ -21,7 +21,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 reproduce: $(READY)
-	$(BIN)/heirloom demo
+	$(BIN)/heirloom reproduce tight
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -8,9 +8,10 @@ Observations are tuples (sum, dealer's card, usable ace); `Numbered` turns them 
 import gymnasium as gym
 
 import heirloom as hl
-from heirloom import figures
 from heirloom.envs.numbered import Numbered
 from heirloom.experiments.comparison import compare, table
+from heirloom.figures.lifelong import lifelong
+from heirloom.figures.style import save
 
 tables = [Numbered(gym.make("Blackjack-v1", natural=natural)) for natural in (False, True)]
 p_min = 1 / len(tables)
@@ -39,4 +40,4 @@ results = compare(
 print(f"MaxQInit starts after {hl.tasks_for_max_q(p_min, 0.05)} tasks,")
 print(f"LRMax has learned its prior after {hl.tasks_for_distance(p_min, 0.05)}.\n")
 print(table(results, last=2))
-figures.save(figures.lifelong(results, title="Blackjack at two tables"), "blackjack.png")
+save(lifelong(results, title="Blackjack at two tables"), "blackjack.png")

@@ -6,9 +6,10 @@ what RMax does, and MaxQInit, which weighs nothing, is the one that gains.
 """
 
 import heirloom as hl
-from heirloom import figures
 from heirloom.envs.toy_text import cliffs
 from heirloom.experiments.comparison import compare, table
+from heirloom.figures.lifelong import lifelong
+from heirloom.figures.style import save
 
 family = cliffs()
 options = {"n_known": 5, "tol": 0.01, **family.options}
@@ -28,4 +29,4 @@ results = compare(
 print(f"The prior is between {family.d_max.min():.0f} and {family.d_max.max():.0f}.")
 print(f"MaxQInit starts after {hl.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
 print(table(results, last=3))
-figures.save(figures.lifelong(results, title="CliffWalking, four tasks"), "cliff_walking.png")
+save(lifelong(results, title="CliffWalking, four tasks"), "cliff_walking.png")

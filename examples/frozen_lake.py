@@ -6,9 +6,10 @@ exactly; the paper's own experiments make do with as many.
 """
 
 import heirloom as hl
-from heirloom import figures
 from heirloom.envs.toy_text import frozen_lakes
 from heirloom.experiments.comparison import compare, table
+from heirloom.figures.lifelong import lifelong
+from heirloom.figures.style import save
 
 family = frozen_lakes()
 options = {"n_known": 10, **family.options}
@@ -28,4 +29,4 @@ results = compare(
 print(f"The prior is up to {family.d_max.max():.2f}, and {family.d_max.mean():.2f} on average.")
 print(f"MaxQInit starts after {hl.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
 print(table(results, last=4))
-figures.save(figures.lifelong(results, title="FrozenLake 8x8, four tasks"), "frozen_lake.png")
+save(lifelong(results, title="FrozenLake 8x8, four tasks"), "frozen_lake.png")

@@ -6,9 +6,10 @@ moves them little, a change of customers moves them far.
 """
 
 import heirloom as hl
-from heirloom import figures
 from heirloom.envs.inventory import prices, seasons
 from heirloom.experiments.comparison import compare, table
+from heirloom.figures.lifelong import lifelong
+from heirloom.figures.style import save
 
 
 def face(family):
@@ -33,5 +34,5 @@ for name, family in {"prices": prices(), "customers and prices": seasons()}.item
     print(f"Changing {name}: the prior is up to {family.d_max.max():.2f}, rewards are costs.")
     print(table(results, last=4), "\n")
     title = f"Inventory control, changing {name}"
-    figures.save(figures.lifelong(results, title=title), f"inventory_{name.split()[0]}.png")
+    save(lifelong(results, title=title), f"inventory_{name.split()[0]}.png")
 print(f"MaxQInit starts after {hl.tasks_for_max_q(prices().p_min, 0.05)} seasons.")

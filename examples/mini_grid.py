@@ -14,9 +14,10 @@ from gymnasium.wrappers import TransformAction, TransformReward
 from minigrid.wrappers import FullyObsWrapper
 
 import heirloom as hl
-from heirloom import figures
 from heirloom.envs.numbered import Numbered
 from heirloom.experiments.comparison import compare, table
+from heirloom.figures.lifelong import lifelong
+from heirloom.figures.style import save
 
 AGENT = 10  # MiniGrid's code for the cell with the agent in it
 
@@ -67,4 +68,4 @@ results = compare(
 print(f"MaxQInit starts after {hl.tasks_for_max_q(p_min, 0.05)} tasks,")
 print(f"LRMax has learned its prior after {hl.tasks_for_distance(p_min, 0.05)}.\n")
 print(table(results, last=2))
-figures.save(figures.lifelong(results, title="MiniGrid with two openings"), "mini_grid.png")
+save(lifelong(results, title="MiniGrid with two openings"), "mini_grid.png")

@@ -8,9 +8,10 @@ LRMax keeps the two sources that were of most use, which saves time.
 """
 
 import heirloom as hl
-from heirloom import figures
 from heirloom.envs.toy_text import taxis
 from heirloom.experiments.comparison import compare, table
+from heirloom.figures.lifelong import lifelong
+from heirloom.figures.style import save
 
 family = taxis()
 options = {"n_known": 1, "tol": 0.01, **family.options}  # all of it is deterministic
@@ -36,4 +37,4 @@ print(f"The prior is 0 at {(family.d_max == 0).mean():.1%} of pairs, and up to",
 print(f"{family.d_max.max():.0f} at the others.")
 print(f"MaxQInit starts after {hl.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
 print(table(results, last=3))
-figures.save(figures.lifelong(results, title="Taxi, four tasks"), "taxi.png")
+save(lifelong(results, title="Taxi, four tasks"), "taxi.png")

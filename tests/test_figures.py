@@ -5,7 +5,8 @@ import pytest
 import xarray as xr
 
 import heirloom as hl
-from heirloom import figures
+from heirloom.figures import style
+from heirloom.figures.lifelong import lifelong
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def results():
 
 
 def test_lines_are_the_means(results):
-    figure = figures.lifelong(results, title="a title")
+    figure = lifelong(results, title="a title")
     (ax,) = figure.axes
     lines = {line.get_label(): line for line in ax.get_lines()}
     for name in ("RMax", "Mine"):
@@ -32,13 +33,13 @@ def test_lines_are_the_means(results):
 
 
 def test_an_agent_has_the_same_colour_everywhere():
-    assert figures.colour_of("RMax", ["RMax"]) == figures.colour_of("RMax", ["Mine", "RMax"])
-    assert len(set(figures.COLOURS.values())) == len(figures.COLOURS)
+    assert style.colour_of("RMax", ["RMax"]) == style.colour_of("RMax", ["Mine", "RMax"])
+    assert len(set(style.COLOURS.values())) == len(style.COLOURS)
 
 
 def test_a_figure_is_saved_or_says_why_not(results, tmp_path):
-    figure = figures.lifelong(results, title="x")
-    figures.save(figure, tmp_path / "x.png")
+    figure = lifelong(results, title="x")
+    style.save(figure, tmp_path / "x.png")
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(hl.CannotWrite, match="choose another place"):
-        figures.save(figure, tmp_path / "nowhere" / "x.png")
+        style.save(figure, tmp_path / "x.png" / "x.png")

@@ -9,10 +9,11 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arguments import whole_number
+from heirloom.arguments import probability, whole_number
 from heirloom.envs.grid import GridMap, grid_world
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.exact import TabularMDP
+from heirloom.mdp.garnet import garnet
 
 Variant = Literal["text", "released"]
 Interval = tuple[float, float]
@@ -49,7 +50,9 @@ OTHER_HEAT_MAP = (".#G.", "....", ".###", "S...")
 class TaskFamily(Protocol):
     """A distribution over tasks with the same states, actions and discount."""
 
-    gamma: float
+    @property
+    def gamma(self) -> float:
+        """The discount factor."""
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
         """A task at random."""
@@ -71,7 +74,8 @@ class Tight:
     def draw(self, rng: np.random.Generator) -> TabularMDP:
         """Rewards first, then the slip."""
         rewards = rng.uniform(*self.rewards, 3)
-        return tight(rewards, rng.uniform(*self.slips), variant=self.variant, gamma=self.gamma)
+        slip = rng.uniform(*_interval("slips", self.slips))
+        return tight(rewards, slip, variant=self.variant, gamma=self.gamma)
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,58 @@ class TShape:
     def draw(self, rng: np.random.Generator) -> TabularMDP:
         """One of the two."""
         return t_shape(self.k, goal="up" if rng.random() < 0.5 else "down", gamma=self.gamma)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Grid worlds on one map, with what goals pay and the slip drawn uniformly.
+
+    The other options are those of `grid_world`.
+    """
+
+    cells: tuple[str, ...]
+    gamma: float = 0.9
+    rewards: Interval = (1.0, 1.0)
+    slips: Interval = (0.0, 0.0)
+    slip_to: Literal["others", "sides"] = "others"
+    reward_on: Literal["acting", "entering"] = "acting"
+    terminal: bool = False
+
+    def draw(self, rng: np.random.Generator) -> TabularMDP:
+        """Rewards first, one a goal, then the slip."""
+        grid = GridMap.read(self.cells)
+        n_goals = int((grid.state_symbols == "G").sum())
+        return grid_world(
+            grid,
+            gamma=self.gamma,
+            goal_rewards=rng.uniform(*_interval("rewards", self.rewards), n_goals),
+            slip=rng.uniform(*_interval("slips", self.slips)),
+            slip_to=self.slip_to,
+            reward_on=self.reward_on,
+            terminal=self.terminal,
+        )
+
+
+@dataclass(frozen=True)
+class Garnet:
+    """Random tasks that have nothing in common but their size."""
+
+    n_states: int
+    n_actions: int
+    branching: int
+    gamma: float = 0.9
+    terminating: float = 0.0
+
+    def draw(self, rng: np.random.Generator) -> TabularMDP:
+        """A random task."""
+        return garnet(
+            self.n_states,
+            self.n_actions,
+            branching=self.branching,
+            gamma=self.gamma,
+            terminating=self.terminating,
+            seed=rng,
+        )
 
 
 def tight(
@@ -218,6 +274,18 @@ def _checked(variant: Variant) -> Variant:
     if variant not in ("text", "released"):
         raise InvalidArgument(f"variant is {variant!r}: it is 'text' or 'released'")
     return variant
+
+
+def _interval(name: str, interval: Interval) -> Interval:
+    try:
+        lo, hi = (probability(name, end) for end in interval)
+    except (TypeError, ValueError):
+        lo, hi = 1.0, 0.0
+    if lo > hi:
+        raise InvalidArgument(
+            f"{name} is {interval!r}: it is an interval (lo, hi), 0 <= lo <= hi <= 1"
+        )
+    return lo, hi
 
 
 def _rewards(variant: Variant) -> Interval:

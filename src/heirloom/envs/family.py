@@ -61,6 +61,11 @@ class FiniteFamily:
         return next(iter(self.tasks.values()))
 
     @property
+    def gamma(self) -> float:
+        """The discount factor."""
+        return self.first.gamma
+
+    @property
     def p_min(self) -> float:
         """The least probability of a task that is possible."""
         return float(self.p[self.p > 0].min())

@@ -1,24 +1,21 @@
 """Agents side by side, on the same tasks one after the other."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from heirloom.agents.protocol import Agent
 from heirloom.arguments import whole_number
 from heirloom.errors import InvalidArgument
-from heirloom.experiments.loop import learn
+from heirloom.experiments.life import best_returns, live
 from heirloom.experiments.streams import stream
-from heirloom.mdp.exact import TabularMDP
-from heirloom.mdp.solving import optimal_return
 from heirloom.stats import gain, student_interval
 
 if TYPE_CHECKING:
-    import gymnasium as gym
     import xarray as xr
 
-    Task = TabularMDP | gym.Env[Any, Any]
+    from heirloom.experiments.life import Task
 
 MakeAgent = Callable[[np.random.Generator], Agent]
 DrawTask = Callable[[np.random.Generator], "Task"]
@@ -58,18 +55,21 @@ def compare(
     returns = np.empty((len(agents), repetitions, tasks, episodes))
     updates = np.empty(returns.shape[:3], dtype=np.int64)
     optimal = np.empty((repetitions, tasks))
-    best = _Best(max_steps)
     for j in range(repetitions):
         rng = stream(seed, "tasks", j)
         drawn = [draw_task(rng) for _ in range(tasks)]
-        optimal[j] = [best(task) for task in drawn]
+        optimal[j] = best_returns(drawn, max_steps, discounted=False)
         for i, (name, make_agent) in enumerate(agents.items()):
-            agent = make_agent(stream(seed, "agent", name, j))
-            for k, task in enumerate(drawn):
-                steps = int(stream(seed, "steps", j, k).integers(2**31))
-                record = learn(agent, task, episodes=episodes, max_steps=max_steps, seed=steps)
-                returns[i, j, k] = record.returns
-                updates[i, j, k] = record.update_steps.size
+            life = live(
+                make_agent(stream(seed, "agent", name, j)),
+                drawn,
+                episodes=episodes,
+                steps=max_steps,
+                seed=seed,
+                name=name,
+                repetition=j,
+            )
+            returns[i, j], updates[i, j] = life["returns"], life["updates"]
     return xr.Dataset(
         {
             "returns": (("agent", "repetition", "task", "episode"), returns),
@@ -109,21 +109,3 @@ def table(results: "xr.Dataset", *, last: int, baseline: str = "RMax") -> str:
         first, best = (float(x.mean()) for x in (results.optimal.sel(task=1), later.optimal))
         lines.append(f"{'best':<{width}}  {first:>8.3f}  {best:>8.3f}")
     return "\n".join(lines)
-
-
-class _Best:
-    """The best expected return of a task over a horizon, computed once for each."""
-
-    def __init__(self, horizon: int) -> None:
-        self.horizon = horizon
-        self.known: list[tuple[TabularMDP, float]] = []
-
-    def __call__(self, task: "Task") -> float:
-        if not isinstance(task, TabularMDP):
-            return np.nan
-        for m, value in self.known:
-            if m is task:
-                return value
-        value = optimal_return(task, horizon=self.horizon, discounted=False)
-        self.known.append((task, value))
-        return value

@@ -1,0 +1,59 @@
+"""Which families and which algorithms an experiment can name."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from heirloom.envs import families, inventory, toy_text
+from heirloom.envs.families import TaskFamily
+from heirloom.errors import HeirloomError, InvalidArgument
+
+FAMILIES: dict[str, Callable[..., TaskFamily]] = {
+    "tight": families.Tight,
+    "corridor": families.Corridor,
+    "maze": families.Maze,
+    "heat-map": families.HeatMap,
+    "t-shape": families.TShape,
+    "grid": families.Grid,
+    "garnet": families.Garnet,
+    "frozen-lakes": toy_text.frozen_lakes,
+    "taxis": toy_text.taxis,
+    "cliffs": toy_text.cliffs,
+    "prices": inventory.prices,
+    "seasons": inventory.seasons,
+}
+
+ALGORITHMS = {
+    "RMax": "optimism alone",
+    "LRMax": "Lipschitz RMax: with a prior d_max, or learning it from the first tasks",
+    "MaxQInit": "the largest Q of all tasks, once enough were seen",
+    "LRMaxQInit": "LRMax and MaxQInit at once",
+    "QLearning": "Q-learning, without transfer and without promises",
+}
+
+
+def make_family(name: str, options: dict[str, Any]) -> TaskFamily:
+    """The family of this name; raises `InvalidArgument` that names a bad option."""
+    make = FAMILIES.get(name)
+    if make is None:
+        raise InvalidArgument(
+            f"family.name is {name!r}: the families are {', '.join(sorted(FAMILIES))}"
+        )
+    allowed = inspect.signature(make).parameters
+    for option in options:
+        if option not in allowed:
+            raise InvalidArgument(
+                f"family.{option} is not an option of {name!r}: it has "
+                f"{', '.join(sorted(allowed)) or 'none'}"
+            )
+    missing = [p.name for p in allowed.values() if p.default is p.empty and p.name not in options]
+    if missing:
+        raise InvalidArgument(f"family.{missing[0]} is missing: {name!r} needs it")
+    try:
+        return make(**{option: _frozen(value) for option, value in options.items()})
+    except HeirloomError as error:
+        raise InvalidArgument(f"family: {error}") from None
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(one) for one in value) if isinstance(value, list) else value

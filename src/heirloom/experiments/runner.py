@@ -1,0 +1,112 @@
+"""Running an experiment: units of work in parallel, and going on where a run was stopped."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heirloom.arguments import whole_number
+from heirloom.errors import CannotWrite, InvalidArgument
+from heirloom.experiments.life import best_returns
+from heirloom.experiments.progress import Advance, progress
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.experiments.store import RunStore, Unit
+from heirloom.experiments.units import check_agents, draw_tasks, run_unit
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+LOCK = ".lock"
+
+
+def run(
+    spec: ExperimentSpec, folder: str | os.PathLike[str], *, jobs: int | None = None
+) -> "xr.Dataset":
+    """Run an experiment, or what is left of it, and return its results.
+
+    Results are the same bit for bit whatever the number of jobs, the order of units, and however
+    often the run was stopped.
+
+    Args:
+        spec: the experiment.
+        folder: where results go; the same folder goes on with the same experiment.
+        jobs: how many processes work at once; one for each processor by default.
+    """
+    jobs = _processors() if jobs is None else whole_number("jobs", jobs)
+    check_agents(spec)
+    with _lock(folder):
+        store = RunStore(folder, spec)
+        all_units = [(i, j) for j in range(spec.repetitions) for i in range(len(spec.agents))]
+        units = [unit for unit in all_units if not store.is_done(unit)]
+        if units:
+            _write_optimal(spec, store)
+            with progress(spec.name, len(all_units), len(all_units) - len(units)) as advance:
+                _run_units(spec, store, units, min(jobs, len(units)), advance)
+        return store.results()
+
+
+def _run_units(
+    spec: ExperimentSpec, store: RunStore, units: list[Unit], jobs: int, advance: Advance
+) -> None:
+    for unit, results in _computed(spec, units, jobs):
+        store.write(unit, results)
+        advance(f"{spec.agents[unit[0]].name}, repetition {unit[1] + 1}")
+
+
+def _computed(
+    spec: ExperimentSpec, units: list[Unit], jobs: int
+) -> Iterator[tuple[Unit, dict[str, np.ndarray]]]:
+    if jobs == 1:
+        for unit in units:
+            yield _unit(spec.as_json(), unit)
+        return
+    from joblib import Parallel, delayed
+
+    work = (delayed(_unit)(spec.as_json(), unit) for unit in units)
+    yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(work)
+
+
+def _unit(spec: dict[str, Any], unit: Unit) -> tuple[Unit, dict[str, np.ndarray]]:
+    return unit, run_unit(ExperimentSpec.read(spec), *unit)
+
+
+def _write_optimal(spec: ExperimentSpec, store: RunStore) -> None:
+    tasks = [draw_tasks(spec, j) for j in range(spec.repetitions)]
+    optimal, discounted = (
+        np.array([best_returns(row, spec.steps, discounted=d) for row in tasks])
+        for d in (False, True)
+    )
+    store.write_optimal(optimal, discounted)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _lock(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep other runs out of the folder; the lock goes with the process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        yield
+        return
+    path = Path(folder)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = open(path.parent / f".{path.name}{LOCK}", "w")
+    except OSError as error:
+        raise CannotWrite(
+            f"{folder} could not be made ({error.strerror}): choose a folder that you may write to"
+        ) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InvalidArgument(
+                f"another run is working in {folder}: wait for it, or choose another folder"
+            ) from None
+        yield
