@@ -10,13 +10,13 @@ The checksum is that of all bytes before it. Nothing in a file is ever unpickled
 
 import hashlib
 import io
-import itertools
 import json
 import os
 import re
+import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,9 +26,8 @@ from heirloom.errors import CannotWrite, HeirloomError, InvalidFile
 
 FORMAT = 1
 HEADER = "header.json"
-SEAL = re.compile(rb"heirloom ([a-z]+) ([0-9]{1,9}) ([0-9a-f]{64})\Z")
+SEAL = re.compile(rb"heirloom ([a-z]+) ([1-9][0-9]{0,8}) ([0-9a-f]{64})\Z")
 LONGEST_SEAL = 128
-_attempt = itertools.count()
 
 
 class Content(NamedTuple):
@@ -52,37 +51,41 @@ def write(path: str | os.PathLike[str], kind: str, content: Content) -> None:
             _write_member(archive, f"{name}.npy", member.getbuffer())
     whole = file.getbuffer()
     whole[-64:] = hashlib.sha256(whole[:-64]).hexdigest().encode()
-    write_atomically(Path(path), whole)
+    write_atomically(path, whole)
 
 
-def write_atomically(path: Path, data: bytes | memoryview) -> None:
+def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
     """Either the old content or all of `data`, whatever happens."""
     aside = None
     try:
-        path = path.resolve()  # a link stays a link
-        aside = path.with_name(f".{path.name}.{os.getpid()}-{next(_attempt)}")
-        with open(aside, "xb") as file:
+        place = Path(path).resolve()  # a link stays a link
+        descriptor, aside = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:100]}.")
+        with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(aside, path)
-        _sync_folder(path.parent)
-    except (OSError, ValueError) as error:
+            if hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), _mode_for(place))
+        os.replace(aside, place)
+        aside = None
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CannotWrite(
-            f"{path} could not be written ({reason}): make room, or choose a folder that is there "
-            "and that you may write to; what the file held before is untouched"
+            f"{path} could not be written ({reason}): make room, or choose a file in a folder that "
+            "is there and that you may write to; what the file held before is untouched"
         ) from error
     finally:
         if aside is not None:
-            aside.unlink(missing_ok=True)
+            with suppress(OSError):
+                os.unlink(aside)
+    _sync_folder(place.parent)
 
 
 def read(path: str | os.PathLike[str], kind: str) -> Content:
     """What a file of this kind holds; raises `InvalidFile` if it is not one, or not intact."""
     try:
         data = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InvalidFile(f"{path} cannot be read ({reason}): check the path") from error
     check_seal(data, kind, str(path))
@@ -183,12 +186,20 @@ def _array(member: bytes) -> np.ndarray:
     return np.frombuffer(member, dtype, offset=file.tell()).reshape(shape)
 
 
+def _mode_for(place: Path) -> int:
+    """The permissions of the file that is replaced, or those that a new one would have."""
+    if place.exists():
+        return place.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
 def _sync_folder(folder: Path) -> None:
-    """Make the new name last, where a folder can be synchronised."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Make the new name last, where a folder can be synchronised; the file is in place already."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

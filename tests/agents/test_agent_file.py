@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -80,6 +81,18 @@ def test_an_array_as_a_prior_is_kept(path):
     assert np.array_equal(bound.d_max, prior)
 
 
+def test_numbers_of_any_type_are_saved(path):
+    options = {**COMMON, "terminating": np.bool_(1)}
+    for agent in (
+        hl.RMax(**options),
+        hl.LRMax(p_min=np.float32(0.2), **COMMON),
+        hl.LRMax(p_min=Fraction(1, 5), **COMMON),
+        hl.MaxQInit(p_min=np.array(0.2), delta=np.float32(0.05), **COMMON),
+    ):
+        agent.save(path)
+        assert hl.OptimisticAgent.load(path).setting == agent.setting
+
+
 def test_an_agent_within_a_task_is_not_saved(path):
     agent = hl.RMax(**COMMON, seed=0)
     agent.begin_task()
@@ -138,6 +151,32 @@ def test_damaged_and_forged_files(path):
                 continue  # an agent without bounds is RMax
             with pytest.raises(hl.InvalidFile, match=r"agent\.heirloom"):
                 hl.OptimisticAgent.load(path)
+    for bits, places in (
+        ("MT19937", [("state", "pos", 10**9), ("state", "pos", -1), ("state", "key", [1])]),
+        ("Philox", [("buffer_pos", None, -(10**8)), ("buffer_pos", None, 5)]),
+        ("PCG64", [("has_uint32", None, 2), ("uinteger", None, 2**40), ("state", "inc", -1)]),
+    ):
+        rng = np.random.Generator(getattr(np.random, bits)(0))
+        hl.RMax(n_states=3, n_actions=2, gamma=0.9, n_known=1, seed=rng).save(path)
+        good_header, good_arrays = archive.read(path, "agent")
+        for outer, inner, value in places:
+            forged = json.loads(json.dumps(good_header))
+            if inner is None:
+                forged["generator"][outer] = value
+            else:
+                forged["generator"][outer][inner] = value
+            archive.write(path, "agent", archive.Content(forged, good_arrays))
+            with pytest.raises(hl.InvalidFile, match="generator"):
+                hl.OptimisticAgent.load(path)
+    forged = json.loads(json.dumps(header))
+    forged["bounds"][0]["options"]["distance"] = 3
+    archive.write(path, "agent", archive.Content(forged, arrays))
+    with pytest.raises(hl.InvalidFile, match="options"):
+        hl.OptimisticAgent.load(path)
+    forged = arrays | {"prior/0": np.zeros((2, 2))}
+    archive.write(path, "agent", archive.Content(header, forged))
+    with pytest.raises(hl.InvalidFile, match="d_max has shape"):
+        hl.OptimisticAgent.load(path)
     forged = arrays | {"drawn": np.array([1.5])}
     archive.write(path, "agent", archive.Content(header, forged))
     with pytest.raises(hl.InvalidFile, match="not in"):

@@ -199,14 +199,49 @@ def test_a_task_counts_once_towards_the_learned_distance():
     assert agent.memory.learned["WeightedL1"][1] == agent.memory.n_tasks == 4
 
 
-def test_tasks_that_were_not_compared_leave_the_distance_unlearned():
-    """The first tasks were seen by an agent that does not compare: the maximum would miss them."""
-    memory = hl.TaskMemory(121, 4)
-    hl.learn(hl.RMax(**COMMON, memory=memory), tight_tasks(1)[0], episodes=5, max_steps=9, seed=0)
-    late = hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=memory)
-    hl.learn(late, tight_tasks(1)[0], episodes=5, max_steps=9, seed=0)
-    assert memory.n_tasks == 2
-    assert memory.learned == {}
+def test_tasks_of_an_agent_that_does_not_compare_are_compared_later():
+    """As long as they are there; otherwise the maximum would miss them, and is not learned."""
+    tasks = tight_tasks(2)
+    memories = [hl.TaskMemory(121, 4, capacity=capacity) for capacity in (None, None, 1)]
+    first = [hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=memories[0], seed=0)]
+    first += [hl.RMax(**COMMON, memory=memory, seed=0) for memory in memories[1:]]
+    full = hl.TaskMemory(121, 4, capacity=1)
+    for _ in range(2):
+        hl.learn(hl.RMax(**COMMON, memory=full), tasks[0], episodes=5, max_steps=9, seed=0)
+    for agent, memory in zip(first, memories, strict=True):
+        hl.learn(agent, tasks[0], episodes=5, max_steps=9, seed=0)
+        late = hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=memory, seed=1)
+        hl.learn(late, tasks[1], episodes=5, max_steps=9, seed=0)
+        assert memory.n_tasks == 2
+    learned = [memory.learned["WeightedL1"] for memory in memories]
+    assert {n_compared for _, n_compared in learned} == {2}
+    for largest, _ in learned[1:]:
+        assert np.array_equal(largest, learned[0][0])
+    late = hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=full, seed=1)
+    for m in (*tasks, *tasks):
+        hl.learn(late, m, episodes=5, max_steps=9, seed=0)
+    assert full.learned == {}
+
+
+def test_first_tasks_that_were_let_go_are_never_taken_for_compared():
+    """A second agent that wants to compare more tasks than the memory kept for the first one.
+
+    The largest of distances that were not looked at would be 0, and no bound.
+    """
+    cells = "..G\n.S.\n..."
+    tasks = [grid_world(cells, gamma=0.9, goal_rewards=r) for r in (0.1, 0.4, 0.7, 1.0)]
+    options = {"n_states": 9, "n_actions": 4, "gamma": 0.9, "n_known": 1, "seed": 0}
+    for capacity in (1, 2, 3):
+        memory = hl.TaskMemory(9, 4, capacity=capacity)
+        few = hl.LRMax(p_min=0.5, delta=0.5, memory=memory, **options)
+        for i in range(few.bounds[0].n_tasks):
+            hl.learn(few, tasks[0], episodes=200, max_steps=20, seed=i)
+        many = hl.LRMax(p_min=0.25, delta=0.5, memory=memory, **options)
+        for i in range(1, 8):
+            hl.learn(many, tasks[i % 4], episodes=200, max_steps=20, seed=i)
+        many.begin_task()
+        for m in tasks:
+            assert (many.U >= hl.solve(m).Q - 1e-6).all()
 
 
 def test_dropped_sources_change_nothing():
@@ -319,9 +354,8 @@ def test_bad_options(options, message):
 
 
 def test_a_prior_of_the_wrong_shape():
-    agent = hl.LRMax(d_max=np.zeros((4, 121)), **COMMON)
     with pytest.raises(hl.InvalidArgument, match=r"d_max has shape \(4, 121\).* \(121, 4\)"):
-        agent.begin_task()
+        hl.LRMax(d_max=np.zeros((4, 121)), **COMMON)
 
 
 def test_a_memory_of_another_size():
@@ -341,10 +375,56 @@ def test_a_memory_of_another_size():
 )
 def test_a_memory_of_another_setting(options, message):
     """Values of a smaller discount, or of other rewards, are no bounds here."""
-    memory = hl.RMax(**COMMON).memory
+    agent = hl.RMax(**COMMON, seed=0)
+    memory = agent.memory
+    before = hl.RMax(**{**COMMON, **options}, memory=memory)  # it holds nothing yet
+    hl.learn(agent, tight_tasks(1)[0], episodes=3, max_steps=9, seed=0)
     with pytest.raises(hl.IncompatibleTasks, match=message):
         hl.RMax(**{**COMMON, **options}, memory=memory)
+    with pytest.raises(hl.IncompatibleTasks, match=message):
+        before.begin_task()
     assert hl.RMax(**COMMON, memory=memory).memory is memory
+
+
+def test_a_constructor_that_fails_leaves_the_memory_alone():
+    memory = hl.TaskMemory(121, 4)
+    with pytest.raises(hl.InvalidArgument, match="seed is 'x'"):
+        hl.RMax(**{**COMMON, "gamma": 0.5}, memory=memory, seed="x")
+    assert hl.RMax(**COMMON, memory=memory).memory is memory
+
+
+def test_distances_of_one_class_are_told_apart_by_their_attributes():
+    class Scaled(hl.WeightedL1):
+        def __init__(self, factor):
+            self.factor = factor
+
+        def between(self, *args):
+            return self.factor * super().between(*args)
+
+    memory = hl.TaskMemory(121, 4)
+    for factor in (0.001, 1.0):
+        bound = hl.Lipschitz(p_min=0.5, delta=0.9, distance=Scaled(factor))
+        agent = hl.OptimisticAgent(bounds=[bound], **COMMON, memory=memory, seed=0)
+        for i, m in enumerate(tight_tasks(2)):
+            hl.learn(agent, m, episodes=5, max_steps=9, seed=i)
+    largest = {name: D.max() for name, (D, _) in memory.learned.items()}
+    assert largest["Scaled(factor=1.0)"] == pytest.approx(1000 * largest["Scaled(factor=0.001)"])
+
+
+def test_use_is_that_of_the_agents_bound():
+    """Where another bound decides, a source is of no use, though its own bound has a decider."""
+    cells = "..G\n.S.\n..."
+    task = grid_world(cells, gamma=0.9, goal_rewards=0.4)
+    options = {"n_states": 9, "n_actions": 4, "gamma": 0.9, "n_known": 1, "seed": 0}
+    agent = hl.LRMaxQInit(p_min=0.5, delta=0.3, d_max=0.3, **options)
+    for i in range(5):
+        before = dict(agent.memory.uses)
+        hl.learn(agent, task, episodes=300, max_steps=20, seed=i)
+        explained = agent.explain()
+        for t, n in before.items():
+            name = f"Lipschitz, task {t}"
+            decided = (explained.bound == explained.names.index(name)).sum()
+            assert agent.memory.uses[t] - n == decided
 
 
 def test_an_agent_that_was_told_of_no_ends_refuses_them():

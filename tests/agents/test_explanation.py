@@ -106,9 +106,10 @@ def test_what_is_to_explore_is_unknown_and_greedy():
     agent = hl.RMax(**COMMON, seed=0)
     agent.begin_task()
     assert not agent.explain().to_explore.any()  # nowhere yet
+    assert "everything, no state was reached yet" in repr(agent.explain())
     agent.observe(60, 0, 0.0, 49, terminated=False)
     explanation = agent.explain()
-    assert np.array_equal(np.flatnonzero(explanation.to_explore.any(axis=1)), [60])
+    assert np.array_equal(np.flatnonzero(explanation.to_explore.any(axis=1)), [49, 60])
     agent.drop_task()
     learned(agent, [m], episodes=3000)
     explanation = agent.explain()

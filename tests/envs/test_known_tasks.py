@@ -113,8 +113,10 @@ def test_the_family_distance_is_the_largest_of_all_ordered_pairs():
         )
         assert (D >= plain - 1e-7).all()
         assert D == pytest.approx(plain, abs=3e-6)
-    with pytest.raises(hl.InvalidArgument, match="there are no tasks"):
-        hl.family_distance([])
+    for nothing in ([], tasks[0], 3):
+        with pytest.raises(hl.InvalidArgument, match="there are no tasks"):
+            hl.family_distance(nothing)
+    assert np.array_equal(hl.family_distance(m for m in tasks), D)
 
 
 def test_frozen_lake_is_gymnasiums():
@@ -198,9 +200,21 @@ def test_more_customers_are_worth_ordering_for():
         (lambda: shop.inventory(demand=0), "demand is 0"),
         (lambda: shop.inventory(demand=31), "demand is 31"),
         (lambda: shop.inventory(demand=2, goods=-1), "goods is -1"),
-        (lambda: shop.inventory(demand=2, losing=9), "losing is 9"),
+        (lambda: shop.inventory(demand=2, losing=float("inf")), "losing is inf"),
+        (lambda: taxi(blocked=[((100, 4), (101, 4))]), "is not there"),
+        (lambda: taxi(blocked=[((0, 1), (0, 2))]), "is not there: .* without a wall"),
+        (lambda: taxi(blocked=[[[2.5, 2], [3.5, 2]]]), "is not there"),
+        (lambda: taxi(blocked=3), "the road 3 is not there"),
+        (lambda: frozen_lake(["SFF", "FG"]), "of the same length"),
+        (lambda: frozen_lake("8x8"), "the map is '8x8'"),
+        (lambda: frozen_lake(None), "the map is None"),
+        (lambda: frozen_lake(["SX", "FG"]), "the map holds 'X'"),
+        (lambda: frozen_lake(["FF", "FG"]), "the map has no start"),
+        (lambda: FiniteFamily({"x": taxi()}, v_max=1.0), "v_max is 1.0, and a value of 'x' is"),
+        (lambda: FiniteFamily({"x": taxi()}, v_max="x"), "v_max is 'x'"),
+        (lambda: FiniteFamily([taxi()]), "it is a dictionary of tasks by name"),
         (lambda: shop.inventory(demand=2, capacity=0), "capacity is 0"),
-        (lambda: FiniteFamily({}), "there are no tasks"),
+        (lambda: FiniteFamily({}), "it is a dictionary of tasks by name"),
         (lambda: FiniteFamily({"x": taxi()}, p=[0.5]), "p sums to 0.5, not 1"),
         (lambda: FiniteFamily({"x": taxi()}, p=[-1.0]), "p holds -1.0"),
     ],

@@ -91,6 +91,50 @@ def test_numbering_as_seen():
         one.observation_of(0)
 
 
+def test_numbers_are_kept_in_a_file(tmp_path):
+    box = spaces.Dict({"image": spaces.Box(0, 1, (2,), np.uint8), "text": spaces.Text(3)})
+    first = Numbered(Samples(box, spaces.Discrete(2)), n_states=50)
+    seen = [
+        {"image": np.array([i, j], np.uint8), "text": t}
+        for i in (0, 1)
+        for j in (0, 1)
+        for t in "ab"
+    ]
+    states = [first.state_of(one) for one in seen]
+    first.save_numbers(tmp_path / "numbers.heirloom")
+    numbers = Numbered.load_numbers(tmp_path / "numbers.heirloom")
+    later = Numbered(Samples(box, spaces.Discrete(2)), n_states=50, numbers=numbers)
+    assert [later.state_of(one) for one in reversed(seen)] == states[::-1]
+    data = (tmp_path / "numbers.heirloom").read_bytes()
+    (tmp_path / "numbers.heirloom").write_bytes(data[:-1])
+    with pytest.raises(hl.InvalidFile, match=r"numbers\.heirloom"):
+        Numbered.load_numbers(tmp_path / "numbers.heirloom")
+
+
+def test_equal_observations_are_one_state():
+    env = Numbered(Samples(spaces.Box(-1, 1, (2,)), spaces.Discrete(2)), n_states=5)
+    zero = env.state_of(np.array([0.0, 1.0]))
+    assert env.state_of(np.array([-0.0, 1.0])) == zero
+    assert env.state_of(np.array([0.0, 1.0], dtype=np.float32)) == zero
+    for odd in (np.array([np.nan, 1.0]), np.array([{}, 1], dtype=object), {1, 2}):
+        with pytest.raises(hl.UnsupportedEnvironment, match="cannot be told from others"):
+            env.state_of(odd)
+
+
+def test_shared_numbers_fit_or_are_refused():
+    space, few = spaces.Box(0, 1, (1,)), spaces.Discrete(2)
+    large = Numbered(Samples(space, few), n_states=5)
+    small = Numbered(Samples(space, few), n_states=2, numbers=large.numbers)
+    for i in range(4):
+        large.state_of(np.array([i / 4]))
+    with pytest.raises(hl.UnsupportedEnvironment, match="more than 2 different"):
+        small.state_of(np.array([0.75]))
+    with pytest.raises(hl.InvalidArgument, match="4 states are numbered already"):
+        Numbered(Samples(space, few), n_states=2, numbers=large.numbers)
+    with pytest.raises(hl.InvalidArgument, match="numbers is a list"):
+        Numbered(Samples(space, few), n_states=2, numbers=[1])
+
+
 def test_a_key_tells_states_apart():
     env = Numbered(
         Samples(spaces.Box(0, 1, (2,)), spaces.Discrete(2)), n_states=2, key=lambda o: o[0] > 0.5

@@ -44,13 +44,14 @@ def test_a_full_memory_keeps_the_first_or_the_latest(keep, tasks):
 
 def test_a_full_memory_keeps_the_most_used_and_gives_the_last_a_chance():
     memory = filled(3, capacity=3, keep="most_used")
-    memory.use(1, 5)
-    memory.use(3, 2)
+    for task in (1, 1, 1, 1, 3, 3):
+        memory.use(task)
     memory.add(source(0.0))
     assert kept(memory) == [1, 3, 4]
     memory.add(source(0.0))
     assert kept(memory) == [1, 3, 5]
-    memory.use(5, 3)
+    for _ in range(3):
+        memory.use(5)
     memory.add(source(0.0))
     assert kept(memory) == [1, 5, 6]
     assert kept(filled(4, capacity=1, keep="most_used")) == [4]

@@ -55,7 +55,7 @@ def assert_equal(one, other):
     for name, (largest, n_compared) in one.learned.items():
         assert n_compared == other.learned[name][1]
         assert np.array_equal(largest, other.learned[name][0])
-    for a, b in ((one.sources, other.sources), (one.first_sources, other.first_sources)):
+    for a, b in ((one.sources, other.sources), (one._first, other._first)):
         assert [source.task for source in a] == [source.task for source in b]
         for x, y in zip(a, b, strict=True):
             for left, right in zip((*x.rows, x.Q, x.V), (*y.rows, y.Q, y.V), strict=True):
@@ -240,6 +240,26 @@ def test_forged_files_with_a_checksum_that_holds(path):
     assert accepted < 500  # another number where another number may stand
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("Q", lambda Q: Q - 1e6, "no possible value"),
+        ("Q", lambda Q: Q * 0 + 1.7e308, "no possible value"),
+        ("max_Q", lambda Q: Q - 1e6, "no possible value"),
+        ("max_Q", lambda Q: Q - 0.5, "above the largest of all"),
+        ("successors", lambda s: s[::-1], "not in order"),
+        ("successors", lambda s: s * 0, "not in order"),
+    ],
+)
+def test_values_that_cannot_be(path, name, change, message):
+    memory = drawn_memory(np.random.default_rng(12), n_tasks=3)
+    memory.save(path)
+    header, arrays = archive.read(path, "memory")
+    path.write_bytes(sealed(header, {**arrays, name: change(arrays[name])}))
+    with pytest.raises(hl.InvalidFile, match=message):
+        hl.TaskMemory.load(path)
+
+
 def test_nothing_is_unpickled(path, tmp_path):
     class Trap:
         def __reduce__(self):
@@ -311,6 +331,33 @@ def test_a_disk_that_is_full_leaves_the_old_file(path):
     assert os.listdir(path.parent) == [path.name]
     larger.save(path)
     assert_equal(larger, hl.TaskMemory.load(path))
+
+
+def test_a_name_that_is_too_long_or_no_name(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for bad in (tmp_path / ("x" * 300), None, loop / "tasks", tmp_path):
+        with pytest.raises(hl.CannotWrite, match="could not be written"):
+            hl.TaskMemory(2, 1).save(bad)
+    with pytest.raises(hl.InvalidFile, match="cannot be read"):
+        hl.TaskMemory.load(None)
+    assert os.listdir(tmp_path) == ["loop"]
+
+
+def test_permissions_stay(path):
+    hl.TaskMemory(2, 1).save(path)
+    usual = path.stat().st_mode & 0o777
+    assert usual & 0o400
+    path.chmod(0o640)
+    hl.TaskMemory(3, 1).save(path)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_that_another_process_writes_aside_is_left_alone(path):
+    other = path.with_name(f".{path.name}.other")
+    other.write_bytes(b"half")
+    hl.TaskMemory(2, 1).save(path)
+    assert other.read_bytes() == b"half"
 
 
 def test_a_link_stays_a_link(path):

@@ -99,6 +99,8 @@ def _options_of(bound: Bound) -> dict[str, Any] | None:
 
 def _bound(i: int, name: str, options: dict[str, Any], arrays: dict[str, FloatArray]) -> Bound:
     kinds: dict[str, Any] = {"Constant": Constant, "MaxQ": MaxQ, "Lipschitz": Lipschitz}
+    if not set(options) <= {"p_min", "delta"}:
+        raise InvalidFile(f"a bound has the options {sorted(options)}")
     prior = f"prior/{i}"
     return kinds[name](**options, **({"d_max": arrays[prior]} if prior in arrays else {}))
 
@@ -127,8 +129,30 @@ def _generator(state: dict[str, Any]) -> np.random.Generator:
     if name not in GENERATORS:
         raise InvalidFile(f"the generator is {name!r}")
     bits = getattr(np.random, name)(0)
-    bits.state = _with_arrays(state)
+    given = _with_arrays(state)
+    _check_state(given, bits.state)
+    bits.state = given
     return np.random.Generator(bits)
+
+
+# Numpy takes places in buffers as they are, and would read beyond them.
+LARGEST = {"pos": 624, "buffer_pos": 4, "has_uint32": 1, "uinteger": 2**32 - 1}
+
+
+def _check_state(given: Any, example: Any, name: str = "generator") -> None:
+    """Raise `InvalidFile` unless a state has the form of another one of its kind."""
+    if isinstance(example, dict):
+        if not isinstance(given, dict) or given.keys() != example.keys():
+            raise InvalidFile(f"the state of the generator has no {name!r} as it should")
+        for key, value in example.items():
+            _check_state(given[key], value, key)
+    elif isinstance(example, np.ndarray):
+        if not isinstance(given, np.ndarray) or given.shape != example.shape:
+            raise InvalidFile(f"{name!r} of the generator has another shape")
+    elif type(given) is not type(example):
+        raise InvalidFile(f"{name!r} of the generator is {given!r}")
+    elif isinstance(example, int) and not 0 <= given <= LARGEST.get(name, 2**128 - 1):
+        raise InvalidFile(f"{name!r} of the generator is {given!r}")
 
 
 def _with_arrays(state: Any) -> Any:

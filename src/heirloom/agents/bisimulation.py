@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from heirloom.agents.qlearning import QLearning
 from heirloom.arguments import numbers
-from heirloom.errors import InvalidArgument
+from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.exact import TabularMDP, check_task
 from heirloom.mdp.solving import solve
 from heirloom.transfer.bisimulation import Ground, bisimulation_metric, closest_states
@@ -44,6 +44,13 @@ def BisimulationTransfer(
         raise InvalidArgument(
             f"Q has shape {values.shape}: it has a value for each pair of the source, of shape "
             f"{source.R.shape}"
+        )
+    if not np.isfinite(values).all():
+        raise InvalidArgument("Q is not finite: values are numbers")
+    if source.gamma != target.gamma:
+        raise IncompatibleTasks(
+            f"gamma is {source.gamma} in the source and {target.gamma} in the target: values would "
+            "not carry over"
         )
     closest = closest_states(bisimulation_metric(target, source, ground=ground, c=c))
     return QLearning(

@@ -105,6 +105,8 @@ class Explanation:
         lines.append(
             f"still to explore: {int(self.to_explore.sum()):,} unknown pairs are greedy in a "
             "state that was reached"
+            if self.counts.any()
+            else "still to explore: everything, no state was reached yet"
         )
         for name, part in self.prior_use.items():
             lines.append(f"{name}: the prior decides the distance at {part:.1%} of pairs")
@@ -126,7 +128,7 @@ def explain(agent: OptimisticAgent) -> Explanation:
         U,
         known,
         agent.model.counts.copy(),
-        ~known & (Q == Q.max(axis=1, keepdims=True)) & _reached(agent)[:, None],
+        ~known & (Q == Q.max(axis=1, keepdims=True)) & agent.model.reached[:, None],
     )
     for array in arrays:
         frozen(array)
@@ -164,12 +166,3 @@ def _name(agent: OptimisticAgent, i: int, task: int | None = None) -> str:
     if [type(bound).__name__ for bound in agent.bounds].count(name) > 1:
         name += f" {i + 1}"
     return name if task is None else f"{name}, task {task}"
-
-
-def _reached(agent: OptimisticAgent) -> BoolArray:
-    """The states that were acted in, or that a known pair leads to."""
-    reached = agent.model.counts.sum(axis=1) > 0
-    rows = agent.model.rows
-    for k in np.flatnonzero(rows.known):
-        reached[rows.successors[rows.first[k] : rows.last[k]]] = True
-    return reached

@@ -13,7 +13,7 @@ from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.kernels import learning
 from heirloom.mdp.exact import Range
 from heirloom.mdp.learned import LearnedModel
-from heirloom.transfer.bounds import Bound
+from heirloom.transfer.bounds import Bound, Lipschitz
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
 
@@ -76,10 +76,13 @@ class OptimisticAgent:
         self.n_states, self.n_actions, self.gamma = int(n_states), int(n_actions), float(gamma)
         self.n_known = whole_number("n_known", n_known)
         self.bounds = list(bounds)
+        for bound in self.bounds:
+            if isinstance(bound, Lipschitz):
+                bound.check(self.setting)
+        self._rng = generator(seed)
         self.memory = TaskMemory(self.n_states, self.n_actions) if memory is None else memory
         self.memory.bind(self.setting)
         self.in_task = False
-        self._rng = generator(seed)
         self._choices: FloatArray = np.empty(0)
         self._next_choice = 0
         self._greedy: dict[int, list[int]] = {}
@@ -112,6 +115,7 @@ class OptimisticAgent:
                 "learn(..., resume=True) goes on with it"
             )
         setting = self.setting
+        self.memory.bind(setting)  # another agent may have filled it meanwhile
         self.model = LearnedModel(self.n_states, self.n_actions, n_known=self.n_known)
         self._refined = [
             i
@@ -169,7 +173,10 @@ class OptimisticAgent:
         if not self.in_task:
             raise WrongOrder("end_task() outside of a task: begin_task() first")
         source = Source.of(self.model, self._values.Q)
-        for bound in self.bounds:
+        for i, bound in enumerate(self.bounds):
+            if isinstance(bound, Lipschitz):
+                for task in bound.decider[self._decider == i + 1].tolist():
+                    self.memory.use(task)
             bound.end_task(source, self.memory)
         self.memory.add(source)
         self.drop_task()
@@ -310,7 +317,9 @@ class OptimisticAgent:
 
     def _task_values(self) -> learning.Values:
         if not hasattr(self, "_values"):
-            raise WrongOrder("there was no task yet: begin_task() first")
+            raise WrongOrder(
+                "there was no task yet, or none since the agent was loaded: begin_task() first"
+            )
         return self._values
 
     def _bad_step(self, s: int, a: int, r: float, s_next: int) -> InvalidArgument:

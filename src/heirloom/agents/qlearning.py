@@ -3,7 +3,14 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arguments import generator, numbers, positive_probability, probability, whole_number
+from heirloom.arguments import (
+    generator,
+    numbers,
+    positive_probability,
+    probability,
+    real_number,
+    whole_number,
+)
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.mdp.exact import check_gamma
@@ -50,7 +57,9 @@ class QLearning:
     def begin_task(self) -> None:
         """A new task begins, with the initial values."""
         if self.in_task:
-            raise WrongOrder("a task is going on: end_task() ends it")
+            raise WrongOrder(
+                "a task is going on: end_task() ends it, learn(..., resume=True) goes on with it"
+            )
         self._Q = self.initial_Q.copy()
         self.in_task = True
 
@@ -72,8 +81,7 @@ class QLearning:
         self._check("state", s, self.n_states)
         self._check("action", a, self.n_actions)
         self._check("next state", s_next, self.n_states)
-        if not np.isfinite(r):
-            raise InvalidArgument(f"the reward of state {s} and action {a} is {r}: it is a number")
+        r = real_number(f"the reward of state {s} and action {a}", r, "it is a number")
         target = r if terminated else r + self.gamma * self._Q[s_next].max()
         self._Q[s, a] += self.learning_rate * (target - self._Q[s, a])
         return False
@@ -103,7 +111,7 @@ class QLearning:
         )
 
     def _check(self, name: str, number: int, size: int) -> None:
-        if not 0 <= number < size:
+        if not isinstance(number, int | np.integer) or not 0 <= number < size:
             raise InvalidArgument(f"{name} {number}: there are 0 to {size - 1}")
 
 

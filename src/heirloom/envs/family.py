@@ -7,10 +7,11 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arguments import weights
+from heirloom.arguments import real_number, weights
 from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.exact import Range, TabularMDP
+from heirloom.mdp.solving import solve
 from heirloom.transfer.pseudometrics import check_comparable, family_distance
 
 SUM_TOLERANCE = 1e-9
@@ -43,8 +44,8 @@ class FiniteFamily:
         p: ArrayLike | None = None,
         v_max: float = np.inf,
     ) -> None:
-        if not tasks:
-            raise InvalidArgument("there are no tasks: a family has at least one")
+        if not isinstance(tasks, Mapping) or not tasks:
+            raise InvalidArgument(f"tasks is {tasks!r}: it is a dictionary of tasks by name")
         self.tasks = dict(tasks)
         for m in self.tasks.values():
             check_comparable(self.first, m)
@@ -53,7 +54,7 @@ class FiniteFamily:
         if abs(given.sum() - 1) > SUM_TOLERANCE:
             raise InvalidArgument(f"p sums to {given.sum()}, not 1: divide by the sum")
         self.p: FloatArray = frozen(given / given.sum())
-        self.v_max = v_max
+        self.v_max = self._checked_v_max(v_max)
 
     @property
     def first(self) -> TabularMDP:
@@ -101,6 +102,20 @@ class FiniteFamily:
         """The name of a task at random."""
         names = list(self.tasks)
         return names[min(int(self.p.cumsum().searchsorted(rng.random(), "right")), len(names) - 1)]
+
+    def _checked_v_max(self, v_max: float) -> float:
+        """An upper bound that holds: the models are at hand, so that can be told."""
+        if isinstance(v_max, float) and v_max == np.inf:
+            return v_max
+        v_max = real_number("v_max", v_max, "an upper bound on values is a number")
+        for name, m in self.tasks.items():
+            sol = solve(m)
+            if sol.V.max() - sol.error > v_max:
+                raise InvalidArgument(
+                    f"v_max is {v_max}, and a value of {name!r} is {sol.V.max():g}: give a number "
+                    "that no value is above"
+                )
+        return v_max
 
     def __repr__(self) -> str:
         return f"FiniteFamily({', '.join(self.tasks)}: {self.first!r})"

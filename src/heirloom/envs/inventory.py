@@ -13,11 +13,10 @@ from heirloom.arguments import real_number, whole_number
 from heirloom.arrays import FloatArray
 from heirloom.envs.family import FiniteFamily
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.exact import TabularMDP
+from heirloom.mdp.exact import Range, TabularMDP
 from heirloom.mdp.transitions import Outcomes, collect
 
 BUSIEST = 30  # no day has more customers
-DEAREST = 3.0  # nothing costs more, neither goods nor storing nor a customer lost
 
 
 def inventory(
@@ -29,6 +28,7 @@ def inventory(
     capacity: int = 10,
     most_ordered: int = 5,
     gamma: float = 0.8,
+    reward_range: Range | None = None,
 ) -> TabularMDP:
     """The task of a season. It never ends, and starts with an empty store.
 
@@ -40,6 +40,8 @@ def inventory(
         capacity: how many pieces the store holds; what is ordered beyond is neither sent nor paid.
         most_ordered: how many pieces can be ordered at once.
         gamma: the discount factor; what an order changes is sold within days.
+        reward_range: what the rewards of all seasons lie in; from those of this one to 0 if not
+            given.
     """
     costs = (
         _cost("goods", goods),
@@ -70,7 +72,7 @@ def inventory(
         collect(outcomes, capacity + 1, n_actions),
         gamma=gamma,
         start=0,
-        reward_range=(float(rewards.min()), 0.0),
+        reward_range=(float(rewards.min()), 0.0) if reward_range is None else reward_range,
         state_names=[f"{s} in store" for s in range(capacity + 1)],
         action_names=[f"order {a}" for a in range(n_actions)],
     )
@@ -78,32 +80,44 @@ def inventory(
 
 def prices(*, gamma: float = 0.8) -> FiniteFamily:
     """Four seasons with the same customers: goods and storing become dearer and cheaper again."""
-    tasks = {
-        f"goods at {goods}, storing at {storing}": inventory(
-            demand=3.0, goods=goods, storing=storing, gamma=gamma
-        )
-        for goods in (1.0, 1.05)
-        for storing in (0.1, 0.12)
-    }
-    return FiniteFamily(tasks)
+    return _family(
+        {
+            f"goods at {goods}, storing at {storing}": {
+                "demand": 3.0,
+                "goods": goods,
+                "storing": storing,
+            }
+            for goods in (1.0, 1.05)
+            for storing in (0.1, 0.12)
+        },
+        gamma,
+    )
 
 
 def seasons(*, gamma: float = 0.8) -> FiniteFamily:
     """Four seasons with more or fewer customers, and goods that are dearer or cheaper."""
-    tasks = {
-        f"{name}, goods at {goods}": inventory(demand=demand, goods=goods, gamma=gamma)
-        for name, demand in (("quiet", 2.0), ("busy", 4.0))
-        for goods in (1.0, 1.2)
-    }
-    return FiniteFamily(tasks)
+    return _family(
+        {
+            f"{name}, goods at {goods}": {"demand": demand, "goods": goods}
+            for name, demand in (("quiet", 2.0), ("busy", 4.0))
+            for goods in (1.0, 1.2)
+        },
+        gamma,
+    )
+
+
+def _family(options: dict[str, dict[str, float]], gamma: float) -> FiniteFamily:
+    """Seasons with one range of rewards, as wide as the widest of them."""
+
+    def season(one: dict[str, float], reward_range: Range | None) -> TabularMDP:
+        return inventory(**one, gamma=gamma, reward_range=reward_range)  # type: ignore[arg-type]
+
+    widest = min(season(one, None).reward_range for one in options.values())
+    return FiniteFamily({name: season(one, widest) for name, one in options.items()})
 
 
 def _cost(name: str, value: float) -> float:
-    what = f"a cost is a number from 0 to {DEAREST:g}"
-    cost = real_number(name, value, what, least=0)
-    if cost > DEAREST:
-        raise InvalidArgument(f"{name} is {value!r}: {what}")
-    return cost
+    return real_number(name, value, "a cost is a number from 0 up", least=0)
 
 
 def _customers(demand: float) -> FloatArray:

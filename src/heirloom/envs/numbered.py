@@ -8,12 +8,16 @@ Agents of Heirloom take states and actions that are numbered from 0. `Numbered` 
   convert.
 - *as seen*, if `n_states` is given: the first observation is 0, the next different one is 1, and so
   on. That suits spaces with more values than ever occur, such as images. Tasks of one family must
-  share their numbers: make the others with `numbers=first.numbers`.
+  share their numbers: make the others with `numbers=first.numbers`. They last as long as the
+  process; what a memory holds is about these numbers, so whoever saves one saves them too, with
+  `save_numbers` and `load_numbers`.
 
 Transfer is about states that mean the same in all tasks. Where an observation shows more than that
 (a whole map, say), let `key` take from it what a state is.
 """
 
+import ast
+import os
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -22,8 +26,9 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
+from heirloom import archive
 from heirloom.arguments import whole_number
-from heirloom.errors import InvalidArgument, UnsupportedEnvironment
+from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
 
 LARGEST = 2**31 - 1
 
@@ -64,6 +69,10 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             raise InvalidArgument("key and numbers are for numbering as seen: give n_states too")
         self.as_seen = n_states is not None
         self.key = key
+        if numbers is not None and not isinstance(numbers, dict):
+            raise InvalidArgument(
+                f"numbers is a {type(numbers).__name__}: it is the `numbers` of another task"
+            )
         self.numbers: dict[Hashable, int] = {} if numbers is None else numbers
         """Observations that were seen, and their numbers."""
         n = (
@@ -71,6 +80,11 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             if n_states is None
             else whole_number("n_states", n_states, most=LARGEST)
         )
+        if len(self.numbers) > n:
+            raise InvalidArgument(
+                f"n_states is {n}, and {len(self.numbers)} states are numbered already: it is the "
+                "same for all tasks of a family"
+            )
         self.n_states, self.n_actions = n, _size(env.action_space, "action", env)
         self.observation_space = spaces.Discrete(self.n_states)
         self.action_space = spaces.Discrete(self.n_actions)
@@ -89,21 +103,51 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def state_of(self, observation: Any) -> int:
         """The number of an observation; if it is numbered as seen, perhaps a new one."""
-        seen = _hashable(observation if self.key is None else self.key(observation))
-        number = self.numbers.get(seen)
+        try:
+            seen = _hashable(observation if self.key is None else self.key(observation))
+            number = self.numbers.get(seen)
+        except TypeError as error:
+            raise UnsupportedEnvironment(
+                f"the observation {observation!r} cannot be told from others ({error}): give a key "
+                "that takes numbers, strings, or arrays of numbers from it"
+            ) from None
         if number is None:
             number = self.numbers[seen] = self._new_number(observation)
+        if number >= self.n_states:  # numbers are shared, and another task has room for more
+            raise self._too_many()
         return number
 
     def _new_number(self, observation: Any) -> int:
         if not self.as_seen:
             return _number(self.env.observation_space, observation)
         if len(self.numbers) >= self.n_states:
-            raise UnsupportedEnvironment(
-                f"more than {self.n_states} different observations of {self.env} were seen: give a "
-                "larger n_states, or a key that tells fewer states apart"
-            )
+            raise self._too_many()
         return len(self.numbers)
+
+    def _too_many(self) -> UnsupportedEnvironment:
+        return UnsupportedEnvironment(
+            f"more than {self.n_states} different observations of {self.env} were seen: give a "
+            "larger n_states, or a key that tells fewer states apart"
+        )
+
+    def save_numbers(self, path: str | os.PathLike[str]) -> None:
+        """Write the numbers of all observations seen to one file."""
+        seen = sorted(self.numbers, key=self.numbers.__getitem__)
+        numbers = [self.numbers[observation] for observation in seen]
+        header = {"observations": [repr(observation) for observation in seen], "numbers": numbers}
+        archive.write(path, "numbers", archive.Content(header, {}))
+
+    @staticmethod
+    def load_numbers(path: str | os.PathLike[str]) -> dict[Hashable, int]:
+        """The numbers in a file, for `numbers` of new environments."""
+        header, _ = archive.read(path, "numbers")
+        with archive.making_sense(str(path), "numbering"):
+            # Literals only: nothing is executed.
+            seen = [ast.literal_eval(text) for text in header["observations"]]
+            numbers = dict(zip(seen, header["numbers"], strict=True))
+            if not all(type(number) is int and number >= 0 for number in numbers.values()):
+                raise InvalidFile("a number is no number")
+            return numbers
 
     def observation_of(self, state: int) -> Any:
         """The observation of a number, if it was numbered by place."""
@@ -121,14 +165,16 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 def _size(space: gym.Space[Any], what: str, env: gym.Env[Any, Any]) -> int:
     size = _size_of(space)
     if size is None:
-        remedy = ": number them as they are seen, with n_states=..." if what[0] == "o" else ""
+        remedy = ": number them as they are seen, with n_states=..."
+        remedy = remedy if what == "observation" else ""
         raise UnsupportedEnvironment(
             f"the {what} space of {env} is {space}, whose values cannot be counted{remedy}"
         )
     if size > LARGEST:
+        remedy = "number them as they are seen, with n_states=..."
         raise UnsupportedEnvironment(
-            f"the {what} space of {env} has {size:,} values: number them as they are seen, with "
-            "n_states=..."
+            f"the {what} space of {env} has {size:,} values: "
+            + (remedy if what == "observation" else "Heirloom needs fewer actions")
         )
     return size
 
@@ -212,7 +258,15 @@ def _digits(number: int, sizes: list[int]) -> list[int]:
 def _hashable(observation: Any) -> Hashable:
     """Equal for equal observations, whatever they are made of."""
     if isinstance(observation, np.ndarray):
-        return observation.shape, observation.dtype.str, observation.tobytes()
+        kind = observation.dtype.kind
+        if kind == "f":
+            # One form for all floats, and one zero; NaN is unlike itself, and no state.
+            observation = observation.astype(np.float64) + 0.0
+            if np.isnan(observation).any():
+                raise TypeError("it holds NaN")
+        elif kind not in "biu":
+            raise TypeError(f"it holds {observation.dtype}")
+        return observation.shape, kind, observation.tobytes()
     if isinstance(observation, dict):
         return tuple((name, _hashable(part)) for name, part in sorted(observation.items()))
     if isinstance(observation, tuple | list):

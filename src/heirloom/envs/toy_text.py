@@ -54,6 +54,7 @@ def frozen_lake(
         gamma: the discount factor.
     """
     slip, prize = probability("slip", slip), probability("prize", prize)
+    _check_lake(cells)
     env = gym.make(
         "FrozenLake-v1", desc=list(cells), success_rate=1 - slip, reward_schedule=(prize, 0, 0)
     )
@@ -89,8 +90,8 @@ def taxi(
     fare = real_number("fare", fare, "a fare is a number from 0 to 20", least=0)
     if fare > 20:
         raise InvalidArgument(f"fare is {fare}: a fare is a number from 0 to 20")
-    closed = {frozenset(_road(road)) for road in blocked}
     env = gym.make("Taxi-v4", is_rainy=rain > 0, rainy_probability=1 - rain)
+    closed = _closed_roads(blocked)
 
     def changed(s: int, outcome: Outcome) -> Outcome:
         p, successor, reward, ended = outcome
@@ -173,15 +174,42 @@ def _taxi_cell(s: int) -> Cell:
     return cell // N_COLUMNS, cell % N_COLUMNS
 
 
-def _road(road: tuple[Cell, Cell]) -> tuple[Cell, Cell]:
-    try:
-        (row, column), (other_row, other_column) = road
-        adjacent = abs(row - other_row) + abs(column - other_column) == 1
-    except (TypeError, ValueError):
-        adjacent = False
-    if not adjacent:
+def _closed_roads(blocked: Iterable[tuple[Cell, Cell]]) -> set[frozenset[Cell]]:
+    """Pairs of cells between which there is a road that is closed now."""
+    table = gym.make("Taxi-v4").unwrapped.P  # type: ignore[attr-defined]
+    roads = {
+        frozenset((_taxi_cell(s), _taxi_cell(successor)))
+        for s, actions in table.items()
+        for outcomes in actions.values()
+        for _, successor, _, _ in outcomes
+    }
+    closed = set()
+    for road in blocked if isinstance(blocked, Iterable) else [blocked]:
+        try:
+            ends = frozenset((row, column) for row, column in road)
+        except (TypeError, ValueError):
+            ends = frozenset()
+        if len(ends) != 2 or ends not in roads:
+            raise InvalidArgument(
+                f"the road {road!r} is not there: a road joins two neighbouring cells of the 5x5 "
+                "map without a wall between them, as in ((2, 2), (3, 2))"
+            )
+        closed.add(ends)
+    return closed
+
+
+def _check_lake(cells: Sequence[str]) -> None:
+    """Raise `InvalidArgument` unless this is a map of FrozenLake."""
+    rows = list(cells) if isinstance(cells, list | tuple) else []
+    if not rows or not all(isinstance(row, str) and len(row) == len(rows[0]) > 0 for row in rows):
         raise InvalidArgument(
-            f"the road {road!r} is not there: a road joins two neighbouring cells, as in "
-            "((2, 2), (3, 2))"
+            f"the map is {cells!r}: it is a list of strings of the same length, one a row"
         )
-    return road
+    letters = "".join(rows)
+    for letter in letters:
+        if letter not in "SFHG":
+            raise InvalidArgument(
+                f"the map holds {letter!r}: `S` is the start, `F` ice, `H` a hole, `G` the goal"
+            )
+    if "S" not in letters:
+        raise InvalidArgument("the map has no start: put an `S` into it")

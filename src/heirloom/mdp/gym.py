@@ -159,7 +159,8 @@ def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:
 def _size_of(space: gym.Space[Any], env: gym.Env[Any, Any], what: str) -> int:
     if not isinstance(space, Discrete) or space.start != 0:
         raise UnsupportedEnvironment(
-            f"the {what} space of {env} is {space}: Heirloom takes Discrete(n), numbered from 0"
+            f"the {what} space of {env} is {space}: Heirloom takes Discrete(n), numbered from 0; "
+            "heirloom.envs.numbered.Numbered(env) numbers what is made of parts"
         )
     return int(space.n)
 

@@ -121,6 +121,16 @@ class LearnedModel:
         return self._by_pair(self.arrays.ends)
 
     @property
+    def reached(self) -> BoolArray:
+        """The states that were acted in, or that a step led to, [s]."""
+        reached = self.counts.sum(axis=1) > 0
+        sizes = self.arrays.sizes
+        reached[self.arrays.successors[: sizes[learning.N_TRANSITIONS]]] = True
+        outcomes = self.arrays.outcomes[: sizes[learning.N_OUTCOMES]]  # freed ones were seen too
+        reached[outcomes[outcomes >= 0]] = True
+        return reached
+
+    @property
     def rows(self) -> Known:
         """The known pairs, as the kernels take them."""
         a = self.arrays

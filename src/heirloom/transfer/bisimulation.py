@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
+from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from heirloom.arguments import real_number
@@ -40,7 +41,7 @@ def bisimulation_metric(
         m_bar: another, with the same actions; with the identity, over the same states too.
         ground: the distance of outcomes.
         c: the weight of transitions, γ of M by default; below 1 if the metric is recursive.
-        tol: how far below its fixed point the recursive metric may be.
+        tol: how far above its fixed point the recursive metric may be.
     """
     check_task(m)
     check_task(m_bar)
@@ -101,24 +102,51 @@ class _Row(NamedTuple):
 
 
 def _recursive(m: TabularMDP, m_bar: TabularMDP, c: float, tol: float) -> FloatArray:
+    """Fix the plans that move mass, solve for d, improve the plans, until nothing improves.
+
+    That comes from above: a plan that is not the cheapest one costs more. It is policy iteration,
+    so plans are improved a few times only; they are what takes long, one linear program for each
+    pair of states and each action.
+    """
     rows, rows_bar = _rows(m), _rows(m_bar)
-    d = np.zeros((len(rows), len(rows_bar)))
+    shape = len(rows), len(rows_bar)
+    pairs = [
+        (row, row_bar)
+        for of_s in rows
+        for of_s_bar in rows_bar
+        for row, row_bar in zip(of_s, of_s_bar, strict=True)
+    ]
+    rewards = np.array([abs(row.reward - row_bar.reward) for row, row_bar in pairs])
+    rewards = rewards.reshape(-1, m.n_actions)
+    d = np.full(shape, rewards.max() / (1 - c))  # no distance is larger: this is from above
     while True:
-        following = np.array(
-            [
-                [
-                    max(
-                        abs(row.reward - row_bar.reward) + c * _wasserstein(row, row_bar, d)
-                        for row, row_bar in zip(of_s, of_s_bar, strict=True)
-                    )
-                    for of_s_bar in rows_bar
-                ]
-                for of_s in rows
-            ]
-        )
-        change, d = np.abs(following - d).max(), following
-        if c * change <= tol * (1 - c):
-            return d[:-1, :-1]
+        moved = _plans(pairs, d)
+        improved = _applied(moved, rewards, c, d.reshape(-1))
+        if c * np.abs(improved - d.reshape(-1)).max() <= tol * (1 - c):
+            return improved.reshape(shape)[:-1, :-1]
+        change = np.inf
+        while c * change > tol * (1 - c) / 4:
+            following = _applied(moved, rewards, c, improved)
+            change, improved = np.abs(following - improved).max(), following
+        d = improved.reshape(shape)
+
+
+def _applied(moved: sparse.csr_array, rewards: FloatArray, c: float, d: FloatArray) -> FloatArray:
+    """max_a |R - R̄| + c Σ plan d, with the plans as they are."""
+    return (rewards + c * (moved @ d).reshape(rewards.shape)).max(axis=1)
+
+
+def _plans(pairs: "list[tuple[_Row, _Row]]", d: FloatArray) -> sparse.csr_array:
+    """The cheapest plan that moves each row to its counterpart, one row each over [s, s̄]."""
+    data, columns, starts = [], [], [0]
+    for row, row_bar in pairs:
+        plan = _plan(row, row_bar, d)
+        used = np.nonzero(plan)
+        data.append(plan[used])
+        columns.append(row.outcomes[used[0]] * d.shape[1] + row_bar.outcomes[used[1]])
+        starts.append(starts[-1] + used[0].size)
+    arrays = np.concatenate(data), np.concatenate(columns), np.array(starts)
+    return sparse.csr_array(arrays, shape=(len(pairs), d.size))
 
 
 def _rows(m: TabularMDP) -> list[list[_Row]]:
@@ -137,10 +165,11 @@ def _rows_of_states(m: TabularMDP) -> Iterator[list[_Row]]:
         ]
 
 
-def _wasserstein(row: _Row, row_bar: _Row, d: FloatArray) -> float:
-    cost = d[np.ix_(row.outcomes, row_bar.outcomes)]
-    if row.p.size == 1 or row_bar.p.size == 1:  # there is one way to move the mass
-        return float(row.p @ cost @ row_bar.p)
+def _plan(row: _Row, row_bar: _Row, d: FloatArray) -> FloatArray:
+    """How much mass goes from each outcome of a row to each of its counterpart."""
+    if row.p.size == 1 or row_bar.p.size == 1:  # there is one way to move it
+        return np.outer(row.p, row_bar.p)
     import ot
 
-    return float(ot.emd2(row.p, row_bar.p, np.ascontiguousarray(cost)))
+    cost = np.ascontiguousarray(d[np.ix_(row.outcomes, row_bar.outcomes)])
+    return np.asarray(ot.emd(row.p, row_bar.p, cost))

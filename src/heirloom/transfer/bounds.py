@@ -70,8 +70,8 @@ class MaxQ(Constant):
     """
 
     def __init__(self, *, p_min: float, delta: float = 0.05) -> None:
-        self.p_min, self.delta = p_min, delta
         self.n_tasks = tasks_for_max_q(p_min, delta)
+        self.p_min, self.delta = float(p_min), float(delta)
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Fixed for the task."""
@@ -104,9 +104,17 @@ class Lipschitz:
         distance: ModelDistance | None = None,
     ) -> None:
         self.d_max = None if d_max is None else _checked_prior(d_max)
-        self.p_min, self.delta = p_min, delta
         self.n_tasks = None if p_min is None else tasks_for_distance(p_min, delta)
+        self.p_min, self.delta = None if p_min is None else float(p_min), float(delta)
         self.distance: ModelDistance = WeightedL1() if distance is None else distance
+
+    def check(self, setting: Setting) -> None:
+        """Raise `InvalidArgument` unless the prior fits."""
+        shape = setting.n_states, setting.n_actions
+        if self.d_max is not None and self.d_max.shape not in ((), shape):
+            raise InvalidArgument(
+                f"d_max has shape {self.d_max.shape}: it is a number, or an array of shape {shape}"
+            )
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Bounds from all sources that may lower `v_max` somewhere."""
@@ -146,22 +154,28 @@ class Lipschitz:
         return {transfer.source.task: transfer.prior_decides() for transfer in self.transfers}
 
     def end_task(self, source: Source, memory: TaskMemory) -> None:
-        """Count who was of use, and compare the task with the first ones until enough were."""
-        for task, n_pairs in zip(*np.unique(self.decider, return_counts=True), strict=True):
-            memory.use(int(task), int(n_pairs))
-        largest, n_compared = self._learned(memory)
-        # A task counts once, and only if all before it were compared as well.
-        if self.n_tasks is None or n_compared >= self.n_tasks or n_compared != memory.n_tasks:
+        """Compare the first tasks with each other, until enough were; this may be one of them."""
+        if self.n_tasks is None:
             return
+        tasks = memory.first_tasks()
+        if len(tasks) == memory.n_tasks:
+            tasks.append(source)
+        largest, n_compared = self._learned(memory)
+        for j in range(n_compared, min(len(tasks), self.n_tasks)):
+            largest = np.maximum(largest, self._largest_distance(tasks[j], tasks[:j]))
+            memory.learned[self._distance_name] = frozen(largest), j + 1
+
+    def _largest_distance(self, one: Source, others: list[Source]) -> FloatArray:
+        """Of a task from others, in both directions, over pairs."""
         pairs = np.arange(self.setting.n_pairs)
-        largest = largest.copy()
-        for other in memory.first_sources:
-            for m, m_bar in ((source, other), (other, source)):
+        largest = np.zeros(self.setting.n_pairs)
+        for other in others:
+            for m, m_bar in ((one, other), (other, one)):
                 widest = max(m.widest, m_bar.widest)
                 weights = self.distance.weigh(m_bar.V, widest, self.setting)
                 D = self.distance.between(m.rows, m_bar.rows, weights, pairs, self.setting)
                 np.maximum(largest, D, out=largest)
-        memory.learned[type(self.distance).__name__] = frozen(largest), n_compared + 1
+        return largest
 
     def _lower(self, transfer: Transfer, known: BoolArray) -> IntArray:
         """Lower `U` at unknown pairs to what a source says; returns those pairs."""
@@ -182,17 +196,19 @@ class Lipschitz:
     def _learned(self, memory: TaskMemory) -> tuple[FloatArray, int]:
         """The largest distance of the first tasks, over pairs, and how many they are."""
         nothing = np.zeros(self.setting.n_pairs), 0
-        return memory.learned.get(type(self.distance).__name__, nothing)
+        return memory.learned.get(self._distance_name, nothing)
+
+    @property
+    def _distance_name(self) -> str:
+        """The class of the distance and its attributes: others have learned something else."""
+        options = ", ".join(f"{name}={value!r}" for name, value in vars(self.distance).items())
+        return type(self.distance).__name__ + (f"({options})" if options else "")
 
     def _prior(self, setting: Setting, memory: TaskMemory) -> FloatArray | None:
         """The bound on distances of unknown models, over pairs, if there is one."""
         priors = []
         if self.d_max is not None:
-            if self.d_max.shape not in ((), (setting.n_states, setting.n_actions)):
-                raise InvalidArgument(
-                    f"d_max has shape {self.d_max.shape}: it is a number, or an array of shape "
-                    f"({setting.n_states}, {setting.n_actions})"
-                )
+            self.check(setting)
             priors.append(np.broadcast_to(self.d_max.reshape(-1), setting.n_pairs))
         largest, n_compared = self._learned(memory)
         if self.n_tasks is not None and n_compared >= self.n_tasks:

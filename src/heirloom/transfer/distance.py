@@ -14,7 +14,8 @@ class ModelDistance(Protocol):
     """An upper bound D̂_sa(M ‖ M̄) on how far two models are at a pair.
 
     It must hold for all tasks that agree with what is known, and serve the proof of Proposition 1:
-    Q*_M <= Q*_M̄ + d, where d = D̂ + γ Σ T max d.
+    Q*_M <= Q*_M̄ + d, where d = D̂ + γ Σ T max d. Its class and its attributes tell it apart from
+    others in a memory, so parameters are attributes.
     """
 
     both_ways: bool

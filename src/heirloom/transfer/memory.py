@@ -118,10 +118,13 @@ class TaskMemory:
         """The number of pairs, S·A."""
         return self.n_states * self.n_actions
 
-    @property
-    def first_sources(self) -> list[Source]:
-        """The first tasks, as far as they are still to be compared with later ones."""
-        return self.sources if self.capacity is None else self._first
+    def first_tasks(self) -> list[Source]:
+        """The first tasks seen, one after the other, as far as they are all still there."""
+        there = {source.task: source for source in (*self.sources, *self._first)}
+        n = 0
+        while n + 1 in there:
+            n += 1
+        return [there[task] for task in range(1, n + 1)]
 
     @property
     def forgotten(self) -> list[int]:
@@ -136,8 +139,9 @@ class TaskMemory:
                 f"{self!r} does not fit an agent of {setting.n_states} states and "
                 f"{setting.n_actions} actions: use another memory"
             )
+        before = setting if self.setting is None or self.n_tasks == 0 else self.setting
         for what in ("gamma", "reward_range", "terminating", "epsilon"):
-            here, there = getattr(setting, what), getattr(self.setting or setting, what)
+            here, there = getattr(setting, what), getattr(before, what)
             if here != there:
                 raise IncompatibleTasks(
                     f"{what} is {here} for the agent, and {there} for the tasks in its memory: "
@@ -157,7 +161,8 @@ class TaskMemory:
                 f"tasks of {self.n_states} states and {self.n_actions} actions: use another memory"
             )
         self.n_tasks += 1
-        self.max_Q = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
+        largest = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
+        self.max_Q = frozen(largest)
         source = replace(source, task=self.n_tasks)
         self.sources.append(source)
         self.uses[source.task] = 0
@@ -171,10 +176,10 @@ class TaskMemory:
             forgotten = self.sources.pop(self._least_wanted())
             del self.uses[forgotten.task]
 
-    def use(self, task: int, n_pairs: int) -> None:
-        """A source decided the bound at so many pairs of the task that ends."""
+    def use(self, task: int) -> None:
+        """A source decides the bound at a pair of the task that ends."""
         if task in self.uses:
-            self.uses[task] += n_pairs
+            self.uses[task] += 1
 
     def _least_wanted(self) -> int:
         """Which of too many sources to forget."""

@@ -21,6 +21,7 @@ import numpy as np
 from heirloom.archive import Content, making_sense, take
 from heirloom.arrays import frozen
 from heirloom.errors import InvalidFile
+from heirloom.mdp.exact import value_range
 from heirloom.mdp.learned import Known
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
@@ -40,7 +41,7 @@ def packed(memory: TaskMemory) -> Content:
     roles = {source.task: SOURCE for source in memory.sources}
     stored = {source.task: source for source in memory.sources}
     if memory.capacity is not None:
-        for source in memory.first_sources:
+        for source in memory._first:
             roles[source.task] = roles.get(source.task, 0) | FIRST
             stored[source.task] = source
     tasks = sorted(stored)
@@ -97,18 +98,23 @@ def _unpacked(cls: type[M], content: Content) -> M:
         given = header["setting"]
         reward_range = tuple(given["reward_range"])
         setting = {name: given[name] for name in SETTING} | {"reward_range": reward_range}
+        _check(type(given["terminating"]) is bool, "`terminating` is neither true nor false")
         memory.bind(Setting(**setting))
     memory.n_tasks = _count(header["n_tasks"])
     memory.n_first = _count(header["n_first"])
     n_pairs = memory.n_pairs
     if memory.n_tasks:
         memory.max_Q = _finite(take(arrays, "max_Q", np.float64, (n_pairs,)), "max_Q")
+        _check_values(memory, memory.max_Q)
     for name, n_compared in header["learned"].items():
         largest = _finite(take(arrays, f"learned/{name}", np.float64, (n_pairs,)), name)
         _check(bool((largest >= 0).all()), f"a learned distance of {name} is negative")
         _check(_count(n_compared) <= memory.n_tasks, "more tasks were compared than seen")
         memory.learned[name] = frozen(largest), n_compared
     sources = _sources(memory, arrays)
+    largest = memory.max_Q if memory.max_Q is not None else np.empty(0)
+    for source in sources:
+        _check(bool((source.Q <= largest).all()), "a Q is above the largest of all")
     n = len(sources)
     roles = take(arrays, "role", np.int8, (n,)).tolist()
     uses = take(arrays, "uses", np.int64, (n,)).tolist()
@@ -138,6 +144,7 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     R = _finite(take(arrays, "R", np.float64, shape), "R")
     ends = _finite(take(arrays, "ends", np.float64, shape), "ends")
     Q = _finite(take(arrays, "Q", np.float64, shape), "Q")
+    _check_values(memory, Q)
     lengths = take(arrays, "lengths", np.int32, shape).astype(np.int64)
     successors = take(arrays, "successors", np.int32, (-1,))
     p = _finite(take(arrays, "p", np.float64, successors.shape), "p")
@@ -146,6 +153,8 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     _check(lengths.sum() == p.size, "the lengths of rows do not add up")
     _check(bool((p >= 0).all() and (ends >= 0).all()), "a probability is negative")
     owner = np.repeat(np.arange(lengths.size), lengths.reshape(-1))
+    rises = (np.diff(successors) > 0) | (np.diff(owner) > 0)
+    _check(bool(rises.all()), "the successors of a pair are not in order")
     sums = np.bincount(owner, p, minlength=lengths.size).reshape(shape) + ends
     _check(bool((np.abs(sums - known) <= SUM_TOLERANCE).all()), "a row does not sum to 1")
     if memory.setting is not None:
@@ -174,6 +183,17 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
         )
         for i, task in enumerate(tasks.tolist())
     ]
+
+
+def _check_values(memory: TaskMemory, Q: np.ndarray) -> None:
+    """Q is within the range of values that the setting allows, up to rounding."""
+    setting = memory.setting
+    if setting is not None:
+        low, high = value_range(
+            setting.reward_range, setting.gamma, terminating=setting.terminating
+        )
+        room = 1e-9 * max(abs(low), abs(high), 1.0)
+        _check(bool(((Q >= low - room) & (Q <= high + room)).all()), "a Q is no possible value")
 
 
 def _joined(rows: list[np.ndarray], dtype: type) -> np.ndarray:

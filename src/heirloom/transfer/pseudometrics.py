@@ -13,7 +13,7 @@ and this is the paper.
 The names are the paper's. `Δ` is not a pseudometric, though: it violates the triangle inequality.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -91,13 +91,14 @@ def policy_q_pseudometric(
     return np.minimum(there.Q, back.Q)
 
 
-def family_distance(tasks: Sequence[TabularMDP], *, tol: float | None = None) -> FloatArray:
+def family_distance(tasks: Iterable[TabularMDP], *, tol: float | None = None) -> FloatArray:
     """The largest D^{γV*_M̄}_sa(M, M̄) of any two tasks, [s, a]: a prior D_max that holds.
 
     With rewards below 0 the weights are V*_M̄ - c, as in all of this module.
     """
+    tasks = list(tasks) if isinstance(tasks, Iterable) else []
     if not tasks:
-        raise InvalidArgument("there are no tasks: a family has at least one")
+        raise InvalidArgument("there are no tasks: give a list of one or more")
     for m in tasks:
         check_comparable(tasks[0], m)
     lo = min(m.reward_range[0] for m in tasks)

@@ -51,6 +51,7 @@ class Setting:
             n_actions=whole_number("n_actions", self.n_actions),
             gamma=gamma,
             reward_range=reward_range,
+            terminating=bool(self.terminating),
             v_max=min(float(self.v_max), v_max),
             epsilon=real_number("epsilon", self.epsilon, "an accuracy is from 0 up", least=0),
             tol=tol,
