@@ -5,7 +5,10 @@ import pytest
 import xarray as xr
 
 import heirloom as hl
+from heirloom.envs.families import CORRIDOR, MAZE, TIGHT
+from heirloom.envs.grid import GridMap
 from heirloom.figures import style
+from heirloom.figures.grids import draw_map, draw_on_grid
 from heirloom.figures.lifelong import lifelong
 
 
@@ -43,3 +46,39 @@ def test_a_figure_is_saved_or_says_why_not(results, tmp_path):
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(hl.CannotWrite, match="choose another place"):
         style.save(figure, tmp_path / "x.png" / "x.png")
+
+
+@pytest.mark.parametrize("layout", ["", "o", "g"])
+def test_maps_are_drawn(layout):
+    grid = GridMap.read(MAZE, closed=layout)
+    (ax,) = draw_map(grid).axes
+    assert len(ax.patches) == grid.symbols.size
+    assert sorted(text.get_text() for text in ax.texts) == ["G", "S"]
+
+
+def test_values_are_drawn_on_cells_and_on_pairs():
+    grid = GridMap.read(TIGHT)
+    for values, patches in (
+        (np.arange(121.0), 121 + 121),
+        (np.zeros((121, 4)), 121 + 4 * 121),
+        (np.ones((121, 4), dtype=bool), 121 + 4 * 121),
+    ):
+        figure = draw_on_grid(grid, values, label="Q")
+        assert len(figure.axes[0].patches) == patches
+        assert len(figure.axes) == 2  # and a bar of colours
+    darker, lighter = (
+        draw_on_grid(grid, np.full(121, value), label="V", limits=(0, 1)).axes[0].patches[-1]
+        for value in (0.1, 0.9)
+    )
+    assert sum(darker.get_facecolor()[:3]) < sum(lighter.get_facecolor()[:3])
+
+
+def test_values_of_another_shape():
+    with pytest.raises(hl.InvalidArgument, match=r"values have shape \(5,\): the map has 121"):
+        draw_on_grid(GridMap.read(TIGHT), np.zeros(5), label="Q")
+
+
+def test_two_actions_have_two_triangles():
+    grid = GridMap.read(CORRIDOR)
+    figure = draw_on_grid(grid, np.zeros((20, 2)), label="Q", actions=("left", "right"))
+    assert len(figure.axes[0].patches) == 20 + 40

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from heirloom.stats import gain, student_interval
+from heirloom.stats import (
+    bootstrap_interval,
+    gain,
+    iqm,
+    moving_average,
+    relative_to,
+    student_interval,
+)
 
 
 def test_student_intervals():
@@ -29,3 +36,39 @@ def test_one_repetition_has_no_interval():
 
 def test_a_gain_of_returns_and_of_costs():
     assert gain(np.array([1.1, -80.0]), np.array([1.0, -100.0])) == pytest.approx([0.1, 0.2])
+
+
+def test_the_interquartile_mean_is_that_of_the_middle_half():
+    x = np.array([1000.0, 1, 2, 3, 4, 5, 6, -1000])
+    assert iqm(x) == 3.5
+    assert iqm(np.stack([x, x + 1], axis=1)).tolist() == [3.5, 4.5]
+
+
+def test_the_bootstrap_covers_about_as_often_as_it_says():
+    rng = np.random.default_rng(2)
+    covered = 0
+    for _ in range(300):
+        _, low, high = bootstrap_interval(
+            rng.normal(1.0, 1.0, (10, 4)), statistic=np.mean, resamples=300, rng=rng
+        )
+        covered += low <= 1.0 <= high
+    assert covered / 300 == pytest.approx(0.93, abs=0.04)
+
+
+def test_the_bootstrap_draws_within_tasks():
+    """Tasks at different levels: their gap is no spread, for each keeps its own share."""
+    x = np.array([[0.0, 100.0]] * 8)
+    value, low, high = bootstrap_interval(x, statistic=np.mean, rng=np.random.default_rng(0))
+    assert (value, low, high) == (50.0, 50.0, 50.0)
+
+
+@pytest.mark.parametrize("window", [1, 3, 10, 50])
+def test_moving_averages(window):
+    x = np.random.default_rng(3).random((2, 10))
+    expected = [[row[max(0, i - window + 1) : i + 1].mean() for i in range(10)] for row in x]
+    assert moving_average(x, window) == pytest.approx(np.array(expected))
+
+
+def test_returns_relative_to_a_baseline():
+    returns = np.arange(12.0).reshape(2, 3, 2)
+    assert relative_to(returns, np.full((2, 3), 2.0)) == pytest.approx(returns.mean(axis=2) / 2)

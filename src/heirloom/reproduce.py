@@ -78,8 +78,8 @@ def report_tight(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
             "repetitions": spec.repetitions,
             "agents": {
                 name: {
-                    "return_vs_rmax": interval.mean.tolist(),
-                    "return_vs_optimal": _vs_optimal(results, name).mean(axis=0).tolist(),
+                    "return_vs_rmax": _or_none(interval.mean),
+                    "return_vs_optimal": _or_none(_vs_optimal(results, name).mean(axis=0)),
                     "ci95": _or_none(interval.half_width),
                 }
                 for name, interval in per_task.items()
@@ -126,10 +126,10 @@ def report_bounds(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     total, baseline = lrmax.returns.sum("episode"), rmax.returns.sum("episode")
     measures = {
         "ρ_Lip": lrmax.lipschitz_use.values,
-        "ρ_Speed-up": ((rmax.late_update - lrmax.late_update) / rmax.late_update)
+        "ρ_Speed-up": _over(rmax.late_update - lrmax.late_update, rmax.late_update)
         .transpose("repetition", "agent")
         .values,
-        "ρ_Return": ((total - baseline) / baseline).transpose("repetition", "agent").values,
+        "ρ_Return": _over(total - baseline, baseline).transpose("repetition", "agent").values,
     }
     intervals = {name: student_interval(values) for name, values in measures.items()}
     keys = dict(zip(("rho_lip", "rho_speedup", "rho_return"), intervals.values(), strict=True))
@@ -137,7 +137,7 @@ def report_bounds(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
         summary={
             "repetitions": spec.repetitions,
             "d_max": d_max,
-            **{key: interval.mean.tolist() for key, interval in keys.items()},
+            **{key: _or_none(interval.mean) for key, interval in keys.items()},
             "ci95": {key: _or_none(interval.half_width) for key, interval in keys.items()},
         },
         claims=claims_of_bounds(d_max, measures),
@@ -162,12 +162,17 @@ REPRODUCTIONS: dict[str, Callable[..., Report]] = {
 def _vs_rmax(results: "xr.Dataset", name: str, rmax: "xr.Dataset") -> np.ndarray:
     """Mean discounted returns over those of RMax in the same task, [repetition, task]."""
     one = results.discounted_returns.sel(agent=name).mean("episode")
-    return (one / rmax.discounted_returns.sel(agent="RMax").mean("episode")).values
+    return _over(one, rmax.discounted_returns.sel(agent="RMax").mean("episode")).values
 
 
 def _vs_optimal(results: "xr.Dataset", name: str) -> np.ndarray:
     one = results.discounted_returns.sel(agent=name).mean("episode")
-    return (one / results.optimal_discounted).values
+    return _over(one, results.optimal_discounted).values
+
+
+def _over(one: "xr.DataArray", baseline: "xr.DataArray") -> "xr.DataArray":
+    """A ratio; NaN where there is nothing to compare with."""
+    return one / baseline.where(baseline != 0)
 
 
 def _late_rmax(results: "xr.Dataset") -> "xr.DataArray":
@@ -177,7 +182,7 @@ def _late_rmax(results: "xr.Dataset") -> "xr.DataArray":
 
 
 def _per_episode(results: "xr.Dataset", name: str) -> Interval:
-    relative = results.discounted_returns.sel(agent=name) / _late_rmax(results)
+    relative = _over(results.discounted_returns.sel(agent=name), _late_rmax(results))
     curve = relative.mean("task").transpose("repetition", "episode").values
     return student_interval(moving_average(curve, WINDOW))
 
@@ -195,7 +200,8 @@ def _instances(spec: ExperimentSpec, results: "xr.Dataset", start: int) -> "Figu
     curves, styles = {}, {}
     for name, task, style in chosen:
         one = results.discounted_returns.sel(agent=name, task=task)
-        curve = (one / _late_rmax(results).sel(task=task)).transpose("repetition", "episode").values
+        relative = _over(one, _late_rmax(results).sel(task=task))
+        curve = relative.transpose("repetition", "episode").values
         label = f"{name}, task {task}"
         curves[label] = student_interval(moving_average(curve, WINDOW))
         styles[label] = {"color": colour_of(name, [name]), "linestyle": style}
@@ -218,7 +224,7 @@ def _add_every_source(
         lines[name] = student_interval(first)
         lines[f"{name}, every source"] = student_interval(every)
         added[name] = {
-            "return_vs_rmax": lines[f"{name}, every source"].mean.tolist(),
+            "return_vs_rmax": _or_none(lines[f"{name}, every source"].mean),
             "ci95": _or_none(lines[f"{name}, every source"].half_width),
         }
         report.notes.append(
@@ -234,5 +240,5 @@ def _add_every_source(
 
 
 def _or_none(numbers: np.ndarray) -> list[float | None]:
-    """JSON has no NaN: with one repetition there is no interval."""
+    """JSON has no NaN: with one repetition, say, there is no interval."""
     return [float(x) if np.isfinite(x) else None for x in np.atleast_1d(numbers)]
