@@ -32,7 +32,7 @@ results = compare(
     },
     lambda rng: tables[rng.integers(len(tables))],
     tasks=8,
-    episodes=3000,
+    episodes=2500,
     max_steps=20,
     repetitions=3,
 )
