@@ -5,7 +5,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.experiments.life import best_returns, late_update
-from heirloom.experiments.measures import MeasuredLipschitz
+from heirloom.experiments.measures import LipschitzUse
 from heirloom.transfer.bounds import Lipschitz
 from tests.agents.test_agents import COMMON, assert_same, tight_tasks
 
@@ -13,7 +13,7 @@ from tests.agents.test_agents import COMMON, assert_same, tight_tasks
 def agents(d_max):
     return (
         hl.OptimisticAgent(bounds=[bound(d_max=d_max)], **COMMON, seed=0)
-        for bound in (Lipschitz, MeasuredLipschitz)
+        for bound in (Lipschitz, LipschitzUse)
     )
 
 
@@ -23,7 +23,7 @@ def test_measuring_changes_no_bit(d_max):
     for i, m in enumerate(tight_tasks(2)):
         runs = [hl.learn(a, m, episodes=150, max_steps=10, seed=i) for a in (plain, measured)]
         assert_same(*runs, plain, measured)
-    assert np.isnan(measured.bounds[0].fractions[0])
+    assert np.isnan(measured.bounds[0].measured[0])
 
 
 def test_a_prior_of_zero_is_always_tighter_and_a_large_one_never():
@@ -32,7 +32,7 @@ def test_a_prior_of_zero_is_always_tighter_and_a_large_one_never():
         _, measured = agents(d_max)
         for i, m in enumerate(tight_tasks(2)):
             hl.learn(measured, m, episodes=300, max_steps=10, seed=i)
-        fractions.append(measured.bounds[0].fractions[1])
+        fractions.append(measured.bounds[0].measured[1])
     assert fractions[0] == 1.0
     assert fractions == sorted(fractions, reverse=True)
     assert fractions[-1] < 0.05

@@ -132,8 +132,8 @@ def test_agents_are_told_what_the_family_knows():
         {"algorithm": "QLearning", "learning_rate": 0.5, "initial_Q": 1.0},
     ]
     read = ExperimentSpec.read({**SMALL, "family": {"name": "prices"}, "agents": agents})
-    task = draw_tasks(read, 0)[0]
-    lrmax, maxq, q = (make_agent(agent, read, task, stream(0)) for agent in read.agents)
+    tasks = draw_tasks(read, 0)
+    lrmax, maxq, q = (make_agent(agent, read, tasks, stream(0)) for agent in read.agents)
     family = FAMILIES["prices"]()
     assert (lrmax.bounds[0].d_max == family.d_max).all()
     assert lrmax.setting.reward_range == family.reward_range

@@ -1,5 +1,8 @@
 """Transfer by states that behave alike (Song et al., 2016), to be compared with."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -62,3 +65,35 @@ def BisimulationTransfer(
         initial_Q=values[closest],
         seed=seed,
     )
+
+
+class BisimulationLearner(QLearning):
+    """Q-learning of tasks in a row, which it is told, each from what was learned of the last one.
+
+    Args:
+        tasks: the tasks, in the order in which they will be faced.
+        ground: of `bisimulation_metric`.
+        c: of `bisimulation_metric`.
+        options: those of `QLearning`; the first task begins with `initial_Q`.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[TabularMDP],
+        *,
+        ground: Ground = "identity",
+        c: float | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self.tasks, self.ground, self.c = list(tasks), ground, c
+        self.n_begun = 0
+
+    def begin_task(self) -> None:
+        """Each state takes the values of its closest state of the last task."""
+        if self.n_begun > 0 and self.n_begun < len(self.tasks):
+            source, target = self.tasks[self.n_begun - 1 : self.n_begun + 1]
+            d = bisimulation_metric(target, source, ground=self.ground, c=self.c)
+            self.initial_Q = self.Q[closest_states(d)]
+        super().begin_task()
+        self.n_begun += 1

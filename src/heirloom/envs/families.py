@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from heirloom.arguments import probability, whole_number
+from heirloom.arrays import FloatArray
 from heirloom.envs.grid import GridMap, grid_world
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.exact import TabularMDP
 from heirloom.mdp.garnet import garnet
+from heirloom.transfer.pseudometrics import family_distance
 
 Variant = Literal["text", "released"]
 Interval = tuple[float, float]
@@ -133,9 +135,22 @@ class TShape:
     gamma: float = 0.9
     p_min: ClassVar[float] = 0.5
 
+    @property
+    def tasks(self) -> tuple[TabularMDP, TabularMDP]:
+        """The source, then the target."""
+        return (
+            t_shape(self.k, goal="up", gamma=self.gamma),
+            t_shape(self.k, goal="down", gamma=self.gamma),
+        )
+
+    @property
+    def d_max(self) -> FloatArray:
+        """The largest distance of the two, [s, a]: a prior that holds."""
+        return family_distance(self.tasks)
+
     def draw(self, rng: np.random.Generator) -> TabularMDP:
         """One of the two."""
-        return t_shape(self.k, goal="up" if rng.random() < 0.5 else "down", gamma=self.gamma)
+        return self.tasks[int(rng.random() * 2)]
 
 
 @dataclass(frozen=True)

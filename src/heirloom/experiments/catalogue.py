@@ -29,6 +29,7 @@ ALGORITHMS = {
     "MaxQInit": "the largest Q of all tasks, once enough were seen",
     "LRMaxQInit": "LRMax and MaxQInit at once",
     "QLearning": "Q-learning, without transfer and without promises",
+    "BisimulationTransfer": "Q-learning from the values of states that behave alike",
 }
 
 

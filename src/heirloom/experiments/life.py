@@ -1,7 +1,7 @@
 """One unit of work: an agent that faces the tasks of a repetition in a row."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 
     Task = TabularMDP | gym.Env[Any, Any]
 
+
+class Watch(Protocol):
+    """Looks at an agent after every episode of a task."""
+
+    def begin(self, agent: Agent, task: "Task") -> None:
+        """A task begins."""
+
+    def __call__(self, done: int, episodes: int) -> object:
+        """So many of all episodes are done."""
+
+
 LATE = 50  # updates: the mean time of the last ones tells when learning was over
 
 
@@ -29,6 +40,7 @@ def live(
     seed: int,
     name: str,
     repetition: int,
+    watch: Watch | None = None,
 ) -> dict[str, np.ndarray]:
     """Let an agent learn the tasks one after the other.
 
@@ -42,7 +54,17 @@ def live(
     updates, late = np.zeros(n, dtype=np.int64), np.full(n, np.nan)
     for k, task in enumerate(tasks):
         task_seed = int(stream(seed, "steps", name, repetition, k).integers(2**63))
-        record = learn(agent, task, episodes=episodes, max_steps=steps, seed=task_seed)
+        if watch is not None:
+            watch.begin(agent, task)
+        record = learn(
+            agent,
+            task,
+            episodes=episodes,
+            max_steps=steps,
+            seed=task_seed,
+            callback=watch,
+            every=None if watch is None else 1,
+        )
         returns[k], discounted[k] = record.returns, record.discounted_returns
         updates[k], late[k] = record.update_steps.size, late_update(record.update_steps)
     return {

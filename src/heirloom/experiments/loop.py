@@ -52,6 +52,7 @@ def learn(
     max_steps: int | None = None,
     seed: int | None = None,
     callback: Callback | None = None,
+    every: int | None = None,
     resume: bool = False,
 ) -> Record:
     """Begin a task, let `agent` learn it for a number of episodes, and store it.
@@ -67,21 +68,24 @@ def learn(
             to the environment.
         seed: of the task's randomness.
         callback: called now and then with the number of episodes done and of all episodes.
+        every: how many episodes go by between two calls; a hundredth of all by default.
         resume: go on with the task at hand, which was interrupted, instead of beginning one.
     """
     episodes = whole_number("episodes", episodes)
     max_steps = None if max_steps is None else whole_number("max_steps", max_steps)
+    every = None if every is None else whole_number("every", every)
     seed = None if seed is None else whole_number("seed", seed, least=0)
     _check_fit(agent, env, max_steps)
     if not resume:
         agent.begin_task()
     elif isinstance(agent, OptimisticAgent):
         agent.resume_task()
+    stride = max(1, episodes // 100) if every is None else every
     if isinstance(env, TabularMDP) and isinstance(agent, OptimisticAgent):
-        record = _learn_compiled(agent, env, episodes, max_steps, seed, callback)
+        record = _learn_compiled(agent, env, episodes, max_steps, seed, callback, stride)
     else:
         steps = env.to_gymnasium() if isinstance(env, TabularMDP) else env
-        record = _learn_step_by_step(agent, steps, episodes, max_steps, seed, callback)
+        record = _learn_step_by_step(agent, steps, episodes, max_steps, seed, callback, stride)
     agent.end_task()
     return record
 
@@ -93,6 +97,7 @@ def _learn_compiled(
     max_steps: int | None,
     seed: int | None,
     callback: Callback | None,
+    stride: int,
 ) -> Record:
     rng = generator(seed)
     task = _drawable(m)
@@ -106,7 +111,7 @@ def _learn_compiled(
         update_steps=np.empty(agent.setting.n_pairs, dtype=np.int64),
     )
     run.at[learning.CHOICE] = agent.choices()[1]
-    stride, told = episodes if callback is None else _stride(episodes), 0
+    stride, told = episodes if callback is None else stride, 0
     limit = -1 if max_steps is None else max_steps
     while run.at[learning.EPISODE] < episodes:
         until = min(episodes, int(run.at[learning.EPISODE] // stride + 1) * stride)
@@ -144,11 +149,11 @@ def _learn_step_by_step(
     max_steps: int | None,
     seed: int | None,
     callback: Callback | None,
+    stride: int,
 ) -> Record:
     returns, discounted = np.zeros(episodes), np.zeros(episodes)
     update_steps: list[int] = []
     n_steps = 0
-    stride = _stride(episodes)
     for episode in range(episodes):
         s, _ = env.reset(seed=seed if episode == 0 else None)
         total = discounted_total = 0.0
@@ -173,11 +178,6 @@ def _learn_step_by_step(
     return Record(
         frozen(returns), frozen(discounted), frozen(np.array(update_steps, dtype=np.int64)), n_steps
     )
-
-
-def _stride(episodes: int) -> int:
-    """How many episodes go by between two calls of a callback."""
-    return max(1, episodes // 100)
 
 
 def _drawable(m: TabularMDP) -> learning.Task:

@@ -73,7 +73,7 @@ def bounds(variant: Variant = "released") -> ExperimentSpec:
             "steps": 10,
             "repetitions": 100,
             "seed": SEED,
-            "measure_bounds": True,
+            "measure": "lipschitz_use",
         }
     )
 

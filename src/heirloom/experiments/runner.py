@@ -1,6 +1,8 @@
 """Running an experiment: units of work in parallel, and going on where a run was stopped."""
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,7 +68,22 @@ def _computed(
     from joblib import Parallel, delayed
 
     work = (delayed(_unit)(spec.as_json(), unit) for unit in units)
-    yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(work)
+    with _uninterrupted():
+        results = Parallel(n_jobs=jobs, return_as="generator_unordered")(work)
+    yield from results
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Processes that are started within do not hear Ctrl-C: the one that reads it stops them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may choose
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _unit(spec: dict[str, Any], unit: Unit) -> tuple[Unit, dict[str, np.ndarray]]:

@@ -39,7 +39,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.experiments.catalogue import ALGORITHMS, make_family
 
-Algorithm = Literal["RMax", "LRMax", "MaxQInit", "LRMaxQInit", "QLearning"]
+Algorithm = Literal["RMax", "LRMax", "MaxQInit", "LRMaxQInit", "QLearning", "BisimulationTransfer"]
+Measure = Literal["lipschitz_use", "prior_use", "optimal_after"]
+MODEL_FREE = ("QLearning", "BisimulationTransfer")
 
 
 class _Strict(BaseModel):
@@ -86,10 +88,12 @@ class AgentSpec(_Strict):
     learning_rate: float = Field(0.1, gt=0, le=1)
     exploration: float = Field(0.1, ge=0, le=1)
     initial_Q: float = 0.0  # noqa: N815 -- the letter of the paper
+    ground: Literal["identity", "recursive"] = "identity"
+    """The ground metric of bisimulation transfer."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if self.algorithm != "QLearning" and self.n_known is None:
+        if self.algorithm not in MODEL_FREE and self.n_known is None:
             raise ValueError("n_known is missing: after how many visits is a pair known?")
         if self.d_max is not None and not isinstance(self.d_max, str) and self.d_max < 0:
             raise ValueError(f"d_max is {self.d_max}: a distance is a number from 0 up")
@@ -110,8 +114,11 @@ class ExperimentSpec(_Strict):
     steps: int = Field(ge=1)
     repetitions: int = Field(10, ge=1)
     seed: int = Field(0, ge=0)
-    measure_bounds: bool = False
-    """Record how often the Lipschitz bound is at most v_max (the measure ρ_Lip of the paper)."""
+    in_order: bool = False
+    """The tasks of a finite family one after the other, as often as it takes, instead of drawn."""
+    measure: Measure | None = None
+    """What is recorded beside returns: how often the Lipschitz bound is at most v_max (ρ_Lip of the
+    paper), how often the prior is below D̂, or when the greedy policy becomes optimal for good."""
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -187,7 +194,7 @@ def _with_defaults(agent: Any, defaults: dict[str, Any]) -> Any:
     """An agent's own options before the defaults; those not meant for its algorithm are left."""
     if not isinstance(agent, dict):
         return agent
-    if agent.get("algorithm") == "QLearning":
+    if agent.get("algorithm") in MODEL_FREE:
         defaults = {k: v for k, v in defaults.items() if k not in ("n_known", "epsilon", "tol")}
     return {**defaults, **agent}
 

@@ -21,6 +21,7 @@ from zarr.errors import ZarrUserWarning
 
 from heirloom.errors import CannotWrite, InvalidArgument, InvalidFile
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.experiments.units import draw_tasks
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,6 +35,8 @@ DIMENSIONS = {
     "updates": (*UNIT, "task"),
     "late_update": (*UNIT, "task"),
     "lipschitz_use": (*UNIT, "task"),
+    "prior_use": (*UNIT, "task", "computation"),
+    "optimal_after": (*UNIT, "task"),
 }
 MEANINGS = {
     "returns": "sum of rewards of an episode",
@@ -41,6 +44,8 @@ MEANINGS = {
     "updates": "how often the model was updated in a task",
     "late_update": "mean time step of the last 50 updates in a task",
     "lipschitz_use": "part of bound computations where the Lipschitz bound is at most v_max",
+    "prior_use": "part of the pairs where the prior is below the computed distance",
+    "optimal_after": "episodes until the greedy policy is optimal for the rest of a task",
     "optimal": "best expected return of an episode",
     "optimal_discounted": "best expected discounted return of an episode",
     "checksum": "of the arrays of a unit",
@@ -62,7 +67,7 @@ class RunStore:
     def __init__(self, folder: str | os.PathLike[str], spec: ExperimentSpec) -> None:
         self.folder, self.spec = os.fspath(folder), spec
         names = ["returns", "discounted_returns", "updates", "late_update"]
-        self.names = [*names, "lipschitz_use"] if spec.measure_bounds else names
+        self.names = names if spec.measure is None else [*names, spec.measure]
         with _writing(self.folder):
             group = self._existing()
             self.group = self._create() if group is None else group
@@ -118,6 +123,8 @@ class RunStore:
             "task": spec.tasks,
             "episode": spec.episodes,
         }
+        if spec.measure == "prior_use":
+            sizes["computation"] = draw_tasks(spec, 0)[0].R.size + 1
         attributes: dict[str, Any] = {
             "heirloom_run": FORMAT,
             "spec": spec.as_json(),
@@ -147,7 +154,7 @@ class RunStore:
         create("checksum", UNIT, "u8", 0)
         create("done", UNIT, "bool", fill=False)
         create("agent", ("agent",), str)[:] = np.array([a.name for a in spec.agents], dtype=object)
-        for name in ("repetition", "task", "episode"):
+        for name in list(sizes)[1:]:
             create(name, (name,), "i8", 0)[:] = np.arange(1, sizes[name] + 1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ZarrUserWarning)  # other readers may not look for it

@@ -1,9 +1,11 @@
 """Units of work of an experiment, each an agent and a repetition, from its spec alone."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from heirloom.agents.bisimulation import BisimulationLearner
 from heirloom.agents.catalogue import LRMax, LRMaxQInit, MaxQInit, RMax
 from heirloom.agents.protocol import Agent
 from heirloom.agents.qlearning import QLearning
@@ -11,11 +13,10 @@ from heirloom.envs.families import TaskFamily
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.catalogue import make_family
 from heirloom.experiments.life import live
-from heirloom.experiments.measures import MeasuredLipschitz
-from heirloom.experiments.spec import AgentSpec, ExperimentSpec
+from heirloom.experiments.measures import MEASURED, MeasuredUse, OptimalAfter
+from heirloom.experiments.spec import MODEL_FREE, AgentSpec, ExperimentSpec
 from heirloom.experiments.streams import stream
 from heirloom.mdp.exact import TabularMDP
-from heirloom.transfer.bounds import Lipschitz
 from heirloom.transfer.memory import TaskMemory
 
 
@@ -23,9 +24,8 @@ def run_unit(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.
     """What an agent did in a repetition; depends on the spec and these two numbers only."""
     chosen = spec.agents[agent]
     tasks = draw_tasks(spec, repetition)
-    learner = make_agent(
-        chosen, spec, tasks[0], stream(spec.seed, "agent", chosen.name, repetition)
-    )
+    learner = make_agent(chosen, spec, tasks, stream(spec.seed, "agent", chosen.name, repetition))
+    watch = OptimalAfter() if spec.measure == "optimal_after" else None
     results = live(
         learner,
         tasks,
@@ -34,15 +34,20 @@ def run_unit(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.
         seed=spec.seed,
         name=chosen.name,
         repetition=repetition,
+        watch=watch,
     )
-    if spec.measure_bounds:
-        results["lipschitz_use"] = _lipschitz_use(learner, len(tasks))
+    if watch is not None:
+        results["optimal_after"] = np.array(watch.after)
+    elif spec.measure is not None:
+        results[spec.measure] = _measured(spec.measure, learner, tasks)
     return results
 
 
 def draw_tasks(spec: ExperimentSpec, repetition: int) -> list[TabularMDP]:
     """The tasks of a repetition, the same for all agents."""
     family = make_family(spec.family.name, spec.family.options)
+    if spec.in_order:
+        return _in_order(family, spec)
     rng = stream(spec.seed, "tasks", repetition)
     if spec.distinct_tasks is None:
         return [family.draw(rng) for _ in range(spec.tasks)]
@@ -51,23 +56,29 @@ def draw_tasks(spec: ExperimentSpec, repetition: int) -> list[TabularMDP]:
 
 
 def make_agent(
-    agent: AgentSpec, spec: ExperimentSpec, task: TabularMDP, rng: np.random.Generator
+    agent: AgentSpec,
+    spec: ExperimentSpec,
+    tasks: Sequence[TabularMDP],
+    rng: np.random.Generator,
 ) -> Agent:
-    """A fresh agent that is told what all tasks of the family have in common."""
-    family = make_family(spec.family.name, spec.family.options)
+    """A fresh agent that is told what all tasks of the family have in common.
+
+    Bisimulation transfer is told the tasks themselves.
+    """
+    family, task = make_family(spec.family.name, spec.family.options), tasks[0]
     told: dict[str, Any] = {
         "n_states": task.n_states,
         "n_actions": task.n_actions,
         "gamma": task.gamma,
         "seed": rng,
     }
-    if agent.algorithm == "QLearning":
-        return QLearning(
-            learning_rate=agent.learning_rate,
-            exploration=agent.exploration,
-            initial_Q=agent.initial_Q,
-            **told,
-        )
+    if agent.algorithm in MODEL_FREE:
+        told |= {
+            name: getattr(agent, name) for name in ("learning_rate", "exploration", "initial_Q")
+        }
+        if agent.algorithm == "QLearning":
+            return QLearning(**told)
+        return BisimulationLearner(tasks, ground=agent.ground, **told)
     told |= getattr(family, "options", {"reward_range": task.reward_range})
     told |= {"n_known": agent.n_known, "epsilon": agent.epsilon, "tol": agent.tol}
     told["memory"] = TaskMemory(
@@ -83,16 +94,16 @@ def make_agent(
         p_min = _needed(p_min, agent)
         return LRMaxQInit(p_min=p_min, delta=agent.delta, d_max=d_max, **told)
     made = LRMax(d_max=d_max, p_min=None if d_max is not None else p_min, delta=agent.delta, **told)
-    if spec.measure_bounds:
-        made.bounds = [MeasuredLipschitz(d_max=d_max)]
+    if spec.measure in MEASURED:
+        made.bounds = [MEASURED[spec.measure](d_max=d_max)]
     return made
 
 
 def check_agents(spec: ExperimentSpec) -> None:
     """Raise `InvalidArgument` if an agent cannot be made for the family."""
-    task = draw_tasks(spec, 0)[0]
+    tasks = draw_tasks(spec, 0)
     for agent in spec.agents:
-        make_agent(agent, spec, task, np.random.default_rng(0))
+        make_agent(agent, spec, tasks, np.random.default_rng(0))
 
 
 def _p_min(agent: AgentSpec, spec: ExperimentSpec, family: TaskFamily) -> float | None:
@@ -123,7 +134,21 @@ def _d_max(agent: AgentSpec, family: TaskFamily) -> Any:
     return family.d_max
 
 
-def _lipschitz_use(agent: Agent, n_tasks: int) -> np.ndarray:
-    bounds = [bound for bound in getattr(agent, "bounds", []) if isinstance(bound, Lipschitz)]
-    measured = [bound for bound in bounds if isinstance(bound, MeasuredLipschitz)]
-    return np.array(measured[0].fractions) if measured else np.full(n_tasks, np.nan)
+def _in_order(family: TaskFamily, spec: ExperimentSpec) -> list[TabularMDP]:
+    tasks = getattr(family, "tasks", None)
+    if tasks is None:
+        raise InvalidArgument(
+            f"in_order is true, and {spec.family.name!r} is not a finite family: leave it out"
+        )
+    tasks = list(tasks.values()) if isinstance(tasks, dict) else list(tasks)
+    return [tasks[i % len(tasks)] for i in range(spec.tasks)]
+
+
+def _measured(measure: str, agent: Agent, tasks: list[TabularMDP]) -> np.ndarray:
+    """What a bound of the agent has measured, task by task; NaN for agents without it."""
+    for bound in getattr(agent, "bounds", []):
+        if isinstance(bound, MeasuredUse):
+            return np.array(bound.measured)
+    n_tasks, m = len(tasks), tasks[0]
+    shape = (n_tasks, m.n_states * m.n_actions + 1) if measure == "prior_use" else (n_tasks,)
+    return np.full(shape, np.nan)
