@@ -30,6 +30,7 @@ _HOMES = {
     "mdp.solving": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
     "transfer.bisimulation": ("bisimulation_metric",),
     "transfer.bounds": ("Bound", "Constant", "Lipschitz", "MaxQ"),
+    "transfer.complexity": ("dynamic_programs", "pairs_to_learn", "value_iterations"),
     "transfer.confidence": ("tasks_for_distance", "tasks_for_max_q"),
     "transfer.distance": ("ModelDistance", "WeightedL1"),
     "transfer.memory": ("Source", "TaskMemory"),
@@ -80,6 +81,7 @@ __all__ = [
     "WrongOrder",
     "bisimulation_metric",
     "dissimilarity",
+    "dynamic_programs",
     "evaluate",
     "expected_return",
     "family_distance",
@@ -91,11 +93,13 @@ __all__ = [
     "model_pseudometric",
     "n_known_for",
     "optimal_return",
+    "pairs_to_learn",
     "policy_q_pseudometric",
     "policy_v_pseudometric",
     "solve",
     "tasks_for_distance",
     "tasks_for_max_q",
+    "value_iterations",
 ]
 
 if TYPE_CHECKING:
@@ -122,6 +126,7 @@ if TYPE_CHECKING:
     from heirloom.mdp.solving import Solution, evaluate, expected_return, optimal_return, solve
     from heirloom.transfer.bisimulation import bisimulation_metric
     from heirloom.transfer.bounds import Bound, Constant, Lipschitz, MaxQ
+    from heirloom.transfer.complexity import dynamic_programs, pairs_to_learn, value_iterations
     from heirloom.transfer.confidence import tasks_for_distance, tasks_for_max_q
     from heirloom.transfer.distance import ModelDistance, WeightedL1
     from heirloom.transfer.memory import Source, TaskMemory

@@ -1,6 +1,7 @@
 """The command `heirloom`: parse, call, print."""
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -24,6 +25,24 @@ class Experiment(StrEnum):
 
     tight = "tight"
     bounds = "bounds"
+    corridor = "corridor"
+    maze = "maze"
+    prior_use = "prior-use"
+    negative_transfer = "negative-transfer"
+
+
+class Reproduction(StrEnum):
+    """What can be reproduced."""
+
+    tight = "tight"
+    bounds = "bounds"
+    corridor = "corridor"
+    maze = "maze"
+    prior_use = "prior-use"
+    negative_transfer = "negative-transfer"
+    bounds_illustration = "bounds-illustration"
+    prior_illustration = "prior-illustration"
+    everything = "all"
 
 
 class Variant(StrEnum):
@@ -55,26 +74,51 @@ def main(
 
 @app.command()
 def reproduce(
-    experiment: Name,
-    variant: Which = Variant.released,
+    experiment: Annotated[Reproduction, typer.Argument(help="Which experiment, or all of them.")],
+    variant: Annotated[
+        Variant | None,
+        typer.Option(
+            help="As the text has it, or as the authors released it: released by default, and "
+            "both for `all`."
+        ),
+    ] = None,
     repetitions: Repetitions = None,
     seed: Seed = None,
     jobs: Jobs = None,
     out: Annotated[Path | None, typer.Option(help="The folder for all that comes out.")] = None,
+    *,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A look with few repetitions, marked as such.")
+    ] = False,
 ) -> None:
     """Run an experiment of the paper, and print what it claims beside what was measured.
 
     A run that was stopped goes on with the same command.
     """
     with _clean_errors():
-        from heirloom.reproduce import REPRODUCTIONS
+        from heirloom.reproduce import ALIKE, REPRODUCTIONS, Options
+        from heirloom.reproduce import reproduce as run_and_report
+        from heirloom.reproduce.table import reproducibility_table
 
-        folder = out or _default_folder(experiment, variant, repetitions, seed)
-        report = REPRODUCTIONS[experiment](
-            variant.value, folder, repetitions=repetitions, seed=seed, jobs=jobs
-        )
-        report.write(folder)
-        _print_report(report, f"{experiment} ({variant})", folder)
+        everything = experiment == Reproduction.everything
+        names = list(REPRODUCTIONS) if everything else [experiment.value]
+        seconds = {}
+        for name in names:
+            for one in _variants(variant, both=everything and name not in ALIKE):
+                folder = _default_folder(name, one, repetitions, seed, quick=quick)
+                if out is not None:
+                    folder = out / folder.name if everything else out
+                options = Options(one.value, folder, repetitions, seed, jobs, quick)
+                started = time.monotonic()
+                report = run_and_report(name, options)
+                seconds[name, one.value] = time.monotonic() - started
+                title = f"{name} ({one})" + (", quick look" if quick else "")
+                _print_report(report, title, folder)
+        if everything:
+            table = reproducibility_table(seconds, repetitions=repetitions, quick=quick)
+            place = (out or Path("results")) / "reproducibility.md"
+            place.write_text(table, encoding="utf-8")
+            typer.echo(table)
 
 
 @app.command()
@@ -127,6 +171,82 @@ def show(experiment: Name, variant: Which = Variant.released) -> None:
         typer.echo(EXPERIMENTS[experiment](variant.value).to_toml(), nl=False)
 
 
+theory = typer.Typer(no_args_is_help=True, help="The calculators of the theory.")
+app.add_typer(theory, name="theory")
+
+States = Annotated[int, typer.Option(min=1, help="The number of states.")]
+Actions = Annotated[int, typer.Option(min=1, help="The number of actions.")]
+Sources = Annotated[int, typer.Option(min=0, help="The number of sources.")]
+Epsilon = Annotated[float, typer.Option(help="The accuracy.")]
+Delta = Annotated[float, typer.Option(help="The probability of failure.")]
+
+
+@theory.command("n-known")
+def n_known(
+    states: States, actions: Actions, epsilon: Epsilon, delta: Delta = 0.05, sources: Sources = 0
+) -> None:
+    """After how many visits a pair is known to an accuracy."""
+    with _clean_errors():
+        n = heirloom.n_known_for(states, actions, epsilon=epsilon, delta=delta, n_sources=sources)
+        typer.echo(f"n_known = {n:,}")
+
+
+@theory.command()
+def tasks(
+    p_min: Annotated[float, typer.Option(help="The least probability of a task.")],
+    delta: Delta = 0.05,
+) -> None:
+    """How many tasks MaxQInit and a learned D_max need."""
+    with _clean_errors():
+        for what, n in (
+            ("MaxQInit", heirloom.tasks_for_max_q(p_min, delta)),
+            ("a learned D_max", heirloom.tasks_for_distance(p_min, delta)),
+        ):
+            typer.echo(f"{what} needs {n:,} tasks, and is used from task {n + 1:,} on")
+
+
+@theory.command()
+def computations(
+    states: States,
+    actions: Actions,
+    sources: Sources,
+    gamma: Annotated[float, typer.Option(help="The discount factor.")] = 0.9,
+    precision: Annotated[float, typer.Option(help="Of values.")] = 0.01,
+) -> None:
+    """How many dynamic programs a task takes at most, and sweeps each of them."""
+    with _clean_errors():
+        programs = heirloom.dynamic_programs(states, actions, sources)
+        sweeps = heirloom.value_iterations(gamma, precision)
+        typer.echo(f"{programs:,} dynamic programs of {sweeps:,} sweeps each, at most")
+
+
+@theory.command("pairs-to-learn")
+def pairs_to_learn(
+    family: Annotated[str, typer.Argument(help="A family; see `heirloom list`.")] = "tight",
+    d_max: Annotated[float, typer.Option(min=0, help="The prior of LRMax.")] = 0.1,
+    epsilon: Epsilon = 0.01,
+    n_known: Annotated[int, typer.Option(min=1, help="Visits that make a pair known.")] = 10,
+    episodes: Annotated[int, typer.Option(min=1, help="Of the source task.")] = 2000,
+    steps: Annotated[int, typer.Option(min=1, help="Of an episode.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Which tasks are drawn.")] = 0,
+) -> None:
+    """How many pairs the sample complexity counts, U >= V* - ε, with one source and without."""
+    with _clean_errors():
+        from heirloom.experiments.sample_complexity import count_pairs
+
+        counted = count_pairs(
+            family,
+            d_max=d_max,
+            epsilon=epsilon,
+            n_known=n_known,
+            episodes=episodes,
+            steps=steps,
+            seed=seed,
+        )
+        for name, (count, n_pairs) in counted.items():
+            typer.echo(f"{name}: {count:,} of {n_pairs:,} pairs at the beginning of the task")
+
+
 @contextmanager
 def _clean_errors() -> Iterator[None]:
     """A mistake gets one line, and Ctrl-C says how to go on."""
@@ -140,11 +260,18 @@ def _clean_errors() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
+def _variants(variant: Variant | None, *, both: bool) -> list[Variant]:
+    if variant is not None:
+        return [variant]
+    return [Variant.text, Variant.released] if both else [Variant.released]
+
+
 def _default_folder(
-    experiment: Experiment, variant: Variant, repetitions: int | None, seed: int | None
+    experiment: str, variant: Variant, repetitions: int | None, seed: int | None, *, quick: bool
 ) -> Path:
     """A folder of its own for each experiment."""
-    parts = [experiment.value, variant.value]
+    parts = [experiment, variant.value]
+    parts += ["quick"] if quick else []
     parts += [f"{repetitions}-repetitions"] if repetitions is not None else []
     parts += [f"seed-{seed}"] if seed is not None else []
     return Path("results") / "-".join(parts)

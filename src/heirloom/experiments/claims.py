@@ -65,6 +65,129 @@ def claims_of_bounds(d_max: Sequence[float], measures: Mapping[str, FloatArray])
     return [_rises(name, d_max, values) for name, values in measures.items()]
 
 
+def claims_of_corridor(ratios: Mapping[str, Ratios], *, p_min: float) -> list[Claim]:
+    """The claims of the corridor: those of `tight`, with the prior 0.2."""
+    start = tasks_for_max_q(p_min, ratios["MaxQInit"].agent.delta) + 1
+    return [
+        _transfers_early("LRMax(0.2)", ratios["LRMax(0.2)"]),
+        _starts(ratios["MaxQInit"].vs_rmax, start),
+        _combination(ratios, start, "0.2"),
+        *(
+            _never_below(name, ratios[name].vs_rmax)
+            for name in ratios
+            if name not in ("RMax", "MaxQInit")
+        ),
+    ]
+
+
+def claims_of_maze(
+    vs_optimal: Mapping[str, FloatArray], agents: Mapping[str, AgentSpec]
+) -> list[Claim]:
+    """The claims of the maze, of returns [repetition, task] over the best possible."""
+    names = ["LRMax(2.0)", "LRMax(1.0)", "LRMax(0.5)"]
+    means = [vs_optimal[name][:, 1:].mean(axis=1) for name in names]
+    steps = [student_interval(b - a) for a, b in itertools.pairwise(means)]
+    p_min, delta = 0.5, agents["LRMax"].delta
+    start = max(tasks_for_distance(p_min, delta), tasks_for_max_q(p_min, delta)) + 1
+    learned, max_q, rmax = (
+        vs_optimal[name][:, start - 1 :].mean(axis=1) for name in ("LRMax", "MaxQInit", "RMax")
+    )
+    gap = student_interval(learned - max_q)
+    gained = student_interval(max_q - rmax)
+    return [
+        Claim(
+            "returns rise as D_max falls from 2 to 1 to 0.5",
+            ", ".join(f"{mean.mean():.3f}" for mean in means)
+            + f" of the best possible (RMax {vs_optimal['RMax'][:, 1:].mean():.3f})",
+            all(bool(step.mean - step.half_width > 0) for step in steps),
+        ),
+        Claim(
+            f"LRMax with a learned D_max is at the level of MaxQInit, from task {start} on",
+            f"above it by {_text(gap)} of the best possible",
+            _contains(gap, 0.0),
+        ),
+        Claim(
+            f"MaxQInit transfers, from task {start} on",
+            f"above RMax by {_text(gained)} of the best possible",
+            bool(gained.mean - gained.half_width > 0),
+        ),
+    ]
+
+
+def claims_of_prior_use(use: Mapping[float, FloatArray]) -> list[Claim]:
+    """The claims of the use of a prior, parts [repetition, computation] for each D_max."""
+    claims = [
+        Claim(
+            f"a prior of {d:g} is used {100 * part:.0f} % of the time",
+            f"{100 * use[d].min():.1f} to {100 * use[d].max():.1f} %",
+            bool((np.abs(use[d] - part) < 1e-12).all()),
+        )
+        for d, part in ((19.0, 0.0), (0.0, 1.0))
+    ]
+    for d, parts in use.items():
+        if 0 < d < 19:
+            mean = parts.mean(axis=0)
+            claims.append(
+                Claim(
+                    f"a prior of {d:g} is used less and less",
+                    f"{100 * mean[0]:.0f} % at first, {100 * mean[-1]:.0f} % in the end",
+                    bool((np.diff(mean) <= 1e-12).all() and mean[0] > mean[-1]),
+                )
+            )
+    mean = use[10.0].mean(axis=0)
+    x = np.arange(mean.size)
+    fitted = np.polyval(np.polyfit(x, mean, 1), x)
+    off = float(np.abs(fitted - mean).max())
+    claims.append(
+        Claim(
+            "at 10 it falls linearly",
+            f"within {100 * off:.1f} % of pairs of a straight line",
+            off < 0.05,
+        )
+    )
+    return claims
+
+
+def claims_of_negative_transfer(
+    k: Sequence[int], episodes: Mapping[str, FloatArray]
+) -> list[Claim]:
+    """Episodes until the policy is optimal for good, [repetition, k], by agent."""
+    claims = []
+    for name in ("BisimulationTransfer", "BisimulationTransfer, recursive"):
+        grown = student_interval(episodes[name][:, -1] - episodes[name][:, 0])
+        claims.append(
+            Claim(
+                f"{name} gets worse with k",
+                f"{_means(episodes[name])} episodes for k = {', '.join(map(str, k))}",
+                bool(grown.mean - grown.half_width > 0),
+            )
+        )
+    grown = student_interval(episodes["LRMax"][:, -1] - episodes["LRMax"][:, 0])
+    claims.append(
+        Claim(
+            "LRMax does not",
+            f"{_means(episodes['LRMax'])} episodes",
+            bool(grown.mean - grown.half_width <= 0),
+        )
+    )
+    for name in ("BisimulationTransfer", "BisimulationTransfer, recursive"):
+        later = student_interval(episodes[name] - episodes["QLearning"])
+        worse = np.flatnonzero(later.mean - later.half_width > 0).tolist()
+        where = ", ".join(str(k[i]) for i in worse) or "none"
+        claims.append(
+            Claim(
+                f"{name} is negative transfer: worse than Q-learning from nothing",
+                f"Q-learning takes {_means(episodes['QLearning'])}; worse than it for k = {where}",
+                len(worse) == len(k),
+            )
+        )
+    return claims
+
+
+def _means(numbers: FloatArray) -> str:
+    return ", ".join(f"{mean:.1f}" for mean in numbers.mean(axis=0))
+
+
 def _transfers_early(name: str, ratios: Ratios) -> Claim:
     mean, half = student_interval(ratios.vs_rmax[:, 1])
     return Claim(
@@ -102,16 +225,17 @@ def _starts(vs_rmax: FloatArray, start: int) -> Claim:
     )
 
 
-def _combination(ratios: Mapping[str, Ratios], start: int) -> Claim:
+def _combination(ratios: Mapping[str, Ratios], start: int, prior: str = "0.1") -> Claim:
     """Once MaxQInit is in use, the combination against each of its parts."""
     last = slice(min(start, ratios["RMax"].vs_rmax.shape[1]) - 1, None)
     means = {name: r.vs_rmax[:, last].mean(axis=1) for name, r in ratios.items()}
     gaps = [
-        student_interval(means["LRMaxQInit(0.1)"] - means[part])
-        for part in ("LRMax(0.1)", "MaxQInit")
+        student_interval(means[f"LRMaxQInit({prior})"] - means[part])
+        for part in (f"LRMax({prior})", "MaxQInit")
     ]
     return Claim(
-        f"LRMaxQInit(0.1) is at least as good as LRMax(0.1) and as MaxQInit, from task {start} on",
+        f"LRMaxQInit({prior}) is at least as good as LRMax({prior}) and as MaxQInit, "
+        f"from task {start} on",
         f"above them by {_text(gaps[0])} and by {_text(gaps[1])} times RMax",
         all(bool(gap.mean + gap.half_width >= 0) for gap in gaps),
     )

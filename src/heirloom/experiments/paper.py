@@ -4,6 +4,7 @@
 differ. Everything in which the variants differ stands in `DIFFERENCES` and in the families.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from heirloom.envs.families import Variant
@@ -78,8 +79,117 @@ def bounds(variant: Variant = "released") -> ExperimentSpec:
     )
 
 
-EXPERIMENTS = {"tight": tight, "bounds": bounds}
-"""The experiments that can be run by name."""
+def corridor(variant: Variant = "released") -> ExperimentSpec:
+    """The corridor of the appendix: what is gained by not exploring its left half."""
+    return ExperimentSpec.read(
+        {
+            "name": f"corridor ({variant})",
+            "family": {"name": "corridor", "variant": variant},
+            "defaults": {**_defaults(variant), "n_known": 1},
+            "agents": [
+                {"algorithm": "RMax"},
+                {"algorithm": "LRMax"},
+                {"algorithm": "LRMax", "d_max": 0.2},
+                {"algorithm": "MaxQInit"},
+                {"algorithm": "LRMaxQInit"},
+                {"algorithm": "LRMaxQInit", "d_max": 0.2},
+            ],
+            "tasks": 20,
+            "distinct_tasks": 5,
+            "episodes": 20,
+            "steps": 11,
+            "repetitions": 30,  # the paper's table has 1, and its figure an interval
+            "seed": SEED,
+        }
+    )
+
+
+def maze(variant: Variant = "released") -> ExperimentSpec:
+    """The maze of the appendix, in two layouts: priors of several sizes, and a learned one."""
+    defaults = {**_defaults(variant), "n_known": 1}
+    if variant == "released":
+        defaults["capacity"] = 10
+    return ExperimentSpec.read(
+        {
+            "name": f"maze ({variant})",
+            "family": {"name": "maze", "variant": variant},
+            "defaults": defaults,
+            "agents": [
+                {"algorithm": "RMax"},
+                {"algorithm": "LRMax", "d_max": [2.0, 1.0, 0.5]},
+                {"algorithm": "LRMax"},
+                {"algorithm": "MaxQInit"},
+            ],
+            "tasks": 30,
+            "episodes": 100,
+            "steps": 15,
+            "repetitions": 5,  # the paper's table has 1
+            "seed": SEED,
+        }
+    )
+
+
+def prior_use(variant: Variant = "text") -> ExperimentSpec:
+    """How much a prior is used as a task is learned: the two heat maps. Both variants are alike."""
+    return ExperimentSpec.read(
+        {
+            "name": "prior-use",
+            "family": {"name": "heat-map"},
+            "in_order": True,
+            "defaults": {"n_known": N_KNOWN, "epsilon": EPSILON, "tol": PRECISION},
+            "agents": [{"algorithm": "LRMax", "d_max": [19.0, 17.0, 15.0, 10.0, 0.0]}],
+            "tasks": 2,
+            "episodes": 100,
+            "steps": 30,
+            "repetitions": 100,
+            "seed": SEED,
+            "measure": "prior_use",
+        }
+    )
+
+
+K = (1, 2, 4, 8, 16)
+"""How many inner states the T-shaped tasks have."""
+
+
+def negative_transfer(variant: Variant = "text", *, k: int = 4) -> ExperimentSpec:
+    """The T-shaped pair with k inner states: values that must be unlearned."""
+    return ExperimentSpec.read(
+        {
+            "name": f"negative-transfer (k = {k})",
+            "family": {"name": "t-shape", "k": k},
+            "in_order": True,
+            "defaults": {"n_known": 1, "tol": 1e-6},
+            "agents": [
+                {"algorithm": "QLearning"},
+                {"algorithm": "BisimulationTransfer"},
+                {
+                    "algorithm": "BisimulationTransfer",
+                    "name": "BisimulationTransfer, recursive",
+                    "ground": "recursive",
+                },
+                {"algorithm": "LRMax", "name": "LRMax", "d_max": "family"},
+                {"algorithm": "RMax"},
+            ],
+            "tasks": 2,
+            "episodes": 1000,
+            "steps": 200,
+            "repetitions": 10,
+            "seed": SEED,
+            "measure": "optimal_after",
+        }
+    )
+
+
+EXPERIMENTS: dict[str, Callable[..., ExperimentSpec]] = {
+    "tight": tight,
+    "bounds": bounds,
+    "corridor": corridor,
+    "maze": maze,
+    "prior-use": prior_use,
+    "negative-transfer": negative_transfer,
+}
+"""The experiments that can be run by name; each takes a variant."""
 
 
 def _defaults(variant: Variant, *, all_sources: bool = False) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Figures: each function draws what was computed, and computes nothing."""

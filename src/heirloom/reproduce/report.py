@@ -1,0 +1,75 @@
+"""What comes out of an experiment: numbers, claims, figures."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from heirloom.archive import write_atomically
+from heirloom.envs.families import Variant
+from heirloom.experiments.claims import Claim
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.figures.style import save
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+QUICK = 2  # repetitions of a quick look
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an experiment is to be run."""
+
+    variant: Variant
+    folder: Path
+    repetitions: int | None = None
+    seed: int | None = None
+    jobs: int | None = None
+    quick: bool = False
+
+    def apply(self, spec: ExperimentSpec) -> ExperimentSpec:
+        """The spec with these numbers; a quick one says so in its name."""
+        repetitions = self.repetitions
+        if self.quick and repetitions is None:
+            repetitions = min(QUICK, spec.repetitions)
+        name = f"{spec.name}, quick" if self.quick else None
+        return spec.with_changes(repetitions=repetitions, seed=self.seed, name=name)
+
+
+class Reproduction(Protocol):
+    """Runs an experiment, or goes on with it, and reports."""
+
+    def __call__(self, options: Options) -> "Report":
+        """What came out of it."""
+
+
+@dataclass
+class Report:
+    """What came out of an experiment."""
+
+    summary: dict[str, Any]
+    claims: list[Claim]
+    figures: "dict[str, Figure]"
+    notes: list[str] = field(default_factory=list)
+
+    def write(self, folder: Path) -> None:
+        """Write `summary.json`, and each figure as PNG and PDF."""
+        for name, figure in self.figures.items():
+            for ending in ("png", "pdf"):
+                save(figure, folder / "figures" / f"{name}.{ending}")
+        text = json.dumps(self.summary, indent=2, allow_nan=False) + "\n"
+        write_atomically(folder / "summary.json", text.encode())
+
+
+def over(one: "xr.DataArray", baseline: "xr.DataArray") -> "xr.DataArray":
+    """A ratio; NaN where there is nothing to compare with."""
+    return one / baseline.where(baseline != 0)
+
+
+def or_none(numbers: np.ndarray) -> list[float | None]:
+    """JSON has no NaN: with one repetition, say, there is no interval."""
+    return [float(x) if np.isfinite(x) else None for x in np.atleast_1d(numbers)]
