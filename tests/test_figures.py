@@ -78,6 +78,14 @@ def test_values_of_another_shape():
         draw_on_grid(GridMap.read(TIGHT), np.zeros(5), label="Q")
 
 
+def test_options_of_a_drawing():
+    grid = GridMap.read(CORRIDOR)
+    with pytest.raises(hl.InvalidArgument, match="actions is"):
+        draw_on_grid(grid, np.zeros((20, 2)), label="Q", actions=("left", "foo"))
+    with pytest.raises(hl.InvalidArgument, match="limits is"):
+        draw_on_grid(grid, np.zeros(20), label="Q", limits=(3, 1))
+
+
 def test_two_actions_have_two_triangles():
     grid = GridMap.read(CORRIDOR)
     figure = draw_on_grid(grid, np.zeros((20, 2)), label="Q", actions=("left", "right"))

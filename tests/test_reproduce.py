@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from heirloom import cli
 from heirloom.experiments import paper
 from heirloom.experiments.runner import run
-from heirloom.reproduce import report_bounds, report_tight
+from heirloom.reproduce.lifelong import report_tight
+from heirloom.reproduce.priors import report_bounds
 
 SMALL = {"repetitions": 3, "seed": 1}
 
@@ -49,7 +50,7 @@ def test_tight_writes_what_it_promises(quick, tmp_path, variant):
     for figure in ("3a", "3b", "3c", "environment"):
         assert (out / "figures" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
         assert (out / "figures" / f"{figure}.pdf").read_bytes().startswith(b"%PDF")
-    assert "LRMax(0.1) transfers" in " ".join(result.output.split())
+    assert "erratum 7" in " ".join(result.output.split())
     before = (out / "summary.json").read_bytes()
     assert heirloom(*command, "--out", out).exit_code == 0  # all is there
     assert (out / "summary.json").read_bytes() == before
@@ -124,9 +125,11 @@ def test_run_takes_what_show_prints(tmp_path):
 
 def test_another_seed_has_a_folder_of_its_own():
     folder = cli._default_folder
-    tight, released = cli.Experiment.tight, cli.Variant.released
-    assert str(folder(tight, released, None, None)) == "results/tight-released"
-    assert str(folder(tight, released, 3, 1)) == "results/tight-released-3-repetitions-seed-1"
+    released = cli.Variant.released
+    assert str(folder("tight", released, None, None, quick=False)) == "results/tight-released"
+    assert str(folder("tight", released, 3, 1, quick=True)) == (
+        "results/tight-released-quick-3-repetitions-seed-1"
+    )
 
 
 @pytest.mark.slow

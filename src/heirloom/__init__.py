@@ -22,6 +22,7 @@ _HOMES = {
         "InvalidTask",
         "NotConverged",
         "UnsupportedEnvironment",
+        "WorkerLost",
         "WrongOrder",
     ),
     "mdp.exact": ("TabularMDP",),
@@ -78,6 +79,7 @@ __all__ = [
     "TaskMemory",
     "UnsupportedEnvironment",
     "WeightedL1",
+    "WorkerLost",
     "WrongOrder",
     "bisimulation_metric",
     "dissimilarity",
@@ -117,6 +119,7 @@ if TYPE_CHECKING:
         InvalidTask,
         NotConverged,
         UnsupportedEnvironment,
+        WorkerLost,
         WrongOrder,
     )
     from heirloom.experiments.loop import Record, learn

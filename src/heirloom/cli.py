@@ -1,6 +1,9 @@
 """The command `heirloom`: parse, call, print."""
 
+import io
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +17,8 @@ import heirloom
 
 if TYPE_CHECKING:
     import xarray as xr
+    from rich.console import Console
+    from rich.table import Table
 
     from heirloom.reproduce import Report
 
@@ -67,6 +72,9 @@ def main(
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
     """Lifelong reinforcement learning, with transfer that does not hurt."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a log may have no Greek letters
     if version:
         typer.echo(f"heirloom {heirloom.__version__}")
         raise typer.Exit
@@ -249,11 +257,16 @@ def pairs_to_learn(
 
 @contextmanager
 def _clean_errors() -> Iterator[None]:
-    """A mistake gets one line, and Ctrl-C says how to go on."""
+    """A mistake gets one line; Ctrl-C, or being told to end, says how to go on."""
     try:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
         yield
     except heirloom.HeirloomError as error:
         typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    except MemoryError as error:
+        typer.echo(f"error: there is not enough memory ({error}): make it smaller", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         typer.echo("stopped; the same command goes on where this one was", err=True)
@@ -278,31 +291,40 @@ def _default_folder(
 
 
 def _print_report(report: "Report", title: str, folder: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    table = Table("the paper's claim", "measured", "holds", title=title)
+    console = _console()
+    table = _table(title, "claim", "whose", "measured", "holds")
     for claim in report.claims:
-        table.add_row(claim.statement, claim.measured, "yes" if claim.holds else "no")
+        verdict = {True: "yes", False: "no", None: "?"}[claim.holds]
+        table.add_row(claim.statement, claim.whose, claim.measured, verdict)
     console.print(table)
+    if any(claim.holds is None for claim in report.claims):
+        console.print("One repetition has no intervals: nothing can be told.")
     for note in report.notes:
-        console.print(note, highlight=False)
-    console.print(f"Figures and summary.json are in {folder}.", highlight=False)
-    sys.stdout.flush()
+        console.print(note)
+    console.print(f"Figures and summary.json are in {folder}.")
 
 
 def _print_results(results: "xr.Dataset", title: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from heirloom.stats import student_interval
 
-    table = Table("agent", "mean return", "of the best", "updates a task", title=title)
+    table = _table(title, "agent", "mean return", "best possible", "updates a task")
     for name in results.agent.values:
         one = results.sel(agent=name)
         mean, half = student_interval(one.returns.mean(("task", "episode")).values)
-        best = float((one.returns.mean("episode") / one.optimal).mean())
-        row = f"{mean:.4g} ± {half:.2g}", f"{best:.1%}", f"{float(one.updates.mean()):.1f}"
-        table.add_row(str(name), *row)
-    Console().print(table)
+        interval = "" if half != half else f" ± {half:.2g}"  # NaN is unlike itself
+        best, updates = float(one.optimal.mean()), float(one.updates.mean())
+        table.add_row(str(name), f"{mean:.4g}{interval}", f"{best:.4g}", f"{updates:.1f}")
+    _console().print(table)
+
+
+def _console() -> "Console":
+    """Names are printed as they are, whatever brackets they hold."""
+    from rich.console import Console
+
+    return Console(markup=False, highlight=False)
+
+
+def _table(title: str, *columns: str) -> "Table":
+    from rich.table import Column, Table
+
+    return Table(*(Column(name, overflow="fold") for name in columns), title=title)

@@ -8,7 +8,8 @@
     ├── WrongOrder              (RuntimeError)  verbs of an agent called out of order
     ├── NotConverged            (ArithmeticError)  an accuracy that could not be certified
     ├── InvalidFile             (ValueError)    a file that is not Heirloom's, or is damaged
-    └── CannotWrite             (OSError)       a file that could not be written
+    ├── CannotWrite             (OSError)       a file that could not be written
+    └── WorkerLost              (RuntimeError)  a process of a run that died
 
 A message names the value, the place and the remedy.
 """
@@ -48,3 +49,7 @@ class InvalidFile(HeirloomError, ValueError):
 
 class CannotWrite(HeirloomError, OSError):
     """A file could not be written; what was there before is still there."""
+
+
+class WorkerLost(HeirloomError, RuntimeError):
+    """A process that computed a part of a run died, of a lack of memory perhaps."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heirloom.experiments import paper
-from heirloom.experiments.claims import Ratios, claims_of_bounds, claims_of_tight
+from heirloom.experiments.claims import Ratios, claims_of_bounds, claims_of_tight, judged
 
 REPETITIONS, TASKS, EPISODES = 10, 15, 2000
 
@@ -46,9 +46,26 @@ def holds(ratios, episodes):
     return {claim.statement: claim.holds for claim in claims}
 
 
-@pytest.mark.parametrize("variant", ["text", "released"])
-def test_all_hold_where_the_numbers_are_as_claimed(variant):
-    assert all(holds(*as_claimed(variant)).values())
+def test_all_hold_where_the_numbers_are_as_claimed():
+    """But for the combination, which is as good as MaxQInit there, not better."""
+    failed = [claim for claim, held in holds(*as_claimed()).items() if not held]
+    assert failed == ["LRMaxQInit(0.1) outperforms all other methods"]
+
+
+def test_the_text_reports_a_start_that_its_own_confidence_does_not_allow():
+    """Erratum 4: task 12 in the paper, task 15 for its δ."""
+    claims = holds(*as_claimed("text"))
+    assert not claims["MaxQInit transfers from task 12 on, not before"]
+    assert claims["MaxQInit transfers from task 15 on, not before, for its δ (erratum 4)"]
+
+
+def test_with_one_repetition_nothing_can_be_told():
+    ratios, episodes = as_claimed()
+    one = {name: r._replace(vs_rmax=r.vs_rmax[:1]) for name, r in ratios.items()}
+    claims = claims_of_tight(one, {n: e[:1] for n, e in episodes.items()}, p_min=1 / 5)
+    for claim in judged(claims, 1):
+        assert claim.holds is None
+        assert "nan" not in claim.measured
 
 
 @pytest.mark.parametrize(
@@ -82,6 +99,7 @@ def test_tasks_that_are_too_few_for_max_q():
     short = {name: r._replace(vs_rmax=r.vs_rmax[:, :10]) for name, r in ratios.items()}
     claims = claims_of_tight(short, episodes, p_min=1 / 5)
     (claim,) = (claim for claim in claims if claim.statement.startswith("MaxQInit transfers"))
+    assert claim.whose == "paper"
     assert not claim.holds
     assert claim.measured == "there are 10 tasks only"
 

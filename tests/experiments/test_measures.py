@@ -5,7 +5,9 @@ import pytest
 
 import heirloom as hl
 from heirloom.experiments.life import best_returns, late_update
-from heirloom.experiments.measures import LipschitzUse
+from heirloom.experiments.measures import LipschitzUse, OptimalAfter
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.experiments.units import run_unit
 from heirloom.transfer.bounds import Lipschitz
 from tests.agents.test_agents import COMMON, assert_same, tight_tasks
 
@@ -49,6 +51,45 @@ def test_where_the_agent_has_a_bound_the_measured_one_is_that():
     U = (transfer.source.Q + bound._distance(transfer))[unknown]
     assert transfer.U[unknown] == pytest.approx(U, abs=measured.setting.tol)
     assert (bound._distance(transfer)[~unknown] >= 0).all()
+
+
+@pytest.mark.parametrize("algorithm", ["LRMax", "LRMaxQInit"])
+def test_measuring_a_learned_prior_changes_no_bit(algorithm):
+    given = {
+        "name": "x",
+        "family": {"name": "corridor"},
+        "agents": [{"algorithm": algorithm, "n_known": 1, "delta": 0.5}],
+        "tasks": 6,
+        "distinct_tasks": 2,
+        "episodes": 20,
+        "steps": 11,
+    }
+    plain = run_unit(ExperimentSpec.read(given), 0, 0)
+    measured = run_unit(ExperimentSpec.read({**given, "measure": "lipschitz_use"}), 0, 0)
+    assert np.array_equal(plain["returns"], measured["returns"])
+    assert np.isfinite(measured["lipschitz_use"][-1])
+
+
+def test_a_policy_that_becomes_optimal_for_good():
+    """Optimal, not, and then optimal again: only the last time counts."""
+
+    class Fake:
+        Q = np.zeros((2, 2))
+
+    m = hl.TabularMDP(
+        [[0.0, 0.0], [1.0, 1.0]], [[[1, 0], [0, 1]], [[0, 1], [1, 0]]], gamma=0.9, start=0
+    )
+    watch, agent = OptimalAfter(), Fake()
+    watch.begin(agent, m)
+    good, bad = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[1.0, 1.0], [1.0, 0.0]])
+    for episode, Q in enumerate((good, bad, good, good), start=1):
+        agent.Q = Q
+        watch(episode, 4)
+    assert watch.after == [3]
+    watch.begin(agent, m)
+    agent.Q = bad  # equal actions, one of which is not optimal
+    watch(1, 1)
+    assert np.isnan(watch.after[1])
 
 
 def test_the_mean_time_of_the_last_updates():

@@ -162,6 +162,47 @@ def test_a_run_that_died_while_it_was_made(tmp_path, whole):
     assert run(SPEC, folder, jobs=1).identical(whole)
 
 
+@pytest.mark.parametrize("array", ["optimal", "optimal_discounted", "agent", "task"])
+@pytest.mark.parametrize("harm", ["garbage", "deleted"])
+def test_what_belongs_to_no_unit_is_repaired_too(tmp_path, whole, array, harm):
+    folder = tmp_path / "run"
+    run(SPEC, folder, jobs=1)
+    for chunk in (path for path in (folder / array / "c").rglob("*") if path.is_file()):
+        if harm == "garbage":
+            chunk.write_bytes(b"garbage")
+        else:
+            chunk.unlink()
+    if harm == "garbage":
+        with pytest.raises(hl.InvalidFile, match="is damaged"):
+            read_results(folder)
+    assert run(SPEC, folder, jobs=1).identical(whole)
+
+
+def test_a_run_that_died_while_it_wrote_its_first_file(tmp_path, whole):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "zarr.0f.partial").write_bytes(b"{")
+    assert run(SPEC, folder, jobs=1).identical(whole)
+    assert not list(folder.rglob("*.partial"))
+
+
+def test_here_is_a_folder_too(tmp_path, whole, monkeypatch):
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path / "run")
+    assert run(SPEC, ".", jobs=1).identical(whole)
+
+
+def test_a_link_leads_to_the_same_lock(tmp_path):
+    from heirloom.experiments.runner import _lock
+
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    with (
+        _lock(tmp_path / "run"),
+        pytest.raises(hl.InvalidArgument, match="another run is working in"),
+    ):
+        run(SPEC, tmp_path / "link", jobs=1)
+
+
 def test_a_damaged_or_newer_run(tmp_path):
     folder = tmp_path / "run"
     RunStore(folder, SPEC)
@@ -237,6 +278,26 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "stopped; the same command goes on where this one was" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_worker_that_is_killed_is_said_to_be(tmp_path):
+    spec = SPEC.with_changes(repetitions=50, episodes=2000)
+    (tmp_path / "spec.toml").write_text(spec.to_toml())
+    command = ["-m", "heirloom", "run", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        [sys.executable, *command, "--jobs", "2"], stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while _done(tmp_path / "run") < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    workers = subprocess.run(
+        ["pgrep", "-P", str(process.pid), "-f", "LokyProcess"], capture_output=True, text=True
+    ).stdout.split()
+    os.kill(int(workers[0]), signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "error: a process of this run was killed" in errors
     assert "Traceback" not in errors
 
 

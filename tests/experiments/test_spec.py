@@ -1,5 +1,6 @@
 """Experiments as data: what they say, and what is refused."""
 
+import datetime
 import textwrap
 import tomllib
 
@@ -79,8 +80,8 @@ def test_defaults_are_for_all_agents_that_take_them():
         ({"seed": -1}, "seed is -1"),
         ({"family": {"name": "x"}}, "family.name is 'x': the families are"),
         ({"family": {"name": "tight", "size": 3}}, "family.size is not an option of 'tight'"),
-        ({"family": {"name": "tight", "variant": "z"}}, "family: variant is 'z'"),
-        ({"family": {"name": "tight", "slips": [1]}}, "family: slips is"),
+        ({"family": {"name": "tight", "variant": "z"}}, "family.variant is 'z'"),
+        ({"family": {"name": "tight", "slips": [1]}}, "family.slips is"),
         ({"family": {"name": "grid"}}, "family.cells is missing"),
         ({"family": {"name": "grid", "cells": ["SX"]}}, "family: the map holds 'X'"),
         ({"family": {"name": "t-shape", "k": -1}}, "family: k is -1"),
@@ -93,7 +94,28 @@ def test_defaults_are_for_all_agents_that_take_them():
         ({"agents": [{"algorithm": "RMax", "n_known": 1}] * 2}, "two agents are named 'RMax'"),
         ({"agents": [{"algorithm": "LRMax", "n_known": 1, "d_max": -1}]}, "d_max is -1"),
         ({"agents": [{"algorithm": "RMax", "n_known": 1, "d_max": 1}]}, "d_max is for LRMax"),
-        ({"agents": [{"algorithm": "RMax", "n_known": 1, "epsilon": float("nan")}]}, "epsilon"),
+        ({"agents": [{"algorithm": "QLearning", "n_known": 1}]}, "n_known is for RMax and LRMax"),
+        ({"agents": [{"algorithm": ["RMax", "LRMax"]}]}, "agents.1.algorithm is a list"),
+        ({"agents": [{"algorithm": "RMax", "name": ["a"]}]}, "agents.1.name is a list"),
+        ({"agents": [{"algorithm": "LRMax", "d_max": []}]}, "agents.1.d_max is an empty list"),
+        (
+            {
+                "agents": [
+                    {"algorithm": "LRMax", "n_known": 1, "d_max": [1, 2]},
+                    {"algorithm": "RMax", "n_known": 0},
+                ]
+            },
+            "agents.2.n_known is 0",
+        ),
+        ({"defaults": {"foo": 1}}, "defaults.foo is not an option of agents"),
+        ({"name": datetime.date(2020, 1, 1)}, "neither number nor text"),
+        ({"family": {"name": "grid", "cells": ["S.G"], "terminal": "no"}}, "family.terminal is"),
+        ({"family": {"name": "t-shape", "k": 1.5}}, "family.k is 1.5"),
+        ({"steps": 10**20}, "steps is 1"),
+        (
+            {"agents": [{"algorithm": "RMax", "n_known": 1, "epsilon": float("nan")}]},
+            "agents.1.epsilon is nan",
+        ),
         ({"agents": 3}, "agents is 3"),
         ({"defaults": 3}, "defaults is not a table"),
         ({"name": ""}, "name is ''"),

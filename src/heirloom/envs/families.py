@@ -3,13 +3,14 @@
 Where the text of the paper and the authors' released settings differ, a family has both variants.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arguments import probability, whole_number
+from heirloom.arguments import probability, real_number, whole_number
 from heirloom.arrays import FloatArray
 from heirloom.envs.grid import GridMap, grid_world
 from heirloom.errors import InvalidArgument
@@ -62,7 +63,7 @@ class TaskFamily(Protocol):
 
 @dataclass(frozen=True)
 class Tight:
-    """`tight` with goal rewards and slip drawn uniformly, as text or released settings have it."""
+    """The 11x11 grid of the main experiment; goal rewards and slip are drawn."""
 
     variant: Variant = "released"
     gamma: float = 0.9
@@ -82,7 +83,7 @@ class Tight:
 
 @dataclass(frozen=True)
 class Corridor:
-    """`corridor` with its reward drawn uniformly."""
+    """The corridor of 20 cells; its reward is drawn."""
 
     variant: Variant = "released"
     gamma: float = 0.9
@@ -94,7 +95,7 @@ class Corridor:
 
 @dataclass(frozen=True)
 class Maze:
-    """The two layouts of `maze`, equally likely; as released with a slip."""
+    """The maze in two layouts, equally likely; as released with a slip that is drawn."""
 
     variant: Variant = "released"
     gamma: float = 0.9
@@ -257,15 +258,20 @@ def maze(layout: Layout, *, slip: float = 0.0, gamma: float = 0.9) -> TabularMDP
 
 def heat_map(
     *,
-    cells: tuple[str, ...] = HEAT_MAP,
+    cells: str | Sequence[str] | GridMap = HEAT_MAP,
     slip: float = 0.1,
     width: float = 1.0,
     peak: float = 1.0,
     gamma: float = 0.9,
 ) -> TabularMDP:
     """A 4x4 grid where acting in a cell pays peak * exp(-distance² / (2 width²)) from the goal."""
-    grid = GridMap.read(cells)
-    goal = grid.positions[grid.state_symbols == "G"][0]
+    grid = cells if isinstance(cells, GridMap) else GridMap.read(cells)
+    goals = grid.positions[grid.state_symbols == "G"]
+    if len(goals) != 1:
+        raise InvalidArgument(f"the map has {len(goals)} goals: a heat map has one")
+    goal = goals[0]
+    width = real_number("width", width, "the width is a positive number", above=0)
+    peak = probability("peak", peak)
     squared = ((grid.positions - goal) ** 2).sum(axis=1)
     rewards = peak * np.exp(-squared / (2 * width**2))
     return grid_world(grid, gamma=gamma, slip=slip, cell_rewards=rewards)

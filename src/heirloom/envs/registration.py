@@ -1,5 +1,6 @@
 """The paper's tasks as registered Gymnasium environments: one task each, with its parameters."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -69,7 +70,7 @@ def make_maze(
 
 def make_heat_map(
     *,
-    cells: tuple[str, ...] = families.HEAT_MAP,
+    cells: str | Sequence[str] = families.HEAT_MAP,
     slip: float = 0.1,
     width: float = 1.0,
     peak: float = 1.0,
@@ -77,8 +78,9 @@ def make_heat_map(
     render_mode: str | None = None,
 ) -> GridEnv:
     """The 4x4 heat map of the prior-use experiment."""
-    task = families.heat_map(cells=tuple(cells), slip=slip, width=width, peak=peak, gamma=gamma)
-    return GridEnv(task, GridMap.read(cells), render_mode=render_mode)
+    grid = GridMap.read(cells)
+    task = families.heat_map(cells=grid, slip=slip, width=width, peak=peak, gamma=gamma)
+    return GridEnv(task, grid, render_mode=render_mode)
 
 
 def make_t_shape(

@@ -2,7 +2,9 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from heirloom.envs import families, inventory, toy_text
 from heirloom.envs.families import TaskFamily
@@ -50,10 +52,28 @@ def make_family(name: str, options: dict[str, Any]) -> TaskFamily:
     missing = [p.name for p in allowed.values() if p.default is p.empty and p.name not in options]
     if missing:
         raise InvalidArgument(f"family.{missing[0]} is missing: {name!r} needs it")
+    hints = get_type_hints(make.__init__ if inspect.isclass(make) else make)
     try:
-        return make(**{option: _frozen(value) for option, value in options.items()})
+        checked = {
+            option: TypeAdapter(hints[option]).validate_python(_frozen(value), strict=True)
+            for option, value in options.items()
+        }
+        return make(**checked)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        option = next(name for name, value in options.items() if _is_of(wrong, value))
+        message = wrong["msg"]
+        raise InvalidArgument(
+            f"family.{option} is {options[option]!r}: {message[0].lower()}{message[1:]}"
+        ) from None
     except HeirloomError as error:
         raise InvalidArgument(f"family: {error}") from None
+
+
+def _is_of(wrong: Any, value: Any) -> bool:
+    """Whether it is this value that is wrong, or a part of it."""
+    given = _frozen(value)
+    return wrong["input"] == given or (isinstance(given, tuple) and wrong["input"] in given)
 
 
 def _frozen(value: Any) -> Any:

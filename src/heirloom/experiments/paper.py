@@ -30,9 +30,10 @@ DIFFERENCES: dict[Variant, Difference] = {
 
 
 def tight(variant: Variant = "released", *, all_sources: bool = False) -> ExperimentSpec:
-    """The main experiment, figures 3a to 3c; with every source kept, whatever the variant, if so.
+    """The main experiment, figures 3a to 3c.
 
-    With every source kept only the agents are run for which that makes a difference.
+    With `all_sources` every source is kept, whatever the variant, and only those agents are run for
+    which that makes a difference.
     """
     agents: list[dict[str, Any]] = [
         {"algorithm": "RMax"},

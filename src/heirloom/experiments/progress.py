@@ -34,7 +34,7 @@ def progress(title: str, total: int, done: int, file: TextIO | None = None) -> I
     )
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),

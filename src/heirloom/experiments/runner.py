@@ -3,6 +3,8 @@
 import os
 import signal
 import threading
+import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heirloom.arguments import whole_number
-from heirloom.errors import CannotWrite, InvalidArgument
+from heirloom.errors import CannotWrite, InvalidArgument, WorkerLost
 from heirloom.experiments.life import best_returns
 from heirloom.experiments.progress import Advance, progress
 from heirloom.experiments.spec import ExperimentSpec
@@ -43,8 +45,8 @@ def run(
         store = RunStore(folder, spec)
         all_units = [(i, j) for j in range(spec.repetitions) for i in range(len(spec.agents))]
         units = [unit for unit in all_units if not store.is_done(unit)]
+        store.repair_optimal(*_optimal(spec))
         if units:
-            _write_optimal(spec, store)
             with progress(spec.name, len(all_units), len(all_units) - len(units)) as advance:
                 _run_units(spec, store, units, min(jobs, len(units)), advance)
         return store.results()
@@ -66,11 +68,22 @@ def _computed(
             yield _unit(spec.as_json(), unit)
         return
     from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    work = (delayed(_unit)(spec.as_json(), unit) for unit in units)
+    work = (delayed(_unit)(spec.as_json(), unit, os.getpid()) for unit in units)
     with _uninterrupted():
         results = Parallel(n_jobs=jobs, return_as="generator_unordered")(work)
-    yield from results
+    try:
+        yield from results
+    except TerminatedWorkerError as error:
+        raise WorkerLost(
+            "a process of this run was killed, perhaps for want of memory: take fewer jobs; the "
+            "same command goes on"
+        ) from error
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that units are left is known
+            results.close()
 
 
 @contextmanager
@@ -86,17 +99,40 @@ def _uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def _unit(spec: dict[str, Any], unit: Unit) -> tuple[Unit, dict[str, np.ndarray]]:
+def _unit(
+    spec: dict[str, Any], unit: Unit, parent: int | None = None
+) -> tuple[Unit, dict[str, np.ndarray]]:
+    if parent is not None:
+        _end_with(parent)
     return unit, run_unit(ExperimentSpec.read(spec), *unit)
 
 
-def _write_optimal(spec: ExperimentSpec, store: RunStore) -> None:
+_watching = False
+
+
+def _end_with(parent: int) -> None:
+    """End this process when the one that started it is gone, however that ended."""
+    global _watching
+    if _watching:
+        return
+    _watching = True
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _optimal(spec: ExperimentSpec) -> tuple[np.ndarray, np.ndarray]:
+    """The best expected returns, undiscounted and discounted, [repetition, task]."""
     tasks = [draw_tasks(spec, j) for j in range(spec.repetitions)]
     optimal, discounted = (
         np.array([best_returns(row, spec.steps, discounted=d) for row in tasks])
         for d in (False, True)
     )
-    store.write_optimal(optimal, discounted)
+    return optimal, discounted
 
 
 def _processors() -> int:
@@ -111,8 +147,8 @@ def _lock(folder: str | os.PathLike[str]) -> Iterator[None]:
     except ImportError:  # no such locks on this system
         yield
         return
-    path = Path(folder)
     try:
+        path = Path(folder).resolve()  # a link leads to the same lock
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = open(path.parent / f".{path.name}{LOCK}", "w")
     except OSError as error:

@@ -42,6 +42,15 @@ from heirloom.experiments.catalogue import ALGORITHMS, make_family
 Algorithm = Literal["RMax", "LRMax", "MaxQInit", "LRMaxQInit", "QLearning", "BisimulationTransfer"]
 Measure = Literal["lipschitz_use", "prior_use", "optimal_after"]
 MODEL_FREE = ("QLearning", "BisimulationTransfer")
+OPTIMISTIC = ("RMax", "LRMax", "MaxQInit", "LRMaxQInit")
+MEANT_FOR = {
+    "d_max": ("LRMax", "LRMaxQInit"),
+    "p_min": ("LRMax", "MaxQInit", "LRMaxQInit"),
+    "ground": ("BisimulationTransfer",),
+    **dict.fromkeys(("n_known", "epsilon", "capacity", "keep", "tol", "delta"), OPTIMISTIC),
+    **dict.fromkeys(("learning_rate", "exploration", "initial_Q"), MODEL_FREE),
+}
+"""The algorithms that an option does something for; the memory of RMax is one as well."""
 
 
 class _Strict(BaseModel):
@@ -97,8 +106,12 @@ class AgentSpec(_Strict):
             raise ValueError("n_known is missing: after how many visits is a pair known?")
         if self.d_max is not None and not isinstance(self.d_max, str) and self.d_max < 0:
             raise ValueError(f"d_max is {self.d_max}: a distance is a number from 0 up")
-        if self.d_max is not None and self.algorithm not in ("LRMax", "LRMaxQInit"):
-            raise ValueError(f"d_max is for LRMax and LRMaxQInit, not for {self.algorithm}")
+        for option, algorithms in MEANT_FOR.items():
+            given = getattr(self, option) != type(self).model_fields[option].default
+            if given and self.algorithm not in algorithms:
+                raise ValueError(
+                    f"{option} is for {' and '.join(algorithms)}, not for {self.algorithm}"
+                )
         return self
 
 
@@ -111,7 +124,7 @@ class ExperimentSpec(_Strict):
     tasks: int = Field(ge=1)
     distinct_tasks: int | None = Field(None, ge=1)
     episodes: int = Field(ge=1)
-    steps: int = Field(ge=1)
+    steps: int = Field(ge=1, le=10**9)
     repetitions: int = Field(10, ge=1)
     seed: int = Field(0, ge=0)
     in_order: bool = False
@@ -132,19 +145,22 @@ class ExperimentSpec(_Strict):
     def read(cls, data: Mapping[str, Any]) -> Self:
         """A spec from TOML's tables: defaults filled in, sweeps spread out, all checked."""
         data = dict(data)
-        defaults = data.pop("defaults", {})
-        agents = data.get("agents")
-        if not isinstance(defaults, dict):
-            raise InvalidArgument("defaults is not a table: write [defaults]")
+        defaults, agents = data.pop("defaults", {}), data.get("agents")
+        _check_defaults(defaults)
+        places: list[int] = []  # of each agent that a sweep makes, in the list as it was given
         if isinstance(agents, list | tuple):
-            data["agents"] = [
-                agent for given in agents for agent in _swept(_with_defaults(given, defaults))
-            ]
+            data["agents"] = []
+            for i, given in enumerate(agents):
+                swept = list(_swept(_with_defaults(given, defaults), f"agents.{i + 1}"))
+                data["agents"] += swept
+                places += [i] * len(swept)
         try:
             # As JSON, where a list may be a tuple and a table a model, but no string is a number.
-            return cls.model_validate_json(json.dumps(data, default=str), strict=True)
+            return cls.model_validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
-            raise InvalidArgument(_first_reason(error)) from None
+            raise InvalidArgument(_first_reason(error, places)) from None
+        except TypeError as error:
+            raise InvalidArgument(f"a value is neither number nor text: {error}") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -194,16 +210,32 @@ def _with_defaults(agent: Any, defaults: dict[str, Any]) -> Any:
     """An agent's own options before the defaults; those not meant for its algorithm are left."""
     if not isinstance(agent, dict):
         return agent
-    if agent.get("algorithm") in MODEL_FREE:
-        defaults = {k: v for k, v in defaults.items() if k not in ("n_known", "epsilon", "tol")}
-    return {**defaults, **agent}
+    algorithm = agent.get("algorithm")
+    meant = {k: v for k, v in defaults.items() if algorithm in MEANT_FOR.get(k, (algorithm,))}
+    return {**meant, **agent}
 
 
-def _swept(agent: Any) -> Iterator[Any]:
+def _check_defaults(defaults: Any) -> None:
+    if not isinstance(defaults, dict):
+        raise InvalidArgument("defaults is not a table: write [defaults]")
+    for key in defaults:
+        if key not in MEANT_FOR:
+            raise InvalidArgument(
+                f"defaults.{key} is not an option of agents: they are {', '.join(MEANT_FOR)}"
+            )
+
+
+def _swept(agent: Any, place: str) -> Iterator[Any]:
     """One agent for each combination of options that are given as lists."""
     if not isinstance(agent, dict):
         yield agent
         return
+    for key in ("algorithm", "name"):
+        if isinstance(agent.get(key), list):
+            raise InvalidArgument(f"{place}.{key} is a list: write an agent for each")
+    for key, value in agent.items():
+        if value == []:
+            raise InvalidArgument(f"{place}.{key} is an empty list: a sweep has values")
     if agent.get("algorithm") not in ALGORITHMS:
         yield {"name": "an agent", **agent}  # to be refused for its algorithm
         return
@@ -227,10 +259,19 @@ def _name(base: str, options: dict[str, Any]) -> str:
     return f"{base}({', '.join(parts)})" if parts else base
 
 
-def _first_reason(error: ValidationError) -> str:
-    """The first thing that is wrong, with the key it stands at."""
+def _first_reason(error: ValidationError, places: list[int]) -> str:
+    """The first thing that is wrong, with the key it stands at in what was given."""
     first = error.errors()[0]
-    place = ".".join(str(part + 1) if isinstance(part, int) else part for part in first["loc"])
+    keys = {*ExperimentSpec.model_fields, *AgentSpec.model_fields, *FamilySpec.model_fields}
+    if first["type"] == "extra_forbidden":
+        keys.add(str(first["loc"][-1]))
+    place = ".".join(
+        str(places[part] + 1) if isinstance(part, int) else part
+        for part in first["loc"]
+        if isinstance(part, int) or part in keys  # other parts tell the kinds of a value apart
+    )
+    if first["type"] == "too_short":
+        return f"{place} is {first['input']!r}: it must not be empty"
     if first["type"] == "extra_forbidden":
         return f"{place} is not a key of an experiment: heirloom show tight prints one"
     if first["type"] == "missing":

@@ -8,10 +8,12 @@ versions stand beside the arrays, as attributes.
 
 import hashlib
 import os
+import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
+from pathlib import Path
 from platform import python_version
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +54,9 @@ MEANINGS = {
     "done": "whether a unit is complete",
 }
 
+UNREADABLE = (OSError, ValueError, RuntimeError, TypeError, KeyError)
+"""What reading a chunk that is damaged may raise."""
+
 Unit = tuple[int, int]
 """An agent and a repetition, by their places."""
 
@@ -65,12 +70,14 @@ class RunStore:
     """
 
     def __init__(self, folder: str | os.PathLike[str], spec: ExperimentSpec) -> None:
-        self.folder, self.spec = os.fspath(folder), spec
+        self.folder, self.spec = os.path.abspath(folder), spec
         names = ["returns", "discounted_returns", "updates", "late_update"]
         self.names = names if spec.measure is None else [*names, spec.measure]
         with _writing(self.folder):
             group = self._existing()
             self.group = self._create() if group is None else group
+        for name, values in self._coordinates().items():
+            self._repair(name, values)
 
     def is_done(self, unit: Unit) -> bool:
         """Whether a unit was computed, and is as it was written."""
@@ -79,7 +86,7 @@ class RunStore:
                 return False
             stored = {name: np.asarray(self._array(name)[unit]) for name in self.names}
             return bool(self._array("checksum")[unit] == checksum(stored))
-        except (OSError, ValueError, RuntimeError, TypeError):
+        except UNREADABLE:
             return False  # a chunk that cannot be read is not there
 
     def write(self, unit: Unit, results: dict[str, np.ndarray]) -> None:
@@ -91,11 +98,28 @@ class RunStore:
             self._array("checksum")[unit] = checksum({n: results[n] for n in self.names})
             self._array("done")[unit] = True
 
-    def write_optimal(self, optimal: np.ndarray, discounted: np.ndarray) -> None:
-        """Keep the best expected returns, [repetition, task]."""
+    def repair_optimal(self, optimal: np.ndarray, discounted: np.ndarray) -> None:
+        """Keep the best expected returns, [repetition, task], unless they are there already."""
+        for name, values in (("optimal", optimal), ("optimal_discounted", discounted)):
+            self._repair(name, values)
+
+    def _repair(self, name: str, values: np.ndarray) -> None:
+        """Write an array that belongs to no unit, unless it is there as it should be."""
+        try:
+            if np.array_equal(np.asarray(self._array(name)[:]), values):
+                return
+        except UNREADABLE:
+            pass  # written anew
         with _writing(self.folder):
-            self._array("optimal")[:] = optimal
-            self._array("optimal_discounted")[:] = discounted
+            self._array(name)[:] = values
+
+    def _coordinates(self) -> dict[str, np.ndarray]:
+        spec = self.spec
+        sizes = {"repetition": spec.repetitions, "task": spec.tasks, "episode": spec.episodes}
+        if spec.measure == "prior_use":
+            sizes["computation"] = draw_tasks(spec, 0)[0].R.size + 1
+        names = np.array([agent.name for agent in spec.agents], dtype=object)
+        return {"agent": names} | {name: np.arange(1, n + 1) for name, n in sizes.items()}
 
     def results(self) -> "xr.Dataset":
         """All results, in memory."""
@@ -103,7 +127,11 @@ class RunStore:
 
     def _existing(self) -> zarr.Group | None:
         """The group that is there, if it is whole and that of this experiment."""
-        if not os.path.exists(self.folder) or not os.listdir(self.folder):
+        if not os.path.exists(self.folder):
+            return None
+        for left in Path(self.folder).rglob("*.partial"):
+            left.unlink()  # of a file that was being written when the run died
+        if not os.listdir(self.folder):
             return None
         group = open_run(self.folder)
         there = spec_of(group, self.folder)
@@ -117,21 +145,19 @@ class RunStore:
 
     def _create(self) -> zarr.Group:
         spec = self.spec
-        sizes = {
-            "agent": len(spec.agents),
-            "repetition": spec.repetitions,
-            "task": spec.tasks,
-            "episode": spec.episodes,
-        }
-        if spec.measure == "prior_use":
-            sizes["computation"] = draw_tasks(spec, 0)[0].R.size + 1
+        sizes = {name: values.size for name, values in self._coordinates().items()}
         attributes: dict[str, Any] = {
             "heirloom_run": FORMAT,
             "spec": spec.as_json(),
             "seed": spec.seed,
             "versions": {name: version(name) for name in PACKAGES} | {"python": python_version()},
         }
-        group = zarr.open_group(self.folder, mode="w", attributes=attributes)
+        for left in Path(self.folder).glob("*"):  # of a run that died while it was made
+            if left.is_dir():
+                shutil.rmtree(left)
+            else:
+                left.unlink()
+        group = zarr.open_group(self.folder, mode="w-", attributes=attributes)
 
         def create(name: str, dimensions: tuple[str, ...], dtype: Any, fill: Any = None) -> Any:
             shape = tuple(sizes[d] for d in dimensions)
@@ -153,9 +179,8 @@ class RunStore:
             create(name, ("repetition", "task"), "f8", np.nan)
         create("checksum", UNIT, "u8", 0)
         create("done", UNIT, "bool", fill=False)
-        create("agent", ("agent",), str)[:] = np.array([a.name for a in spec.agents], dtype=object)
-        for name in list(sizes)[1:]:
-            create(name, (name,), "i8", 0)[:] = np.arange(1, sizes[name] + 1)
+        for name in sizes:
+            create(name, (name,), str if name == "agent" else "i8")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ZarrUserWarning)  # other readers may not look for it
             return zarr.consolidate_metadata(group.store)
@@ -195,8 +220,14 @@ def read_results(folder: str | os.PathLike[str]) -> "xr.Dataset":
     import xarray as xr
 
     open_run(os.fspath(folder))
-    with xr.open_zarr(os.fspath(folder), chunks=None) as dataset:
-        return dataset.load()
+    try:
+        with xr.open_zarr(os.fspath(folder), chunks=None) as dataset:
+            return dataset.load()
+    except UNREADABLE as error:
+        raise InvalidFile(
+            f"{folder} is damaged ({error}): run the experiment again in this folder, which "
+            "computes what is missing"
+        ) from error
 
 
 def checksum(results: dict[str, np.ndarray]) -> np.uint64:

@@ -17,6 +17,7 @@ from heirloom.experiments.measures import MEASURED, MeasuredUse, OptimalAfter
 from heirloom.experiments.spec import MODEL_FREE, AgentSpec, ExperimentSpec
 from heirloom.experiments.streams import stream
 from heirloom.mdp.exact import TabularMDP
+from heirloom.transfer.bounds import Lipschitz
 from heirloom.transfer.memory import TaskMemory
 
 
@@ -92,10 +93,18 @@ def make_agent(
     d_max = _d_max(agent, family)
     if agent.algorithm == "LRMaxQInit":
         p_min = _needed(p_min, agent)
-        return LRMaxQInit(p_min=p_min, delta=agent.delta, d_max=d_max, **told)
-    made = LRMax(d_max=d_max, p_min=None if d_max is not None else p_min, delta=agent.delta, **told)
-    if spec.measure in MEASURED:
-        made.bounds = [MEASURED[spec.measure](d_max=d_max)]
+        made = LRMaxQInit(p_min=p_min, delta=agent.delta, d_max=d_max, **told)
+    else:
+        p_min = None if d_max is not None else p_min
+        made = LRMax(d_max=d_max, p_min=p_min, delta=agent.delta, **told)
+    measured = MEASURED.get(spec.measure)
+    if measured is not None:
+        made.bounds = [
+            measured(d_max=bound.d_max, p_min=bound.p_min, delta=bound.delta)
+            if isinstance(bound, Lipschitz)
+            else bound
+            for bound in made.bounds
+        ]
     return made
 
 

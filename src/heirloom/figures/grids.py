@@ -54,6 +54,11 @@ def draw_on_grid(
             f"values have shape {array.shape}: the map has {grid.n_states} states, and "
             f"{len(actions)} actions"
         )
+    if not set(actions) <= set(ACTIONS):
+        raise InvalidArgument(f"actions is {actions!r}: they are some of {', '.join(ACTIONS)}")
+    low, high = limits
+    if low is not None and high is not None and not low <= high:
+        raise InvalidArgument(f"limits is {limits!r}: the lower one comes first")
     return _figure(grid, array, label, title, limits, actions)
 
 

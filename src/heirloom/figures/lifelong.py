@@ -33,14 +33,22 @@ def lifelong(results: "xr.Dataset", *, title: str) -> "Figure":
     return figure
 
 
-def over_tasks(per_task: Mapping[str, Interval], *, ylabel: str, title: str) -> "Figure":
-    """One line an agent over tasks, and the level of the baseline."""
+def over_tasks(
+    per_task: Mapping[str, Interval],
+    *,
+    ylabel: str,
+    title: str,
+    styles: Mapping[str, dict[str, Any]] | None = None,
+) -> "Figure":
+    """One line an agent over tasks, and the level of the baseline; `styles` as of episodes."""
     figure, ax = new_figure()
     names = list(per_task)
     for i, (name, (mean, half)) in enumerate(per_task.items()):
         marker = MARKERS[i % len(MARKERS)]
         x = np.arange(1, mean.size + 1)
-        line(ax, x, mean, half, name, colour_of(name, names), marker=marker)
+        style = dict((styles or {}).get(name, {}))
+        colour = style.pop("color", None) or colour_of(name, names)
+        line(ax, x, mean, half, name, colour, marker=marker, **style)
     ax.axhline(1.0, color="0.7", linewidth=0.8, zorder=0)
     ax.set_xlabel("task")
     ax.set_ylabel(ylabel)

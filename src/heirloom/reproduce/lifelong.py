@@ -12,6 +12,7 @@ from heirloom.experiments.claims import (
     claims_of_corridor,
     claims_of_maze,
     claims_of_tight,
+    judged,
 )
 from heirloom.experiments.runner import run
 from heirloom.experiments.spec import ExperimentSpec
@@ -51,7 +52,7 @@ def corridor(options: Options) -> Report:
 
 def maze(options: Options) -> Report:
     """The maze of the appendix."""
-    spec = options.apply(paper.maze(options.variant))
+    spec = options.apply(paper.maze(options.variant), {"tasks": 9})
     return report_maze(spec, run(spec, options.folder / "run", jobs=options.jobs))
 
 
@@ -64,7 +65,7 @@ def report_tight(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     episodes = {name: later.sel(agent=name).values for name in compared}
     return Report(
         summary=_summary(spec, compared, results),
-        claims=claims_of_tight(compared, episodes, p_min=p_min),
+        claims=judged(claims_of_tight(compared, episodes, p_min=p_min), spec.repetitions),
         figures={
             "environment": draw_map(GridMap.read(TIGHT), title="tight"),
             "3a": _per_task_figure(spec, compared),
@@ -79,7 +80,10 @@ def report_corridor(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     compared = _compared(spec, results)
     return Report(
         summary=_summary(spec, compared, results),
-        claims=claims_of_corridor(compared, p_min=1 / (spec.distinct_tasks or spec.tasks)),
+        claims=judged(
+            claims_of_corridor(compared, p_min=1 / (spec.distinct_tasks or spec.tasks)),
+            spec.repetitions,
+        ),
         figures={
             "environment": draw_map(GridMap.read(CORRIDOR), title="corridor"),
             "corridor-tasks": _per_task_figure(spec, compared),
@@ -98,9 +102,12 @@ def report_maze(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     optimal = {name: student_interval(_vs_optimal(results, name)) for name in compared}
     return Report(
         summary=_summary(spec, compared, results),
-        claims=claims_of_maze(
-            {name: _vs_optimal(results, name) for name in compared},
-            {agent.name: agent for agent in spec.agents},
+        claims=judged(
+            claims_of_maze(
+                {name: _vs_optimal(results, name) for name in compared},
+                {agent.name: agent for agent in spec.agents},
+            ),
+            spec.repetitions,
         ),
         figures={
             "environment": draw_map(GridMap.read(MAZE), title="maze: `o` or `g` is a wall"),
@@ -212,5 +219,10 @@ def _add_every_source(
             f"{gained.half_width:.3f} times RMax against keeping the first only"
         )
     title = "The first source only, and every source kept (released)"
-    report.figures["3a-every-source"] = over_tasks(lines, ylabel=Y_TASK, title=title)
+    styles = {
+        label: {"color": colour_of(label.split(",")[0], []), "linestyle": "--"}
+        for label in lines
+        if label.endswith("every source")
+    }
+    report.figures["3a-every-source"] = over_tasks(lines, ylabel=Y_TASK, title=title, styles=styles)
     return added

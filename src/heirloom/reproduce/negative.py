@@ -6,7 +6,7 @@ import numpy as np
 
 from heirloom.envs.families import t_shape_map
 from heirloom.experiments import paper
-from heirloom.experiments.claims import claims_of_negative_transfer
+from heirloom.experiments.claims import claims_of_negative_transfer, judged
 from heirloom.experiments.runner import run
 from heirloom.figures.grids import draw_map
 from heirloom.figures.lifelong import episodes_to_optimality
@@ -19,7 +19,7 @@ def negative_transfer(options: Options) -> Report:
     after: dict[str, list[np.ndarray]] = {}
     never: dict[str, int] = {}
     for k in paper.K:
-        spec = options.apply(paper.negative_transfer(k=k))
+        spec = options.apply(paper.negative_transfer(k=k), {"episodes": 200})
         results = run(spec, options.folder / f"run-k{k}", jobs=options.jobs)
         second = results.optimal_after.sel(task=2)
         for agent in spec.agents:
@@ -44,8 +44,11 @@ def negative_transfer(options: Options) -> Report:
     }
     return Report(
         summary=summary,
-        claims=claims_of_negative_transfer(
-            paper.K, {name: np.array(numbers).T for name, numbers in after.items()}
+        claims=judged(
+            claims_of_negative_transfer(
+                paper.K, {name: np.array(numbers).T for name, numbers in after.items()}
+            ),
+            spec.repetitions,
         ),
         figures={
             "environment": draw_map(t_shape_map(4, goal="up"), title="source, k = 4"),

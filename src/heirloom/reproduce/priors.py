@@ -7,7 +7,7 @@ import numpy as np
 from heirloom.envs.families import HEAT_MAP, OTHER_HEAT_MAP, TIGHT
 from heirloom.envs.grid import GridMap
 from heirloom.experiments import paper
-from heirloom.experiments.claims import claims_of_bounds, claims_of_prior_use
+from heirloom.experiments.claims import claims_of_bounds, claims_of_prior_use, judged
 from heirloom.experiments.runner import run
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.figures.grids import draw_map
@@ -54,7 +54,7 @@ def report_bounds(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
             **{key: or_none(interval.mean) for key, interval in keys.items()},
             "ci95": {key: or_none(interval.half_width) for key, interval in keys.items()},
         },
-        claims=claims_of_bounds(d_max, arrays),
+        claims=judged(claims_of_bounds(d_max, arrays), spec.repetitions),
         figures={
             "environment": draw_map(GridMap.read(TIGHT), title="tight"),
             "3d": ratios(np.array(d_max), intervals, xlabel="D_max", title=title),

@@ -31,13 +31,15 @@ class Options:
     jobs: int | None = None
     quick: bool = False
 
-    def apply(self, spec: ExperimentSpec) -> ExperimentSpec:
-        """The spec with these numbers; a quick one says so in its name."""
+    def apply(self, spec: ExperimentSpec, shorter: dict[str, int] | None = None) -> ExperimentSpec:
+        """The spec with these numbers; a quick one says so in its name, and may be shorter."""
         repetitions = self.repetitions
         if self.quick and repetitions is None:
             repetitions = min(QUICK, spec.repetitions)
-        name = f"{spec.name}, quick" if self.quick else None
-        return spec.with_changes(repetitions=repetitions, seed=self.seed, name=name)
+        changes: dict[str, Any] = {"repetitions": repetitions, "seed": self.seed}
+        if self.quick:
+            changes |= {"name": f"{spec.name}, quick", **(shorter or {})}
+        return spec.with_changes(**changes)
 
 
 class Reproduction(Protocol):
