@@ -6,6 +6,9 @@ from scipy.optimize import linprog
 
 import heirloom as hl
 from heirloom.envs.families import tight
+from heirloom.experiments import paper
+from heirloom.experiments.life import best_returns
+from heirloom.experiments.units import draw_tasks, run_unit
 
 
 def greedy_recipe(T, V):
@@ -153,3 +156,90 @@ class TestErratum3ThePriorOfTheMainExperiment:
         m_bar = tight(1.0, 0.0, variant=variant)
         U = hl.solve(m_bar).Q + self.SUPREMUM[variant] / (1 - m_bar.gamma)
         assert (U >= m_bar.v_max).all()
+
+
+class TestErratum5TheRangeOfSlip:
+    """The text draws the slip in [0, 0.1], the appendix in [0, 1]: another family altogether."""
+
+    @pytest.mark.parametrize("variant", ["text", "released"])
+    def test_tasks_are_ten_times_as_far_apart(self, variant):
+        def largest(slip):
+            tasks = [tight(1.0, 0.0, variant=variant), tight(1.0, slip, variant=variant)]
+            return hl.family_distance(tasks).max()
+
+        assert largest(0.1) < 2.001
+        assert largest(1.0) > 9 * largest(0.1)
+
+    def test_and_the_best_return_vanishes(self):
+        best = [hl.optimal_return(tight(1.0, slip), horizon=10) for slip in (0.0, 0.1, 1.0)]
+        assert best[2] < 0.1 * best[1] < 0.1 * best[0]
+
+
+class TestErratum6WhatFigure3aIsRelativeTo:
+    """Relative to the optimal return no agent could be above 1; LRMax(0.1) is at about 2."""
+
+    def test_more_than_one_is_relative_to_rmax(self):
+        spec = paper.tight("released").with_changes(tasks=4)
+        names = [agent.name for agent in spec.agents]
+        rmax, lrmax = (
+            run_unit(spec, names.index(name), 0)["discounted_returns"].mean(axis=1)
+            for name in ("RMax", "LRMax(0.1)")
+        )
+        optimal = best_returns(draw_tasks(spec, 0), spec.steps, discounted=True)
+        assert (lrmax[1:] / rmax[1:] > 1.5).all()
+        assert (lrmax / optimal < 1).all()
+
+
+class TestErratum8TheLearnedValueIsNoUpperBound:
+    """At a model that is ε-accurate the values that it implies may be below the optimal ones."""
+
+    def test_by_hand(self):
+        """A fair coin that came up 49 times out of 100: within 0.01, and Q is below Q* by 0.1."""
+        agent = hl.RMax(n_states=1, n_actions=1, gamma=0.9, n_known=100, tol=1e-9)
+        agent.begin_task()
+        for i in range(100):
+            agent.observe(0, 0, float(i < 49), 0, terminated=False)
+        assert agent.Q[0, 0] == pytest.approx(4.9, abs=1e-6)
+        assert agent.Q[0, 0] < 5.0
+
+    def test_it_is_one_up_to_the_slack_of_the_design(self):
+        """Q >= Q* - ε (1 + γ span(V*) / 2) / (1-γ), and often below Q*."""
+        rng = np.random.default_rng(8)
+        below = 0
+        for _ in range(300):
+            epsilon = rng.choice([0.01, 0.1])
+            m = hl.garnet(4, 2, branching=3, gamma=0.9, seed=rng)
+            T = m.T.toarray().reshape(4, 2, 4)
+            learned = hl.TabularMDP(
+                np.clip(m.R + rng.uniform(-epsilon, epsilon, m.R.shape), 0, 1),
+                T + epsilon / 2 * (np.eye(4)[rng.integers(4, size=(4, 2))] - T),
+                gamma=0.9,
+            )
+            Q, Q_hat, V = hl.solve(m).Q, hl.solve(learned).Q, hl.solve(m).V
+            slack = epsilon * (1 + 0.9 * np.ptp(V) / 2) / (1 - 0.9)
+            assert (Q_hat >= Q - slack - 1e-6).all()
+            below += bool((Q_hat < Q - 1e-6).any())
+        assert below > 150
+
+
+class TestErratum9TransferMayLowerTheFirstReturns:
+    """With a bound that holds, exactly: the sample complexity is no worse, the first return is."""
+
+    def test_a_source_that_knows_only_the_good_arm(self):
+        """Of two arms the good one pays 0.9. It is known, so the other looks better at first."""
+        bandit = hl.TabularMDP([[0.9, 0.0]], [[[1.0], [1.0]]], gamma=0.9)
+        options = {"n_states": 1, "n_actions": 2, "gamma": 0.9, "n_known": 1}
+        firsts = {"LRMax": [], "RMax": []}
+        for seed in range(60):
+            lrmax = hl.LRMax(d_max=0.0, **options, seed=seed)
+            source = hl.learn(lrmax, bandit, episodes=1, max_steps=1, seed=0)
+            if source.returns[0] < 0.9:
+                continue  # it tried the other arm
+            rmax = hl.RMax(**options, seed=1000 + seed)
+            for name, agent in (("LRMax", lrmax), ("RMax", rmax)):
+                record = hl.learn(agent, bandit, episodes=2, max_steps=1, seed=1)
+                firsts[name].append(record.returns[0])
+            assert (lrmax.U >= hl.solve(bandit).Q - 1e-9).all()
+        assert len(firsts["LRMax"]) > 15
+        assert np.mean(firsts["LRMax"]) == 0.0
+        assert np.mean(firsts["RMax"]) == pytest.approx(0.45, abs=0.2)
