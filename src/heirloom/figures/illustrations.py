@@ -52,23 +52,30 @@ def draw_embedding(
     label: str,
     title: str,
 ) -> "Figure":
-    """Tasks in the plane, with circles of the prior and of the largest distance around one."""
+    """Tasks in the plane, with circles around one: all of it, and the middle of it."""
+    from matplotlib.figure import Figure
     from matplotlib.patches import Circle
 
-    figure, ax = new_figure(5.6, 5.2)
+    figure = Figure(figsize=(8.4, 4.6), layout="constrained")
     middle = places[np.linalg.norm(places - places.mean(axis=0), axis=1).argmin()]
-    for radius, colour, name in (
-        (largest, "0.6", f"the largest possible distance, {largest:.0f}"),
-        (prior, "#D55E00", f"a prior that holds, {prior:.1f}"),
-    ):
-        ax.add_patch(Circle(middle, radius, fill=False, color=colour, linewidth=1.5, label=name))
-    dots = ax.scatter(
-        places[:, 0], places[:, 1], c=parameter, cmap="cividis", edgecolor="black", zorder=3
-    )
-    figure.colorbar(dots, ax=ax, label=label, shrink=0.7)
-    ax.set_xlim(middle[0] - 1.1 * largest, middle[0] + 1.1 * largest)
-    ax.set_ylim(middle[1] - 1.1 * largest, middle[1] + 1.1 * largest)
-    ax.set_aspect("equal")
-    ax.set_title(title)
-    legend_below(figure)
+    for ax, reach in zip(figure.subplots(1, 2), (1.1 * largest, 1.3 * prior), strict=True):
+        for radius, colour, name in (
+            (largest, "0.6", f"the largest possible distance, {largest:.0f}"),
+            (prior, "#D55E00", f"a prior that holds for these tasks, {prior:.2f}"),
+        ):
+            circle = Circle(middle, radius, fill=False, color=colour, linewidth=1.5, label=name)
+            ax.add_patch(circle)
+        size = 12 if reach > largest else 50
+        dots = ax.scatter(
+            places[:, 0], places[:, 1], s=size, c=parameter, cmap="cividis", edgecolor="black"
+        )
+        ax.set_xlim(middle[0] - reach, middle[0] + reach)
+        ax.set_ylim(middle[1] - reach, middle[1] + reach)
+        ax.set_aspect("equal")
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+    figure.colorbar(dots, ax=figure.axes, label=label, shrink=0.7)
+    figure.suptitle(title)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", frameon=False, fontsize="small")
     return figure
