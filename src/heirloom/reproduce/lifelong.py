@@ -110,7 +110,9 @@ def report_maze(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
             spec.repetitions,
         ),
         figures={
-            "environment": draw_map(GridMap.read(MAZE), title="maze: `o` or `g` is a wall"),
+            "environment": draw_map(
+                GridMap.read(MAZE), title="maze: the orange or the green cell is a wall"
+            ),
             "maze": over_tasks(
                 optimal,
                 ylabel="discounted return / the best possible",
