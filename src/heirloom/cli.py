@@ -113,14 +113,16 @@ def reproduce(
         seconds = {}
         for name in names:
             for one in _variants(variant, both=everything and name not in ALIKE):
-                folder = _default_folder(name, one, repetitions, seed, quick=quick)
+                label = None if name in ALIKE else one
+                folder = _default_folder(name, label, repetitions, seed, quick=quick)
                 if out is not None:
                     folder = out / folder.name if everything else out
                 options = Options(one.value, folder, repetitions, seed, jobs, quick)
                 started = time.monotonic()
                 report = run_and_report(name, options)
-                seconds[name, one.value] = time.monotonic() - started
-                title = f"{name} ({one})" + (", quick look" if quick else "")
+                seconds[name, label or "both"] = time.monotonic() - started
+                title = f"{name} ({label})" if label else name
+                title += ", quick look" if quick else ""
                 _print_report(report, title, folder)
         if everything:
             table = reproducibility_table(seconds, repetitions=repetitions, quick=quick)
@@ -280,10 +282,15 @@ def _variants(variant: Variant | None, *, both: bool) -> list[Variant]:
 
 
 def _default_folder(
-    experiment: str, variant: Variant, repetitions: int | None, seed: int | None, *, quick: bool
+    experiment: str,
+    variant: Variant | None,
+    repetitions: int | None,
+    seed: int | None,
+    *,
+    quick: bool,
 ) -> Path:
     """A folder of its own for each experiment."""
-    parts = [experiment, variant.value]
+    parts = [experiment] if variant is None else [experiment, variant.value]
     parts += ["quick"] if quick else []
     parts += [f"{repetitions}-repetitions"] if repetitions is not None else []
     parts += [f"seed-{seed}"] if seed is not None else []

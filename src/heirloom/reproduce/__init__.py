@@ -25,7 +25,10 @@ ALIKE = ("prior-use", "negative-transfer", "bounds-illustration", "prior-illustr
 def reproduce(experiment: str, options: Options) -> Report:
     """Run an experiment, or go on with it, and write what comes out of it to its folder."""
     report = REPRODUCTIONS[experiment](options)
-    head = {"experiment": experiment, "variant": options.variant}
+    head = {
+        "experiment": experiment,
+        "variant": "both" if experiment in ALIKE else options.variant,
+    }
     if options.quick:
         head["quick"] = "a quick look with few repetitions, not the experiment"
     report.summary = {**head, **report.summary}

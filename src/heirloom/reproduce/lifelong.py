@@ -40,7 +40,8 @@ def tight(options: Options) -> Report:
     if options.variant == "released":
         everything = options.apply(paper.tight(options.variant, all_sources=True))
         kept = run(everything, options.folder / "run-every-source", jobs=options.jobs)
-        report.summary["every_source_kept"] = _add_every_source(report, kept, results)
+        title = f"The first source only, and every source kept, {spec.name}"
+        report.summary["every_source_kept"] = _add_every_source(report, kept, results, title)
     return report
 
 
@@ -203,7 +204,7 @@ def _instances(spec: ExperimentSpec, results: "xr.Dataset", start: int) -> "Figu
 
 
 def _add_every_source(
-    report: Report, kept: "xr.Dataset", results: "xr.Dataset"
+    report: Report, kept: "xr.Dataset", results: "xr.Dataset", title: str
 ) -> dict[str, dict[str, Any]]:
     """What a full memory adds to the first source: another figure, notes, and numbers."""
     added, lines = {}, {}
@@ -220,7 +221,6 @@ def _add_every_source(
             f"{name} with every source kept, tasks 3 on: {gained.mean:+.3f} ± "
             f"{gained.half_width:.3f} times RMax against keeping the first only"
         )
-    title = "The first source only, and every source kept (released)"
     styles = {
         label: {"color": colour_of(label.split(",")[0], []), "linestyle": "--"}
         for label in lines

@@ -54,7 +54,10 @@ def negative_transfer(options: Options) -> Report:
             "environment": draw_map(t_shape_map(4, goal="up"), title="source, k = 4"),
             "environment-target": draw_map(t_shape_map(4, goal="down"), title="target, k = 4"),
             "negative-transfer": episodes_to_optimality(
-                np.array(paper.K), intervals, title="Episodes until the policy is optimal for good"
+                np.array(paper.K),
+                intervals,
+                title="Episodes until the policy is optimal for good"
+                + (", quick" if options.quick else ""),
             ),
         },
     )

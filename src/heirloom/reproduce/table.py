@@ -34,7 +34,7 @@ def reproducibility_table(
         if name not in paper.EXPERIMENTS:
             rows.append((name, variant, *("",) * 6, f"{time:.1f}"))
             continue
-        spec = paper.EXPERIMENTS[name](variant)
+        spec = paper.EXPERIMENTS[name]("released" if variant == "both" else variant)
         n = repetitions or (min(QUICK, spec.repetitions) if quick else spec.repetitions)
         several = len(paper.K) if name == "negative-transfer" else 1
         samples = n * spec.tasks * spec.episodes * spec.steps * several
