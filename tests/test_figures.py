@@ -44,6 +44,8 @@ def test_a_figure_is_saved_or_says_why_not(results, tmp_path):
     figure = lifelong(results, title="x")
     style.save(figure, tmp_path / "x.png")
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    assert style.save(figure, tmp_path / "y") == tmp_path / "y.png"
+    assert (tmp_path / "y.png").exists()
     with pytest.raises(hl.CannotWrite, match="choose another place"):
         style.save(figure, tmp_path / "x.png" / "x.png")
 
@@ -71,6 +73,11 @@ def test_values_are_drawn_on_cells_and_on_pairs():
         for value in (0.1, 0.9)
     )
     assert sum(darker.get_facecolor()[:3]) < sum(lighter.get_facecolor()[:3])
+
+
+def test_a_map_may_be_given_as_rows():
+    assert draw_on_grid(["S.", ".G"], np.zeros(4), label="V").axes
+    assert draw_map("S.\n.G").axes
 
 
 def test_values_of_another_shape():

@@ -93,14 +93,16 @@ def test_claims_of_use_and_of_negative_transfer_can_fail():
 
 
 def test_the_reproducibility_table():
-    table = reproducibility_table(
-        {("tight", "text"): 12.3, ("prior-illustration", "text"): 0.5},
-        repetitions=None,
-        quick=False,
-    )
+    ran = {
+        ("tight", "text"): (paper.tight("text"), 12.3),
+        ("maze", "text"): (paper.maze("text").with_changes(tasks=9, repetitions=2), 3.0),
+        ("prior-illustration", "both"): (None, 0.5),
+    }
+    table = reproducibility_table(ran, quick=False)
     assert "| tight | text | 7 | 10 | 15 | 2,000 | 10 | 3,000,000 | 12.3 |" in table
+    assert "| maze | text | 6 | 2 | 9 | 100 | 15 | 27,000 | 3.0 |" in table
     assert "numpy" in table
-    assert "quick look" in reproducibility_table({}, repetitions=None, quick=True)
+    assert "quick look" in reproducibility_table({}, quick=True)
 
 
 def test_the_papers_numbers_of_samples():

@@ -38,6 +38,10 @@ def test_a_gain_of_returns_and_of_costs():
     assert gain(np.array([1.1, -80.0]), np.array([1.0, -100.0])) == pytest.approx([0.1, 0.2])
 
 
+def test_a_gain_over_nothing():
+    assert np.isnan(gain(np.array([1.0]), np.array([0.0]))).all()
+
+
 def test_the_interquartile_mean_is_that_of_the_middle_half():
     x = np.array([1000.0, 1, 2, 3, 4, 5, 6, -1000])
     assert iqm(x) == 3.5

@@ -96,7 +96,7 @@ def reproduce(
     out: Annotated[Path | None, typer.Option(help="The folder for all that comes out.")] = None,
     *,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A look with few repetitions, marked as such.")
+        bool, typer.Option("--quick", help="A look at less of all, marked as such.")
     ] = False,
 ) -> None:
     """Run an experiment of the paper, and print what it claims beside what was measured.
@@ -110,7 +110,7 @@ def reproduce(
 
         everything = experiment == Reproduction.everything
         names = list(REPRODUCTIONS) if everything else [experiment.value]
-        seconds = {}
+        ran = {}
         for name in names:
             for one in _variants(variant, both=everything and name not in ALIKE):
                 label = None if name in ALIKE else one
@@ -120,12 +120,12 @@ def reproduce(
                 options = Options(one.value, folder, repetitions, seed, jobs, quick)
                 started = time.monotonic()
                 report = run_and_report(name, options)
-                seconds[name, label or "both"] = time.monotonic() - started
+                ran[name, label or "both"] = report.spec, time.monotonic() - started
                 title = f"{name} ({label})" if label else name
                 title += ", quick look" if quick else ""
                 _print_report(report, title, folder)
         if everything:
-            table = reproducibility_table(seconds, repetitions=repetitions, quick=quick)
+            table = reproducibility_table(ran, quick=quick)
             place = (out or Path("results")) / "reproducibility.md"
             place.write_text(table, encoding="utf-8")
             typer.echo(table)
@@ -157,19 +157,19 @@ def list_() -> None:
     """List experiments of the paper, families of tasks, and algorithms."""
     with _clean_errors():
         from heirloom.experiments.catalogue import ALGORITHMS, FAMILIES
-        from heirloom.experiments.paper import EXPERIMENTS
+        from heirloom.reproduce import REPRODUCTIONS
 
         def summary(thing: object) -> str:
             return (thing.__doc__ or "").splitlines()[0]
 
         for title, entries in {
-            "experiments": {name: summary(make) for name, make in EXPERIMENTS.items()},
+            "experiments": {name: summary(make) for name, make in REPRODUCTIONS.items()},
             "families": {name: summary(make) for name, make in FAMILIES.items()},
             "algorithms": ALGORITHMS,
         }.items():
             typer.echo(f"{title}:")
             for name, what in entries.items():
-                typer.echo(f"  {name:<14} {what}")
+                typer.echo(f"  {name:<21} {what}")
 
 
 @app.command()
@@ -305,7 +305,7 @@ def _print_report(report: "Report", title: str, folder: Path) -> None:
         table.add_row(claim.statement, claim.whose, claim.measured, verdict)
     console.print(table)
     if any(claim.holds is None for claim in report.claims):
-        console.print("One repetition has no intervals: nothing can be told.")
+        console.print("There are too few repetitions to tell what holds.")
     for note in report.notes:
         console.print(note)
     console.print(f"Figures and summary.json are in {folder}.")

@@ -27,8 +27,12 @@ def student_interval(x: FloatArray, *, axis: int = 0, confidence: float = 0.95) 
 
 
 def gain(x: FloatArray, baseline: FloatArray) -> FloatArray:
-    """How much better x is than a baseline, as a part of the baseline's size, costs or not."""
-    return (x - baseline) / np.abs(baseline)
+    """How much better x is than a baseline, as a part of the baseline's size, costs or not.
+
+    NaN where the baseline is nothing.
+    """
+    size = np.abs(baseline)
+    return np.divide(x - baseline, size, out=np.full_like(x, np.nan), where=size > 0)
 
 
 def iqm(x: FloatArray, *, axis: int = 0) -> FloatArray:

@@ -66,6 +66,8 @@ def test_with_one_repetition_nothing_can_be_told():
     for claim in judged(claims, 1):
         assert claim.holds is None
         assert "nan" not in claim.measured
+    assert all(claim.holds is None for claim in judged(claims, 2))
+    assert judged(claims, 5) == claims
 
 
 @pytest.mark.parametrize(

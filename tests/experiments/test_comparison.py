@@ -59,6 +59,20 @@ def test_streams_are_told_apart_by_their_keys():
     assert stream(0, "tasks", 0).random() == first[0]
 
 
+def test_what_cannot_be_compared():
+    for agents, draw_task, change, message in (
+        ({"RMax": hl.RMax(**OPTIONS)}, draw, {}, "agent 'RMax' is OptimisticAgent.*lambda rng"),
+        (AGENTS, [draw(np.random.default_rng(0))], {}, "draw_task is .*family.draw"),
+        (AGENTS, draw, {"episodes": "5"}, "episodes is '5'"),
+    ):
+        with pytest.raises(hl.InvalidArgument, match=message):
+            compare(agents, draw_task, **{**SIZES, **change})
+    results = compare({"LRMax": AGENTS["LRMax"]}, draw, **SIZES)
+    with pytest.raises(hl.InvalidArgument, match="baseline is 'RMax': the agents are LRMax"):
+        table(results, last=1)
+    assert "LRMax" in table(results, last=1, baseline="LRMax")
+
+
 def test_no_agents():
     with pytest.raises(hl.InvalidArgument, match="there are no agents"):
         compare({}, draw, **SIZES)

@@ -74,6 +74,7 @@ def test_defaults_are_for_all_agents_that_take_them():
     [
         ({"epochs": 3}, "epochs is not a key"),
         ({"tasks": 0}, "tasks is 0"),
+        ({"episodes": None, "episode": 3}, "episode is not a key"),
         ({"tasks": "many"}, "tasks is 'many'"),
         ({"tasks": "2"}, "tasks is '2'"),
         ({"tasks": 1.5}, "tasks is 1.5"),

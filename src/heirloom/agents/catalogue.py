@@ -1,4 +1,8 @@
-"""Which bounds each algorithm of the paper combines."""
+"""Which bounds each algorithm of the paper combines.
+
+Each is a function that makes an `OptimisticAgent`, whose options it takes: n_states, n_actions,
+gamma, n_known, and if they are given seed, epsilon, reward_range, terminating, v_max, tol, memory.
+"""
 
 from typing import TypedDict, Unpack
 
@@ -31,7 +35,10 @@ class AgentOptions(_Required, total=False):
 
 
 def RMax(**options: Unpack[AgentOptions]) -> OptimisticAgent:
-    """Optimism alone: every unknown pair is worth `v_max` (Brafman and Tennenholtz, 2002)."""
+    """Optimism alone: every unknown pair is worth `v_max` (Brafman and Tennenholtz, 2002).
+
+    Options are those of `OptimisticAgent`, without bounds.
+    """
     return OptimisticAgent(bounds=[], **options)
 
 
@@ -46,7 +53,7 @@ def LRMax(
 
     `d_max` is a prior on the distance of models, a number or an array [s, a]. With `p_min`, the
     least probability of a task, it is learned from the first tasks, and holds with probability
-    1 - δ. With neither, this is RMax.
+    1 - δ. With neither, this is RMax. Other options are those of `OptimisticAgent`.
     """
     return OptimisticAgent(bounds=[Lipschitz(d_max=d_max, p_min=p_min, delta=delta)], **options)
 
@@ -54,7 +61,10 @@ def LRMax(
 def MaxQInit(
     *, p_min: float, delta: float = 0.05, **options: Unpack[AgentOptions]
 ) -> OptimisticAgent:
-    """The largest Q of all tasks seen, once enough were (Abel et al., 2018)."""
+    """The largest Q of all tasks seen, once enough were (Abel et al., 2018).
+
+    Other options are those of `OptimisticAgent`.
+    """
     return OptimisticAgent(bounds=[MaxQ(p_min=p_min, delta=delta)], **options)
 
 
@@ -67,7 +77,8 @@ def LRMaxQInit(
 ) -> OptimisticAgent:
     """LRMax and MaxQInit at once: the minimum of upper bounds is an upper bound.
 
-    Without `d_max` it is learned, with the same `p_min` and `delta`.
+    Without `d_max` it is learned, with the same `p_min` and `delta`. Other options are those of
+    `OptimisticAgent`.
     """
     lipschitz = Lipschitz(d_max=d_max, p_min=p_min if d_max is None else None, delta=delta)
     return OptimisticAgent(bounds=[lipschitz, MaxQ(p_min=p_min, delta=delta)], **options)

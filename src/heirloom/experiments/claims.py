@@ -24,11 +24,12 @@ class Claim(NamedTuple):
 
 
 OURS = "ours"
+ENOUGH = 5  # repetitions, to say whether something holds
 
 
 def judged(claims: list[Claim], repetitions: int) -> list[Claim]:
-    """With one repetition there is no interval, and nothing can be told."""
-    if repetitions > 1:
+    """With few repetitions intervals are too wide to tell anything; with one there are none."""
+    if repetitions >= ENOUGH:
         return claims
     return [
         claim._replace(holds=None, measured=claim.measured.replace(" ± nan", ""))

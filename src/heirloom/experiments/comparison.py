@@ -51,6 +51,17 @@ def compare(
 
     if not agents:
         raise InvalidArgument("there are no agents: give one or more by name")
+    for name, make in agents.items():
+        if not callable(make):
+            raise InvalidArgument(
+                f"agent {name!r} is {make!r}: give what makes one, as in "
+                "lambda rng: hl.RMax(seed=rng, ...), for each repetition needs a fresh one"
+            )
+    if not callable(draw_task):
+        raise InvalidArgument(
+            f"draw_task is {draw_task!r}: give what draws a task, as in family.draw"
+        )
+    episodes, max_steps = whole_number("episodes", episodes), whole_number("max_steps", max_steps)
     tasks, repetitions = whole_number("tasks", tasks), whole_number("repetitions", repetitions)
     returns = np.empty((len(agents), repetitions, tasks, episodes))
     updates = np.empty(returns.shape[:3], dtype=np.int64)
@@ -91,6 +102,11 @@ def table(results: "xr.Dataset", *, last: int, baseline: str = "RMax") -> str:
     The gain is over the baseline in the same tasks, with its 95 % Student interval over
     repetitions.
     """
+    names = [str(name) for name in results.agent.values]
+    if baseline not in names:
+        raise InvalidArgument(
+            f"baseline is {baseline!r}: the agents are {', '.join(names)}; name one of them"
+        )
     later = results.isel(task=slice(-last, None))
     width = max(len(name) for name in ("agent", *results.agent.values))
     columns = f"{'task 1':>8}  {f'last {last}':>8}  {'updates':>8}"

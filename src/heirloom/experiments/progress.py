@@ -68,10 +68,11 @@ class _Log:
             return
         self.told = now
         rate = (self.done - self.before) / max(now - self.started, 1e-9)
-        left = (self.total - self.done) / rate
+        few = self.done - self.before < 5 and self.done < self.total  # compiled only just now
+        left = "?" if few else f"{(self.total - self.done) / rate:.0f}"
         print(
             f"{self.title}: {self.done} of {self.total} units done, {rate:.1f} units/s, "
-            f"{left:.0f} s left (last: {unit})",
+            f"{left} s left (last: {unit})",
             file=self.file,
             flush=True,
         )

@@ -261,7 +261,8 @@ def _name(base: str, options: dict[str, Any]) -> str:
 
 def _first_reason(error: ValidationError, places: list[int]) -> str:
     """The first thing that is wrong, with the key it stands at in what was given."""
-    first = error.errors()[0]
+    # A key that is not one is told first: another may be missing because of it.
+    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     keys = {*ExperimentSpec.model_fields, *AgentSpec.model_fields, *FamilySpec.model_fields}
     if first["type"] == "extra_forbidden":
         keys.add(str(first["loc"][-1]))

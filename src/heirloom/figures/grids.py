@@ -1,5 +1,6 @@
 """Maps, and what holds of their cells: values, bounds, the known set."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,13 +25,14 @@ TRIANGLES = {
 }
 
 
-def draw_map(grid: GridMap, *, title: str = "") -> "Figure":
+def draw_map(grid: GridMap | str | Sequence[str], *, title: str = "") -> "Figure":
     """The map: walls, start, goals, and cells that can be closed."""
+    grid = grid if isinstance(grid, GridMap) else GridMap.read(grid)
     return _figure(grid, np.full(grid.n_states, np.nan), "", title, (None, None), ACTIONS)
 
 
 def draw_on_grid(
-    grid: GridMap,
+    grid: GridMap | str | Sequence[str],
     values: ArrayLike,
     *,
     label: str,
@@ -41,13 +43,14 @@ def draw_on_grid(
     """Values, bounds or the known set as colours: a cell a state [s], or a triangle a pair [s, a].
 
     Args:
-        grid: the map.
+        grid: the map, or its rows.
         values: numbers or booleans, [s] or [s, a].
         label: what they are.
         title: of the figure.
         limits: the numbers of the darkest and of the lightest colour; theirs by default.
         actions: what the actions are called, in their order.
     """
+    grid = grid if isinstance(grid, GridMap) else GridMap.read(grid)
     array = numbers("values", values)
     if array.shape not in ((grid.n_states,), (grid.n_states, len(actions))):
         raise InvalidArgument(

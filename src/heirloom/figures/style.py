@@ -63,13 +63,16 @@ def legend_below(figure: "Figure") -> None:
 
 
 def save(figure: "Figure", path: str | os.PathLike[str]) -> Path:
-    """Write a figure in the format that its name ends in."""
+    """Write a figure in the format that its name ends in, PNG if it has no ending."""
+    place = Path(path)
+    if not place.suffix:
+        place = place.with_suffix(".png")
     try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(place, dpi=150)
     except OSError as error:
         reason = error.strerror or error
         raise CannotWrite(
             f"{path} could not be written ({reason}): choose another place"
         ) from error
-    return Path(path)
+    return place

@@ -30,7 +30,9 @@ def reproduce(experiment: str, options: Options) -> Report:
         "variant": "both" if experiment in ALIKE else options.variant,
     }
     if options.quick:
-        head["quick"] = "a quick look with few repetitions, not the experiment"
+        head["quick"] = (
+            "a quick look, with few repetitions and less of all else, not the experiment"
+        )
     report.summary = {**head, **report.summary}
     report.write(options.folder)
     return report

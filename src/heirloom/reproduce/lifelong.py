@@ -19,7 +19,7 @@ from heirloom.experiments.spec import ExperimentSpec
 from heirloom.figures.grids import draw_map
 from heirloom.figures.lifelong import over_episodes, over_tasks
 from heirloom.figures.style import colour_of
-from heirloom.reproduce.report import Options, Report, or_none, over
+from heirloom.reproduce.report import Options, Report, band, or_none, over
 from heirloom.stats import Interval, moving_average, student_interval
 from heirloom.transfer.confidence import tasks_for_max_q
 
@@ -37,7 +37,7 @@ def tight(options: Options) -> Report:
     spec = options.apply(paper.tight(options.variant))
     results = run(spec, options.folder / "run", jobs=options.jobs)
     report = report_tight(spec, results)
-    if options.variant == "released":
+    if options.variant == "released" and not options.quick:
         everything = options.apply(paper.tight(options.variant, all_sources=True))
         kept = run(everything, options.folder / "run-every-source", jobs=options.jobs)
         title = f"The first source only, and every source kept, {spec.name}"
@@ -65,6 +65,7 @@ def report_tight(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     later = results.discounted_returns.isel(task=slice(1, None)).mean("task")
     episodes = {name: later.sel(agent=name).values for name in compared}
     return Report(
+        spec=spec,
         summary=_summary(spec, compared, results),
         claims=judged(claims_of_tight(compared, episodes, p_min=p_min), spec.repetitions),
         figures={
@@ -80,6 +81,7 @@ def report_corridor(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     """Claims, the two figures, and numbers of the corridor."""
     compared = _compared(spec, results)
     return Report(
+        spec=spec,
         summary=_summary(spec, compared, results),
         claims=judged(
             claims_of_corridor(compared, p_min=1 / (spec.distinct_tasks or spec.tasks)),
@@ -100,8 +102,9 @@ def report_maze(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     possible ones.
     """
     compared = _compared(spec, results)
-    optimal = {name: student_interval(_vs_optimal(results, name)) for name in compared}
+    optimal = {name: band(_vs_optimal(results, name)) for name in compared}
     return Report(
+        spec=spec,
         summary=_summary(spec, compared, results),
         claims=judged(
             claims_of_maze(
@@ -144,7 +147,7 @@ def _summary(
 
 
 def _per_task_figure(spec: ExperimentSpec, compared: dict[str, Ratios]) -> "Figure":
-    per_task = {name: student_interval(ratios.vs_rmax) for name, ratios in compared.items()}
+    per_task = {name: band(ratios.vs_rmax) for name, ratios in compared.items()}
     title = f"Mean discounted return of each task, {spec.name}"
     return over_tasks(per_task, ylabel=Y_TASK, title=title)
 
@@ -178,7 +181,7 @@ def _late_rmax(results: "xr.Dataset") -> "xr.DataArray":
 def _per_episode(results: "xr.Dataset", name: str, window: int) -> Interval:
     relative = over(results.discounted_returns.sel(agent=name), _late_rmax(results))
     curve = relative.mean("task").transpose("repetition", "episode").values
-    return student_interval(moving_average(curve, window))
+    return band(moving_average(curve, window))
 
 
 def _instances(spec: ExperimentSpec, results: "xr.Dataset", start: int) -> "Figure":
@@ -197,7 +200,7 @@ def _instances(spec: ExperimentSpec, results: "xr.Dataset", start: int) -> "Figu
         relative = over(one, _late_rmax(results).sel(task=task))
         curve = relative.transpose("repetition", "episode").values
         label = f"{name}, task {task}"
-        curves[label] = student_interval(moving_average(curve, WINDOW))
+        curves[label] = band(moving_average(curve, WINDOW))
         styles[label] = {"color": colour_of(name, [name]), "linestyle": style}
     title = f"Single tasks, {spec.name}"
     return over_episodes(curves, ylabel=Y_EPISODE, title=title, styles=styles)
@@ -212,7 +215,7 @@ def _add_every_source(
         every, first = (_vs_rmax(one, name, results) for one in (kept, results))
         gained = student_interval((every - first)[:, 2:].mean(axis=1))
         full = f"{name}, every source"
-        lines[name], lines[full] = student_interval(first), student_interval(every)
+        lines[name], lines[full] = band(first), band(every)
         added[name] = {
             "return_vs_rmax": or_none(lines[full].mean),
             "ci95": or_none(lines[full].half_width),

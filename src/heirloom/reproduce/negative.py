@@ -43,6 +43,7 @@ def negative_transfer(options: Options) -> Report:
         },
     }
     return Report(
+        spec=spec,
         summary=summary,
         claims=judged(
             claims_of_negative_transfer(

@@ -12,7 +12,7 @@ from heirloom.experiments.runner import run
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.figures.grids import draw_map
 from heirloom.figures.lifelong import prior_use_curves, ratios
-from heirloom.reproduce.report import Options, Report, or_none, over
+from heirloom.reproduce.report import Options, Report, band, or_none, over
 from heirloom.stats import student_interval
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def report_bounds(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     keys = dict(zip(("rho_lip", "rho_speedup", "rho_return"), intervals.values(), strict=True))
     title = f"What a prior is worth, {spec.name}"
     return Report(
+        spec=spec,
         summary={
             "repetitions": spec.repetitions,
             "d_max": d_max,
@@ -57,7 +58,12 @@ def report_bounds(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
         claims=judged(claims_of_bounds(d_max, arrays), spec.repetitions),
         figures={
             "environment": draw_map(GridMap.read(TIGHT), title="tight"),
-            "3d": ratios(np.array(d_max), intervals, xlabel="D_max", title=title),
+            "3d": ratios(
+                np.array(d_max),
+                {name: band(values) for name, values in arrays.items()},
+                xlabel="D_max",
+                title=title,
+            ),
         },
     )
 
@@ -73,6 +79,7 @@ def report_prior_use(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     }
     intervals = {f"D_max = {d:g}": student_interval(100 * values) for d, values in use.items()}
     return Report(
+        spec=spec,
         summary={
             "repetitions": spec.repetitions,
             "d_max": d_max,
@@ -84,7 +91,8 @@ def report_prior_use(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
             "environment-1": draw_map(GridMap.read(HEAT_MAP), title="slip 0.1"),
             "environment-2": draw_map(GridMap.read(OTHER_HEAT_MAP), title="slip 0.05"),
             "prior-use": prior_use_curves(
-                intervals, title=f"Use of the prior in the second task, {spec.name}"
+                {f"D_max = {d:g}": band(100 * values) for d, values in use.items()},
+                title=f"Use of the prior in the second task, {spec.name}",
             ),
         },
     )

@@ -12,12 +12,14 @@ from heirloom.envs.families import Variant
 from heirloom.experiments.claims import Claim
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.figures.style import save
+from heirloom.stats import Interval, student_interval
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
 QUICK = 2  # repetitions of a quick look
+FEW = 3  # with fewer repetitions an interval is wider than anything it could show
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Report:
     claims: list[Claim]
     figures: "dict[str, Figure]"
     notes: list[str] = field(default_factory=list)
+    spec: ExperimentSpec | None = None
+    """The experiment as it was run, if it is one."""
 
     def write(self, folder: Path) -> None:
         """Write `summary.json`, and each figure as PNG and PDF."""
@@ -75,3 +79,11 @@ def over(one: "xr.DataArray", baseline: "xr.DataArray") -> "xr.DataArray":
 def or_none(numbers: np.ndarray) -> list[float | None]:
     """JSON has no NaN: with one repetition, say, there is no interval."""
     return [float(x) if np.isfinite(x) else None for x in np.atleast_1d(numbers)]
+
+
+def band(values: np.ndarray) -> Interval:
+    """A mean over repetitions with its interval, for a figure; without if there are too few."""
+    interval = student_interval(values)
+    if values.shape[0] >= FEW:
+        return interval
+    return Interval(interval.mean, np.full_like(interval.mean, np.nan))
