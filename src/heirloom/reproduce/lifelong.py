@@ -53,7 +53,7 @@ def corridor(options: Options) -> Report:
 
 def maze(options: Options) -> Report:
     """The maze of the appendix."""
-    spec = options.apply(paper.maze(options.variant), {"tasks": 9})
+    spec = options.apply(paper.maze(options.variant), {"tasks": 8})
     return report_maze(spec, run(spec, options.folder / "run", jobs=options.jobs))
 
 
