@@ -291,14 +291,24 @@ def test_a_worker_that_is_killed_is_said_to_be(tmp_path):
     deadline = time.monotonic() + 60
     while _done(tmp_path / "run") < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
-    workers = subprocess.run(
-        ["pgrep", "-P", str(process.pid), "-f", "LokyProcess"], capture_output=True, text=True
-    ).stdout.split()
-    os.kill(int(workers[0]), signal.SIGKILL)
+    os.kill(_workers(process.pid)[0], signal.SIGKILL)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "error: a process of this run was killed" in errors
     assert "Traceback" not in errors
+
+
+def _workers(parent: int) -> list[int]:
+    """The processes that a run has started to work for it."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
+        except OSError:  # it has ended
+            continue
+        if int(stat.rsplit(")", 1)[1].split()[1]) == parent and b"LokyProcess" in command:
+            found.append(int(folder.name))
+    return found
 
 
 def test_progress_in_a_log(capsys):
