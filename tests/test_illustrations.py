@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom import cli
 from heirloom.experiments import paper
 from heirloom.experiments.claims import claims_of_negative_transfer, claims_of_prior_use
 from heirloom.reproduce import REPRODUCTIONS, Options, reproduce
@@ -112,5 +113,7 @@ def test_the_papers_numbers_of_samples():
         assert spec.repetitions * spec.tasks * spec.episodes * spec.steps == samples
 
 
-def test_all_experiments_have_a_report():
+def test_all_experiments_have_a_report_and_a_name_in_the_command():
     assert set(paper.EXPERIMENTS) <= set(REPRODUCTIONS)
+    assert {one.value for one in cli.Experiment} == set(paper.EXPERIMENTS)
+    assert {one.value for one in cli.Reproduction} == {*REPRODUCTIONS, "all"}

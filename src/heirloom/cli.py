@@ -104,6 +104,7 @@ def reproduce(
     A run that was stopped goes on with the same command.
     """
     with _clean_errors():
+        from heirloom.archive import write_atomically
         from heirloom.reproduce import ALIKE, REPRODUCTIONS, Options
         from heirloom.reproduce import reproduce as run_and_report
         from heirloom.reproduce.table import reproducibility_table
@@ -126,8 +127,7 @@ def reproduce(
                 _print_report(report, title, folder)
         if everything:
             table = reproducibility_table(ran, quick=quick)
-            place = (out or Path("results")) / "reproducibility.md"
-            place.write_text(table, encoding="utf-8")
+            write_atomically((out or Path("results")) / "reproducibility.md", table.encode())
             typer.echo(table)
 
 

@@ -186,6 +186,24 @@ def test_a_run_that_died_while_it_wrote_its_first_file(tmp_path, whole):
     assert not list(folder.rglob("*.partial"))
 
 
+def test_files_of_others_are_never_deleted(tmp_path):
+    """Not in a folder that is refused, nor in one of a run that died while it was made."""
+    other = tmp_path / "download.partial"
+    other.write_bytes(b"half of it")
+    with pytest.raises(hl.InvalidFile, match="is not a run of Heirloom's"):
+        run(SPEC, tmp_path, jobs=1)
+    assert other.read_bytes() == b"half of it"
+    folder = tmp_path / "run"
+    RunStore(folder, SPEC)
+    (folder / "notes").mkdir()
+    (folder / "notes" / "today.partial").write_text("mine")
+    metadata = json.loads((folder / "zarr.json").read_text())
+    del metadata["consolidated_metadata"]
+    (folder / "zarr.json").write_text(json.dumps(metadata))
+    run(SPEC, folder, jobs=1)
+    assert (folder / "notes" / "today.partial").read_text() == "mine"
+
+
 def test_here_is_a_folder_too(tmp_path, whole, monkeypatch):
     (tmp_path / "run").mkdir()
     monkeypatch.chdir(tmp_path / "run")

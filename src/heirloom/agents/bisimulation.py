@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from heirloom.agents.qlearning import QLearning
 from heirloom.arguments import numbers
+from heirloom.arrays import FloatArray
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.exact import TabularMDP, check_task
 from heirloom.mdp.solving import solve
@@ -55,16 +56,22 @@ def BisimulationTransfer(
             f"gamma is {source.gamma} in the source and {target.gamma} in the target: values would "
             "not carry over"
         )
-    closest = closest_states(bisimulation_metric(target, source, ground=ground, c=c))
     return QLearning(
         n_states=target.n_states,
         n_actions=target.n_actions,
         gamma=target.gamma,
         learning_rate=learning_rate,
         exploration=exploration,
-        initial_Q=values[closest],
+        initial_Q=_carried_over(values, source, target, ground, c),
         seed=seed,
     )
+
+
+def _carried_over(
+    Q: FloatArray, source: TabularMDP, target: TabularMDP, ground: Ground, c: float | None
+) -> FloatArray:
+    """For each state of the target the values of its closest state of the source."""
+    return Q[closest_states(bisimulation_metric(target, source, ground=ground, c=c))]
 
 
 class BisimulationLearner(QLearning):
@@ -93,7 +100,6 @@ class BisimulationLearner(QLearning):
         """Each state takes the values of its closest state of the last task."""
         if self.n_begun > 0 and self.n_begun < len(self.tasks):
             source, target = self.tasks[self.n_begun - 1 : self.n_begun + 1]
-            d = bisimulation_metric(target, source, ground=self.ground, c=self.c)
-            self.initial_Q = self.Q[closest_states(d)]
+            self.initial_Q = _carried_over(self.Q, source, target, self.ground, self.c)
         super().begin_task()
         self.n_begun += 1

@@ -136,8 +136,9 @@ class OptimalAfter:
         """A task begins."""
         self._agent: HasQ = agent
         self._task: TabularMDP = task
-        Q = solve(task).Q
-        self._optimal = Q >= Q.max(axis=1, keepdims=True) - ROUNDING * max(1.0, np.abs(Q).max())
+        sol = solve(task)
+        # Two actions whose values are within their errors of each other may both be optimal.
+        self._optimal = sol.Q >= sol.Q.max(axis=1, keepdims=True) - 2 * sol.error
         self.after.append(np.nan)
 
     def __call__(self, done: int, episodes: int) -> None:

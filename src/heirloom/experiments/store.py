@@ -8,6 +8,7 @@ versions stand beside the arrays, as attributes.
 
 import hashlib
 import os
+import re
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -53,6 +54,9 @@ MEANINGS = {
     "checksum": "of the arrays of a unit",
     "done": "whether a unit is complete",
 }
+
+PART = re.compile(r"zarr\..*\.partial")
+"""The name of a part of a group's first file."""
 
 UNREADABLE = (OSError, ValueError, RuntimeError, TypeError, KeyError)
 """What reading a chunk that is damaged may raise."""
@@ -129,9 +133,8 @@ class RunStore:
         """The group that is there, if it is whole and that of this experiment."""
         if not os.path.exists(self.folder):
             return None
-        for left in Path(self.folder).rglob("*.partial"):
-            left.unlink()  # of a file that was being written when the run died
-        if not os.listdir(self.folder):
+        # A run that died while it wrote its first file leaves a part of it, and nothing else.
+        if all(PART.fullmatch(name) for name in os.listdir(self.folder)):
             return None
         group = open_run(self.folder)
         there = spec_of(group, self.folder)
@@ -140,6 +143,9 @@ class RunStore:
             raise InvalidArgument(
                 f"{self.folder} holds another experiment ({difference}): choose another folder"
             )
+        for name in self._own_names():
+            for left in Path(self.folder, name).rglob("*.partial"):
+                left.unlink()  # of a chunk that was being written when the run died
         # The consolidated metadata is written last; without it the run died while it was made.
         return group if group.metadata.consolidated_metadata is not None else None
 
@@ -152,12 +158,12 @@ class RunStore:
             "seed": spec.seed,
             "versions": {name: version(name) for name in PACKAGES} | {"python": python_version()},
         }
-        for left in Path(self.folder).glob("*"):  # of a run that died while it was made
-            if left.is_dir():
-                shutil.rmtree(left)
-            else:
-                left.unlink()
-        group = zarr.open_group(self.folder, mode="w-", attributes=attributes)
+        # What a run that died while it was made has left; nobody else's files are touched.
+        for name in self._own_names():
+            shutil.rmtree(Path(self.folder, name), ignore_errors=True)
+        for left in Path(self.folder).glob("zarr.*"):
+            left.unlink()
+        group = zarr.open_group(self.folder, mode="a", attributes=attributes)
 
         def create(name: str, dimensions: tuple[str, ...], dtype: Any, fill: Any = None) -> Any:
             shape = tuple(sizes[d] for d in dimensions)
@@ -184,6 +190,11 @@ class RunStore:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ZarrUserWarning)  # other readers may not look for it
             return zarr.consolidate_metadata(group.store)
+
+    def _own_names(self) -> list[str]:
+        """The arrays of this run."""
+        others = ["optimal", "optimal_discounted", "checksum", "done"]
+        return [*self.names, *others, *self._coordinates()]
 
     def _array(self, name: str) -> Any:
         return self.group[name]
