@@ -10,13 +10,14 @@ import heirloom as hl
 from heirloom import cli
 from heirloom.experiments import paper
 from heirloom.experiments.claims import claims_of_negative_transfer, claims_of_prior_use
+from heirloom.place import Place
 from heirloom.reproduce import REPRODUCTIONS, Options, reproduce
 from heirloom.reproduce.illustrations import PAIR, embed, task
 from heirloom.reproduce.table import reproducibility_table
 
 
 def quick(name, folder, variant="released"):
-    options = Options(variant, Path(folder), jobs=1, quick=True)
+    options = Options(variant, Place(folder), jobs=1, quick=True)
     report = reproduce(name, options)
     summary = json.loads((Path(folder) / "summary.json").read_text())
     assert "quick look" in summary["quick"]

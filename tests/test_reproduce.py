@@ -124,11 +124,11 @@ def test_run_takes_what_show_prints(tmp_path):
 
 
 def test_another_seed_has_a_folder_of_its_own():
-    folder = cli._default_folder
+    folder = cli._folder_name
     released = cli.Variant.released
-    assert str(folder("tight", released, None, None, quick=False)) == "results/tight-released"
-    assert str(folder("tight", released, 3, 1, quick=True)) == (
-        "results/tight-released-quick-3-repetitions-seed-1"
+    assert folder("tight", released, None, None, quick=False) == "tight-released"
+    assert folder("tight", released, 3, 1, quick=True) == (
+        "tight-released-quick-3-repetitions-seed-1"
     )
 
 

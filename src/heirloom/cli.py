@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from heirloom.experiments.stored_run import StoredRun
+    from heirloom.place import Place
     from heirloom.reproduce import Report
 
+RESULTS = "results"
+SHOWN = 10  # damaged units that are named
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -57,11 +61,39 @@ class Variant(StrEnum):
     released = "released"
 
 
+class Backend(StrEnum):
+    """Where units of work are computed."""
+
+    local = "local"
+    dask = "dask"
+    ray = "ray"
+
+
+class Format(StrEnum):
+    """What results can be exported to."""
+
+    parquet = "parquet"
+    csv = "csv"
+    netcdf = "netcdf"
+
+
 Name = Annotated[Experiment, typer.Argument(help="Which experiment.")]
 Which = Annotated[Variant, typer.Option(help="As the text has it, or as the authors released it.")]
 Jobs = Annotated[
-    int | None, typer.Option(min=1, help="Processes at once; one a processor by default.")
+    int | None,
+    typer.Option(min=1, help="Units at once; one a processor, or all a cluster can, by default."),
 ]
+Where = Annotated[
+    Backend, typer.Option(help="Processes of this machine, a Dask cluster or a Ray cluster.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Of the cluster: tcp://HOST:8786 or a scheduler file for Dask, HOST:6379 for Ray. "
+        "Without it one is started on this machine."
+    ),
+]
+Run = Annotated[str, typer.Argument(help="The folder or URL of a run.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Of all random numbers.")]
 Repetitions = Annotated[int | None, typer.Option(min=1, help="How often all is repeated.")]
 
@@ -93,7 +125,11 @@ def reproduce(
     repetitions: Repetitions = None,
     seed: Seed = None,
     jobs: Jobs = None,
-    out: Annotated[Path | None, typer.Option(help="The folder for all that comes out.")] = None,
+    backend: Where = Backend.local,
+    address: Address = None,
+    out: Annotated[
+        str | None, typer.Option(help="The folder or URL for all that comes out.")
+    ] = None,
     *,
     quick: Annotated[
         bool, typer.Option("--quick", help="A look at less of all, marked as such.")
@@ -104,7 +140,8 @@ def reproduce(
     A run that was stopped goes on with the same command.
     """
     with _clean_errors():
-        from heirloom.archive import write_atomically
+        from heirloom.experiments.workers import workers
+        from heirloom.place import Place
         from heirloom.reproduce import ALIKE, REPRODUCTIONS, Options
         from heirloom.reproduce import reproduce as run_and_report
         from heirloom.reproduce.table import reproducibility_table
@@ -112,30 +149,35 @@ def reproduce(
         everything = experiment == Reproduction.everything
         names = list(REPRODUCTIONS) if everything else [experiment.value]
         ran = {}
-        for name in names:
-            for one in _variants(variant, both=everything and name not in ALIKE):
-                label = None if name in ALIKE else one
-                folder = _default_folder(name, label, repetitions, seed, quick=quick)
-                if out is not None:
-                    folder = out / folder.name if everything else out
-                options = Options(one.value, folder, repetitions, seed, jobs, quick)
-                started = time.monotonic()
-                report = run_and_report(name, options)
-                ran[name, label or "both"] = report.spec, time.monotonic() - started
-                title = f"{name} ({label})" if label else name
-                title += ", quick look" if quick else ""
-                _print_report(report, title, folder)
+        root = Place(out or RESULTS)
+        with workers(backend.value, jobs=jobs, address=address):
+            for name in names:
+                for one in _variants(variant, both=everything and name not in ALIKE):
+                    label = None if name in ALIKE else one
+                    folder = _folder_name(name, label, repetitions, seed, quick=quick)
+                    place = root / folder if everything or out is None else root
+                    options = Options(
+                        one.value, place, repetitions, seed, jobs, quick, backend.value
+                    )
+                    started = time.monotonic()
+                    report = run_and_report(name, options)
+                    ran[name, label or "both"] = report.spec, time.monotonic() - started
+                    title = f"{name} ({label})" if label else name
+                    title += ", quick look" if quick else ""
+                    _print_report(report, title, place)
         if everything:
             table = reproducibility_table(ran, quick=quick)
-            write_atomically((out or Path("results")) / "reproducibility.md", table.encode())
+            root.write("reproducibility.md", table.encode())
             typer.echo(table)
 
 
 @app.command()
 def run(
     spec: Annotated[Path, typer.Argument(help="An experiment as TOML; see `heirloom show`.")],
-    out: Annotated[Path | None, typer.Option(help="The folder for results.")] = None,
+    out: Annotated[str | None, typer.Option(help="The folder or URL for results.")] = None,
     jobs: Jobs = None,
+    backend: Where = Backend.local,
+    address: Address = None,
 ) -> None:
     """Run an experiment of your own.
 
@@ -146,10 +188,58 @@ def run(
         from heirloom.experiments.spec import ExperimentSpec
 
         experiment = ExperimentSpec.load(spec)
-        folder = out or Path("results") / spec.stem
-        results = run_experiment(experiment, folder, jobs=jobs)
+        place = out or f"{RESULTS}/{spec.stem}"
+        results = run_experiment(
+            experiment, place, jobs=jobs, backend=backend.value, address=address
+        )
         _print_results(results, experiment.name)
-        typer.echo(f"Results are in {folder}; xarray.open_zarr opens them.")
+        typer.echo(f"Results are in {place}; xarray.open_zarr opens them.")
+
+
+@app.command()
+def status(run: Run) -> None:
+    """Tell what of a run is done, what is missing, and whether checksums hold.
+
+    The exit status is 0 if all is there, as it was written, and 1 if not.
+    """
+    with _clean_errors():
+        from heirloom.experiments.stored_run import StoredRun, runs_in
+
+        complete = [_print_status(StoredRun(place)) for place in runs_in(run)]
+        if not all(complete):
+            raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    run: Run,
+    to: Annotated[Format, typer.Option(help="Tables as Parquet or CSV, or one netCDF file.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder for tables, or the file; beside the run by default."),
+    ] = None,
+) -> None:
+    """Write the results of a run for other programs: tidy, with units and labels."""
+    with _clean_errors():
+        from heirloom.experiments.export import export as export_run
+        from heirloom.experiments.stored_run import StoredRun, runs_in
+
+        place, *others = runs_in(run)
+        if others or str(place) != run.rstrip("/"):
+            found = ", ".join(str(one) for one in (place, *others))
+            raise heirloom.InvalidArgument(f"{run} is not a run, but has some ({found}): name one")
+        name = run.rstrip("/").rsplit("/", 1)[-1]
+        beside = Path(run).parent if place.is_local else Path()
+        default = beside / (f"{name}.nc" if to == Format.netcdf else f"{name}-{to.value}")
+        exported = export_run(StoredRun(place), to.value, out or default)
+        for file in exported.files:
+            typer.echo(file)
+        if exported.left_out:
+            typer.echo(
+                f"{exported.left_out} of {exported.units} units are missing or damaged and were "
+                f"left out: `heirloom status {run}` tells which",
+                err=True,
+            )
 
 
 @app.command("list")
@@ -281,23 +371,23 @@ def _variants(variant: Variant | None, *, both: bool) -> list[Variant]:
     return [Variant.text, Variant.released] if both else [Variant.released]
 
 
-def _default_folder(
+def _folder_name(
     experiment: str,
     variant: Variant | None,
     repetitions: int | None,
     seed: int | None,
     *,
     quick: bool,
-) -> Path:
+) -> str:
     """A folder of its own for each experiment."""
     parts = [experiment] if variant is None else [experiment, variant.value]
     parts += ["quick"] if quick else []
     parts += [f"{repetitions}-repetitions"] if repetitions is not None else []
     parts += [f"seed-{seed}"] if seed is not None else []
-    return Path("results") / "-".join(parts)
+    return "-".join(parts)
 
 
-def _print_report(report: "Report", title: str, folder: Path) -> None:
+def _print_report(report: "Report", title: str, place: "Place") -> None:
     console = _console()
     table = _table(title, "claim", "whose", "measured", "holds")
     for claim in report.claims:
@@ -308,7 +398,37 @@ def _print_report(report: "Report", title: str, folder: Path) -> None:
         console.print("There are too few repetitions to tell what holds.")
     for note in report.notes:
         console.print(note)
-    console.print(f"Figures and summary.json are in {folder}.")
+    console.print(f"Figures and summary.json are in {place}.")
+
+
+def _print_status(run: "StoredRun") -> bool:
+    """Print what is there of a run; returns whether it is complete."""
+    from heirloom.experiments.versions import differences, versions
+
+    console, status, spec = _console(), run.status(), run.spec
+    table = _table(f"{spec.name}: {run.place}", "agent", "done", "missing", "damaged")
+    for i, agent in enumerate(spec.agents):
+        of = (status.done, status.missing, status.damaged)
+        table.add_row(agent.name, *(str(sum(u[0] == i for u in units)) for units in of))
+    console.print(table)
+    total = len(run.units)
+    if status.is_complete:
+        console.print(f"All {total} units are there, and their checksums hold.")
+    else:
+        console.print(
+            f"{len(status.done)} of {total} units are there, and their checksums hold; "
+            f"{len(status.missing)} are missing, and {len(status.damaged)} damaged."
+        )
+        for i, j in status.damaged[:SHOWN]:
+            console.print(f"Damaged: {spec.agents[i].name}, repetition {j + 1}.")
+        if len(status.damaged) > SHOWN:
+            console.print(f"And {len(status.damaged) - SHOWN} more.")
+        if status.repairable:
+            console.print(f"To be repaired: {', '.join(status.repairable)}.")
+        console.print("The command that began the run computes what is missing.")
+    for difference in differences(versions(), run.versions):
+        console.print(f"The run was begun with other versions: {difference}.")
+    return status.is_complete
 
 
 def _print_results(results: "xr.Dataset", title: str) -> None:

@@ -3,11 +3,6 @@
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,27 +13,11 @@ import heirloom as hl
 from heirloom.experiments.progress import progress
 from heirloom.experiments.runner import run
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.experiments.store import RunStore, open_run, read_results
+from heirloom.experiments.store import RunStore
+from heirloom.experiments.stored_run import StoredRun, read_results
 from heirloom.experiments.units import run_unit
-
-SPEC = ExperimentSpec.read(
-    {
-        "name": "small",
-        "family": {"name": "corridor", "variant": "text"},
-        "defaults": {"n_known": 1},
-        "agents": [
-            {"algorithm": "RMax"},
-            {"algorithm": "LRMax", "d_max": [0.1, 0.2]},
-            {"algorithm": "QLearning"},
-        ],
-        "tasks": 3,
-        "distinct_tasks": 2,
-        "episodes": 20,
-        "steps": 11,
-        "repetitions": 3,
-        "seed": 7,
-    }
-)
+from heirloom.place import Place
+from tests.small_run import SPEC
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +70,7 @@ def test_a_run_goes_on_where_it_was(tmp_path, whole, monkeypatch):
         return run_unit(spec, agent, repetition)
 
     allowed = []
-    monkeypatch.setattr("heirloom.experiments.runner.run_unit", interrupted)
+    monkeypatch.setattr("heirloom.experiments.workers.unit.run_unit", interrupted)
     stops = 0
     while True:
         try:
@@ -118,16 +97,6 @@ def test_a_folder_with_something_else_is_refused(tmp_path):
     with pytest.raises(hl.InvalidFile, match="is not a run of Heirloom's"):
         run(SPEC, tmp_path, jobs=1)
     assert os.listdir(tmp_path) == ["thesis.txt"]
-
-
-def test_two_runs_in_one_folder(tmp_path):
-    from heirloom.experiments.runner import _lock
-
-    with (
-        _lock(tmp_path / "run"),
-        pytest.raises(hl.InvalidArgument, match="another run is working in"),
-    ):
-        run(SPEC, tmp_path / "run", jobs=1)
 
 
 @pytest.mark.parametrize("harm", ["altered", "truncated", "deleted", "not done"])
@@ -215,7 +184,7 @@ def test_a_link_leads_to_the_same_lock(tmp_path):
 
     (tmp_path / "link").symlink_to(tmp_path / "run")
     with (
-        _lock(tmp_path / "run"),
+        _lock(Place(tmp_path / "run")),
         pytest.raises(hl.InvalidArgument, match="another run is working in"),
     ):
         run(SPEC, tmp_path / "link", jobs=1)
@@ -227,7 +196,7 @@ def test_a_damaged_or_newer_run(tmp_path):
     group = zarr.open_group(folder, mode="r+")
     group.attrs["heirloom_run"] = 2
     with pytest.raises(hl.InvalidFile, match="newer Heirloom"):
-        open_run(str(folder))
+        StoredRun(folder)
     group.attrs["heirloom_run"] = 1
     group.attrs["spec"] = {"name": "x"}
     with pytest.raises(hl.InvalidFile, match=r"the spec of the run in .* is damaged"):
@@ -235,98 +204,6 @@ def test_a_damaged_or_newer_run(tmp_path):
     (folder / "zarr.json").write_text("{")
     with pytest.raises(hl.InvalidFile, match="is not a run of Heirloom's"):
         read_results(folder)
-
-
-RUN = """
-import sys
-from heirloom.experiments.runner import run
-from heirloom.experiments.spec import ExperimentSpec
-if __name__ == "__main__":
-    run(ExperimentSpec.load(sys.argv[1]), sys.argv[2], jobs=2)
-"""
-
-
-def test_a_run_that_is_killed_three_times_gives_the_same(tmp_path):
-    """SIGKILL, at moments that differ, then the same command again."""
-    spec = SPEC.with_changes(repetitions=8, episodes=400)
-    whole = run(spec, tmp_path / "whole", jobs=1)
-    (tmp_path / "spec.toml").write_text(spec.to_toml())
-    (tmp_path / "run.py").write_text(RUN)
-    command = [sys.executable, str(tmp_path / "run.py"), str(tmp_path / "spec.toml")]
-    folder = tmp_path / "killed"
-    kills = 0
-    for target in (2, 9, 20):
-        process = subprocess.Popen(
-            [*command, str(folder)], stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        deadline = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < deadline:
-            done = _done(folder)
-            if done >= target:
-                os.killpg(process.pid, signal.SIGKILL)
-                kills += 1
-                break
-            time.sleep(0.005)
-        process.wait()
-    assert kills == 3
-    subprocess.run([*command, str(folder)], check=True, stderr=subprocess.DEVNULL)
-    assert read_results(folder).identical(whole)
-
-
-def _done(folder: Path) -> int:
-    chunks = folder / "done" / "c"
-    return sum(1 for _ in chunks.rglob("*") if _.is_file()) if chunks.exists() else 0
-
-
-def test_ctrl_c_says_how_to_go_on(tmp_path):
-    spec = SPEC.with_changes(repetitions=50, episodes=2000)
-    (tmp_path / "spec.toml").write_text(spec.to_toml())
-    command = ["-m", "heirloom", "run", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "run")]
-    process = subprocess.Popen(
-        [sys.executable, *command],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 60
-    while _done(tmp_path / "run") < 3 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "stopped; the same command goes on where this one was" in errors
-    assert "Traceback" not in errors
-
-
-def test_a_worker_that_is_killed_is_said_to_be(tmp_path):
-    spec = SPEC.with_changes(repetitions=50, episodes=2000)
-    (tmp_path / "spec.toml").write_text(spec.to_toml())
-    command = ["-m", "heirloom", "run", str(tmp_path / "spec.toml"), "--out", str(tmp_path / "run")]
-    process = subprocess.Popen(
-        [sys.executable, *command, "--jobs", "2"], stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 60
-    while _done(tmp_path / "run") < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    os.kill(_workers(process.pid)[0], signal.SIGKILL)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert "error: a process of this run was killed" in errors
-    assert "Traceback" not in errors
-
-
-def _workers(parent: int) -> list[int]:
-    """The processes that a run has started to work for it."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
-        except OSError:  # it has ended
-            continue
-        if int(stat.rsplit(")", 1)[1].split()[1]) == parent and b"LokyProcess" in command:
-            found.append(int(folder.name))
-    return found
 
 
 def test_progress_in_a_log(capsys):
@@ -337,22 +214,3 @@ def test_progress_in_a_log(capsys):
     assert error.startswith("title: 10 of 10 units done, ")
     assert "units/s, 0 s left (last: unit 5)" in error
     assert error.count("\n") == 1
-
-
-def test_a_disk_that_is_full(tmp_path, monkeypatch):
-    """The run stops with an error, and goes on once there is room."""
-    folder = tmp_path / "run"
-    store = RunStore(folder, SPEC)
-    results = run_unit(SPEC, 0, 0)
-    array = type(store.group["returns"])
-
-    def full(self, *args):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(array, "__setitem__", full)
-        with pytest.raises(hl.CannotWrite, match=r"No space left on device\): make room"):
-            store.write((0, 0), results)
-    assert not RunStore(folder, SPEC).is_done((0, 0))
-    store.write((0, 0), results)
-    assert RunStore(folder, SPEC).is_done((0, 0))

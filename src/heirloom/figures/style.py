@@ -1,5 +1,6 @@
 """One look for all figures: the same colour for an agent everywhere, intervals as bands."""
 
+import io
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,14 +63,22 @@ def legend_below(figure: "Figure") -> None:
     figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
 
 
+def rendered(figure: "Figure", ending: str) -> bytes:
+    """A figure as the content of a file with this ending."""
+    data = io.BytesIO()
+    figure.savefig(data, format=ending, dpi=150)
+    return data.getvalue()
+
+
 def save(figure: "Figure", path: str | os.PathLike[str]) -> Path:
     """Write a figure in the format that its name ends in, PNG if it has no ending."""
     place = Path(path)
     if not place.suffix:
         place = place.with_suffix(".png")
+    data = rendered(figure, place.suffix[1:])
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(place, dpi=150)
+        place.write_bytes(data)
     except OSError as error:
         reason = error.strerror or error
         raise CannotWrite(

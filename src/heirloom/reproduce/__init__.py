@@ -23,7 +23,7 @@ ALIKE = ("prior-use", "negative-transfer", "bounds-illustration", "prior-illustr
 
 
 def reproduce(experiment: str, options: Options) -> Report:
-    """Run an experiment, or go on with it, and write what comes out of it to its folder."""
+    """Run an experiment, or go on with it, and write what comes out of it to its place."""
     report = REPRODUCTIONS[experiment](options)
     head = {
         "experiment": experiment,
@@ -34,5 +34,5 @@ def reproduce(experiment: str, options: Options) -> Report:
             "a quick look, with few repetitions and less of all else, not the experiment"
         )
     report.summary = {**head, **report.summary}
-    report.write(options.folder)
+    report.write(options.place)
     return report

@@ -14,7 +14,6 @@ from heirloom.experiments.claims import (
     claims_of_tight,
     judged,
 )
-from heirloom.experiments.runner import run
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.figures.grids import draw_map
 from heirloom.figures.lifelong import over_episodes, over_tasks
@@ -35,11 +34,11 @@ Y_TASK, Y_EPISODE = "discounted return / that of RMax", "discounted return / lat
 def tight(options: Options) -> Report:
     """The main experiment; as released also with every source kept."""
     spec = options.apply(paper.tight(options.variant))
-    results = run(spec, options.folder / "run", jobs=options.jobs)
+    results = options.run(spec)
     report = report_tight(spec, results)
     if options.variant == "released" and not options.quick:
         everything = options.apply(paper.tight(options.variant, all_sources=True))
-        kept = run(everything, options.folder / "run-every-source", jobs=options.jobs)
+        kept = options.run(everything, "run-every-source")
         title = f"The first source only, and every source kept, {spec.name}"
         report.summary["every_source_kept"] = _add_every_source(report, kept, results, title)
     return report
@@ -48,13 +47,13 @@ def tight(options: Options) -> Report:
 def corridor(options: Options) -> Report:
     """The corridor of the appendix."""
     spec = options.apply(paper.corridor(options.variant))
-    return report_corridor(spec, run(spec, options.folder / "run", jobs=options.jobs))
+    return report_corridor(spec, options.run(spec))
 
 
 def maze(options: Options) -> Report:
     """The maze of the appendix."""
     spec = options.apply(paper.maze(options.variant), {"tasks": 8})
-    return report_maze(spec, run(spec, options.folder / "run", jobs=options.jobs))
+    return report_maze(spec, options.run(spec))
 
 
 def report_tight(spec: ExperimentSpec, results: "xr.Dataset") -> Report:

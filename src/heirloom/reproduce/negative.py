@@ -7,7 +7,6 @@ import numpy as np
 from heirloom.envs.families import t_shape_map
 from heirloom.experiments import paper
 from heirloom.experiments.claims import claims_of_negative_transfer, judged
-from heirloom.experiments.runner import run
 from heirloom.figures.grids import draw_map
 from heirloom.figures.lifelong import episodes_to_optimality
 from heirloom.reproduce.report import Options, Report, or_none
@@ -20,7 +19,7 @@ def negative_transfer(options: Options) -> Report:
     never: dict[str, int] = {}
     for k in paper.K:
         spec = options.apply(paper.negative_transfer(k=k), {"episodes": 200})
-        results = run(spec, options.folder / f"run-k{k}", jobs=options.jobs)
+        results = options.run(spec, f"run-k{k}")
         second = results.optimal_after.sel(task=2)
         for agent in spec.agents:
             numbers = second.sel(agent=agent.name).values

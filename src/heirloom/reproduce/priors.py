@@ -8,7 +8,6 @@ from heirloom.envs.families import HEAT_MAP, OTHER_HEAT_MAP, TIGHT
 from heirloom.envs.grid import GridMap
 from heirloom.experiments import paper
 from heirloom.experiments.claims import claims_of_bounds, claims_of_prior_use, judged
-from heirloom.experiments.runner import run
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.figures.grids import draw_map
 from heirloom.figures.lifelong import prior_use_curves, ratios
@@ -22,13 +21,13 @@ if TYPE_CHECKING:
 def bounds(options: Options) -> Report:
     """What a prior is worth."""
     spec = options.apply(paper.bounds(options.variant))
-    return report_bounds(spec, run(spec, options.folder / "run", jobs=options.jobs))
+    return report_bounds(spec, options.run(spec))
 
 
 def prior_use(options: Options) -> Report:
     """How much a prior is used as the second task is learned."""
     spec = options.apply(paper.prior_use())
-    return report_prior_use(spec, run(spec, options.folder / "run", jobs=options.jobs))
+    return report_prior_use(spec, options.run(spec))
 
 
 def report_bounds(spec: ExperimentSpec, results: "xr.Dataset") -> Report:

@@ -2,16 +2,17 @@
 
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from heirloom.archive import write_atomically
 from heirloom.envs.families import Variant
 from heirloom.experiments.claims import Claim
+from heirloom.experiments.runner import run
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.style import save
+from heirloom.experiments.workers import Backend
+from heirloom.figures.style import rendered
+from heirloom.place import Place
 from heirloom.stats import Interval, student_interval
 
 if TYPE_CHECKING:
@@ -27,11 +28,12 @@ class Options:
     """How an experiment is to be run."""
 
     variant: Variant
-    folder: Path
+    place: Place
     repetitions: int | None = None
     seed: int | None = None
     jobs: int | None = None
     quick: bool = False
+    backend: Backend | None = None
 
     def apply(self, spec: ExperimentSpec, shorter: dict[str, int] | None = None) -> ExperimentSpec:
         """The spec with these numbers; a quick one says so in its name, and may be shorter."""
@@ -42,6 +44,10 @@ class Options:
         if self.quick:
             changes |= {"name": f"{spec.name}, quick", **(shorter or {})}
         return spec.with_changes(**changes)
+
+    def run(self, spec: ExperimentSpec, name: str = "run") -> "xr.Dataset":
+        """Run an experiment below the place of all, or go on with it."""
+        return run(spec, self.place / name, jobs=self.jobs, backend=self.backend)
 
 
 class Reproduction(Protocol):
@@ -62,13 +68,13 @@ class Report:
     spec: ExperimentSpec | None = None
     """The experiment as it was run, if it is one."""
 
-    def write(self, folder: Path) -> None:
+    def write(self, place: Place) -> None:
         """Write `summary.json`, and each figure as PNG and PDF."""
         for name, figure in self.figures.items():
             for ending in ("png", "pdf"):
-                save(figure, folder / "figures" / f"{name}.{ending}")
+                place.write(f"figures/{name}.{ending}", rendered(figure, ending))
         text = json.dumps(self.summary, indent=2, allow_nan=False) + "\n"
-        write_atomically(folder / "summary.json", text.encode())
+        place.write("summary.json", text.encode())
 
 
 def over(one: "xr.DataArray", baseline: "xr.DataArray") -> "xr.DataArray":

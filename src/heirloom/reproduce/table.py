@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Mapping
-from importlib.metadata import version
-from platform import machine, python_version, system
+from platform import machine, system
 
 from heirloom.experiments import paper
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.experiments.store import PACKAGES
+from heirloom.experiments.versions import versions
 
 COLUMNS = (
     "experiment",
@@ -41,8 +40,8 @@ def reproducibility_table(
         cells = (f"{number:,}" for number in (len(spec.agents), *numbers, samples))
         rows.append((name, variant, *cells, f"{seconds:.1f}"))
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    used = ", ".join(f"{name} {version}" for name, version in versions().items())
     quickly = (
         "This was a quick look, with few repetitions and less of all else.\n\n" if quick else ""
     )
-    return f"{quickly}{table}\n\nPython {python_version()} on {system()} {machine()}; {versions}.\n"
+    return f"{quickly}{table}\n\n{system()} {machine()}; {used}.\n"

@@ -1,0 +1,205 @@
+"""A run as it is stored: what is there, and whether it is as it was written.
+
+Reading never changes anything, and nothing that is read is executed.
+"""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import zarr
+from zarr.abc.store import Store
+
+from heirloom.errors import InvalidArgument, InvalidFile
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.experiments.units import draw_tasks
+from heirloom.experiments.variables import SHARED, recorded
+from heirloom.place import Place
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+FORMAT = 1
+
+UNREADABLE = (OSError, ValueError, RuntimeError, TypeError, KeyError)
+"""What reading a chunk that is damaged may raise."""
+
+Unit = tuple[int, int]
+"""An agent and a repetition, by their places."""
+
+State = Literal["done", "missing", "damaged"]
+
+
+@dataclass(frozen=True)
+class Status:
+    """How much of a run is there."""
+
+    done: list[Unit]
+    missing: list[Unit]
+    """Never computed, or not finished."""
+    damaged: list[Unit]
+    """Marked as done, but not as they were written."""
+    repairable: list[str]
+    """Arrays that belong to no unit and are missing or damaged."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all is there, as it was written."""
+        return not (self.missing or self.damaged or self.repairable)
+
+
+class StoredRun:
+    """A run that is there.
+
+    Args:
+        place: its folder or URL.
+    """
+
+    def __init__(self, place: str | os.PathLike[str] | Place) -> None:
+        self.place = Place(place)
+        self.group = open_group(self.place)
+        self.spec = _spec_of(self.group, self.place)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What the run was begun with."""
+        there = self.group.attrs.get("versions")
+        return {str(k): str(v) for k, v in there.items()} if isinstance(there, dict) else {}
+
+    @property
+    def names(self) -> list[str]:
+        """What is recorded by unit."""
+        return recorded(self.spec.measure)
+
+    @property
+    def units(self) -> list[Unit]:
+        """All units of the experiment, a repetition of all agents after the other."""
+        spec = self.spec
+        return [(i, j) for j in range(spec.repetitions) for i in range(len(spec.agents))]
+
+    def look(self, unit: Unit) -> tuple[State, dict[str, np.ndarray]]:
+        """Whether a unit was computed and is as it was written; and its results if it is."""
+        try:
+            if not self.array("done")[unit]:
+                return "missing", {}
+            results = {name: np.asarray(self.array(name)[unit]) for name in self.names}
+            if self.array("checksum")[unit] == checksum(results):
+                return "done", results
+        except UNREADABLE:
+            pass  # a chunk that cannot be read
+        return "damaged", {}
+
+    def status(self) -> Status:
+        """The state of everything; reads all of it."""
+        states: dict[State, list[Unit]] = {"done": [], "missing": [], "damaged": []}
+        for unit in self.units:
+            states[self.look(unit)[0]].append(unit)
+        repairable = [name for name in SHARED if not self._is_readable(name)]
+        repairable += [
+            name for name, values in self.coordinates().items() if not self.holds(name, values)
+        ]
+        return Status(states["done"], states["missing"], states["damaged"], repairable)
+
+    def results(self) -> "xr.Dataset":
+        """All results, in memory."""
+        import xarray as xr
+
+        try:
+            with xr.open_zarr(zarr_store(self.place, read_only=True), chunks=None) as dataset:
+                return dataset.load()
+        except UNREADABLE as error:
+            raise InvalidFile(
+                f"{self.place} is damaged ({error}): run the experiment again in this folder, "
+                "which computes what is missing"
+            ) from error
+
+    def array(self, name: str) -> Any:
+        """An array of the group."""
+        return self.group[name]
+
+    def holds(self, name: str, values: np.ndarray) -> bool:
+        """Whether an array is there and has these values."""
+        try:
+            return np.array_equal(np.asarray(self.array(name)[:]), values)
+        except UNREADABLE:
+            return False
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        """The labels of each dimension."""
+        return coordinates(self.spec)
+
+    def _is_readable(self, name: str) -> bool:
+        try:
+            return not np.isnan(self.array(name)[:]).any()  # what is not there reads as NaN
+        except UNREADABLE:
+            return False
+
+
+def coordinates(spec: ExperimentSpec) -> dict[str, np.ndarray]:
+    """The labels of each dimension of an experiment."""
+    sizes = {"repetition": spec.repetitions, "task": spec.tasks, "episode": spec.episodes}
+    if spec.measure == "prior_use":
+        sizes["computation"] = draw_tasks(spec, 0)[0].R.size + 1
+    names = np.array([agent.name for agent in spec.agents], dtype=object)
+    return {"agent": names} | {name: np.arange(1, n + 1) for name, n in sizes.items()}
+
+
+def read_results(place: str | os.PathLike[str] | Place) -> "xr.Dataset":
+    """All results of a run, in memory."""
+    return StoredRun(place).results()
+
+
+def runs_in(place: str | os.PathLike[str] | Place) -> list[Place]:
+    """The run at a place, or else those right below it; `heirloom reproduce` has several."""
+    place = Place(place)
+    inside = place.names()
+    if "zarr.json" in inside:
+        return [place]
+    runs = [place / name for name in inside if "zarr.json" in (place / name).names()]
+    if not runs:
+        raise InvalidFile(f"there is no run in {place}: give the folder of one")
+    return runs
+
+
+def zarr_store(place: Place, *, read_only: bool) -> Store:
+    """What zarr reads and writes a place through."""
+    if place.is_local:
+        return zarr.storage.LocalStore(place.path, read_only=read_only)
+    return zarr.storage.FsspecStore.from_url(place.name, read_only=read_only)
+
+
+def open_group(place: Place, *, read_only: bool = True) -> zarr.Group:
+    """The group of a run; raises `InvalidFile` if the place holds none."""
+    try:
+        store = zarr_store(place, read_only=read_only)
+        group = zarr.open_group(store, mode="r" if read_only else "r+")
+        if int(group.attrs["heirloom_run"]) > FORMAT:  # type: ignore[arg-type]
+            raise InvalidFile(
+                f"{place} was written by a newer Heirloom: install a newer one to read it"
+            )
+    except InvalidFile:
+        raise
+    except Exception as error:
+        raise InvalidFile(
+            f"{place} is not a run of Heirloom's, or its zarr.json is damaged: choose a folder "
+            "that is empty or not there"
+        ) from error
+    return group
+
+
+def checksum(results: dict[str, np.ndarray]) -> np.uint64:
+    """64 bits that change if a bit of the arrays does."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name, array in sorted(results.items()):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(digest.digest(), dtype="<u8")[0]
+
+
+def _spec_of(group: zarr.Group, place: Place) -> ExperimentSpec:
+    try:
+        return ExperimentSpec.read(group.attrs["spec"])  # type: ignore[arg-type]
+    except (KeyError, TypeError, InvalidArgument) as error:
+        raise InvalidFile(f"the spec of the run in {place} is damaged ({error})") from None

@@ -1,0 +1,126 @@
+"""Units on a Dask cluster."""
+
+import logging
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from heirloom.errors import InvalidArgument, WorkerLost
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.experiments.stored_run import Unit
+from heirloom.experiments.versions import versions
+from heirloom.experiments.workers.processes import processors, uninterrupted
+from heirloom.experiments.workers.unit import Compute, Computed, compute_elsewhere
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+PATIENCE = 30.0  # seconds to find a scheduler
+
+
+@contextmanager
+def dask_workers(jobs: int | None, address: str | None) -> Iterator[Compute]:
+    """The workers of a Dask cluster.
+
+    The cluster may grow and shrink, and begin with no worker at all. A unit whose worker died is
+    computed by another one.
+    """
+    with _client(jobs, address) as client:
+
+        def compute(spec: ExperimentSpec, units: list[Unit]) -> Iterator[Computed]:
+            return _computed(client, spec, units, jobs)
+
+        yield compute
+
+
+def _computed(
+    client: "Client", spec: ExperimentSpec, units: list[Unit], jobs: int | None
+) -> Iterator[Computed]:
+    from distributed import as_completed
+    from distributed.scheduler import KilledWorker
+
+    asked = spec.as_json(), versions()
+
+    def submit(unit: Unit) -> Any:
+        return client.submit(compute_elsewhere, asked[0], unit, asked[1], pure=False)
+
+    left = iter(units)
+    pending = {submit(unit) for unit in islice(left, jobs)}
+    futures = as_completed(pending)
+    try:
+        for future in futures:
+            yield future.result()
+            pending.discard(future)  # forgotten here, it is forgotten by its worker
+            for unit in islice(left, 1):
+                pending.add(another := submit(unit))
+                futures.add(another)
+    except KilledWorker as error:
+        raise WorkerLost(
+            "a unit was lost with its Dask worker several times, perhaps for want of memory: give "
+            "workers more of it; the same command goes on"
+        ) from error
+    except (CancelledError, OSError) as error:
+        raise WorkerLost(
+            "the Dask scheduler is gone: start one again; the same command goes on"
+        ) from error
+    except ModuleNotFoundError as error:
+        raise InvalidArgument(
+            f"a Dask worker has no {error.name}: install heirloom-rl[dask] where workers run"
+        ) from error
+    finally:
+        if client.status == "running":
+            client.cancel(list(pending))
+
+
+@contextmanager
+def _client(jobs: int | None, address: str | None) -> "Iterator[Client]":
+    """A client of the cluster at an address, of the one in use, or of one that is started here."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise InvalidArgument(
+            "backend is 'dask', which is not installed: pip install 'heirloom-rl[dask]'"
+        ) from None
+    if address is not None:
+        try:
+            client = Client(**_where(address), timeout=PATIENCE)
+        except (OSError, ValueError) as error:
+            raise InvalidArgument(
+                f"address is {address!r}, and no Dask scheduler answers there ({error}): start one "
+                "with `dask scheduler`, or give its address"
+            ) from error
+        with client:
+            yield client
+        return
+    try:
+        in_use = Client.current()
+    except ValueError:
+        in_use = None
+    if in_use is not None:
+        yield in_use
+        return
+    with uninterrupted():
+        cluster = LocalCluster(
+            n_workers=jobs or processors(),
+            threads_per_worker=1,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        )
+    with cluster, Client(cluster) as client:
+        yield client
+
+
+def _where(address: str) -> dict[str, str]:
+    """An address, or the file that a scheduler writes it to; that may take it a moment."""
+    if not address.endswith(".json"):
+        return {"address": address}
+    deadline = time.monotonic() + PATIENCE
+    while not os.path.exists(address):  # Dask would wait for it for ever
+        if time.monotonic() > deadline:
+            raise FileNotFoundError("there is no such file")
+        time.sleep(0.1)
+    return {"scheduler_file": address}

@@ -1,0 +1,126 @@
+"""Units on this machine, or wherever `joblib.parallel_config` sends them."""
+
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from heirloom.errors import WorkerLost
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.experiments.stored_run import Unit
+from heirloom.experiments.versions import versions
+from heirloom.experiments.workers.unit import Compute, Computed, compute_elsewhere, compute_unit
+
+
+def processes(jobs: int | None, *, local: bool) -> Compute:
+    """Processes of this machine; unless told to be `local`, a joblib context may say otherwise."""
+
+    def compute(spec: ExperimentSpec, units: list[Unit]) -> Iterator[Computed]:
+        context = None if local else _joblib_context()
+        if context is not None:
+            return _through_joblib(spec, units, jobs, *context)
+        n = min(jobs or processors(), len(units))
+        if n == 1:
+            return (compute_unit(spec.as_json(), unit) for unit in units)
+        return _in_processes(spec, units, n)
+
+    return compute
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _in_processes(spec: ExperimentSpec, units: list[Unit], jobs: int) -> Iterator[Computed]:
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    work = (delayed(_compute_child)(spec.as_json(), unit, os.getpid()) for unit in units)
+    with uninterrupted():
+        results = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")(work)
+    try:
+        yield from results
+    except TerminatedWorkerError as error:
+        raise WorkerLost(
+            "a process of this run was killed, perhaps for want of memory: take fewer jobs; the "
+            "same command goes on"
+        ) from error
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that units are left is known
+            results.close()
+
+
+def _joblib_context() -> tuple[Any, int] | None:
+    """The backend that a joblib context has set, and how many jobs it has; None without one."""
+    from joblib.parallel import get_active_backend
+
+    backend, n_jobs = get_active_backend()
+    return (
+        None
+        if type(backend).__name__ == "LokyBackend" and n_jobs in (None, 1)
+        else (backend, n_jobs)
+    )
+
+
+def _through_joblib(
+    spec: ExperimentSpec, units: list[Unit], jobs: int | None, backend: Any, n_jobs: int
+) -> Iterator[Computed]:
+    from joblib import Parallel, delayed
+
+    n_jobs = jobs or n_jobs
+    work = [delayed(compute_elsewhere)(spec.as_json(), unit, versions()) for unit in units]
+    if getattr(backend, "supports_return_generator", False):
+        results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work)
+        try:
+            yield from results
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that units are left is known
+                results.close()
+        return
+    # A backend that returns only when all is done, Ray's say: some units at a time.
+    size = max(1, backend.effective_n_jobs(n_jobs))
+    for i in range(0, len(work), size):
+        yield from Parallel(n_jobs=n_jobs)(work[i : i + size])
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Processes that are started within do not hear Ctrl-C: the one that reads it stops them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may choose
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def _compute_child(spec: dict[str, Any], unit: Unit, parent: int) -> Computed:
+    _end_with(parent)
+    return compute_unit(spec, unit)
+
+
+_watching = False
+
+
+def _end_with(parent: int) -> None:
+    """End this process when the one that started it is gone, however that ended."""
+    global _watching
+    if _watching:
+        return
+    _watching = True
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,197 @@
+"""The same bits on processes, Dask and Ray, also when workers die."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import joblib
+import pytest
+
+import heirloom as hl
+from heirloom.experiments.runner import run
+from heirloom.experiments.stored_run import read_results
+from heirloom.experiments.versions import versions
+from heirloom.experiments.workers import workers
+from heirloom.experiments.workers.unit import compute_elsewhere
+from tests.small_run import LONG, SPEC, Command, processes_named
+
+MIDDLE = LONG.with_changes(repetitions=40)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return run(SPEC, tmp_path_factory.mktemp("whole") / "run", jobs=1)
+
+
+@pytest.fixture(scope="module")
+def long_whole(tmp_path_factory):
+    return run(MIDDLE, tmp_path_factory.mktemp("whole") / "run", jobs=1)
+
+
+@pytest.fixture
+def dask_cluster(tmp_path):
+    """A scheduler and two workers in other processes; the address of the scheduler."""
+    file = tmp_path / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    scheduler = ["scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+    worker = ["worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--scheduler-file"]
+    commands = [[*dask, *scheduler], *([*dask, *worker, str(file)] for _ in range(2))]
+    processes = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for command in commands]
+    try:
+        yield file, processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.cluster
+def test_dask_gives_the_same_bits_also_when_a_worker_is_killed(tmp_path, dask_cluster, long_whole):
+    file, (_, worker, _) = dask_cluster
+    command = Command(MIDDLE, tmp_path / "run", "--backend", "dask", "--address", str(file))
+    command.wait_for(5)
+    worker.send_signal(signal.SIGKILL)
+    status, said = command.end()
+    assert status == 0, said
+    assert read_results(tmp_path / "run").identical(long_whole)
+
+
+@pytest.mark.cluster
+def test_ctrl_c_on_dask(tmp_path, dask_cluster):
+    """The cluster goes on, and takes the rest of the run."""
+    file, processes = dask_cluster
+    options = "--backend", "dask", "--address", str(file)
+    command = Command(MIDDLE, tmp_path / "run", *options)
+    command.wait_for(3)
+    command.kill(signal.SIGINT)
+    status, said = command.end()
+    assert status == 130
+    assert "Traceback" not in said
+    assert all(process.poll() is None for process in processes)
+    status, said = Command(MIDDLE, tmp_path / "run", *options).end()
+    assert status == 0, said
+
+
+@pytest.mark.cluster
+def test_a_dask_scheduler_that_dies(tmp_path, dask_cluster):
+    file, (scheduler, *_) = dask_cluster
+    command = Command(LONG, tmp_path / "run", "--backend", "dask", "--address", str(file))
+    command.wait_for(3)
+    scheduler.kill()
+    status, said = command.end()
+    assert status == 1
+    assert "error: the Dask scheduler is gone" in said
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("backend", ["dask", "ray"])
+def test_clusters_of_this_machine_and_ctrl_c(tmp_path, backend):
+    """What was started for the run ends with it."""
+    command = Command(LONG, tmp_path / "run", "--backend", backend, "--jobs", "2")
+    command.wait_for(3)
+    command.kill(signal.SIGINT)
+    status, said = command.end()
+    assert status == 130, said
+    assert "Traceback" not in said
+    assert "stopped; the same command goes on where this one was" in said
+
+
+@pytest.mark.cluster
+def test_ray_gives_the_same_bits_also_when_a_worker_is_killed(tmp_path, long_whole):
+    command = Command(MIDDLE, tmp_path / "run", "--backend", "ray", "--jobs", "2")
+    command.wait_for(5)
+    os.kill(processes_named(b"ray::compute_elsewhere")[0], signal.SIGKILL)
+    status, said = command.end()
+    assert status == 0, said
+    assert read_results(tmp_path / "run").identical(long_whole)
+
+
+@pytest.mark.cluster
+def test_a_dask_client_in_use_is_taken(tmp_path, whole):
+    from distributed import Client, LocalCluster
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        assert run(SPEC, tmp_path / "run", backend="dask").identical(whole)
+        assert run(SPEC, tmp_path / "one", backend="dask", jobs=1).identical(whole)
+        with joblib.parallel_config("dask"):
+            assert run(SPEC, tmp_path / "joblib").identical(whole)
+        assert client.status == "running"
+
+
+@pytest.mark.cluster
+def test_a_ray_cluster_in_use_is_taken(tmp_path, whole):
+    import ray
+    from ray.util.joblib import register_ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        assert run(SPEC, tmp_path / "run", backend="ray").identical(whole)
+        assert ray.is_initialized()
+        register_ray()
+        with joblib.parallel_config("ray", n_jobs=2):
+            assert run(SPEC, tmp_path / "joblib").identical(whole)
+    finally:
+        ray.shutdown()
+
+
+def test_a_joblib_context_is_followed(tmp_path, whole, monkeypatch):
+    with joblib.parallel_config("threading", n_jobs=2):
+        assert run(SPEC, tmp_path / "threads").identical(whole)
+    with joblib.parallel_config("multiprocessing", n_jobs=2):
+        assert run(SPEC, tmp_path / "processes", jobs=2).identical(whole)
+
+
+def test_errors_of_units_come_through(tmp_path):
+    """A worker with other versions refuses, and says which."""
+    with pytest.raises(hl.InvalidArgument, match=r"same bits \(numpy .* and 1.0 there\): install"):
+        compute_elsewhere(SPEC.as_json(), (0, 0), {**versions(), "numpy": "1.0"})
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("backend", ["dask", "ray"])
+def test_errors_of_workers_come_through(tmp_path, backend, monkeypatch):
+    module = f"heirloom.experiments.workers.on_{backend}"
+    monkeypatch.setattr(f"{module}.versions", lambda: {**versions(), "numpy": "1.0"})
+    with pytest.raises(hl.InvalidArgument, match="would not give the same bits"):
+        run(SPEC, tmp_path / "run", backend=backend, jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backend": "slurm"}, r"backend is 'slurm': it is one of local, dask, ray"),
+        ({"address": "tcp://here:1"}, r"the backend is not a cluster: add backend dask or ray"),
+        ({"jobs": 0}, "jobs is 0"),
+    ],
+)
+def test_bad_arguments(tmp_path, options, message):
+    with pytest.raises(hl.InvalidArgument, match=message):
+        run(SPEC, tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_no_scheduler_there(tmp_path, monkeypatch):
+    monkeypatch.setattr("heirloom.experiments.workers.on_dask.PATIENCE", 1.0)
+    with (
+        pytest.raises(hl.InvalidArgument, match="no Dask scheduler answers there"),
+        workers("dask", address="tcp://127.0.0.1:9"),
+    ):
+        pass
+    with (
+        pytest.raises(hl.InvalidArgument, match="no Dask scheduler answers there"),
+        workers("dask", address=str(tmp_path / "missing.json")),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("backend", ["dask", "ray"])
+def test_a_backend_that_is_not_installed(monkeypatch, backend):
+    for name in ("distributed", "ray"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with (
+        pytest.raises(hl.InvalidArgument, match=rf"pip install 'heirloom-rl\[{backend}\]'"),
+        workers(backend),
+    ):
+        pass

@@ -1,0 +1,84 @@
+"""A small experiment, and commands that run it in other processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from heirloom.experiments.spec import ExperimentSpec
+
+SPEC = ExperimentSpec.read(
+    {
+        "name": "small",
+        "family": {"name": "corridor", "variant": "text"},
+        "defaults": {"n_known": 1},
+        "agents": [
+            {"algorithm": "RMax"},
+            {"algorithm": "LRMax", "d_max": [0.1, 0.2]},
+            {"algorithm": "QLearning"},
+        ],
+        "tasks": 3,
+        "distinct_tasks": 2,
+        "episodes": 20,
+        "steps": 11,
+        "repetitions": 3,
+        "seed": 7,
+    }
+)
+FAST = ExperimentSpec.read({**SPEC.as_json(), "agents": SPEC.as_json()["agents"][:3]})
+"""Without Q-learning, which is not compiled."""
+LONG = FAST.with_changes(repetitions=200, episodes=10_000)
+"""Long enough to be stopped in its midst."""
+
+
+class Command:
+    """`heirloom run` in a process, with its own group as in a terminal."""
+
+    def __init__(self, spec: ExperimentSpec, folder: Path, *options: str) -> None:
+        self.folder = folder
+        file = folder.with_suffix(".toml")
+        file.write_text(spec.to_toml())
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "heirloom", "run", str(file), "--out", str(folder), *options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def wait_for(self, units: int, seconds: float = 90) -> None:
+        """Until so many units are done."""
+        deadline = time.monotonic() + seconds
+        while units_done(self.folder) < units and self.process.poll() is None:
+            assert time.monotonic() < deadline, "no unit was computed"
+            time.sleep(0.01)
+
+    def kill(self, what: int = signal.SIGKILL) -> None:
+        """Signal all its processes, as a terminal does."""
+        os.killpg(self.process.pid, what)
+
+    def end(self, seconds: float = 120) -> tuple[int, str]:
+        """Its exit status, and what it said."""
+        _, said = self.process.communicate(timeout=seconds)
+        return self.process.returncode, said
+
+
+def units_done(folder: Path) -> int:
+    chunks = folder / "done" / "c"
+    return sum(path.is_file() for path in chunks.rglob("*")) if chunks.exists() else 0
+
+
+def processes_named(part: bytes, parent: int | None = None) -> list[int]:
+    """The processes with this in their command, of a parent if one is given."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
+        except OSError:  # it has ended
+            continue
+        of = int(stat.rsplit(")", 1)[1].split()[1])
+        if part in command and (parent is None or of == parent):
+            found.append(int(folder.name))
+    return found
