@@ -1,5 +1,18 @@
-"""`python -m heirloom` is the command `heirloom`."""
+"""The command `heirloom`, which is `python -m heirloom` as well."""
 
-from heirloom.cli import app
+import sys
 
-app()
+
+def main() -> None:
+    """Run the command; Ctrl-C ends it quietly even while it is being loaded."""
+    try:
+        from heirloom.cli import app
+
+        app()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)  # noqa: T201 -- nothing was begun yet
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
