@@ -66,6 +66,30 @@ def test_a_peer_that_is_not_there_says_why(tmp_path):
     assert "make bench" in ask("simple_rl_rmax.py", python=tmp_path / "python").problem
 
 
+@pytest.fixture
+def program(tmp_path):
+    """Writes a program, and gives its path."""
+
+    def write(text):
+        path = tmp_path / "program.py"
+        path.write_text("import time\nprint('ready', time.process_time(), flush=True)\n" + text)
+        return str(path)
+
+    return write
+
+
+def test_a_peer_answers_with_its_last_line(program):
+    text = 'print(\'chatter\')\nprint(\'{"seconds": 2.5, "version": "1.0"}\')\n'
+    answer = ask(program(text), python=Path(sys.executable))
+    assert (answer.seconds, answer.stopped, answer.version) == (2.5, False, "1.0")
+
+
+def test_a_peer_that_takes_too_long_is_stopped(program):
+    answer = ask(program("time.sleep(60)\n"), python=Path(sys.executable), limit=0.1)
+    assert answer.stopped
+    assert answer.seconds <= 0.1
+
+
 def test_a_peer_that_fails_says_why():
     answer = ask("no_such_program.py", python=Path(sys.executable))
     assert answer.seconds is None

@@ -42,7 +42,7 @@ def main() -> None:
     """A run a seed; their sum counts, for another seed is another run."""
     episodes, steps, n_known, horizon = (int(word) for word in sys.argv[1:5])
     slip, seeds = float(sys.argv[5]), int(sys.argv[6])
-    print("ready", flush=True)
+    print("ready", time.process_time(), flush=True)
     times = []
     for seed in range(seeds):
         random.seed(seed)
