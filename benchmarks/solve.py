@@ -92,6 +92,7 @@ def compare(family: str, m: hl.TabularMDP, repeats: int) -> Measured:
 
     def add(name: str, taken: float, *, error: float | None, **options: Any) -> None:
         done.seconds[f"{name}, {of}"] = taken
+        done.seconds[f"ours up to {name}, {of}"] = min(ours)
         if error is not None:
             done.errors[f"{name}, {of}"] = error
         done.rows.append(Row(f"{name} / ours, {of}", taken / min(ours), **options))
