@@ -2,7 +2,7 @@
 
 One task of the paper's main experiment, an 11x11 grid, 2000 episodes of 10 steps, n_known = 10, all
 compiled code warm. The floor takes the same number of steps and does nothing else. Runs alternate,
-and medians are compared. Then what an agent costs a step in an environment that is run by hand.
+and minima are compared. Then what an agent costs a step in an environment that is run by hand.
 
     python benchmarks/agents.py
 """
@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from peer import ask
+from rows import Measured, Row
 
 import heirloom as hl
 from heirloom.envs.families import tight
 
 EPISODES, STEPS, REPEATS = 2000, 10, 15
+SLICE, HORIZON, SLIP, SEEDS = 200, 4, 0.05, 4  # against simple_rl
 OPTIONS: dict[str, Any] = {
     "n_states": 121,
     "n_actions": 4,
@@ -50,10 +53,10 @@ def bare_loop(indptr, successors, p, Q, uniforms, start, n_actions, max_steps):
 
 
 def seconds(run: Callable[[], Any]) -> float:
-    """How long a run takes."""
-    start = time.perf_counter()
+    """What a run takes of the processor, so that what else the machine does does not count."""
+    start = time.process_time()
     run()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def tasks(number: int) -> list[hl.TabularMDP]:
@@ -62,46 +65,127 @@ def tasks(number: int) -> list[hl.TabularMDP]:
     return [tight(rng.uniform(0.9, 1, 3), rng.uniform(0, 0.1)) for _ in range(number)]
 
 
-def learned(agent: hl.OptimisticAgent, m: hl.TabularMDP, seed: int) -> hl.Record:
+def learned(agent: hl.OptimisticAgent, m: hl.TabularMDP, seed: int, episodes: int) -> hl.Record:
     """One task, in full."""
-    return hl.learn(agent, m, episodes=EPISODES, max_steps=STEPS, seed=seed)
+    return hl.learn(agent, m, episodes=episodes, max_steps=STEPS, seed=seed)
 
 
-def after_sources(make: Callable[[], hl.OptimisticAgent], n_sources: int) -> Callable[[], Any]:
-    """A run on a task after `n_sources` others; those are not timed."""
+def after_sources(
+    make: Callable[[], hl.OptimisticAgent], n_sources: int, *, kept_meanwhile: int = 16
+) -> Callable[[], Any]:
+    """A run on a task after `n_sources` others; those are not timed.
+
+    While it learns the others the agent has the last `kept_meanwhile` of them for sources, which
+    is quicker; on the task it has all.
+    """
     *sources, m = tasks(n_sources + 1)
-    agent = make()
+    agent, memory = make(), []
     for i, source in enumerate(sources):
-        learned(agent, source, i)
-    memory = agent.memory.sources[:]
+        agent.memory.sources[:] = memory[-kept_meanwhile:]
+        learned(agent, source, i, EPISODES)
+        memory.append(agent.memory.sources[-1])
 
     def run() -> hl.Record:
         agent.memory.sources[:] = memory
-        return learned(agent, m, n_sources)
+        return learned(agent, m, n_sources, EPISODES)
 
     return run
 
 
-def against_the_floor() -> None:
-    """Print the ratios."""
+def best_times(runs: dict[Any, Callable[[], Any]]) -> dict[Any, float]:
+    """The least seconds of the processor that each run takes, warm, the runs alternating."""
+    for run in runs.values():
+        run()
+    times = [[seconds(run) for run in runs.values()] for _ in range(REPEATS)]
+    return dict(zip(runs, np.min(times, axis=0).tolist(), strict=True))
+
+
+def times_of_a_task() -> dict[str, float]:
+    """Seconds of the floor and of agents, on one task after others."""
     (m,) = tasks(1)
     t, rng = m.transitions, np.random.default_rng(0)
     Q, uniforms = rng.random(t.R.size), rng.random(EPISODES * STEPS)
-    runs = {
-        "floor": lambda: bare_loop(t.indptr, t.successors, t.p, Q, uniforms, 60, 4, STEPS),
-        "RMax": after_sources(lambda: hl.RMax(**OPTIONS), 0),
-        "LRMax, no prior, 1 source": after_sources(lambda: hl.LRMax(**OPTIONS), 1),
-        "LRMax(0.1), 1 source": after_sources(lambda: hl.LRMax(d_max=0.1, **OPTIONS), 1),
-        "LRMax(1.0), 1 source": after_sources(lambda: hl.LRMax(d_max=1.0, **OPTIONS), 1),
-        "LRMax(0.1), 16 sources": after_sources(lambda: hl.LRMax(d_max=0.1, **OPTIONS), 16),
+
+    def lrmax(d_max: float | None) -> Callable[[], hl.OptimisticAgent]:
+        return lambda: hl.LRMax(d_max=d_max, **OPTIONS)
+
+    return best_times(
+        {
+            "floor": lambda: bare_loop(t.indptr, t.successors, t.p, Q, uniforms, 60, 4, STEPS),
+            "RMax": after_sources(lambda: hl.RMax(**OPTIONS), 0),
+            "LRMax without prior, 1 source": after_sources(lrmax(None), 1),
+            "LRMax without prior, 16 sources": after_sources(lrmax(None), 16),
+            "LRMax(0.1), 1 source": after_sources(lrmax(0.1), 1),
+            "LRMax(1.0), 1 source": after_sources(lrmax(1.0), 1),
+            "LRMax(0.1), 16 sources": after_sources(lrmax(0.1), 16),
+            "LRMax(0.1), 256 sources": after_sources(lrmax(0.1), 256),
+        }
+    )
+
+
+def against_the_floor() -> None:
+    """Print the times, and their ratios to the floor."""
+    times = times_of_a_task()
+    print(f"{tasks(1)[0]}: {EPISODES} episodes of {STEPS} steps")
+    for name, time_taken in times.items():
+        ratio = time_taken / times["floor"]
+        print(f"  {name:32} {1e3 * time_taken:8.2f} ms {ratio:8.1f} x the floor")
+
+
+def measure() -> Measured:
+    """Ratios of agents to the floor and to each other."""
+    times = times_of_a_task()
+
+    def row(what: str, slow: str, fast: str, at_most: float | None) -> Row:
+        return Row(f"{slow} / {what}", times[slow] / times[fast], at_most=at_most)
+
+    rows = [
+        row("the floor", "RMax", "floor", 12),
+        row("the floor", "LRMax without prior, 1 source", "floor", None),
+        row("RMax", "LRMax without prior, 1 source", "RMax", 1.1),
+        row("RMax", "LRMax without prior, 16 sources", "RMax", 1.1),
+        row("the floor", "LRMax(0.1), 1 source", "floor", 60),
+        row("the floor", "LRMax(0.1), 16 sources", "floor", 250),
+        row("16 sources", "LRMax(0.1), 256 sources", "LRMax(0.1), 16 sources", 6),
+        row("the floor", "LRMax(1.0), 1 source", "floor", None),
+    ]
+    return Measured(rows, times)
+
+
+def measure_simple_rl() -> Measured:
+    """The RMax of simple_rl against ours on the same grid, a step.
+
+    Its planning looks `HORIZON` steps ahead, at every step, and its cost grows as it learns: a
+    slice of `SLICE` episodes is taken. Ours is timed on the same slice, and on a whole task. Both
+    have `SEEDS` runs, since what there is to plan depends on what was met.
+    """
+    m = tight([1.0, 1.0, 1.0], SLIP)
+    agent = hl.RMax(**OPTIONS)
+
+    def ours(seed: int, episodes: int) -> Callable[[], Any]:
+        return lambda: (agent.memory.sources.clear(), learned(agent, m, seed, episodes))
+
+    times = best_times(
+        {(seed, n): ours(seed, n) for seed in range(SEEDS) for n in (SLICE, EPISODES)}
+    )
+    of_slice, of_task = (sum(times[seed, n] for seed in range(SEEDS)) for n in (SLICE, EPISODES))
+    numbers = (SLICE, STEPS, OPTIONS["n_known"], HORIZON, SLIP, SEEDS)
+    theirs = ask("simple_rl_rmax.py", *map(str, numbers))
+    what = f"simple_rl RMax / ours, both on {SLICE} episodes"
+    whole = f"simple_rl RMax on {SLICE} episodes / ours on {EPISODES}, a step"
+    seconds_taken = {
+        f"RMax on the grid of simple_rl, {SLICE} episodes": of_slice / SEEDS,
+        f"RMax on the grid of simple_rl, {EPISODES} episodes": of_task / SEEDS,
     }
-    for run in runs.values():
-        run()
-    times = np.array([[seconds(run) for run in runs.values()] for _ in range(REPEATS)])
-    medians = np.median(times, axis=0)
-    print(f"{m}: {EPISODES} episodes of {STEPS} steps")
-    for name, median in zip(runs, medians, strict=True):
-        print(f"  {name:26} {1e3 * median:8.2f} ms {median / medians[0]:8.1f} x the floor")
+    if theirs.seconds is None:
+        rows = [Row(what, None, at_least=10_000, note=theirs.problem), Row(whole, None)]
+        return Measured(rows, seconds_taken)
+    seconds_taken[f"simple_rl RMax, {SLICE} episodes"] = theirs.seconds / SEEDS
+    rows = [
+        Row(what, theirs.seconds / of_slice, at_least=10_000, stopped=theirs.stopped),
+        Row(whole, theirs.seconds / of_task * EPISODES / SLICE, stopped=theirs.stopped),
+    ]
+    return Measured(rows, seconds_taken, {"simple_rl": theirs.version})
 
 
 def step_by_step() -> None:
@@ -113,7 +197,7 @@ def step_by_step() -> None:
         ("nothing is known yet", hl.RMax(**{**OPTIONS, "n_known": 10**9}), True),
     ):
         if not learns:
-            learned(agent, m, 0)
+            learned(agent, m, 0, EPISODES)
         agent.begin_task()
         if not learns:
             agent.model.arrays.known[:] = True

@@ -1,28 +1,41 @@
-"""Solving large tasks: Heirloom against QuantEcon's DiscreteDP, as ratios within one run.
+"""Solving large tasks: Heirloom against other libraries, as ratios within one run.
 
-Both solve the same tasks to the same error, 1e-3: QuantEcon by modified policy iteration with
-epsilon=2e-3, since its error is half of that. The runs alternate, so that both meet the same noise.
-True errors are taken against a solution that is certified to 1e-9. Building a task is not timed.
-Then the cost of growing tasks, each in a process of its own, whose peak memory is printed.
+All solve the same tasks to the same error, 1e-3. QuantEcon's modified policy iteration is told
+epsilon=2e-3, since its error is half of that. It takes turns with ours, so that both meet the same
+noise; the others run in an environment of their own, ours before and after, and are stopped when
+they take too long. Minima are compared, of seconds of the processor; the others may use all
+processors, and get the lesser of those seconds and of those that passed. True errors are taken
+against a solution that is certified to 1e-9. Building a task is not timed, nor is compilation.
 
-    python benchmarks/solve.py             # both parts
-    python benchmarks/solve.py --quick     # small tasks, to see that it works
+    python benchmarks/solve.py             # the ratios
+    python benchmarks/solve.py --quick     # of small tasks, to see that it works
+    python benchmarks/solve.py --growth    # growing tasks: time and peak memory
 """
 
 import argparse
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peer import ask
+from rows import Measured, Row, plain
 
 import heirloom as hl
 from heirloom.envs.grid import grid_world
 
-GAMMA, TOL, REPEATS = 0.99, 1e-3, 5
+GAMMA, TOL = 0.99, 1e-3
+REPEATS = {10**5: 5, 10**6: 2}
+LIMIT = 45.0  # seconds that a peer may take
+# How mdpsolver updates values, and how often between changes of policy: of those tried (standard
+# and Gauss-Seidel, 20 and 100 sweeps) the fastest for each family.
+MDPSOLVER = {"grid": ("gs", "20"), "Garnet": ("standard", "100")}
 
 
 def grid(side: int) -> hl.TabularMDP:
@@ -38,12 +51,8 @@ def random_task(n_states: int) -> hl.TabularMDP:
 
 def quantecon_solver(m: hl.TabularMDP) -> Callable[[], np.ndarray]:
     """The same task in QuantEcon's form, ready to be solved."""
+    from quantecon.markov import DiscreteDP
     from scipy import sparse
-
-    try:
-        from quantecon.markov import DiscreteDP
-    except ModuleNotFoundError:
-        sys.exit("QuantEcon is what Heirloom is compared with: `make bench` installs it")
 
     states, actions = np.divmod(np.arange(m.n_states * m.n_actions), m.n_actions)
     ddp = DiscreteDP(m.R.ravel(), sparse.csr_matrix(m.T), m.gamma, states, actions)
@@ -57,27 +66,89 @@ def quantecon_solver(m: hl.TabularMDP) -> Callable[[], np.ndarray]:
 
 
 def seconds(run: Callable[[], Any]) -> tuple[float, Any]:
-    """How long a run takes, and what it returns."""
-    start = time.perf_counter()
+    """What a run takes of the processor, and what it returns; ours and QuantEcon's use one."""
+    start = time.process_time()
     values = run()
-    return time.perf_counter() - start, values
+    return time.process_time() - start, values
 
 
-def compare(name: str, m: hl.TabularMDP) -> None:
-    """Solve `m` with both in turn, and print the ratio and the true errors."""
-    theirs, ours = quantecon_solver(m), lambda: hl.solve(m, tol=TOL).V
-    truth = hl.solve(m, tol=1e-9)
-    theirs(), ours()  # compiled code is warm from here on
-    times = [(seconds(theirs), seconds(ours)) for _ in range(REPEATS)]
-    their_time, our_time = (np.median([pair[i][0] for pair in times]) for i in range(2))
-    their_error, our_error = (np.abs(pair[1] - truth.V).max() for pair in times[-1])
-    print(f"{name}: {m}")
-    print(f"  QuantEcon {their_time:7.3f} s, true error {their_error:.1e}")
-    print(f"  Heirloom  {our_time:7.3f} s, true error {our_error:.1e}, certified to {TOL:g}")
-    print(f"  QuantEcon / Heirloom = {their_time / our_time:.2f}")
+def write_task(m: hl.TabularMDP, path: Path) -> None:
+    """The arrays of a task, for programs that know nothing of Heirloom."""
+    t = m.transitions
+    np.savez(path, indptr=t.indptr, successors=t.successors, p=t.p, R=m.R, gamma=m.gamma)
 
 
-FAMILIES = {"grid": lambda n: grid(round(n**0.5)), "garnet": random_task}
+def compare(family: str, m: hl.TabularMDP, repeats: int) -> Measured:
+    """Solve `m` with each library."""
+    truth = hl.solve(m, tol=1e-9).V
+    of = f"{family}, {m.n_states:,} states"
+    done = Measured([])
+    ours: list[float] = []
+
+    def solve_ours() -> None:
+        taken, V = seconds(lambda: hl.solve(m, tol=TOL).V)
+        ours.append(taken)
+        done.errors[f"ours, {of}"] = float(np.abs(V - truth).max())
+
+    def add(name: str, taken: float, *, error: float | None, **options: Any) -> None:
+        done.seconds[f"{name}, {of}"] = taken
+        done.seconds[f"ours up to {name}, {of}"] = min(ours)
+        if error is not None:
+            done.errors[f"{name}, {of}"] = error
+        done.rows.append(Row(f"{name} / ours, {of}", taken / min(ours), **options))
+
+    try:
+        theirs = quantecon_solver(m)
+    except ModuleNotFoundError as missing:
+        solve_ours()
+        done.rows.append(Row(f"quantecon / ours, {of}", None, at_least=1.5, note=str(missing)))
+    else:
+        theirs(), solve_ours()  # compiled code is warm from here on
+        ours.clear()
+        taken = []
+        for _ in range(repeats):
+            taken.append(seconds(theirs))
+            solve_ours()
+        error = float(np.abs(taken[-1][1] - truth).max())
+        add("quantecon", min(t for t, _ in taken), error=error, at_least=1.5)
+        done.versions["quantecon"] = version("quantecon")
+        del theirs, taken
+    with tempfile.TemporaryDirectory() as folder:
+        task, values = Path(folder, "task.npz"), Path(folder, "values.npy")
+        write_task(m, task)
+        for peer, options in (("mdpsolver", MDPSOLVER[family]), ("mdpax", ())):
+            arguments = (str(task), str(TOL), str(values), *options)
+            answer = ask(f"{peer}_solve.py", *arguments, limit=LIMIT)
+            solve_ours()
+            if answer.seconds is None:
+                done.rows.append(Row(f"{peer} / ours, {of}", None, note=answer.problem))
+            elif answer.stopped:
+                note = f"stopped after {LIMIT:g} s"
+                add(peer, answer.seconds, error=None, stopped=True, note=note)
+            else:
+                add(peer, answer.seconds, error=float(np.abs(np.load(values) - truth).max()))
+                done.versions.update({peer: answer.version})
+                if peer == "mdpax":
+                    done.versions["jax"] = answer.details["jax"]
+    done.seconds[f"ours, {of}"] = min(ours)
+    return done
+
+
+FAMILIES = {"grid": lambda n: grid(round(n**0.5)), "Garnet": random_task}
+
+
+def measure(shrink: int = 1) -> Measured:
+    """Ratios of others to ours, for both families and both sizes."""
+    total = Measured([])
+    for n_states, repeats in REPEATS.items():
+        for family, make in FAMILIES.items():
+            part = compare(family, make(n_states // shrink), repeats)
+            total.rows.extend(part.rows)
+            total.seconds.update(part.seconds)
+            total.versions.update(part.versions)
+            total.errors.update(part.errors)
+    total.rows.sort(key=lambda row: row.what.split()[0] != "quantecon")
+    return total
 
 
 def grow(family: str, n_states: int) -> None:
@@ -95,21 +166,27 @@ def grow(family: str, n_states: int) -> None:
 
 
 def main() -> None:
-    """Both parts."""
+    """The ratios, or the growth."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small tasks")
+    parser.add_argument("--growth", action="store_true", help="how cost grows, instead")
     parser.add_argument("--grow", nargs=2, metavar=("FAMILY", "STATES"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    shrink = 100 if arguments.quick else 1
     if arguments.grow:
         return grow(arguments.grow[0], int(arguments.grow[1]))
-    shrink = 100 if arguments.quick else 1
-    compare("Grid", grid(round(316 / shrink**0.5)))
-    compare("Garnet", random_task(100_000 // shrink))
+    if not arguments.growth:
+        measured = measure(shrink)
+        print(plain(measured.rows))
+        for name, error in measured.errors.items():
+            print(f"  {name}: {measured.seconds[name]:.3f} s, true error {error:.1e}")
+        return None
     print(f"Growing tasks, certified to {TOL:g}:", flush=True)
     for family in FAMILIES:
         for n_states in (10_000, 100_000, 1_000_000):
             size = str(n_states // shrink)
             subprocess.run([sys.executable, __file__, "--grow", family, size], check=True)
+    return None
 
 
 if __name__ == "__main__":

@@ -1,0 +1,106 @@
+"""What a benchmark measured, as rows of a table: no clock in here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Row:
+    """One ratio, and what it should reach.
+
+    Args:
+        what: the ratio in words, `slow thing / fast thing`.
+        ratio: as measured; None if it could not be.
+        at_most: the target of a cost, or None.
+        at_least: the target of an advantage, or None.
+        stopped: whether the numerator was stopped early, so that the ratio is larger than measured.
+        note: why there is no ratio, or what goes with it.
+    """
+
+    what: str
+    ratio: float | None
+    at_most: float | None = None
+    at_least: float | None = None
+    stopped: bool = False
+    note: str = ""
+
+    @property
+    def target(self) -> str:
+        """The target in words."""
+        if self.at_most is not None:
+            return f"at most {self.at_most:,g}"
+        return "" if self.at_least is None else f"at least {self.at_least:,g}"
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the target is reached; None if there is none, or no telling.
+
+        Of a numerator that was stopped early only a lower end is known, which can reach an
+        `at_least` and fail an `at_most`, and nothing else.
+        """
+        if self.ratio is None or not self.target:
+            return None
+        if self.at_most is not None:
+            reached = self.ratio <= self.at_most
+            return None if self.stopped and reached else reached
+        reached = self.ratio >= self.at_least
+        return None if self.stopped and not reached else reached
+
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """What, ratio, target, reached and note."""
+        ratio = "not measured" if self.ratio is None else significant(self.ratio)
+        reached = {True: "yes", False: "no", None: "?" if self.target else ""}[self.reached]
+        return (
+            self.what,
+            f"more than {ratio}" if self.stopped else ratio,
+            self.target,
+            reached,
+            self.note,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything about the row."""
+        return {
+            "what": self.what,
+            "ratio": self.ratio,
+            "target": self.target,
+            "reached": self.reached,
+            "stopped": self.stopped,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Rows, the seconds they are made of, and what else is worth keeping of a part."""
+
+    rows: list[Row]
+    seconds: dict[str, float] = field(default_factory=dict)
+    versions: dict[str, str | None] = field(default_factory=dict)
+    errors: dict[str, float] = field(default_factory=dict)
+
+
+def significant(x: float) -> str:
+    """Three digits, and no more than one after the point from 10 on."""
+    return f"{x:.2f}" if x < 10 else f"{x:.1f}" if x < 100 else f"{float(f'{x:.3g}'):,.0f}"
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """The rows as a table, ready for the documentation."""
+    header = ("what", "ratio", "target", "reached", "note")
+    lines = [header, ("---", "---:", "---", "---", "---"), *(row.cells() for row in rows)]
+    return "\n".join(" ".join(["|", *(f"{cell} |".lstrip() for cell in line)]) for line in lines)
+
+
+def plain(rows: Sequence[Row]) -> str:
+    """The rows as a table for a terminal."""
+    lines = [("what", "ratio", "target", "reached", "note"), *(row.cells() for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(4)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if i == 1 else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(line, [*widths, 0], strict=True))
+        ).rstrip()
+        for line in lines
+    )

@@ -1,0 +1,96 @@
+"""What benchmarks print and write; nothing is timed here."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.peer import ask
+from benchmarks.rows import Row, markdown, plain, significant
+
+
+@pytest.mark.parametrize(
+    ("row", "reached"),
+    [
+        (Row("a cost", 3.0, at_most=4), True),
+        (Row("a cost", 5.0, at_most=4), False),
+        (Row("an advantage", 5.0, at_least=4), True),
+        (Row("an advantage", 3.0, at_least=4), False),
+        (Row("no target", 3.0), None),
+        (Row("not measured", None, at_most=4), None),
+    ],
+)
+def test_a_target_is_reached_or_not(row, reached):
+    assert row.reached is reached
+
+
+@pytest.mark.parametrize(
+    ("row", "reached"),
+    [
+        (Row("an advantage", 5.0, at_least=4, stopped=True), True),
+        (Row("an advantage", 3.0, at_least=4, stopped=True), None),
+        (Row("a cost", 5.0, at_most=4, stopped=True), False),
+        (Row("a cost", 3.0, at_most=4, stopped=True), None),
+    ],
+)
+def test_of_a_run_that_was_stopped_only_the_lower_end_of_its_ratio_counts(row, reached):
+    assert row.reached is reached
+    assert row.cells()[1].startswith("more than")
+
+
+def test_numbers_have_the_digits_that_matter():
+    assert [significant(x) for x in (1.2345, 12.345, 123.45, 12345.6)] == [
+        "1.23",
+        "12.3",
+        "123",
+        "12,300",
+    ]
+
+
+def test_tables_have_a_line_for_each_row():
+    rows = [Row("slow / fast", 1234.5, at_least=1000), Row("peer / ours", None, note="not there")]
+    assert markdown(rows).splitlines()[2:] == [
+        "| slow / fast | 1,230 | at least 1,000 | yes | |",
+        "| peer / ours | not measured | | | not there |",
+    ]
+    assert [line.split()[0] for line in plain(rows).splitlines()] == ["what", "slow", "peer"]
+
+
+def test_a_row_is_json():
+    row = Row("peer / ours", 2.0, at_least=1.5, stopped=True)
+    assert json.loads(json.dumps(row.as_json()))["reached"] is True
+
+
+def test_a_peer_that_is_not_there_says_why(tmp_path):
+    assert "make bench" in ask("simple_rl_rmax.py", python=tmp_path / "python").problem
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Writes a program, and gives its path."""
+
+    def write(text):
+        path = tmp_path / "program.py"
+        path.write_text("import time\nprint('ready', time.process_time(), flush=True)\n" + text)
+        return str(path)
+
+    return write
+
+
+def test_a_peer_answers_with_its_last_line(program):
+    text = 'print(\'chatter\')\nprint(\'{"seconds": 2.5, "version": "1.0"}\')\n'
+    answer = ask(program(text), python=Path(sys.executable))
+    assert (answer.seconds, answer.stopped, answer.version) == (2.5, False, "1.0")
+
+
+def test_a_peer_that_takes_too_long_is_stopped(program):
+    answer = ask(program("time.sleep(60)\n"), python=Path(sys.executable), limit=0.1)
+    assert answer.stopped
+    assert answer.seconds <= 0.1
+
+
+def test_a_peer_that_fails_says_why():
+    answer = ask("no_such_program.py", python=Path(sys.executable))
+    assert answer.seconds is None
+    assert "no_such_program.py" in answer.problem
