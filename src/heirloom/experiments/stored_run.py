@@ -60,6 +60,7 @@ class StoredRun:
     def __init__(self, place: str | os.PathLike[str] | Place) -> None:
         self.place = Place(place)
         self.group = open_group(self.place)
+        self._opened: dict[str, Any] = {}
         self.spec = _spec_of(self.group, self.place)
 
     @property
@@ -117,7 +118,9 @@ class StoredRun:
 
     def array(self, name: str) -> Any:
         """An array of the group."""
-        return self.group[name]
+        if name not in self._opened:  # which takes zarr a millisecond
+            self._opened[name] = self.group[name]
+        return self._opened[name]
 
     def holds(self, name: str, values: np.ndarray) -> bool:
         """Whether an array is there and has these values."""
