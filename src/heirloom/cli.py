@@ -89,8 +89,8 @@ Where = Annotated[
 Address = Annotated[
     str | None,
     typer.Option(
-        help="Of the cluster: tcp://HOST:8786 or a scheduler file for Dask, HOST:6379 for Ray. "
-        "Without it one is started on this machine."
+        help="Of the cluster: tcp://HOST:8786 or a scheduler file for Dask, auto or HOST:6379 for "
+        "Ray. Without it one is started on this machine."
     ),
 ]
 Run = Annotated[str, typer.Argument(help="The folder or URL of a run.")]

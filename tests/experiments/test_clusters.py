@@ -184,6 +184,11 @@ def test_no_scheduler_there(tmp_path, monkeypatch):
         workers("dask", address=str(tmp_path / "missing.json")),
     ):
         pass
+    with (
+        pytest.raises(hl.InvalidArgument, match="no Ray cluster answers there"),
+        workers("ray", address="127.0.0.1:9"),
+    ):
+        pass
 
 
 @pytest.mark.parametrize("backend", ["dask", "ray"])

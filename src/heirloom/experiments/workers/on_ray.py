@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -13,6 +14,7 @@ from heirloom.experiments.versions import versions
 from heirloom.experiments.workers.processes import processors
 from heirloom.experiments.workers.unit import Compute, Computed, compute_elsewhere
 
+PATIENCE = 10.0  # seconds for a cluster to answer
 RETRIES = 3  # of a unit whose worker died
 
 
@@ -36,21 +38,30 @@ def ray_workers(jobs: int | None, address: str | None) -> Iterator[Compute]:
     if address is None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a run tells nobody of itself
     try:
+        _check_answers(address)
         ray.init(
             **where,
             include_dashboard=None if address else False,
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise InvalidArgument(
             f"address is {address!r}, and no Ray cluster answers there ({error}): start one with "
-            "`ray start --head`, or give its address"
+            "`ray start --head`, or give its address; if it asks for a token, set "
+            "RAY_AUTH_MODE=token"
         ) from error
     try:
         yield compute
     finally:
         ray.shutdown()
+
+
+def _check_answers(address: str | None) -> None:
+    """Raise `OSError` if nothing listens at HOST:PORT; Ray would try for minutes."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
 
 
 def _computed(spec: ExperimentSpec, units: list[Unit], jobs: int | None) -> Iterator[Computed]:
