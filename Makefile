@@ -10,7 +10,7 @@ PEERS := .venv-peers
 help:
 	@echo "make reproduce   set up, then run the main experiment of the paper"
 	@echo "make test        set up, then check format, lint, types, imports and run the tests"
-	@echo "make test-slow   the long soundness sweeps"
+	@echo "make test-slow   the long soundness sweeps, and the tests that start clusters"
 	@echo "make examples    run every example; tables are printed, figures go to ./figures"
 	@echo "make bench       speed, as ratios to a bare loop and to other libraries (ten minutes)"
 	@echo "make format      write the code in its format"
