@@ -92,7 +92,9 @@ def test_ctrl_c_at_any_time(tmp_path):
             command.process.wait(rng.uniform(0.2, 6))
         command.kill(signal.SIGINT)
         status, said = command.end()
-        assert status == 130, said
+        # Python may end itself by the signal if it came while a library was loaded; a shell has
+        # 130 for both.
+        assert status in (130, -signal.SIGINT), said
         assert "Traceback" not in said
 
 
