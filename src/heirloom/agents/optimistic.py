@@ -136,7 +136,13 @@ class OptimisticAgent:
             pending=np.zeros(setting.n_pairs),
             queue=np.empty(setting.n_pairs, dtype=np.int64),
             queued=np.zeros(setting.n_pairs, dtype=bool),
+            fallen=np.empty(self.n_states, dtype=np.int64),
+            has_fallen=np.zeros(self.n_states, dtype=bool),
+            n_fallen=np.zeros(1, dtype=np.int64),
         )
+        for bound in self.bounds:
+            if isinstance(bound, Lipschitz):
+                bound.follow(self._fallen)
         self._greedy.clear()
         self.in_task = True
 
@@ -243,6 +249,8 @@ class OptimisticAgent:
             if lowered.size:
                 lowered = lowered[~known[lowered]]  # U is frozen where the model is known
                 changed.append(self._lower(U, i, lowered))
+        self._values.has_fallen[self._fallen()] = False
+        self._values.n_fallen[0] = 0
         learning.settle(self.model.arrays, self._values, np.concatenate(changed))
         self._told[pair] = True
         self._greedy.clear()
@@ -296,6 +304,10 @@ class OptimisticAgent:
         U[pairs] = bound[pairs]
         self._decider[pairs] = i + 1
         return pairs
+
+    def _fallen(self) -> IntArray:
+        """The states whose value fell since the last update."""
+        return self._values.fallen[: self._values.n_fallen[0]]
 
     def _choice(self) -> float:
         choices, used = self.choices()

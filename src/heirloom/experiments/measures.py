@@ -11,7 +11,7 @@ from heirloom.mdp.solving import solve
 from heirloom.transfer.bounds import Lipschitz
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
-from heirloom.transfer.source_bound import Distances, Transfer
+from heirloom.transfer.source_bound import Distances, SourceBound
 
 ROUNDING = 1e-9
 
@@ -78,7 +78,7 @@ class LipschitzUse(MeasuredUse):
     def _result(self) -> float:
         return self._tighter / self._all if self._all else np.nan
 
-    def _distance(self, transfer: Transfer) -> FloatArray:
+    def _distance(self, transfer: SourceBound) -> FloatArray:
         """min(d̂(M ‖ M̄), d̂(M̄ ‖ M)) at all pairs, known or not."""
         there = Distances(transfer.there.D, self.setting)
         there.lower(self.model.rows)

@@ -47,7 +47,10 @@ class Model(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Bounds, values, and what `settle` keeps: how far each pair may still fall, and its queue."""
+    """Bounds, values, and what `settle` keeps: how far each pair may still fall, and its queue.
+
+    The states whose V fell are listed in `fallen`, `n_fallen` of them, until someone clears them.
+    """
 
     gamma: Any
     slack: Any
@@ -57,6 +60,9 @@ class Values(NamedTuple):
     pending: Any
     queue: Any
     queued: Any
+    fallen: Any
+    has_fallen: Any
+    n_fallen: Any
 
 
 class Task(NamedTuple):
@@ -181,7 +187,7 @@ def settle(model, values, pairs):
     At the end no pair would fall by more than `slack`, so Q is above the fixed point by at most
     slack / (1-γ). Nothing ever rises. Returns the number of backups.
     """
-    gamma, slack, U, Q, V, pending, queue, queued = values
+    gamma, slack, U, Q, V, pending, queue, queued, fallen, has_fallen, n_fallen = values
     known, R, first, last = model.known, model.R, model.first, model.last
     successors, p, owner = model.successors, model.p, model.owner
     into, next_into = model.into, model.next_into
@@ -216,6 +222,10 @@ def settle(model, values, pairs):
         if fall <= 0.0:
             continue
         V[s] = best
+        if not has_fallen[s]:
+            has_fallen[s] = True
+            fallen[n_fallen[0]] = s
+            n_fallen[0] += 1
         j = into[s]
         while j >= 0:
             before = owner[j]

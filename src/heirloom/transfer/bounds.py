@@ -3,6 +3,7 @@
 The pointwise minimum of bounds is a bound, so an agent takes a list of them.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,7 +17,8 @@ from heirloom.transfer.confidence import tasks_for_distance, tasks_for_max_q
 from heirloom.transfer.distance import ModelDistance, WeightedL1
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
-from heirloom.transfer.source_bound import Transfer
+from heirloom.transfer.source_bound import SourceBound, Transfer
+from heirloom.transfer.stack import Stack, StackedTransfer
 
 NOTHING = frozen(np.empty(0, dtype=np.int64))
 
@@ -120,31 +122,62 @@ class Lipschitz:
         """Bounds from all sources that may lower `v_max` somewhere."""
         self.setting, self.model = setting, model
         self.U = np.full(setting.n_pairs, setting.v_max)
-        self.transfers: list[Transfer] = []
+        self.transfers: list[SourceBound] = []
         self.decider = np.zeros(setting.n_pairs, dtype=np.int64)
         self.dropped = []
+        self.stack: Stack | None = None
+        self._active_of: list[SourceBound] | None = None
+        self._fallen: Callable[[], IntArray] | None = None
+        self._looked = False
         if self.n_tasks is not None:
             memory.compare_first(self.n_tasks)
         prior = self._prior(setting, memory)
         if prior is None:
             return False
+        if not memory.sources:
+            return False
+        if type(self.distance) is WeightedL1:  # a class derived from it may measure otherwise
+            self.stack = Stack(memory.sources[:], prior, model, setting, self.U, self.decider)
+            self.transfers = [
+                StackedTransfer(self.stack, i, prior) for i in range(len(memory.sources))
+            ]
+            return True
         V = np.full(setting.n_states, setting.v_max)
         for source in memory.sources:
             transfer = Transfer(source, prior, model, V, setting, self.distance)
             self._lower(transfer, np.zeros(setting.n_pairs, dtype=bool))
             self.transfers.append(transfer)
-        return bool(self.transfers)
+        return True
+
+    def follow(self, fallen: Callable[[], IntArray]) -> None:
+        """Ask for the states where `V` fell between two calls of `refine`, not to look for them."""
+        self._fallen = fallen
 
     def refine(self, pair: int, U: FloatArray, V: FloatArray) -> IntArray:
         """Refine every source that can still matter, and drop those that cannot."""
+        if self.stack is not None:
+            return self._refine_stack(self.stack, pair, U, V)
         known = self.model.arrays.known
+        transfers = [transfer for transfer in self.transfers if isinstance(transfer, Transfer)]
         lowered = [
-            self._lower(transfer, known) for transfer in self.transfers if transfer.refine(pair, V)
+            self._lower(transfer, known) for transfer in transfers if transfer.refine(pair, V)
         ]
-        useful = [transfer.matters(U, self.U) for transfer in self.transfers]
+        useful = [transfer.matters(U, self.U) for transfer in transfers]
         if not all(useful):
             self._drop(useful)
         return np.concatenate(lowered) if lowered else NOTHING
+
+    def _refine_stack(self, stack: Stack, pair: int, U: FloatArray, V: FloatArray) -> IntArray:
+        if self._active_of is not self.transfers:
+            places = [one.place for one in self.transfers if isinstance(one, StackedTransfer)]
+            self._active_of, self._active = self.transfers, np.array(places, dtype=np.int64)
+        # In the first update V is compared with v_max: all bounds have lowered it since.
+        fallen = None if self._fallen is None or not self._looked else self._fallen()
+        self._looked = True
+        lowered, useful = stack.refine(pair, U, V, fallen, self._active)
+        if not useful[self._active].all():
+            self._drop(useful[self._active].tolist())
+        return lowered
 
     def prior_decides(self) -> dict[int, BoolArray]:
         """By the number of each source in use: the pairs where the prior is below D̂(M ‖ M̄).

@@ -1,11 +1,11 @@
 """What one source says of the task at hand, refined as the task is learned."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray
-from heirloom.kernels import distances
+from heirloom.kernels import dissimilarity
 from heirloom.mdp.learned import Known, LearnedModel
 from heirloom.transfer.distance import ModelDistance
 from heirloom.transfer.memory import Source
@@ -14,12 +14,60 @@ from heirloom.transfer.setting import Setting
 ROUNDING = 1e-9
 
 
-class Transfer:
+class Solved(Protocol):
+    """D̂ over pairs in one direction, d̂ solved for it, and the largest d̂."""
+
+    D: FloatArray
+    d: FloatArray
+
+    @property
+    def largest(self) -> float:
+        """The largest d̂."""
+
+
+class SourceBound:
     """What one source says of the task at hand: Q̄ + min(d̂(M ‖ M̄), d̂(M̄ ‖ M)).
 
     D̂ and d̂ only ever fall: `there` from M to M̄, `back` from M̄ to M. Only pairs that are unknown in
     M need a bound, and from there M may lead anywhere: d̂(M ‖ M̄) = D̂ + γ max d̂.
     """
+
+    there: Solved
+    back: Solved
+
+    def __init__(
+        self,
+        source: Source,
+        prior: FloatArray,
+        model: LearnedModel,
+        setting: Setting,
+        distance: ModelDistance,
+    ) -> None:
+        self.source, self.model, self.setting, self.distance = source, model, setting, distance
+        self.prior = prior
+
+    @property
+    def U(self) -> FloatArray:
+        """The bound on Q* at pairs that are unknown in M, over all pairs."""
+        d = self.there.D + self.setting.gamma * self.there.largest
+        if self.distance.both_ways:
+            np.minimum(d, self.back.d, out=d)
+        return self.source.Q + d
+
+    def prior_decides(self) -> BoolArray:
+        """Where the prior is below D̂(M ‖ M̄), over pairs."""
+        widest = max(self.source.widest, self.model.arrays.widest)
+        weights = self.distance.weigh(self.source.V, widest, self.setting)
+        rows, pairs = (self.model.rows, self.source.rows), np.arange(self.setting.n_pairs)
+        D = self.distance.between(*rows, weights, pairs, self.setting)
+        return self.prior < D - ROUNDING * np.maximum(1.0, D)
+
+
+class Transfer(SourceBound):
+    """A source, and any model distance."""
+
+    there: "Distances"
+    back: "Distances"
 
     def __init__(
         self,
@@ -30,8 +78,7 @@ class Transfer:
         setting: Setting,
         distance: ModelDistance,
     ) -> None:
-        self.source, self.model, self.setting, self.distance = source, model, setting, distance
-        self.prior = prior
+        super().__init__(source, prior, model, setting, distance)
         self.widest = max(source.widest, model.arrays.widest)
         self.pairs = np.arange(setting.n_pairs)
         self.weights = distance.weigh(source.V, self.widest, setting)
@@ -47,14 +94,6 @@ class Transfer:
             weights = distance.weigh(V, self.widest, setting)
             self._measure(self.back, source.rows, model.rows, weights, self.pairs)
             self.back.lower(source.rows)
-
-    @property
-    def U(self) -> FloatArray:
-        """The bound on Q* at pairs that are unknown in M, over all pairs."""
-        d = self.there.D + self.setting.gamma * self.there.largest
-        if self.distance.both_ways:
-            np.minimum(d, self.back.d, out=d)
-        return self.source.Q + d
 
     def refine(self, pair: int, V: FloatArray) -> bool:
         """The pair became known; returns whether `U` may have changed."""
@@ -84,12 +123,6 @@ class Transfer:
         useful = ~known & (Q < U) & (Q < own_U)
         self.useful_pair = int(useful.argmax())
         return bool(useful[self.useful_pair])
-
-    def prior_decides(self) -> BoolArray:
-        """Where the prior is below D̂(M ‖ M̄), over pairs."""
-        rows = self.model.rows, self.source.rows
-        D = self.distance.between(*rows, self.weights, self.pairs, self.setting)
-        return self.prior < D - ROUNDING * np.maximum(1.0, D)
 
     def _measure(
         self, distances: "Distances", m: Known, m_bar: Known, weights: Any, pairs: IntArray
@@ -133,7 +166,7 @@ class Distances:
     def lower(self, rows: Known) -> None:
         """Lower d̂ to its fixed point through the model `rows`, within the tolerance."""
         setting = self.setting
-        largest = distances.lower_dissimilarity(
+        largest = dissimilarity.lower_dissimilarity(
             rows, self.D, setting.gamma, setting.epsilon, setting.slack, self.d, self.worst
         )
         self.largest = min(self.largest, largest)

@@ -1,0 +1,272 @@
+"""All sources of a task at once, for the paper's distance: what `Transfer` says, compiled.
+
+A source's D̂ and d̂ follow what is learned pair by pair: measured anew only where the models or the
+values of states they lead to have changed, and solved from the last solution downwards.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
+from heirloom.kernels import dissimilarity, distances
+from heirloom.mdp.learned import LearnedModel
+from heirloom.transfer.distance import WeightedL1
+from heirloom.transfer.memory import Source
+from heirloom.transfer.setting import Setting
+from heirloom.transfer.source_bound import SourceBound
+
+RESERVE = 64  # heavy states more than are needed, to be used when others become lighter
+ROOM = 4096  # changes of D̂ that are listed; where there are more, all pairs are looked at
+
+
+class Rows(NamedTuple):
+    """Known rows of one model, or one after the other those of several.
+
+    The pair k of model i has the row `row_of[i, k]`, or -1; `start[i]` is its first row, and row
+    j belongs to the pair `of_row[j]`. A row is `successors[first[j]:last[j]]` and `p`. What leads
+    to a state is linked as in the model of a task, from `into[i, s]` on.
+    """
+
+    row_of: IntArray
+    start: IntArray
+    of_row: IntArray
+    R: FloatArray
+    ends: FloatArray
+    first: IntArray
+    last: IntArray
+    successors: StateArray
+    p: FloatArray
+    owner: IntArray
+    into: IntArray
+    next_into: IntArray
+
+    @classmethod
+    def of(cls, sources: list[Source], n_states: int, n_pairs: int) -> "Rows":
+        """The known rows of sources."""
+        pairs = [np.flatnonzero(source.known) for source in sources]
+        lengths = [len(known) for known in pairs]
+        widths = [source.rows.p.size for source in sources]
+        offsets = np.cumsum([0, *widths])
+
+        def joined(name: str) -> Any:
+            return np.concatenate(
+                [getattr(s.rows, name)[k] for s, k in zip(sources, pairs, strict=True)]
+            )
+
+        shift = np.repeat(offsets[:-1], lengths)
+        rows = cls(
+            row_of=np.full((len(sources), n_pairs), -1),
+            start=np.cumsum([0, *lengths]),
+            of_row=np.concatenate(pairs),
+            R=joined("R"),
+            ends=joined("ends"),
+            first=joined("first") + shift,
+            last=joined("last") + shift,
+            successors=np.concatenate([source.rows.successors for source in sources]),
+            p=np.concatenate([source.rows.p for source in sources]),
+            owner=np.empty(offsets[-1], dtype=np.int64),
+            into=np.full((len(sources), n_states), -1),
+            next_into=np.empty(offsets[-1], dtype=np.int64),
+        )
+        dissimilarity.link(*rows)
+        return rows
+
+
+class Back(NamedTuple):
+    """d̂ from each source to the task."""
+
+    d: FloatArray
+    worst: FloatArray
+    pending: FloatArray
+    largest: FloatArray
+    undone: FloatArray
+    at_largest: IntArray
+
+    @classmethod
+    def of(cls, n: int, setting: Setting) -> "Back":
+        """Room for n sources; memory that is never used is none."""
+        n_states, n_pairs = setting.n_states, setting.n_pairs
+        return cls(
+            d=np.empty((n, n_pairs)),
+            worst=np.empty((n, n_states)),
+            pending=np.zeros((n, n_pairs)),
+            largest=np.empty(n),
+            undone=np.zeros(n),
+            at_largest=np.zeros(n, dtype=np.int64),
+        )
+
+
+class There(NamedTuple):
+    """d̂ from the task to each source, which is solved for only where there is no closed form."""
+
+    d: FloatArray
+    worst: FloatArray
+    pending: FloatArray
+    largest: FloatArray
+    undone: FloatArray
+    at_largest: IntArray
+    state: IntArray
+    unknown: IntArray
+    """An unknown pair that may attain the largest D̂; none before it does."""
+    unknown_of: FloatArray
+
+
+class Stack:
+    """D̂ and d̂ of all sources, and the bound that they imply.
+
+    Begins a task: `U` and `decider`, over pairs, are lowered to what the sources say, then and in
+    `refine`.
+    """
+
+    def __init__(
+        self,
+        sources: list[Source],
+        prior: FloatArray,
+        model: LearnedModel,
+        setting: Setting,
+        U: FloatArray,
+        decider: IntArray,
+    ) -> None:
+        self.sources, self.model, self.setting = sources, model, setting
+        n, n_states, n_pairs = len(sources), setting.n_states, setting.n_pairs
+        lo, hi = setting.reward_range
+        gamma, floor = setting.gamma, setting.floor
+        self._measuring = -floor, setting.terminating, lo, hi, gamma, setting.epsilon
+        self._solving = gamma, setting.epsilon, setting.slack
+        self.rows = Rows.of(sources, n_states, n_pairs)
+        self.Q = np.array([source.Q for source in sources])
+        n_ranks = min(max(model.arrays.widest, *(s.widest for s in sources)) + 1, n_states)
+        W_bar = np.maximum(np.array([source.V for source in sources]) - floor, 0.0)
+        heaviest = np.empty((n, n_ranks), dtype=np.int64)
+        self._weights = W_bar, heaviest, np.empty(n), np.empty(n)
+        self._own = _own_weights(setting, n_ranks)
+        self.D_there, self.D_back = (np.tile(prior, (n, 1)) for _ in range(2))
+        self.tops, self._at_top = np.empty((n, 2)), np.empty((n, 2), dtype=np.int64)
+        distances.measure_sources(
+            self.rows,
+            self._weights,
+            self._own,
+            self._measuring,
+            self.D_there,
+            self.D_back,
+            self.tops,
+            self._at_top,
+        )
+        changes = np.empty(ROOM, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(n, bool)
+        self._measured = (
+            *(self.D_there, self.D_back, self.tops, self._at_top),
+            *changes,
+            *(np.zeros(n_pairs, bool), np.empty(n_pairs, dtype=np.int64)),
+        )
+        self._lowered = self.D_there, self.D_back, self.tops, *changes
+        self._index = np.full(n_pairs, -1)
+        self._told = np.empty(n_pairs, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        self.back = Back.of(n, setting)
+        self.there = There(
+            *Back.of(n, setting),
+            state=np.full(n, dissimilarity.NEVER),
+            unknown=np.zeros(n, dtype=np.int64),
+            unknown_of=np.full(n, -1.0),
+        )
+        self._bound = U, decider, np.array([source.task for source in sources])
+        self._work = _scratch(n_pairs) + _scratch(n_pairs)
+        self._found = *_scratch(n_pairs), np.ones(n, bool), np.zeros(n, dtype=np.int64)
+        dissimilarity.begin_sources(
+            self.rows,
+            self.Q,
+            self.D_there,
+            self.D_back,
+            self.tops,
+            self.there,
+            self.back,
+            self._solving,
+            self._bound,
+            self._work,
+        )
+
+    def refine(
+        self, pair: int, U: FloatArray, V: FloatArray, fallen: IntArray | None, active: IntArray
+    ) -> tuple[IntArray, BoolArray]:
+        """The pair became known; returns where the bound fell, and which sources still matter.
+
+        The values `V` of the task fell at `fallen` states since the last time, None if one has to
+        look. Sources that are not `active` are left as they are.
+        """
+        a, floor = self.model.arrays, self.setting.floor
+        if fallen is None:
+            fallen = np.flatnonzero(np.maximum(V - floor, 0.0) != self._own[0])
+        m = Rows(
+            self._index,
+            self.rows.start,
+            self.rows.of_row,
+            *(a.R, a.ends, a.first, a.last, a.successors, a.p, a.owner, a.into, a.next_into),
+        )
+        distances.remeasure_sources(
+            pair,
+            V,
+            fallen,
+            active,
+            m,
+            self.rows,
+            self._weights,
+            self._own,
+            self._measuring,
+            floor,
+            self._measured,
+            self._told,
+        )
+        n_lowered = dissimilarity.settle_sources(
+            pair,
+            a.known,
+            U,
+            active,
+            m,
+            self.rows,
+            self.Q,
+            self._lowered,
+            self.there,
+            self.back,
+            self._solving,
+            self._bound,
+            self._work,
+            self._found,
+        )
+        return self._found[0][:n_lowered].copy(), self._found[2]
+
+
+class StackedTransfer(SourceBound):
+    """What one source of a stack says."""
+
+    def __init__(self, stack: Stack, place: int, prior: FloatArray) -> None:
+        super().__init__(stack.sources[place], prior, stack.model, stack.setting, WeightedL1())
+        self.place = place
+        self.there = View(stack.D_there[place], stack.there, place)
+        self.back = View(stack.D_back[place], stack.back, place)
+
+
+class View:
+    """D̂ and d̂ of one source in a stack, in one direction."""
+
+    def __init__(self, D: FloatArray, solved: There | Back, place: int) -> None:
+        self.D, self.d, self._solved, self._place = D, solved.d[place], solved, place
+
+    @property
+    def largest(self) -> float:
+        """The largest d̂."""
+        return float(self._solved.largest[self._place])
+
+
+def _own_weights(setting: Setting, n_ranks: int) -> tuple[np.ndarray, ...]:
+    """W of the task at hand, before anything is known of it, and its heaviest states."""
+    W = np.full(setting.n_states, max(setting.v_max - setting.floor, 0.0))
+    heavy = np.arange(min(n_ranks + RESERVE, setting.n_states))
+    is_heavy = np.zeros(setting.n_states, dtype=bool)
+    is_heavy[heavy] = True
+    bar = W[:1].copy() if heavy.size < W.size else np.array([-np.inf])
+    return W, heavy, is_heavy, bar, W[:n_ranks].copy()
+
+
+def _scratch(n_pairs: int) -> tuple[IntArray, BoolArray]:
+    """Pairs, and whether each is among them."""
+    return np.empty(n_pairs, dtype=np.int64), np.zeros(n_pairs, dtype=bool)
