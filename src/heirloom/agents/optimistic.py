@@ -136,9 +136,7 @@ class OptimisticAgent:
             pending=np.zeros(setting.n_pairs),
             queue=np.empty(setting.n_pairs, dtype=np.int64),
             queued=np.zeros(setting.n_pairs, dtype=bool),
-            fallen=np.empty(self.n_states, dtype=np.int64),
-            has_fallen=np.zeros(self.n_states, dtype=bool),
-            n_fallen=np.zeros(1, dtype=np.int64),
+            fallen=np.zeros(2 * self.n_states + 1, dtype=np.int64),
         )
         for bound in self.bounds:
             if isinstance(bound, Lipschitz):
@@ -197,7 +195,8 @@ class OptimisticAgent:
         unknown = np.flatnonzero(~self.model.arrays.known)
         for i in self._refined:
             self._lower(self._values.U, i, unknown)
-        learning.settle(self.model.arrays, self._values, np.arange(self.setting.n_pairs))
+        pairs = np.arange(self.setting.n_pairs)
+        learning.settle(tuple(self.model.arrays), tuple(self._values), pairs)
         self._greedy.clear()
 
     def drop_task(self) -> None:
@@ -249,9 +248,9 @@ class OptimisticAgent:
             if lowered.size:
                 lowered = lowered[~known[lowered]]  # U is frozen where the model is known
                 changed.append(self._lower(U, i, lowered))
-        self._values.has_fallen[self._fallen()] = False
-        self._values.n_fallen[0] = 0
-        learning.settle(self.model.arrays, self._values, np.concatenate(changed))
+        self._forget_fallen()
+        pairs = np.concatenate(changed) if len(changed) > 1 else changed[0]
+        learning.settle(tuple(self.model.arrays), tuple(self._values), pairs)
         self._told[pair] = True
         self._greedy.clear()
 
@@ -307,7 +306,13 @@ class OptimisticAgent:
 
     def _fallen(self) -> IntArray:
         """The states whose value fell since the last update."""
-        return self._values.fallen[: self._values.n_fallen[0]]
+        fallen = self._values.fallen
+        return fallen[1 : 1 + fallen[0]]
+
+    def _forget_fallen(self) -> None:
+        fallen = self._values.fallen
+        fallen[1 + self.n_states :][self._fallen()] = False
+        fallen[0] = 0
 
     def _choice(self) -> float:
         choices, used = self.choices()

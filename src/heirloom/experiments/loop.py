@@ -100,7 +100,7 @@ def _learn_compiled(
     stride: int,
 ) -> Record:
     rng = generator(seed)
-    task = _drawable(m)
+    task, values = tuple(_drawable(m)), tuple(agent.values)
     run = learning.Run(
         at=np.array([0, 0, -1, 0, 0, 0, 0]),
         discount=np.ones(1),
@@ -116,7 +116,7 @@ def _learn_compiled(
     while run.at[learning.EPISODE] < episodes:
         until = min(episodes, int(run.at[learning.EPISODE] // stride + 1) * stride)
         status, pair = learning.rollout(
-            task, agent.model.arrays, agent.values, run, until, limit, agent.refining
+            task, tuple(agent.model.arrays), values, tuple(run), until, limit, agent.refining
         )
         agent.chose(int(run.at[learning.CHOICE]))
         done = int(run.at[learning.EPISODE])

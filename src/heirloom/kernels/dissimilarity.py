@@ -92,7 +92,7 @@ def settle_dissimilarity(
     while True:
         while waiting > 0:
             k = queue[begin]
-            begin = (begin + 1) % queue.size
+            begin = begin + 1 if begin + 1 < queue.size else 0
             waiting -= 1
             queued[k] = False
             pending[k] = 0.0
@@ -124,7 +124,8 @@ def settle_dissimilarity(
                 pending[before] += gamma * p[t] * fall
                 if pending[before] > 0.5 * slack and not queued[before]:
                     queued[before] = True
-                    queue[(begin + waiting) % queue.size] = before
+                    end = begin + waiting
+                    queue[end if end < queue.size else end - queue.size] = before
                     waiting += 1
                 t = next_into[t]
         if at_largest[i] <= 0:
@@ -205,8 +206,10 @@ def settle_sources(
     queue, queued, touched, _ = work
     lowered, is_lowered, useful, useful_pair = found
     n_pairs = known.size
-    fell = np.sort(changed[: n_changed[0]])
+    fell = changed[: n_changed[0]]
     n_changed[0] = 0
+    if fell.size > 1:
+        fell.sort()
     c, n_lowered = 0, 0
     for i in active:
         before = largest_there[i]

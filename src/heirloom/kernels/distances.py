@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 MARGIN = 1e-9  # more than rounding
+SHORT = 256
 
 
 @njit(cache=True)
@@ -157,8 +158,23 @@ def rank(W, heavy):
             if W[s] == bar:
                 heavy[i] = s
                 i += 1
-    heavy[:] = heavy[np.argsort(-W[heavy], kind="mergesort")]
+    _order(W, heavy)
     return bar
+
+
+@njit(cache=True)
+def _order(W, heavy):
+    """Sort states by falling weight; by insertion where most of a short list is in order."""
+    if heavy.size > SHORT:
+        heavy[:] = heavy[np.argsort(-W[heavy], kind="mergesort")]
+        return
+    for i in range(1, heavy.size):
+        s = heavy[i]
+        w, j = W[s], i
+        while j > 0 and W[heavy[j - 1]] < w:
+            heavy[j] = heavy[j - 1]
+            j -= 1
+        heavy[j] = s
 
 
 @njit(cache=True)
@@ -187,14 +203,15 @@ def measure_sources(sources, weights, own, numbers, D_there, D_back, tops, at_to
 
 @njit(cache=True)
 def remeasure_sources(
-    pair, V, fallen, active, m, sources, weights, own, numbers, floor, measured, told
+    pair, known_pairs, V, fallen, active, m, sources, weights, own, numbers, floor, measured
 ):
     """Lower D of the `active` sources after `pair` became known and V fell at `fallen` states.
 
     From the task to a source the weights stay, so only the pair has changed. Back, weighed by V,
     those pairs have that lead to a state that fell, in either model; and if the heaviest states
     weigh less, all known ones, for which an unknown model may lead to those. Where D fell on the
-    way back is appended to `changed`, as i * P + k, or i is marked in `all_changed`.
+    way back is appended to `changed`, as i * P + k, or i is marked in `all_changed`. Returns the
+    largest D that is left on the way back.
     """
     index, _, _, R, ends, first, last, successors, p, owner, into, next_into = m
     index_bar, start, of_row, R_bar, ends_bar, first_bar, last_bar = sources[:7]
@@ -202,20 +219,16 @@ def remeasure_sources(
     W_bar, heaviest, least_there, _ = weights
     W, heavy, _, _, values = own
     D_there, D_back, tops, at_top, _, _, _, listed, some = measured
-    known_pairs, n_known = told
     rows = R, ends, first, last, successors, p
     rows_bar = R_bar, ends_bar, first_bar, last_bar, successors_bar, p_bar
     n_pairs = index.size
-    if index[pair] < 0:
-        index[pair] = pair
-        known_pairs[n_known[0]] = pair
-        n_known[0] += 1
     before = _two_largest(W, numbers[0], numbers[1], heavy)
     ranks_changed = _follow(V, fallen, floor, own)
     most, second = _two_largest(W, numbers[0], numbers[1], heavy)
     least, one = _least(W, heavy, values.size, numbers)
     neither = _bound_difference(rows, -1, rows_bar, -1, W, heavy, numbers)
     n_some = _leading_to(fallen, pair, owner, into, next_into, listed, some)
+    highest = 0.0
     for i in active:
         if D_there[i, pair] > least_there[i]:
             j = index_bar[i, pair]
@@ -226,13 +239,14 @@ def remeasure_sources(
                 if at_top[i, 0] == 0:
                     tops[i, 0], at_top[i, 0] = _top(D_there[i])
         if tops[i, 1] <= least:
+            highest = max(highest, tops[i, 1])
             continue
         one_decides = one < tops[i, 1]
         n_chain, chain, n_rows, everywhere = n_some, some, 0, False
         if (most != before[0] or second != before[1]) and neither < tops[i, 1]:
             everywhere = True
         elif most != before[0] or (ranks_changed and one_decides):
-            n_chain, chain, n_rows = n_known[0], known_pairs, start[i + 1] - start[i]
+            n_chain, chain, n_rows = known_pairs.size, known_pairs, start[i + 1] - start[i]
         n_first = n_pairs if everywhere else n_chain + n_rows
         for c in range(n_first):
             k = c
@@ -254,6 +268,8 @@ def remeasure_sources(
                     t = next_into_bar[t]
         if at_top[i, 1] == 0:
             tops[i, 1], at_top[i, 1] = _top(D_back[i])
+        highest = max(highest, tops[i, 1])
+    return highest
 
 
 @njit(cache=True)
@@ -299,7 +315,7 @@ def _follow(V, fallen, floor, own):
         moved |= is_heavy[s]
     if not moved:
         return False
-    heavy[:] = heavy[np.argsort(-W[heavy], kind="mergesort")]
+    _order(W, heavy)
     if W[heavy[values.size - 1]] < bar[0]:
         is_heavy[heavy] = False
         bar[0] = rank(W, heavy)

@@ -49,7 +49,8 @@ class Model(NamedTuple):
 class Values(NamedTuple):
     """Bounds, values, and what `settle` keeps: how far each pair may still fall, and its queue.
 
-    The states whose V fell are listed in `fallen`, `n_fallen` of them, until someone clears them.
+    The states whose V fell are listed in `fallen`, until someone forgets them: their number, then
+    they, then for each state whether it is listed.
     """
 
     gamma: Any
@@ -61,8 +62,6 @@ class Values(NamedTuple):
     queue: Any
     queued: Any
     fallen: Any
-    has_fallen: Any
-    n_fallen: Any
 
 
 class Task(NamedTuple):
@@ -182,12 +181,18 @@ def make_known(model, k):
 
 @njit(cache=True)
 def settle(model, values, pairs):
+    """`_settle`, of plain tuples too: numba looks into those in half the time."""
+    return _settle(Model(*model), Values(*values), pairs)
+
+
+@njit(cache=True)
+def _settle(model, values, pairs):
     """Lower `Q` and `V` to the fixed point, starting from pairs whose bound or model changed.
 
     At the end no pair would fall by more than `slack`, so Q is above the fixed point by at most
     slack / (1-γ). Nothing ever rises. Returns the number of backups.
     """
-    gamma, slack, U, Q, V, pending, queue, queued, fallen, has_fallen, n_fallen = values
+    gamma, slack, U, Q, V, pending, queue, queued, fallen = values
     known, R, first, last = model.known, model.R, model.first, model.last
     successors, p, owner = model.successors, model.p, model.owner
     into, next_into = model.into, model.next_into
@@ -196,11 +201,12 @@ def settle(model, values, pairs):
     for k in pairs:
         if not queued[k]:
             queued[k] = True
-            queue[(begin + waiting) % queue.size] = k
+            end = begin + waiting
+            queue[end if end < queue.size else end - queue.size] = k
             waiting += 1
     while waiting > 0:
         k = queue[begin]
-        begin = (begin + 1) % queue.size
+        begin = begin + 1 if begin + 1 < queue.size else 0
         waiting -= 1
         queued[k] = False
         pending[k] = 0.0
@@ -222,17 +228,18 @@ def settle(model, values, pairs):
         if fall <= 0.0:
             continue
         V[s] = best
-        if not has_fallen[s]:
-            has_fallen[s] = True
-            fallen[n_fallen[0]] = s
-            n_fallen[0] += 1
+        if not fallen[1 + V.size + s]:
+            fallen[1 + V.size + s] = True
+            fallen[0] += 1
+            fallen[fallen[0]] = s
         j = into[s]
         while j >= 0:
             before = owner[j]
             pending[before] += gamma * p[j] * fall
             if pending[before] > slack and not queued[before]:
                 queued[before] = True
-                queue[(begin + waiting) % queue.size] = before
+                end = begin + waiting
+                queue[end if end < queue.size else end - queue.size] = before
                 waiting += 1
             j = next_into[j]
     return backups
@@ -240,6 +247,12 @@ def settle(model, values, pairs):
 
 @njit(cache=True)
 def rollout(task, model, values, run, episodes, max_steps, pause):
+    """`_rollout`, of plain tuples too: numba looks into those in half the time."""
+    return _rollout(task, Model(*model), Values(*values), run, episodes, max_steps, pause)
+
+
+@njit(cache=True)
+def _rollout(task, model, values, run, episodes, max_steps, pause):
     """Act greedily on `Q` until `episodes` are done, in steps drawn from `task`.
 
     Returns DONE, or why it stopped before: KNOWN if `pause` and a pair became known, which is
@@ -309,7 +322,7 @@ def rollout(task, model, values, run, episodes, max_steps, pause):
                     status, pair = KNOWN, k
                     break
                 changed[0] = k
-                settle(model, values, changed)
+                _settle(model, values, changed)
     at[:] = episode, step, s, steps, uniform, choice, updates
     discounts[0] = discount
     return status, pair

@@ -128,7 +128,6 @@ class Lipschitz:
         self.stack: Stack | None = None
         self._active_of: list[SourceBound] | None = None
         self._fallen: Callable[[], IntArray] | None = None
-        self._looked = False
         if self.n_tasks is not None:
             memory.compare_first(self.n_tasks)
         prior = self._prior(setting, memory)
@@ -171,12 +170,12 @@ class Lipschitz:
         if self._active_of is not self.transfers:
             places = [one.place for one in self.transfers if isinstance(one, StackedTransfer)]
             self._active_of, self._active = self.transfers, np.array(places, dtype=np.int64)
-        # In the first update V is compared with v_max: all bounds have lowered it since.
-        fallen = None if self._fallen is None or not self._looked else self._fallen()
-        self._looked = True
+        fallen = None if self._fallen is None else self._fallen()
         lowered, useful = stack.refine(pair, U, V, fallen, self._active)
-        if not useful[self._active].all():
-            self._drop(useful[self._active].tolist())
+        if not useful.all():
+            judged = useful[self._active].tolist()
+            if not all(judged):
+                self._drop(judged)
         return lowered
 
     def prior_decides(self) -> dict[int, BoolArray]:

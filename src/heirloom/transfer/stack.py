@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
-from heirloom.kernels import dissimilarity, distances
+from heirloom.kernels import dissimilarity, distances, learning
 from heirloom.mdp.learned import LearnedModel
 from heirloom.transfer.distance import WeightedL1
 from heirloom.transfer.memory import Source
@@ -132,36 +132,28 @@ class Stack:
         n, n_states, n_pairs = len(sources), setting.n_states, setting.n_pairs
         lo, hi = setting.reward_range
         gamma, floor = setting.gamma, setting.floor
-        self._measuring = -floor, setting.terminating, lo, hi, gamma, setting.epsilon
-        self._solving = gamma, setting.epsilon, setting.slack
-        self.rows = Rows.of(sources, n_states, n_pairs)
-        self.Q = np.array([source.Q for source in sources])
+        self._floor, self._distance = floor, WeightedL1()
+        self._model: learning.Model | None = None
+        # Plain tuples, for numba takes twice as long to look into those with names.
+        self._rows = tuple(Rows.of(sources, n_states, n_pairs))
+        self._index = np.full(n_pairs, -1)
+        Q = np.array([source.Q for source in sources])
         n_ranks = min(max(model.arrays.widest, *(s.widest for s in sources)) + 1, n_states)
         W_bar = np.maximum(np.array([source.V for source in sources]) - floor, 0.0)
-        heaviest = np.empty((n, n_ranks), dtype=np.int64)
-        self._weights = W_bar, heaviest, np.empty(n), np.empty(n)
+        weights = W_bar, np.empty((n, n_ranks), dtype=np.int64), np.empty(n), np.empty(n)
         self._own = _own_weights(setting, n_ranks)
-        self.D_there, self.D_back = (np.tile(prior, (n, 1)) for _ in range(2))
-        self.tops, self._at_top = np.empty((n, 2)), np.empty((n, 2), dtype=np.int64)
-        distances.measure_sources(
-            self.rows,
-            self._weights,
-            self._own,
-            self._measuring,
-            self.D_there,
-            self.D_back,
-            self.tops,
-            self._at_top,
-        )
+        self.D_there, self.D_back = np.tile(prior, (n, 1)), np.tile(prior, (n, 1))
+        D = self.D_there, self.D_back, np.empty((n, 2))
+        at_top = np.empty((n, 2), dtype=np.int64)
+        numbers = -floor, setting.terminating, lo, hi, gamma, setting.epsilon
+        distances.measure_sources(self._rows, weights, self._own, numbers, *D, at_top)
         changes = np.empty(ROOM, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(n, bool)
-        self._measured = (
-            *(self.D_there, self.D_back, self.tops, self._at_top),
-            *changes,
-            *(np.zeros(n_pairs, bool), np.empty(n_pairs, dtype=np.int64)),
-        )
-        self._lowered = self.D_there, self.D_back, self.tops, *changes
-        self._index = np.full(n_pairs, -1)
-        self._told = np.empty(n_pairs, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        listed, some = np.zeros(n_pairs, dtype=bool), np.empty(n_pairs, dtype=np.int64)
+        self._told, self._n_told = np.empty(n_pairs, dtype=np.int64), 0
+        measured = (*D, at_top, *changes, listed, some)
+        self._measuring = weights, self._own, numbers, floor, measured
+        self._there_stays = bool((D[2][:, 0] <= weights[2]).all())
+        self._highest, self._looked = float(D[2][:, 1].max()), False
         self.back = Back.of(n, setting)
         self.there = There(
             *Back.of(n, setting),
@@ -169,21 +161,15 @@ class Stack:
             unknown=np.zeros(n, dtype=np.int64),
             unknown_of=np.full(n, -1.0),
         )
-        self._bound = U, decider, np.array([source.task for source in sources])
-        self._work = _scratch(n_pairs) + _scratch(n_pairs)
-        self._found = *_scratch(n_pairs), np.ones(n, bool), np.zeros(n, dtype=np.int64)
-        dissimilarity.begin_sources(
-            self.rows,
-            self.Q,
-            self.D_there,
-            self.D_back,
-            self.tops,
-            self.there,
-            self.back,
-            self._solving,
-            self._bound,
-            self._work,
-        )
+        there, back = tuple(self.there), tuple(self.back)
+        bound = U, decider, np.array([source.task for source in sources])
+        work = _scratch(n_pairs) + _scratch(n_pairs)
+        self._lowered, is_lowered = _scratch(n_pairs)
+        self._useful = np.ones(n, dtype=bool)
+        found = self._lowered, is_lowered, self._useful, np.zeros(n, dtype=np.int64)
+        passing = gamma, setting.epsilon, setting.slack
+        dissimilarity.begin_sources(self._rows, Q, *D, there, back, passing, bound, work)
+        self._solving = Q, (*D, *changes), there, back, passing, bound, work, found
 
     def refine(
         self, pair: int, U: FloatArray, V: FloatArray, fallen: IntArray | None, active: IntArray
@@ -193,46 +179,41 @@ class Stack:
         The values `V` of the task fell at `fallen` states since the last time, None if one has to
         look. Sources that are not `active` are left as they are.
         """
-        a, floor = self.model.arrays, self.setting.floor
-        if fallen is None:
-            fallen = np.flatnonzero(np.maximum(V - floor, 0.0) != self._own[0])
-        m = Rows(
-            self._index,
-            self.rows.start,
-            self.rows.of_row,
-            *(a.R, a.ends, a.first, a.last, a.successors, a.p, a.owner, a.into, a.next_into),
-        )
-        distances.remeasure_sources(
-            pair,
-            V,
-            fallen,
-            active,
-            m,
-            self.rows,
-            self._weights,
-            self._own,
-            self._measuring,
-            floor,
-            self._measured,
-            self._told,
-        )
+        a = self.model.arrays
+        if self._model is not a:  # it has grown
+            self._model = a
+            links = a.successors, a.p, a.owner, a.into, a.next_into
+            unused = self._rows[1:3]
+            self._model_rows = (self._index, *unused, a.R, a.ends, a.first, a.last, *links)
+        if self._index[pair] < 0:
+            self._index[pair] = self._told[self._n_told] = pair
+            self._n_told += 1
+        if self._all_stays(V):
+            self._looked = False
+        else:
+            if fallen is None or not self._looked:
+                fallen = np.flatnonzero(np.maximum(V - self._floor, 0.0) != self._own[0])
+            self._highest = distances.remeasure_sources(
+                pair,
+                self._told[: self._n_told],
+                V,
+                fallen,
+                active,
+                self._model_rows,
+                self._rows,
+                *self._measuring,
+            )
+            self._looked = True
         n_lowered = dissimilarity.settle_sources(
-            pair,
-            a.known,
-            U,
-            active,
-            m,
-            self.rows,
-            self.Q,
-            self._lowered,
-            self.there,
-            self.back,
-            self._solving,
-            self._bound,
-            self._work,
-            self._found,
+            pair, a.known, U, active, self._model_rows, self._rows, *self._solving
         )
-        return self._found[0][:n_lowered].copy(), self._found[2]
+        return self._lowered[:n_lowered].copy(), self._useful
+
+    def _all_stays(self, V: FloatArray) -> bool:
+        """Whether no D̂ can fall: all are as small as any, as long as one state is worth so much."""
+        if not self._there_stays:
+            return False
+        return self._highest <= self._distance.least(float(V[self._own[1][0]]), self.setting)
 
 
 class StackedTransfer(SourceBound):
