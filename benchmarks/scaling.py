@@ -1,0 +1,141 @@
+"""How cost grows: with the number of sources, and with the number of states.
+
+Sources: one task of the paper's main experiment (2000 episodes of 10 steps) after 1, 16, 256 and
+1000 others. States: square grids of 10^4 and 10^5 states and the time of an update after one pair
+became known, the mean over a task, with 4 sources. All times are of the processor, not of the
+clock, so that other programs on the machine matter less; runs alternate and minima are compared.
+
+    python benchmarks/scaling.py
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import heirloom as hl
+from heirloom.envs.families import tight
+from heirloom.envs.grid import grid_world
+
+REPEATS = 7
+TIGHT: dict[str, Any] = {
+    "n_states": 121,
+    "n_actions": 4,
+    "gamma": 0.9,
+    "n_known": 10,
+    "epsilon": 0.01,
+    "seed": 0,
+}
+
+
+def measure() -> dict[str, float]:
+    """All ratios."""
+    return {**with_sources(), **with_states()}
+
+
+def with_sources(numbers: tuple[int, ...] = (1, 16, 256, 1000)) -> dict[str, float]:
+    """A task after so many others, against 16 others, or against RMax."""
+    rng = np.random.default_rng(0)
+    tasks = [tight(rng.uniform(0.9, 1, 3), rng.uniform(0, 0.1)) for _ in range(max(numbers) + 1)]
+    memory = _memory_of(hl.RMax(**TIGHT), tasks[:-1])
+    runs: dict[str, Callable[[], object]] = {"RMax": _run(hl.RMax(**TIGHT), tasks[-1], [])}
+    for n in numbers:
+        for name, options in (("LRMax(0.1)", {"d_max": 0.1}), ("LRMax, no prior", {})):
+            agent = hl.LRMax(**options, **TIGHT)
+            runs[f"{name}, {n} sources"] = _run(agent, tasks[-1], memory[-n:])
+    times = _times(runs)
+    ratios = {
+        f"LRMax(0.1), {n} sources / 16 sources": times[f"LRMax(0.1), {n} sources"]
+        / times["LRMax(0.1), 16 sources"]
+        for n in numbers
+    }
+    for n in numbers:
+        ratios[f"LRMax, no prior, {n} sources / RMax"] = (
+            times[f"LRMax, no prior, {n} sources"] / times["RMax"]
+        )
+    return ratios
+
+
+def with_states(sides: tuple[int, int] = (100, 316)) -> dict[str, float]:
+    """An update after one known pair on a grid of 10^5 states, against one of 10^4."""
+    ratios = {}
+    for name, options in (
+        ("RMax", None),
+        ("LRMax(0.1)", {"d_max": 0.1}),
+        ("LRMax(1)", {"d_max": 1.0}),
+        ("LRMax(19)", {"d_max": 19.0}),
+    ):
+        small, large = (min(_update_time(side, options) for _ in range(2)) for side in sides)
+        ratios[f"update, {name}, 10^5 states / 10^4 states"] = large / small
+    return ratios
+
+
+def _memory_of(agent: hl.OptimisticAgent, tasks: list[hl.TabularMDP]) -> list[Any]:
+    for seed, m in enumerate(tasks):
+        hl.learn(agent, m, episodes=2000, max_steps=10, seed=seed)
+    return agent.memory.sources
+
+
+def _run(agent: hl.OptimisticAgent, m: hl.TabularMDP, sources: list[Any]) -> Callable[[], object]:
+    """One task after `sources`, which stay as they are."""
+
+    def run() -> object:
+        agent.memory.sources[:] = sources
+        return hl.learn(agent, m, episodes=2000, max_steps=10, seed=0)
+
+    return run
+
+
+def _times(runs: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """The least time of each."""
+    for run in runs.values():
+        run()
+    least = dict.fromkeys(runs, np.inf)
+    for _ in range(REPEATS):
+        for name, run in runs.items():
+            begin = time.process_time()
+            run()
+            least[name] = min(least[name], time.process_time() - begin)
+    return least
+
+
+def _grid(side: int, slip: float) -> hl.TabularMDP:
+    """An open room, with the goal near the start, so that tasks of all sizes are alike."""
+    rows = [["."] * side for _ in range(side)]
+    rows[side // 2][side // 2], rows[side // 2 + 7][side // 2 + 7] = "S", "G"
+    text = "\n".join("".join(row) for row in rows)
+    return grid_world(text, gamma=0.95, slip=slip)
+
+
+def _update_time(side: int, options: dict[str, float] | None) -> float:
+    """The mean time of an update; of RMax, which takes none on its own, told step by step."""
+    tasks = [_grid(side, slip) for slip in (0.0, 0.02, 0.04, 0.06, 0.08)]
+    common: dict[str, Any] = {
+        "n_states": tasks[0].n_states,
+        "n_actions": 4,
+        "gamma": 0.95,
+        "n_known": 5,
+        "epsilon": 0.001,
+        "seed": 0,
+    }
+    agent = hl.RMax(**common) if options is None else hl.LRMax(**options, **common)
+    times: list[float] = []
+    update = agent.update
+
+    def timed(pair: int) -> None:
+        begin = time.thread_time()
+        update(pair)
+        times.append(time.thread_time() - begin)
+
+    agent.update = timed  # type: ignore[method-assign]
+    for seed, m in enumerate(tasks):
+        times.clear()
+        env = m if options is not None else m.to_gymnasium()
+        hl.learn(agent, env, episodes=60, max_steps=100, seed=seed)
+    return float(np.mean(times))
+
+
+if __name__ == "__main__":
+    for name, ratio in measure().items():
+        print(f"  {name:45} {ratio:8.2f}")
