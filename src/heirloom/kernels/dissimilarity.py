@@ -175,13 +175,7 @@ def begin_sources(sources, Q, D_there, D_back, tops, there, back, numbers, bound
         d[i] = largest[i]
         worst[i] = largest[i]
         at_largest[i] = worst.shape[1]
-        waiting = 0
-        for k in range(d.shape[1]):
-            # Elsewhere D + gamma * largest is d already.
-            if D_back[i, k] < tops[i, 1] or (index[i, k] >= 0 and ends[index[i, k]] > 0.0):
-                queue[waiting] = k
-                queued[k] = True
-                waiting += 1
+        waiting = _what_begins_lower(D_back[i], tops[i, 1], index[i], ends, queue, queued)
         _settle_back(i, sources, D_back, tops, back, numbers, work, waiting)
         for k in range(d.shape[1]):
             value = Q[i, k] + min(D_there[i, k] + gamma * largest_there[i], d[i, k])
@@ -214,14 +208,7 @@ def settle_sources(
     for i in active:
         before = largest_there[i]
         _settle_there(i, pair, m, D_there, tops, there, numbers, work)
-        waiting = 0
-        while c < fell.size and fell[c] < (i + 1) * n_pairs:
-            k = fell[c] - i * n_pairs
-            if k >= 0 and not queued[k] and not all_changed[i]:
-                queued[k] = True
-                queue[waiting] = k
-                waiting += 1
-            c += 1
+        c, waiting = _what_fell(i, fell, c, queue, queued)
         if all_changed[i]:
             all_changed[i], waiting = False, _everything(queue, queued)
         n_touched = 0
@@ -329,3 +316,35 @@ def _everything(queue, queued):
         queue[k] = k
         queued[k] = True
     return queue.size
+
+
+# Functions of their own, for numba would compile what they are followed by for `waiting = 0` too.
+
+
+@njit(cache=True)
+def _what_begins_lower(D, top, index, ends, queue, queued):
+    """The pairs wait where d is not top / (1 - gamma) all the same; returns their number."""
+    waiting = 0
+    for k in range(D.size):
+        if D[k] < top or (index[k] >= 0 and ends[index[k]] > 0.0):
+            queue[waiting] = k
+            queued[k] = True
+            waiting += 1
+    return waiting
+
+
+@njit(cache=True)
+def _what_fell(i, fell, c, queue, queued):
+    """The pairs of the source i wait that stand in fell[c:]; returns where they end, and how many.
+
+    Sources come in order in `fell`; what is left of earlier ones, dropped since, is passed over.
+    """
+    waiting = 0
+    while c < fell.size and fell[c] < (i + 1) * queue.size:
+        k = fell[c] - i * queue.size
+        if k >= 0 and not queued[k]:
+            queued[k] = True
+            queue[waiting] = k
+            waiting += 1
+        c += 1
+    return c, waiting

@@ -4,7 +4,6 @@ import numpy as np
 from numba import njit
 
 MARGIN = 1e-9  # more than rounding
-SHORT = 256
 
 
 @njit(cache=True)
@@ -142,32 +141,40 @@ def _contains(successors, first, last, s):
 @njit(cache=True)
 def rank(W, heavy):
     """List the heaviest states by falling weight; returns what no other state's weight exceeds."""
-    bar = -np.inf
-    if heavy.size == W.size:
-        heavy[:] = np.arange(W.size)
-    else:
-        bar = np.partition(W, W.size - heavy.size)[W.size - heavy.size]
-        i = 0
-        for s in range(W.size):
-            if W[s] > bar:
-                heavy[i] = s
-                i += 1
-        for s in range(W.size):
-            if i == heavy.size:
-                break
-            if W[s] == bar:
-                heavy[i] = s
-                i += 1
-    _order(W, heavy)
+    n = heavy.size
+    for s in range(n):
+        heavy[s] = s
+    for i in range(n // 2 - 1, -1, -1):
+        _sink(W, heavy, i, n)
+    for s in range(n, W.size):
+        if W[s] > W[heavy[0]]:
+            heavy[0] = s
+            _sink(W, heavy, 0, n)
+    bar = W[heavy[0]] if n < W.size else -np.inf
+    for end in range(n - 1, 0, -1):
+        heavy[0], heavy[end] = heavy[end], heavy[0]
+        _sink(W, heavy, 0, end)
     return bar
 
 
 @njit(cache=True)
-def _order(W, heavy):
-    """Sort states by falling weight; by insertion where most of a short list is in order."""
-    if heavy.size > SHORT:
-        heavy[:] = heavy[np.argsort(-W[heavy], kind="mergesort")]
-        return
+def _sink(W, heap, i, n):
+    """Let heap[i] sink to its place in heap[:n], where the lightest state is first."""
+    s = heap[i]
+    while 2 * i + 1 < n:
+        child = 2 * i + 1
+        if child + 1 < n and W[heap[child + 1]] < W[heap[child]]:
+            child += 1
+        if W[heap[child]] >= W[s]:
+            break
+        heap[i] = heap[child]
+        i = child
+    heap[i] = s
+
+
+@njit(cache=True)
+def _insert_again(W, heavy):
+    """Sort by falling weight states that are in order but for a few."""
     for i in range(1, heavy.size):
         s = heavy[i]
         w, j = W[s], i
@@ -315,7 +322,7 @@ def _follow(V, fallen, floor, own):
         moved |= is_heavy[s]
     if not moved:
         return False
-    _order(W, heavy)
+    _insert_again(W, heavy)
     if W[heavy[values.size - 1]] < bar[0]:
         is_heavy[heavy] = False
         bar[0] = rank(W, heavy)
