@@ -18,7 +18,7 @@ import heirloom as hl
 from heirloom.envs.families import tight
 from heirloom.envs.grid import grid_world
 
-REPEATS = 7
+REPEATS = 25
 TIGHT: dict[str, Any] = {
     "n_states": 121,
     "n_actions": 4,

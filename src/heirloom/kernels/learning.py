@@ -101,24 +101,18 @@ PLACES = 2**32  # more than there are places for outcomes
 
 
 @njit(cache=True)
-def has_room(model):
+def has_room(sizes, outcomes, p, widest):
     """Whether one more outcome and one more row fit."""
-    samples = model.sizes[FREE] >= 0 or model.sizes[N_OUTCOMES] < model.outcomes.size
-    return samples and model.sizes[N_TRANSITIONS] + model.widest <= model.p.size
+    samples = sizes[FREE] >= 0 or sizes[N_OUTCOMES] < outcomes.size
+    return samples and sizes[N_TRANSITIONS] + widest <= p.size
 
 
 @njit(cache=True)
-def record(model, k, reward, outcome):
+def record(counts, reward_sums, outcomes, times, next_outcome, head, sizes, k, reward, outcome):
     """Count a visit of the pair k that is not known; `outcome` is the successor, or -1 for ⊥.
 
-    Returns whether the pair became known.
+    Returns how many visits there were.
     """
-    outcomes, next_outcome, head, sizes = (
-        model.outcomes,
-        model.next_outcome,
-        model.head,
-        model.sizes,
-    )
     i = head[k]
     while i >= 0 and outcomes[i] != outcome:
         i = next_outcome[i]
@@ -130,16 +124,13 @@ def record(model, k, reward, outcome):
             i = sizes[N_OUTCOMES]
             sizes[N_OUTCOMES] += 1
         outcomes[i] = outcome
-        model.times[i] = 0
+        times[i] = 0
         next_outcome[i] = head[k]
         head[k] = i
-    model.times[i] += 1
-    model.reward_sums[k] += reward
-    model.counts[k] += 1
-    if model.counts[k] < model.n_known:
-        return False
-    make_known(model, k)
-    return True
+    times[i] += 1
+    reward_sums[k] += reward
+    counts[k] += 1
+    return counts[k]
 
 
 @njit(cache=True)
@@ -185,7 +176,7 @@ def settle(model, values, pairs):
     return _settle(Model(*model), Values(*values), pairs)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _settle(model, values, pairs):
     """Lower `Q` and `V` to the fixed point, starting from pairs whose bound or model changed.
 
@@ -251,7 +242,7 @@ def rollout(task, model, values, run, episodes, max_steps, pause):
     return _rollout(task, Model(*model), Values(*values), run, episodes, max_steps, pause)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _rollout(task, model, values, run, episodes, max_steps, pause):
     """Act greedily on `Q` until `episodes` are done, in steps drawn from `task`.
 
@@ -262,11 +253,14 @@ def _rollout(task, model, values, run, episodes, max_steps, pause):
     # Local names: each use of a field of a tuple would count a reference to its array.
     indptr, successors, p, rewards, ends, start_states, start_sums = task
     known, Q, gamma = model.known, values.Q, values.gamma
+    n_known, widest, room_p, sizes = model.n_known, model.widest, model.p, model.sizes
+    counts, reward_sums, outcomes = model.counts, model.reward_sums, model.outcomes
+    times, next_outcome, head = model.times, model.next_outcome, model.head
     at, discounts, uniforms, choices, returns, discounted, update_steps = run
     n_actions = Q.size // values.V.size
     episode, step, s, steps, uniform, choice, updates = at
     discount = discounts[0]
-    room = has_room(model)
+    room = has_room(sizes, outcomes, room_p, widest)
     changed = np.empty(1, dtype=np.int64)
     status, pair = DONE, -1
     while episode < episodes:
@@ -275,8 +269,7 @@ def _rollout(task, model, values, run, episodes, max_steps, pause):
             break
         u = uniforms[uniform]
         if s < 0:
-            i = min(np.searchsorted(start_sums, u, side="right"), start_sums.size - 1)
-            s, step, discount = start_states[i], 0, 1.0
+            s, step, discount = start_states[first_above(start_sums, u)], 0, 1.0
             uniform += 1
             continue
         if choice == choices.size:
@@ -313,8 +306,22 @@ def _rollout(task, model, values, run, episodes, max_steps, pause):
             episode += 1
             s = -1
         if not known[k]:
-            became_known = record(model, k, reward, outcome)
-            room = has_room(model)
+            visits = record(
+                counts,
+                reward_sums,
+                outcomes,
+                times,
+                next_outcome,
+                head,
+                sizes,
+                k,
+                reward,
+                outcome,
+            )
+            became_known = visits >= n_known
+            if became_known:
+                make_known(model, k)
+            room = has_room(sizes, outcomes, room_p, widest)
             if became_known:
                 update_steps[updates] = steps
                 updates += 1
@@ -326,6 +333,19 @@ def _rollout(task, model, values, run, episodes, max_steps, pause):
     at[:] = episode, step, s, steps, uniform, choice, updates
     discounts[0] = discount
     return status, pair
+
+
+@njit(cache=True)
+def first_above(sums, u):
+    """The first place of an entry above u in `sums`, which rise; the last if there is none."""
+    low, high = 0, sums.size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if sums[middle] > u:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @njit(cache=True)
