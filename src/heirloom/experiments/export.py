@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from heirloom.errors import CannotWrite, InvalidFile
-from heirloom.experiments.stored_run import UNREADABLE, StoredRun, Unit
+from heirloom.experiments.stored_run import UNREADABLE, StoredRun
+from heirloom.experiments.units import Unit
 from heirloom.experiments.variables import COORDINATES, SHARED, UNIT, VARIABLES
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +12,7 @@ from heirloom.experiments.life import best_returns
 from heirloom.experiments.progress import progress
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.store import RunStore
-from heirloom.experiments.stored_run import Unit
-from heirloom.experiments.units import check_agents, draw_tasks
+from heirloom.experiments.units import Unit, check_agents, draw_tasks
 from heirloom.experiments.workers import Backend, check_workers, workers
 from heirloom.experiments.workers.unit import Compute
 from heirloom.place import Place
@@ -54,9 +53,10 @@ def run(
     check_workers(backend, jobs, address)
     with _lock(place) as alone:
         store = RunStore(place, spec, alone=alone)
-        store.repair_optimal(*_optimal(spec))
         left = store.left()
-        if left:
+        if not left:
+            _repair_optimal(store)
+        else:
             with workers(backend, jobs=jobs, address=address) as compute:
                 for _ in range(PASSES):
                     _compute(store, left, compute)
@@ -73,20 +73,23 @@ def run(
 
 def _compute(store: RunStore, units: list[Unit], compute: Compute) -> None:
     spec, n = store.spec, len(store.units)
-    with progress(spec.name, n, n - len(units)) as advance:
-        for unit, results in compute(spec, units):
+    computed = compute(spec, units)
+    with closing(computed), progress(spec.name, n, n - len(units)) as advance:
+        _repair_optimal(store)  # while workers start
+        for unit, results in computed:
             store.write(unit, results)
             advance(f"{spec.agents[unit[0]].name}, repetition {unit[1] + 1}")
 
 
-def _optimal(spec: ExperimentSpec) -> tuple[np.ndarray, np.ndarray]:
+def _repair_optimal(store: RunStore) -> None:
     """The best expected returns, undiscounted and discounted, [repetition, task]."""
+    spec = store.spec
     tasks = [draw_tasks(spec, j) for j in range(spec.repetitions)]
     optimal, discounted = (
         np.array([best_returns(row, spec.steps, discounted=d) for row in tasks])
         for d in (False, True)
     )
-    return optimal, discounted
+    store.repair_optimal(optimal, discounted)
 
 
 @contextmanager

@@ -27,12 +27,12 @@ from heirloom.experiments.stored_run import (
     FORMAT,
     UNREADABLE,
     StoredRun,
-    Unit,
     checksum,
     coordinates,
     open_group,
     zarr_store,
 )
+from heirloom.experiments.units import Unit
 from heirloom.experiments.variables import MARKS, SHARED, UNIT, VARIABLES, recorded
 from heirloom.experiments.versions import versions
 from heirloom.place import Place

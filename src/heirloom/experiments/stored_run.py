@@ -14,7 +14,7 @@ from zarr.abc.store import Store
 
 from heirloom.errors import InvalidArgument, InvalidFile
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.experiments.units import draw_tasks
+from heirloom.experiments.units import Unit, draw_tasks
 from heirloom.experiments.variables import SHARED, recorded
 from heirloom.place import Place
 
@@ -25,9 +25,6 @@ FORMAT = 1
 
 UNREADABLE = (OSError, ValueError, RuntimeError, TypeError, KeyError)
 """What reading a chunk that is damaged may raise."""
-
-Unit = tuple[int, int]
-"""An agent and a repetition, by their places."""
 
 State = Literal["done", "missing", "damaged"]
 

@@ -20,6 +20,9 @@ from heirloom.mdp.exact import TabularMDP
 from heirloom.transfer.bounds import Lipschitz
 from heirloom.transfer.memory import TaskMemory
 
+Unit = tuple[int, int]
+"""An agent and a repetition, by their places."""
+
 
 def run_unit(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.ndarray]:
     """What an agent did in a repetition; depends on the spec and these two numbers only."""

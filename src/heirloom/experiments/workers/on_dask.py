@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from itertools import islice
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirloom.errors import InvalidArgument, WorkerLost
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.experiments.stored_run import Unit
+from heirloom.experiments.units import Unit
 from heirloom.experiments.versions import versions
 from heirloom.experiments.workers.processes import processors, uninterrupted
 from heirloom.experiments.workers.unit import Compute, Computed, compute_elsewhere
@@ -31,7 +31,7 @@ def dask_workers(jobs: int | None, address: str | None) -> Iterator[Compute]:
     """
     with _client(jobs, address) as client:
 
-        def compute(spec: ExperimentSpec, units: list[Unit]) -> Iterator[Computed]:
+        def compute(spec: ExperimentSpec, units: list[Unit]) -> Generator[Computed]:
             return _computed(client, spec, units, jobs)
 
         yield compute
@@ -39,7 +39,7 @@ def dask_workers(jobs: int | None, address: str | None) -> Iterator[Compute]:
 
 def _computed(
     client: "Client", spec: ExperimentSpec, units: list[Unit], jobs: int | None
-) -> Iterator[Computed]:
+) -> Generator[Computed]:
     from distributed import as_completed
     from distributed.scheduler import KilledWorker
 

@@ -3,13 +3,13 @@
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
 from heirloom.errors import InvalidArgument, WorkerLost
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.experiments.stored_run import Unit
+from heirloom.experiments.units import Unit
 from heirloom.experiments.versions import versions
 from heirloom.experiments.workers.processes import processors
 from heirloom.experiments.workers.unit import Compute, Computed, compute_elsewhere
@@ -28,7 +28,7 @@ def ray_workers(jobs: int | None, address: str | None) -> Iterator[Compute]:
             "backend is 'ray', which is not installed: pip install 'heirloom-rl[ray]'"
         ) from None
 
-    def compute(spec: ExperimentSpec, units: list[Unit]) -> Iterator[Computed]:
+    def compute(spec: ExperimentSpec, units: list[Unit]) -> Generator[Computed]:
         return _computed(spec, units, jobs)
 
     if ray.is_initialized():
@@ -64,7 +64,7 @@ def _check_answers(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=PATIENCE).close()
 
 
-def _computed(spec: ExperimentSpec, units: list[Unit], jobs: int | None) -> Iterator[Computed]:
+def _computed(spec: ExperimentSpec, units: list[Unit], jobs: int | None) -> Generator[Computed]:
     import ray
     from ray.exceptions import RayError, RayTaskError
 

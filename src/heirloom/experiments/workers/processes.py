@@ -5,13 +5,13 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from heirloom.errors import WorkerLost
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.experiments.stored_run import Unit
+from heirloom.experiments.units import Unit
 from heirloom.experiments.versions import versions
 from heirloom.experiments.workers.unit import Compute, Computed, compute_elsewhere, compute_unit
 
@@ -19,7 +19,7 @@ from heirloom.experiments.workers.unit import Compute, Computed, compute_elsewhe
 def processes(jobs: int | None, *, local: bool) -> Compute:
     """Processes of this machine; unless told to be `local`, a joblib context may say otherwise."""
 
-    def compute(spec: ExperimentSpec, units: list[Unit]) -> Iterator[Computed]:
+    def compute(spec: ExperimentSpec, units: list[Unit]) -> Generator[Computed]:
         context = None if local else _joblib_context()
         if context is not None:
             return _through_joblib(spec, units, jobs, *context)
@@ -36,13 +36,18 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _in_processes(spec: ExperimentSpec, units: list[Unit], jobs: int) -> Iterator[Computed]:
+def _in_processes(spec: ExperimentSpec, units: list[Unit], jobs: int) -> Generator[Computed]:
     from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     work = (delayed(_compute_child)(spec.as_json(), unit, os.getpid()) for unit in units)
     with uninterrupted():
         results = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")(work)
+    return _received(results)
+
+
+def _received(results: Generator[Computed]) -> Generator[Computed]:
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
     try:
         yield from results
     except TerminatedWorkerError as error:
@@ -70,19 +75,13 @@ def _joblib_context() -> tuple[Any, int] | None:
 
 def _through_joblib(
     spec: ExperimentSpec, units: list[Unit], jobs: int | None, backend: Any, n_jobs: int
-) -> Iterator[Computed]:
+) -> Generator[Computed]:
     from joblib import Parallel, delayed
 
     n_jobs = jobs or n_jobs
     work = [delayed(compute_elsewhere)(spec.as_json(), unit, versions()) for unit in units]
     if getattr(backend, "supports_return_generator", False):
-        results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work)
-        try:
-            yield from results
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that units are left is known
-                results.close()
+        yield from _received(Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work))
         return
     # A backend that returns only when all is done, Ray's say: some units at a time.
     size = max(1, backend.effective_n_jobs(n_jobs))

@@ -1,21 +1,20 @@
 """One unit of work, as a worker is asked for it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
 
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.experiments.stored_run import Unit
-from heirloom.experiments.units import run_unit
+from heirloom.experiments.units import Unit, run_unit
 from heirloom.experiments.versions import differences, versions
 
 Computed = tuple[Unit, dict[str, np.ndarray]]
-Compute = Callable[[ExperimentSpec, list[Unit]], Iterator[Computed]]
+Compute = Callable[[ExperimentSpec, list[Unit]], Generator[Computed]]
 """Computes units of an experiment, and yields them as they are done, in any order.
 
-Closing the iterator ends the work on those that are left.
+Workers begin at once. Closing the generator ends the work on units that are left.
 """
 
 
