@@ -34,6 +34,17 @@ def test_urls_keep_their_slashes():
     assert str(Place("s3://bucket/run/") / "figures") == "s3://bucket/run/figures"
 
 
+@pytest.mark.parametrize("where", ["memory://", "s3:///", "a::b"])
+def test_what_is_no_place(where):
+    with pytest.raises(hl.InvalidArgument, match="is not a place for results"):
+        Place(where)
+
+
+def test_a_place_that_cannot_be_read():
+    with pytest.raises(hl.InvalidFile, match="could not be read"):
+        Place("x" * 300).names()
+
+
 def test_a_url_that_nothing_opens():
     with pytest.raises(hl.InvalidArgument, match=r"nothing://x cannot be reached .*nothing"):
         Place("nothing://x").names()

@@ -223,14 +223,17 @@ def export(
     with _clean_errors():
         from heirloom.experiments.export import export as export_run
         from heirloom.experiments.stored_run import StoredRun, runs_in
+        from heirloom.place import Place
 
         place, *others = runs_in(run)
-        if others or str(place) != run.rstrip("/"):
+        if others or place.name != Place(run).name:
             found = ", ".join(str(one) for one in (place, *others))
             raise heirloom.InvalidArgument(f"{run} is not a run, but has some ({found}): name one")
-        name = run.rstrip("/").rsplit("/", 1)[-1]
-        beside = Path(run).parent if place.is_local else Path()
-        default = beside / (f"{name}.nc" if to == Format.netcdf else f"{name}-{to.value}")
+        beside = Path(place.name if place.is_local else place.name.rsplit("/", 1)[-1])
+        if beside.name in ("", ".."):  # the folder that one is in, say
+            beside = place.path
+        ending = ".nc" if to == Format.netcdf else f"-{to.value}"
+        default = beside.with_name(beside.name + ending)
         exported = export_run(StoredRun(place), to.value, out or default)
         for file in exported.files:
             typer.echo(file)

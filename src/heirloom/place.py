@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from heirloom.archive import write_atomically
-from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
+from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument, InvalidFile
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -27,8 +27,15 @@ class Place:
         for scheme in LOCAL:
             text = text.removeprefix(scheme)
         self.is_local = "://" not in text
-        self.name: str = text if self.is_local else text.rstrip("/")
+        if not self.is_local:
+            text = text.rstrip("/")
+        self.name: str = text
         """As it was given."""
+        if text.endswith(":") or (self.is_local and "::" in text):
+            raise InvalidArgument(
+                f"{where} is not a place for results: give a folder without '::' in its name, or a "
+                "URL with something after ://"
+            )
 
     def __str__(self) -> str:
         return self.name
@@ -43,9 +50,9 @@ class Place:
 
     def names(self) -> list[str]:
         """What is in it; nothing if it is not there."""
-        if self.is_local:
-            return sorted(os.listdir(self.path)) if self.path.is_dir() else []
-        with self.writing():
+        with self.reading():
+            if self.is_local:
+                return sorted(os.listdir(self.path)) if self.path.is_dir() else []
             system, root = self._open()
             if not system.exists(root):
                 return []
@@ -65,20 +72,35 @@ class Place:
                 system.pipe_file(file_url, data)
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Whatever goes wrong within is that the place could not be written to."""
-        # Each object store has its own exceptions; those of folders are the system's.
-        expected = OSError if self.is_local else Exception
+    def reading(self) -> Iterator[None]:
+        """Whatever goes wrong within is that the place could not be read."""
         try:
             yield
         except HeirloomError:
             raise
-        except expected as error:
-            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise CannotWrite(
-                f"{self} could not be written ({reason}): make room, or choose a place that you "
-                "may write to; the same command then goes on"
+        except self._expected as error:
+            raise InvalidFile(
+                f"{self} could not be read ({_reason(error)}): check the name, and that you may "
+                "read it, and try again"
             ) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Whatever goes wrong within is that the place could not be written to."""
+        try:
+            yield
+        except HeirloomError:
+            raise
+        except self._expected as error:
+            raise CannotWrite(
+                f"{self} could not be written ({_reason(error)}): make room, or choose a place "
+                "that you may write to; the same command then goes on"
+            ) from error
+
+    @property
+    def _expected(self) -> type[Exception]:
+        """Each object store has its own exceptions; those of folders are the system's."""
+        return OSError if self.is_local else Exception
 
     def _open(self) -> "tuple[AbstractFileSystem, str]":
         import fsspec
@@ -89,3 +111,7 @@ class Place:
             raise InvalidArgument(
                 f"{self} cannot be reached ({error}): install what opens such a URL, or give a path"
             ) from error
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import joblib
 import pytest
@@ -13,7 +14,7 @@ from heirloom.experiments.runner import run
 from heirloom.experiments.stored_run import read_results
 from heirloom.experiments.versions import versions
 from heirloom.experiments.workers import workers
-from heirloom.experiments.workers.unit import compute_elsewhere
+from heirloom.experiments.workers.unit import compute_elsewhere, error_of_worker
 from tests.small_run import LONG, SPEC, Command, processes_named
 
 MIDDLE = LONG.with_changes(repetitions=40)
@@ -86,11 +87,21 @@ def test_a_dask_scheduler_that_dies(tmp_path, dask_cluster):
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("backend", ["dask", "ray"])
-def test_clusters_of_this_machine_and_ctrl_c(tmp_path, backend):
-    """What was started for the run ends with it."""
+@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize("what", [signal.SIGINT, signal.SIGTERM])
+def test_clusters_of_this_machine_are_stopped(tmp_path, backend, after, what):
+    """While they start, and in the midst of the run: it says how to go on."""
     command = Command(LONG, tmp_path / "run", "--backend", backend, "--jobs", "2")
-    command.wait_for(3)
-    command.kill(signal.SIGINT)
+    if after:
+        command.wait_for(after)
+    else:
+        while not (tmp_path / "run" / "zarr.json").exists():
+            time.sleep(0.01)
+        time.sleep(0.7)  # the cluster starts
+    if what == signal.SIGINT:
+        command.kill(what)  # all processes, as a terminal does
+    else:
+        command.process.send_signal(what)
     status, said = command.end()
     assert status == 130, said
     assert "Traceback" not in said
@@ -101,7 +112,10 @@ def test_clusters_of_this_machine_and_ctrl_c(tmp_path, backend):
 def test_ray_gives_the_same_bits_also_when_a_worker_is_killed(tmp_path, long_whole):
     command = Command(MIDDLE, tmp_path / "run", "--backend", "ray", "--jobs", "2")
     command.wait_for(5)
-    os.kill(processes_named(b"ray::compute_elsewhere")[0], signal.SIGKILL)
+    workers_of = [
+        pid for pid in processes_named(b"ray::compute") if os.getsid(pid) == command.process.pid
+    ]
+    os.kill(workers_of[0], signal.SIGKILL)
     status, said = command.end()
     assert status == 0, said
     assert read_results(tmp_path / "run").identical(long_whole)
@@ -125,7 +139,7 @@ def test_a_ray_cluster_in_use_is_taken(tmp_path, whole):
     import ray
     from ray.util.joblib import register_ray
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         assert run(SPEC, tmp_path / "run", backend="ray").identical(whole)
         assert ray.is_initialized()
@@ -136,7 +150,71 @@ def test_a_ray_cluster_in_use_is_taken(tmp_path, whole):
         ray.shutdown()
 
 
-def test_a_joblib_context_is_followed(tmp_path, whole, monkeypatch):
+HIDE = """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name == "heirloom":
+            raise ModuleNotFoundError("No module named 'heirloom'", name="heirloom")
+
+sys.meta_path.insert(0, Hidden())
+"""
+
+
+@pytest.mark.cluster
+def test_a_dask_worker_without_heirloom(tmp_path):
+    """Also that there is none yet is said."""
+    (tmp_path / "sitecustomize.py").write_text(HIDE)
+    file = str(tmp_path / "scheduler.json")
+    dask = [sys.executable, "-m", "dask"]
+    commands = [
+        [*dask, "scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", file],
+        [*dask, "worker", "--nthreads", "1", "--no-nanny", "--scheduler-file", file],
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    scheduler = subprocess.Popen(commands[0], stderr=subprocess.DEVNULL)
+    try:
+        command = Command(SPEC, tmp_path / "run", "--backend", "dask", "--address", file)
+        lines = iter(command.process.stderr.readline, "")
+        assert any("no Dask worker is there yet" in line for line in lines)
+        worker = subprocess.Popen(commands[1], stderr=subprocess.DEVNULL, env=environment)
+        status, said = command.end()
+        assert status == 1
+        assert "error: a worker has no heirloom: install heirloom-rl[dask]" in said
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+
+
+def test_a_scheduler_file_that_is_none(tmp_path):
+    for text in ("{}", "[1]", "{"):
+        (tmp_path / "scheduler.json").write_text(text)
+        with (
+            pytest.raises(hl.InvalidArgument, match="no Dask scheduler answers there"),
+            workers("dask", address=str(tmp_path / "scheduler.json")),
+        ):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("error", "becomes", "message"),
+    [
+        (OSError(28, "No space left"), hl.WorkerLost, "could not compute a unit .*No space left"),
+        (ModuleNotFoundError("x", name="y"), hl.InvalidArgument, "a worker has no y"),
+        (hl.InvalidArgument("z"), hl.InvalidArgument, "z"),
+        (ZeroDivisionError("w"), ZeroDivisionError, "w"),
+    ],
+)
+def test_errors_of_workers_become_ours(error, becomes, message):
+    with pytest.raises(becomes, match=message):
+        raise error_of_worker(error, "dask")
+
+
+def test_a_joblib_context_is_followed(tmp_path, whole):
+    with joblib.parallel_config(n_jobs=1):
+        assert run(SPEC, tmp_path / "one").identical(whole)
     with joblib.parallel_config("threading", n_jobs=2):
         assert run(SPEC, tmp_path / "threads").identical(whole)
     with joblib.parallel_config("multiprocessing", n_jobs=2):

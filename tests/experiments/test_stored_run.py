@@ -116,6 +116,7 @@ def test_runs_below_a_folder(done, tmp_path):
     with pytest.raises(hl.InvalidFile, match="there is no run in"):
         runs_in(tmp_path / "missing")
     assert invoke("status", done.parent).exit_code == 0
+    assert str(done) in [str(place) for place in runs_in(done.parents[1])]
     ended = invoke("export", done.parent, "--to", "csv")
     assert ended.exit_code == 1
     assert "is not a run, but has some" in ended.stderr
@@ -212,6 +213,44 @@ def test_whole_numbers_of_a_measure_are_stored_as_they_were(tmp_path):
     spec = SPEC.read({**FAST.as_json(), "agents": agents, "measure": "optimal_after"})
     run(spec, tmp_path / "run", jobs=1)
     assert StoredRun(tmp_path / "run").status().is_complete
+
+
+@pytest.mark.parametrize("out", ["s3://bucket/x", "/", "."])
+def test_an_export_goes_to_this_machine(done, out):
+    with pytest.raises(hl.InvalidArgument, match="is not a place for an export"):
+        export(StoredRun(done), "netcdf", out)
+
+
+def test_an_export_of_the_folder_that_one_is_in_goes_beside_it(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert invoke("export", ".", "--to", "netcdf").exit_code == 0
+    assert (folder.parent / "run.nc").exists()
+    assert invoke("export", f"file://{folder}", "--to", "csv").exit_code == 0
+    assert (folder.parent / "run-csv" / "tasks.csv").exists()
+
+
+def test_errors_of_the_network_are_not_damage(tmp_path, monkeypatch):
+    """Units that cannot be read for the moment are neither lost nor computed again."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    where = f"memory:/{tmp_path}/run"
+    run(SPEC, where, jobs=1)
+
+    class NetworkError(Exception):
+        pass
+
+    read = MemoryFileSystem.cat_file
+
+    def fails(self, path, *args, **kwargs):
+        if "/c/" in path:
+            raise NetworkError("try later")
+        return read(self, path, *args, **kwargs)
+
+    monkeypatch.setattr(MemoryFileSystem, "cat_file", fails)
+    there = StoredRun(where)
+    for look in (there.status, there.results, lambda: run(SPEC, where, jobs=1)):
+        with pytest.raises(hl.InvalidFile, match=r"could not be read \(try later\)"):
+            look()
 
 
 def test_nothing_is_half_exported(done, tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from heirloom.errors import CannotWrite, InvalidFile
+from heirloom.errors import CannotWrite, InvalidArgument, InvalidFile
 from heirloom.experiments.stored_run import UNREADABLE, StoredRun
 from heirloom.experiments.units import Unit
 from heirloom.experiments.variables import COORDINATES, SHARED, UNIT, VARIABLES
@@ -46,6 +46,11 @@ def export(run: StoredRun, to: Format, out: str | os.PathLike[str]) -> Exported:
         out: the folder for tables, or the netCDF file.
     """
     place = Path(out)
+    if "://" in os.fspath(out) or not place.name:
+        raise InvalidArgument(
+            f"{out} is not a place for an export: give a {'file' if to == 'netcdf' else 'folder'} "
+            "of this machine"
+        )
     try:
         if to == "netcdf":
             return _netcdf(run, place)

@@ -1,5 +1,6 @@
 """Running an experiment: units of work in parallel, and going on where a run was stopped."""
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,6 +14,7 @@ from heirloom.experiments.progress import progress
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.store import RunStore
 from heirloom.experiments.units import Unit, check_agents, draw_tasks
+from heirloom.experiments.versions import differences, versions
 from heirloom.experiments.workers import Backend, check_workers, workers
 from heirloom.experiments.workers.unit import Compute
 from heirloom.place import Place
@@ -57,6 +59,12 @@ def run(
         if not left:
             _repair_optimal(store)
         else:
+            for difference in differences(versions(), store.versions):
+                logging.getLogger("heirloom").warning(
+                    "heirloom: %s was begun with other versions (%s), and bits may differ",
+                    place,
+                    difference,
+                )
             with workers(backend, jobs=jobs, address=address) as compute:
                 for _ in range(PASSES):
                     _compute(store, left, compute)
@@ -112,6 +120,9 @@ def _lock(place: Place) -> Iterator[bool]:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = open(path.parent / f".{path.name}{LOCK}", "w")
     except OSError as error:
+        if place.path.is_dir() and os.access(place.path, os.W_OK):
+            yield False  # there is no place for a lock beside it
+            return
         raise CannotWrite(
             f"{place} could not be made ({error.strerror}): choose a folder that you may write to"
         ) from error

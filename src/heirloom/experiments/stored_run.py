@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 
-UNREADABLE = (OSError, ValueError, RuntimeError, TypeError, KeyError)
+UNREADABLE: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, TypeError, KeyError)
 """What reading a chunk that is damaged may raise."""
 
 State = Literal["done", "missing", "damaged"]
@@ -79,14 +79,15 @@ class StoredRun:
 
     def look(self, unit: Unit) -> tuple[State, dict[str, np.ndarray]]:
         """Whether a unit was computed and is as it was written; and its results if it is."""
-        try:
-            if not self.array("done")[unit]:
-                return "missing", {}
-            results = {name: np.asarray(self.array(name)[unit]) for name in self.names}
-            if self.array("checksum")[unit] == checksum(results):
-                return "done", results
-        except UNREADABLE:
-            pass  # a chunk that cannot be read
+        with self.place.reading():
+            try:
+                if not self.array("done")[unit]:
+                    return "missing", {}
+                results = {name: np.asarray(self.array(name)[unit]) for name in self.names}
+                if self.array("checksum")[unit] == checksum(results):
+                    return "done", results
+            except self._unreadable:
+                pass  # a chunk that cannot be decoded
         return "damaged", {}
 
     def status(self) -> Status:
@@ -104,14 +105,16 @@ class StoredRun:
         """All results, in memory."""
         import xarray as xr
 
-        try:
-            with xr.open_zarr(zarr_store(self.place, read_only=True), chunks=None) as dataset:
-                return dataset.load()
-        except UNREADABLE as error:
-            raise InvalidFile(
-                f"{self.place} is damaged ({error}): run the experiment again in this folder, "
-                "which computes what is missing"
-            ) from error
+        with self.place.reading():
+            try:
+                store = zarr_store(self.place, read_only=True)
+                with xr.open_zarr(store, chunks=None) as dataset:
+                    return dataset.load()
+            except self._unreadable as error:
+                raise InvalidFile(
+                    f"{self.place} is damaged ({error}): run the experiment again there, which "
+                    "computes what is missing"
+                ) from error
 
     def array(self, name: str) -> Any:
         """An array of the group."""
@@ -121,20 +124,27 @@ class StoredRun:
 
     def holds(self, name: str, values: np.ndarray) -> bool:
         """Whether an array is there and has these values."""
-        try:
-            return np.array_equal(np.asarray(self.array(name)[:]), values)
-        except UNREADABLE:
-            return False
+        with self.place.reading():
+            try:
+                return np.array_equal(np.asarray(self.array(name)[:]), values)
+            except self._unreadable:
+                return False
 
     def coordinates(self) -> dict[str, np.ndarray]:
         """The labels of each dimension."""
         return coordinates(self.spec)
 
     def _is_readable(self, name: str) -> bool:
-        try:
-            return not np.isnan(self.array(name)[:]).any()  # what is not there reads as NaN
-        except UNREADABLE:
-            return False
+        with self.place.reading():
+            try:
+                return not np.isnan(self.array(name)[:]).any()  # what is not there reads as NaN
+            except self._unreadable:
+                return False
+
+    @property
+    def _unreadable(self) -> tuple[type[Exception], ...]:
+        """What damage may raise; behind a URL, an OSError may be the network's."""
+        return UNREADABLE if self.place.is_local else UNREADABLE[1:]
 
 
 def coordinates(spec: ExperimentSpec) -> dict[str, np.ndarray]:
@@ -152,15 +162,19 @@ def read_results(place: str | os.PathLike[str] | Place) -> "xr.Dataset":
 
 
 def runs_in(place: str | os.PathLike[str] | Place) -> list[Place]:
-    """The run at a place, or else those right below it; `heirloom reproduce` has several."""
+    """The run at a place, or else those below it; `heirloom reproduce` has several."""
     place = Place(place)
-    inside = place.names()
-    if "zarr.json" in inside:
-        return [place]
-    runs = [place / name for name in inside if "zarr.json" in (place / name).names()]
+    runs = _runs_below(place, depth=2)
     if not runs:
         raise InvalidFile(f"there is no run in {place}: give the folder of one")
     return runs
+
+
+def _runs_below(place: Place, depth: int) -> list[Place]:
+    inside = place.names()
+    if "zarr.json" in inside:
+        return [place]
+    return [run for name in inside if depth for run in _runs_below(place / name, depth - 1)]
 
 
 def zarr_store(place: Place, *, read_only: bool) -> Store:
@@ -182,6 +196,8 @@ def open_group(place: Place, *, read_only: bool = True) -> zarr.Group:
     except InvalidFile:
         raise
     except Exception as error:
+        if not place.is_local and place.names() == []:  # raises if it cannot be reached
+            raise InvalidFile(f"there is nothing at {place}: check the URL") from error
         raise InvalidFile(
             f"{place} is not a run of Heirloom's, or its zarr.json is damaged: choose a folder "
             "that is empty or not there"

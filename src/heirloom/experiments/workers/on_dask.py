@@ -1,5 +1,6 @@
 """Units on a Dask cluster."""
 
+import json
 import logging
 import os
 import time
@@ -7,6 +8,7 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heirloom.errors import InvalidArgument, WorkerLost
@@ -14,7 +16,7 @@ from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.units import Unit
 from heirloom.experiments.versions import versions
 from heirloom.experiments.workers.processes import processors, uninterrupted
-from heirloom.experiments.workers.unit import Compute, Computed, compute_elsewhere
+from heirloom.experiments.workers.unit import Compute, Computed, error_of_worker, portable
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -41,39 +43,50 @@ def _computed(
     client: "Client", spec: ExperimentSpec, units: list[Unit], jobs: int | None
 ) -> Generator[Computed]:
     from distributed import as_completed
-    from distributed.scheduler import KilledWorker
 
-    asked = spec.as_json(), versions()
+    work, asked = portable(), (spec.as_json(), versions())
+    if not client.scheduler_info()["workers"]:
+        logging.getLogger("heirloom").warning(
+            "heirloom: no Dask worker is there yet, and the run waits for one: `dask worker %s`",
+            client.scheduler_info()["address"],
+        )
 
     def submit(unit: Unit) -> Any:
-        return client.submit(compute_elsewhere, asked[0], unit, asked[1], pure=False)
+        return client.submit(work, asked[0], unit, asked[1], pure=False)
 
     left = iter(units)
     pending = {submit(unit) for unit in islice(left, jobs)}
     futures = as_completed(pending)
     try:
         for future in futures:
-            yield future.result()
+            yield _result(future)
             pending.discard(future)  # forgotten here, it is forgotten by its worker
             for unit in islice(left, 1):
                 pending.add(another := submit(unit))
                 futures.add(another)
-    except KilledWorker as error:
-        raise WorkerLost(
-            "a unit was lost with its Dask worker several times, perhaps for want of memory: give "
-            "workers more of it; the same command goes on"
-        ) from error
     except (CancelledError, OSError) as error:
         raise WorkerLost(
             "the Dask scheduler is gone: start one again; the same command goes on"
         ) from error
-    except ModuleNotFoundError as error:
-        raise InvalidArgument(
-            f"a Dask worker has no {error.name}: install heirloom-rl[dask] where workers run"
-        ) from error
     finally:
         if client.status == "running":
             client.cancel(list(pending))
+
+
+def _result(future: Any) -> Computed:
+    """What a worker computed, or what went wrong there."""
+    from distributed.scheduler import KilledWorker
+
+    error = future.exception() if future.status == "error" else None
+    if isinstance(error, KilledWorker):
+        raise WorkerLost(
+            "a unit was lost with its Dask worker several times, perhaps for want of memory: give "
+            "workers more of it; the same command goes on"
+        ) from error
+    if error is not None:
+        raise error_of_worker(error, "dask")
+    computed: Computed = future.result()
+    return computed
 
 
 @contextmanager
@@ -107,7 +120,7 @@ def _client(jobs: int | None, address: str | None) -> "Iterator[Client]":
         cluster = LocalCluster(
             n_workers=jobs or processors(),
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs=logging.CRITICAL,
         )
     with cluster, Client(cluster) as client:
@@ -123,4 +136,7 @@ def _where(address: str) -> dict[str, str]:
         if time.monotonic() > deadline:
             raise FileNotFoundError("there is no such file")
         time.sleep(0.1)
-    return {"scheduler_file": address}
+    written = json.loads(Path(address).read_text())
+    if not (isinstance(written, dict) and isinstance(written.get("address"), str)):
+        raise ValueError("the file is not one that a scheduler writes")
+    return {"address": written["address"]}

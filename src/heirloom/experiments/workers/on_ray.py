@@ -2,17 +2,20 @@
 
 import logging
 import os
+import signal
 import socket
+import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import islice
+from typing import Any
 
 from heirloom.errors import InvalidArgument, WorkerLost
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.units import Unit
 from heirloom.experiments.versions import versions
 from heirloom.experiments.workers.processes import processors
-from heirloom.experiments.workers.unit import Compute, Computed, compute_elsewhere
+from heirloom.experiments.workers.unit import Compute, Computed, error_of_worker, portable
 
 PATIENCE = 10.0  # seconds for a cluster to answer
 RETRIES = 3  # of a unit whose worker died
@@ -32,19 +35,26 @@ def ray_workers(jobs: int | None, address: str | None) -> Iterator[Compute]:
         return _computed(spec, units, jobs)
 
     if ray.is_initialized():
+        if address is not None:
+            raise InvalidArgument(
+                f"address is {address!r}, and Ray is in use in this process: leave the address "
+                "out, or call ray.shutdown() before"
+            )
         yield compute
         return
-    where = {"num_cpus": jobs or processors()} if address is None else {"address": address}
-    if address is None:
+    where: dict[str, Any] = {"address": address}
+    if address is None:  # a cluster of its own, whatever else there is on this machine
+        where = {"address": "local", "num_cpus": jobs or processors()}
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a run tells nobody of itself
     try:
         _check_answers(address)
-        ray.init(
-            **where,
-            include_dashboard=None if address else False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
+        with _own_handler():
+            ray.init(
+                **where,
+                include_dashboard=None if address else False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
     except (OSError, ValueError, RuntimeError) as error:
         raise InvalidArgument(
             f"address is {address!r}, and no Ray cluster answers there ({error}): start one with "
@@ -55,6 +65,17 @@ def ray_workers(jobs: int | None, address: str | None) -> Iterator[Compute]:
         yield compute
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _own_handler() -> Iterator[None]:
+    """Ray takes SIGTERM for itself; afterwards it is whose it was before."""
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _check_answers(address: str | None) -> None:
@@ -68,7 +89,11 @@ def _computed(spec: ExperimentSpec, units: list[Unit], jobs: int | None) -> Gene
     import ray
     from ray.exceptions import RayError, RayTaskError
 
-    work = ray.remote(num_cpus=1, max_retries=RETRIES)(compute_elsewhere)
+    work = ray.remote(num_cpus=1, max_retries=RETRIES)(portable())
+    if ray.cluster_resources().get("CPU", 0) < 1:
+        logging.getLogger("heirloom").warning(
+            "heirloom: the Ray cluster has no processors, and the run waits for one"
+        )
     asked = ray.put(spec.as_json()), ray.put(versions())
     left = iter(units)
     pending = [work.remote(asked[0], unit, asked[1]) for unit in islice(left, jobs)]
@@ -78,7 +103,7 @@ def _computed(spec: ExperimentSpec, units: list[Unit], jobs: int | None) -> Gene
             yield ray.get(ready[0])
             pending += [work.remote(asked[0], unit, asked[1]) for unit in islice(left, 1)]
     except RayTaskError as error:
-        raise error.cause from error
+        raise error_of_worker(error.cause, "ray") from error
     except RayError as error:
         raise WorkerLost(
             f"Ray could not compute a unit ({str(error).splitlines()[0]}): the same command goes on"

@@ -48,6 +48,8 @@ def _in_processes(spec: ExperimentSpec, units: list[Unit], jobs: int) -> Generat
 def _received(results: Generator[Computed]) -> Generator[Computed]:
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+    # That units are left when a run is stopped is known.
+    warnings.filterwarnings("ignore", r"\d+ tasks (have been|which were)", UserWarning)
     try:
         yield from results
     except TerminatedWorkerError as error:
@@ -56,21 +58,17 @@ def _received(results: Generator[Computed]) -> Generator[Computed]:
             "same command goes on"
         ) from error
     finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that units are left is known
-            results.close()
+        results.close()
 
 
 def _joblib_context() -> tuple[Any, int] | None:
     """The backend that a joblib context has set, and how many jobs it has; None without one."""
-    from joblib.parallel import get_active_backend
+    from joblib import parallel
 
-    backend, n_jobs = get_active_backend()
-    return (
-        None
-        if type(backend).__name__ == "LokyBackend" and n_jobs in (None, 1)
-        else (backend, n_jobs)
-    )
+    if not getattr(parallel._backend, "config", None):  # joblib has no question for that
+        return None
+    backend, n_jobs = parallel.get_active_backend()
+    return backend, n_jobs
 
 
 def _through_joblib(
@@ -79,7 +77,8 @@ def _through_joblib(
     from joblib import Parallel, delayed
 
     n_jobs = jobs or n_jobs
-    work = [delayed(compute_elsewhere)(spec.as_json(), unit, versions()) for unit in units]
+    asked = spec.as_json(), versions()
+    work = [delayed(compute_elsewhere)(asked[0], unit, asked[1]) for unit in units]
     if getattr(backend, "supports_return_generator", False):
         yield from _received(Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work))
         return
@@ -92,14 +91,22 @@ def _through_joblib(
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Processes that are started within do not hear Ctrl-C: the one that reads it stops them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may choose
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
         return
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from multiprocessing import resource_tracker
+
+    from joblib.externals.loky.backend import resource_tracker as loky_tracker
+
+    # Processes inherit what is blocked, and a Ctrl-C in the meantime comes after it. These two
+    # would unblock it when they start.
+    resource_tracker.ensure_running()
+    loky_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _compute_child(spec: dict[str, Any], unit: Unit, parent: int) -> Computed:
