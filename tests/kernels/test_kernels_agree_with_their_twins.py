@@ -31,6 +31,38 @@ def test_improve(m, seed):
     assert highest == (V_new - V).max()
 
 
+@given(tasks(), seeds, st.floats(0, 1))
+def test_pairs_that_are_nearly_the_best(m, seed, gap):
+    """They are counted, found and copied, and a sweep among them gives the same values."""
+    (R, *rows, gamma), V, _ = parts(m, seed)
+    every = np.repeat(np.arange(m.n_states, dtype=np.int32), m.n_actions)
+    V_new, q = np.empty(m.n_states), np.empty(R.size)
+    lowest, highest = values.improve_among(every, R, *rows, gamma, V, V_new, q)
+    Q = q.reshape(m.n_states, m.n_actions)
+    np.testing.assert_allclose(Q, parts(m, seed)[2], atol=1e-12)
+    assert (V_new == Q.max(axis=1)).all()
+    assert (lowest, highest) == ((V_new - V).min(), (V_new - V).max())
+
+    expected = np.flatnonzero(q >= V_new[every] - gap)
+    pairs = np.empty(values.count_near(every, q, V_new, gap) + 1, dtype=np.int64)
+    values.find_near(every, q, V_new, gap, pairs)
+    pairs = pairs[:-1]
+    assert pairs.tolist() == expected.tolist()
+
+    indptr = np.append(0, np.cumsum(np.diff(rows[0])[pairs]))
+    successors, p = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
+    values.copy_rows(*rows, pairs, indptr, successors, p)
+    for i, k in enumerate(pairs):
+        old, new = slice(*rows[0][k : k + 2]), slice(*indptr[i : i + 2])
+        assert successors[new].tolist() == rows[1][old].tolist()
+        assert p[new].tolist() == rows[2][old].tolist()
+
+    left, V_left = np.empty(pairs.size), np.empty(m.n_states)
+    values.improve_among(every[pairs], R[pairs], indptr, successors, p, gamma, V, V_left, left)
+    assert (left == q[pairs]).all()
+    assert (V_left == V_new).all()
+
+
 @given(tasks(), seeds, st.booleans())
 def test_improve_in_place(m, seed, backwards):
     arguments, V, _ = parts(m, seed)

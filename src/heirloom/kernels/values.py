@@ -36,6 +36,59 @@ def improve(R, indptr, successors, p, gamma, V, V_new, policy):
 
 
 @njit(cache=True)
+def improve_among(states, R, indptr, successors, p, gamma, V, V_new, q):
+    """V_new[s] <- max_k q[k] for q[k] <- R[k] + gamma * sum_s' T[k, s'] V[s'].
+
+    Over the pairs k of s, one or more in a row, those with states[k] = s. Returns the changes, as
+    `improve` does. One loop over pairs, not one in another: how many pairs a state has is hard to
+    foresee, and processors that guess wrong lose much time.
+    """
+    best, last = -np.inf, -1
+    for k in range(R.size):
+        expected = 0.0
+        for j in range(indptr[k], indptr[k + 1]):
+            expected += p[j] * V[successors[j]]
+        q[k] = R[k] + gamma * expected
+        best = max(q[k], best if states[k] == last else -np.inf)
+        last = states[k]
+        V_new[last] = best
+    lowest, highest = np.inf, -np.inf
+    for s in range(V.size):
+        change = V_new[s] - V[s]
+        lowest = min(lowest, change)
+        highest = max(highest, change)
+    return lowest, highest
+
+
+@njit(cache=True)
+def count_near(states, q, V, gap):
+    """How many pairs k have q[k] >= V[states[k]] - gap."""
+    count = 0
+    for k in range(states.size):
+        count += q[k] >= V[states[k]] - gap
+    return count
+
+
+@njit(cache=True)
+def find_near(states, q, V, gap, near):
+    """The pairs that `count_near` counts, in order; the last place of `near` is left over."""
+    count = 0
+    for k in range(states.size):
+        near[count] = k
+        count += q[k] >= V[states[k]] - gap
+
+
+@njit(cache=True)
+def copy_rows(indptr, successors, p, pairs, new_indptr, new_successors, new_p):
+    """Row i of the new rows <- row pairs[i]; `new_indptr` says already where it goes."""
+    for i in range(pairs.size):
+        offset = indptr[pairs[i]] - new_indptr[i]
+        for j in range(new_indptr[i], new_indptr[i + 1]):
+            new_successors[j] = successors[j + offset]
+            new_p[j] = p[j + offset]
+
+
+@njit(cache=True)
 def improve_in_place(R, indptr, successors, p, gamma, V, policy, backwards):
     """V[s] <- max_a R[s, a] + gamma * sum_s' T[s, a, s'] V[s'], state after state."""
     n_states = V.size

@@ -6,7 +6,8 @@ range of their changes (MacQueen, 1966), which shrinks quickly where the task mi
 carry values along whole paths, which is quick where it does not. Each stretch of rounds takes the
 kind that promises most for its work, counted in transitions and not in seconds, so that an approach
 repeats to the last bit. Where neither is quick, and the problem is small, policies are evaluated by
-solving their linear equations: no discount is too near to one for that.
+solving their linear equations: no discount is too near to one for that. Before all that, large
+problems are tried with fewer and fewer actions (`elimination`), which may be all that is needed.
 
 Nothing here is certified: `fixed_point` does that, whatever happened here.
 """
@@ -18,7 +19,8 @@ from scipy import sparse
 
 from heirloom.arrays import FloatArray
 from heirloom.kernels import values
-from heirloom.mdp.bellman import Problem
+from heirloom.mdp.bellman import Problem, greedy
+from heirloom.mdp.elimination import Elimination
 
 Kind = Literal["plain", "in place", "direct"]
 ROUNDS: dict[Kind, int] = {"plain": 2, "in place": 3, "direct": 1}
@@ -34,10 +36,12 @@ class Approach:
     def __init__(self, problem: Problem) -> None:
         R, rows, gamma, n_states, ending = problem
         mass = np.diff(np.append(0.0, np.cumsum(rows.p))[rows.indptr]).max() if ending else 1.0
-        lowest = R.reshape(n_states, -1).max(axis=1).min() / (1 - gamma)
+        best = greedy(R.reshape(n_states, -1))[0]
+        lowest = best.min() / (1 - gamma)
         self.problem = problem
         self.factor = gamma * mass / (1 - gamma * mass)
-        self.V = np.full(n_states, min(lowest, 0.0) if ending else lowest)
+        # A sweep from values that are all the same leads to the best rewards, without a sweep.
+        self.V = np.full(n_states, min(lowest, 0.0)) if ending else best + gamma * lowest
         self.spare = np.empty(n_states)
         self.policy = np.zeros(n_states, dtype=np.int32)
         self.target = self.estimate = np.inf
@@ -47,7 +51,9 @@ class Approach:
 
     def until(self, target: float) -> FloatArray:
         """Values with an estimated error of `target`, or that rounding keeps from coming nearer."""
-        self.target = target
+        first, self.target = np.isinf(self.target), target
+        if first and self._eliminate():
+            return self.V + self.middle
         best, in_vain = self._improve(), 0
         while self.estimate > target and in_vain < ROUNDS_IN_VAIN:
             self._stretch()
@@ -56,6 +62,17 @@ class Approach:
             in_vain = in_vain + 1 if stuck else 0
             best = min(best, self.estimate)
         return self.V + self.middle
+
+    def _eliminate(self) -> bool:
+        """Sweeps among fewer and fewer actions, while they promise much; whether they suffice.
+
+        Only once: where they left out too much, what is certified falls short of the target, and
+        the way to the next target is one that looks at all actions.
+        """
+        elimination = Elimination(self.problem, float(np.ptp(self.V)))
+        while elimination.promising and self.estimate > self.target:
+            self._take(*elimination.improve(self.V, self.spare))
+        return self.estimate <= self.target
 
     def _stretch(self) -> None:
         """A few rounds of one kind, and the choice of the next."""
@@ -81,17 +98,20 @@ class Approach:
 
     def _improve(self) -> float:
         """One plain sweep; the error that V + middle would have if nothing were rounded."""
-        R, rows, gamma, _, ending = self.problem
-        lo, hi = values.improve(R, *rows, gamma, self.V, self.spare, self.policy)
+        R, rows, gamma, _, _ = self.problem
+        self._take(*values.improve(R, *rows, gamma, self.V, self.spare, self.policy))
+        return self.estimate
+
+    def _take(self, lo: float, hi: float) -> None:
+        """Take the result of a plain sweep that changed values by `lo` to `hi`."""
         self.V, self.spare = self.spare, self.V
-        if ending:
+        if self.problem.ending:
             self.estimate = self.factor * max(abs(lo), abs(hi))
         else:
             rise = self.factor * max(lo, 0.0)
             self.V += rise  # still a lower bound, from which the operator leads upwards
             self.middle = self.factor * (lo + hi) / 2 - rise
             self.estimate = self.factor * (hi - lo) / 2
-        return self.estimate
 
     def _follow(self) -> float:
         """Follow the policy, as the kind does; returns the work in sweeps over all actions."""
