@@ -61,7 +61,7 @@ class Elimination:
         values.find_near(*near, pairs)
         pairs = pairs[:size]
         indptr = np.zeros(size + 1, dtype=np.int64)
-        np.cumsum(np.diff(self.rows.indptr)[pairs], out=indptr[1:])
+        np.cumsum(self.rows.indptr[pairs + 1] - self.rows.indptr[pairs], out=indptr[1:])
         successors, p = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
         values.copy_rows(*self.rows, pairs, indptr, successors, p)
         self.rows = Rows(frozen(indptr), frozen(successors), frozen(p))

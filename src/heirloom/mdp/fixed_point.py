@@ -97,21 +97,26 @@ def certify(problem: Problem, choice: Choice, V: FloatArray) -> Certified:
     lo, hi = float(change.min()), float(change.max())
     largest = max(abs(lo), abs(hi))
     off = (2 + choice.roundings) * ROUNDOFF
-    scale = np.abs(R).max() + gamma * np.abs(V).max()
+    scale = _largest(R) + gamma * _largest(V)
     rounding = ROUNDOFF * ((8 + choice.roundings) * scale + 2 * largest)
     if ending:
         alpha, beta = gamma * (sums.max() + off), gamma * (choice(sums).max() + off)
         middle, error = 0.0, _quotient(alpha * (largest + rounding), 1 - beta) + rounding
     else:
-        eta = np.abs(sums - 1).max() + off
+        eta = max(sums.max() - 1, 1 - sums.min()) + off
         factor = gamma / (1 - gamma)
         middle, error = factor * (lo + hi) / 2, factor * (hi - lo) / 2
         error += _quotient(rounding + factor * eta * largest, 1 - gamma * (1 + eta))
     Q += middle
-    error += ROUNDOFF * (4 + choice.roundings) * (np.abs(Q).max() + abs(middle))
+    error += ROUNDOFF * (4 + choice.roundings) * (_largest(Q) + abs(middle))
     if scale > 0:
         error += SUBNORMAL / (1 - gamma)
     return Certified(Q, choice(Q), float(error))
+
+
+def _largest(X: FloatArray) -> float:
+    """The largest |X|, without a copy of X: making one would take longer than looking twice."""
+    return max(abs(float(X.min())), abs(float(X.max())))
 
 
 def _quotient(error: float, contraction: float) -> float:
