@@ -21,6 +21,7 @@ from heirloom.mdp.transitions import Rows
 LEAST_PAIRS = 2000  # of smaller problems a sweep costs less than leaving out pairs
 SMALLER = 0.65  # of the pairs are left, or fewer: then copying their rows is soon paid for
 MANY, FEW = 2.0, 1.2  # pairs a state: that some are left out is a must, and no longer tried
+SLOW = 0.9  # if a sweep leaves more than that of the range of changes, the task does not mix
 TRIAL = 7  # sweeps after which it is asked whether they were worth it
 SHRINK = 0.25  # what a trial must leave of the range of changes, at most
 
@@ -47,7 +48,9 @@ class Elimination:
         if self.span < before and self.R.size > FEW * self.n_states:
             self._leave_out(V_new, self.span * (self.span / (before - self.span)))
         self.sweeps += 1
-        if self.sweeps % TRIAL == 0:
+        if self.span > SLOW * before:
+            self.promising = False
+        elif self.sweeps % TRIAL == 0:
             self._try()
         return lo, hi
 
