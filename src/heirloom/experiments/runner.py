@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 LOCK = ".lock"
-PASSES = 3  # over units that another run at the same place may have spoilt while it was made
+PASSES = 3  # over units that are not there once they were written
 
 
 def run(
@@ -67,8 +67,9 @@ def run(
                 )
             with workers(backend, jobs=jobs, address=address) as compute:
                 for _ in range(PASSES):
-                    _compute(store, left, compute)
-                    left = store.left()
+                    left = _compute(store, left, compute)
+                    if not alone:  # another run may have spoilt what was there
+                        left = store.left()
                     if not left:
                         break
         if left:
@@ -79,14 +80,19 @@ def run(
         return store.results()
 
 
-def _compute(store: RunStore, units: list[Unit], compute: Compute) -> None:
+def _compute(store: RunStore, units: list[Unit], compute: Compute) -> list[Unit]:
+    """Compute and keep units; returns those that cannot be read again as they were written."""
+    lost = []
     spec, n = store.spec, len(store.units)
     computed = compute(spec, units)
     with closing(computed), progress(spec.name, n, n - len(units)) as advance:
         _repair_optimal(store)  # while workers start
         for unit, results in computed:
             store.write(unit, results)
+            if not store.is_done(unit):
+                lost.append(unit)
             advance(f"{spec.agents[unit[0]].name}, repetition {unit[1] + 1}")
+    return lost
 
 
 def _repair_optimal(store: RunStore) -> None:
