@@ -14,20 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from agents import EPISODES, OPTIONS, learned, tasks
 
 import heirloom as hl
-from heirloom.envs.families import tight
 from heirloom.envs.grid import grid_world
 
 REPEATS = 25
-TIGHT: dict[str, Any] = {
-    "n_states": 121,
-    "n_actions": 4,
-    "gamma": 0.9,
-    "n_known": 10,
-    "epsilon": 0.01,
-    "seed": 0,
-}
 
 
 TARGETS = {
@@ -47,14 +39,13 @@ def measure() -> dict[str, float]:
 
 def with_sources(few: int = 16, many: int = 1000) -> dict[str, float]:
     """A task after many others, against few others, or against RMax."""
-    rng = np.random.default_rng(0)
-    tasks = [tight(rng.uniform(0.9, 1, 3), rng.uniform(0, 0.1)) for _ in range(many + 1)]
-    memory = _memory_of(hl.RMax(**TIGHT), tasks[:-1])
-    runs: dict[str, Callable[[], object]] = {"RMax": _run(hl.RMax(**TIGHT), tasks[-1], [])}
+    *sources, m = tasks(many + 1)
+    memory = _memory_of(hl.RMax(**OPTIONS), sources)
+    runs: dict[str, Callable[[], object]] = {"RMax": _run(hl.RMax(**OPTIONS), m, [])}
     for name, options in (("LRMax(0.1)", {"d_max": 0.1}), ("LRMax without prior", {})):
         for n in (few, many):
-            agent = hl.LRMax(**options, **TIGHT)
-            runs[f"{name}, {n} sources"] = _run(agent, tasks[-1], memory[-n:])
+            agent = hl.LRMax(**options, **OPTIONS)
+            runs[f"{name}, {n} sources"] = _run(agent, m, memory[-n:])
     times = _times(runs)
     return {
         f"{slow} / {what}": times[slow] / times[fast]
@@ -79,9 +70,9 @@ def with_states(sides: tuple[int, int] = (100, 316)) -> dict[str, float]:
     return ratios
 
 
-def _memory_of(agent: hl.OptimisticAgent, tasks: list[hl.TabularMDP]) -> list[Any]:
-    for seed, m in enumerate(tasks):
-        hl.learn(agent, m, episodes=2000, max_steps=10, seed=seed)
+def _memory_of(agent: hl.OptimisticAgent, of: list[hl.TabularMDP]) -> list[Any]:
+    for seed, m in enumerate(of):
+        learned(agent, m, seed, EPISODES)
     return agent.memory.sources
 
 
@@ -90,7 +81,7 @@ def _run(agent: hl.OptimisticAgent, m: hl.TabularMDP, sources: list[Any]) -> Cal
 
     def run() -> object:
         agent.memory.sources[:] = sources
-        return hl.learn(agent, m, episodes=2000, max_steps=10, seed=0)
+        return learned(agent, m, 0, EPISODES)
 
     return run
 
@@ -118,9 +109,9 @@ def _grid(side: int, slip: float) -> hl.TabularMDP:
 
 def _update_time(side: int, options: dict[str, float] | None) -> float:
     """The mean time of an update; of RMax, which takes none on its own, told step by step."""
-    tasks = [_grid(side, slip) for slip in (0.0, 0.02, 0.04, 0.06, 0.08)]
+    grids = [_grid(side, slip) for slip in (0.0, 0.02, 0.04, 0.06, 0.08)]
     common: dict[str, Any] = {
-        "n_states": tasks[0].n_states,
+        "n_states": grids[0].n_states,
         "n_actions": 4,
         "gamma": 0.95,
         "n_known": 5,
@@ -137,7 +128,7 @@ def _update_time(side: int, options: dict[str, float] | None) -> float:
         times.append(time.thread_time() - begin)
 
     agent.update = timed  # type: ignore[method-assign]
-    for seed, m in enumerate(tasks):
+    for seed, m in enumerate(grids):
         times.clear()
         env = m if options is not None else m.to_gymnasium()
         hl.learn(agent, env, episodes=60, max_steps=100, seed=seed)
