@@ -16,7 +16,6 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import cdist
 
 from heirloom.arguments import real_number
 from heirloom.arrays import FloatArray, IntArray
@@ -74,6 +73,8 @@ def closest_states(d: FloatArray) -> IntArray:
 
 
 def _identity(m: TabularMDP, m_bar: TabularMDP, c: float) -> FloatArray:
+    from scipy.spatial.distance import cdist  # which takes a sixth of a second to load
+
     d = np.zeros((m.n_states, m_bar.n_states))
     for a in range(m.n_actions):
         rewards = np.abs(m.R[:, a, None] - m_bar.R[None, :, a])
