@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 RESULTS = "results"
 SHOWN = 10  # damaged units that are named
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # to load what draws boxes takes as long as all else of --help
+)
 
 
 class Experiment(StrEnum):
@@ -274,7 +279,9 @@ def show(experiment: Name, variant: Which = Variant.released) -> None:
         typer.echo(EXPERIMENTS[experiment](variant.value).to_toml(), nl=False)
 
 
-theory = typer.Typer(no_args_is_help=True, help="The calculators of the theory.")
+theory = typer.Typer(
+    no_args_is_help=True, help="The calculators of the theory.", rich_markup_mode=None
+)
 app.add_typer(theory, name="theory")
 
 States = Annotated[int, typer.Option(min=1, help="The number of states.")]
