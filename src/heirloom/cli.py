@@ -140,9 +140,10 @@ def reproduce(
         bool, typer.Option("--quick", help="A look at less of all, marked as such.")
     ] = False,
 ) -> None:
-    """Run an experiment of the paper, and print what it claims beside what was measured.
+    """Run an experiment of the paper, and judge its claims.
 
-    A run that was stopped goes on with the same command.
+    What the paper claims is printed beside what was measured. A run that was stopped goes on with
+    the same command.
     """
     with _clean_errors():
         from heirloom.experiments.workers import workers
@@ -203,9 +204,10 @@ def run(
 
 @app.command()
 def status(run: Run) -> None:
-    """Tell what of a run is done, what is missing, and whether checksums hold.
+    """Tell what of a run is done, missing or damaged.
 
-    The exit status is 0 if all is there, as it was written, and 1 if not.
+    All of it is read, and its checksums are checked. The exit status is 0 if all is there, as it
+    was written, and 1 if not.
     """
     with _clean_errors():
         from heirloom.experiments.stored_run import StoredRun, runs_in
@@ -224,7 +226,10 @@ def export(
         typer.Option(help="The folder for tables, or the file; beside the run by default."),
     ] = None,
 ) -> None:
-    """Write the results of a run for other programs: tidy, with units and labels."""
+    """Write results for other programs, as tables or netCDF.
+
+    Tables are tidy, with units and labels.
+    """
     with _clean_errors():
         from heirloom.experiments.export import export as export_run
         from heirloom.experiments.stored_run import StoredRun, runs_in
@@ -252,7 +257,7 @@ def export(
 
 @app.command("list")
 def list_() -> None:
-    """List experiments of the paper, families of tasks, and algorithms."""
+    """List experiments, families of tasks, and algorithms."""
     with _clean_errors():
         from heirloom.experiments.catalogue import ALGORITHMS, FAMILIES
         from heirloom.reproduce import REPRODUCTIONS
@@ -272,7 +277,10 @@ def list_() -> None:
 
 @app.command()
 def show(experiment: Name, variant: Which = Variant.released) -> None:
-    """Print the spec of an experiment of the paper, as TOML that `heirloom run` takes."""
+    """Print an experiment of the paper as TOML.
+
+    `heirloom run` takes it, changed or not.
+    """
     with _clean_errors():
         from heirloom.experiments.paper import EXPERIMENTS
 
@@ -323,7 +331,10 @@ def computations(
     gamma: Annotated[float, typer.Option(help="The discount factor.")] = 0.9,
     precision: Annotated[float, typer.Option(help="Of values.")] = 0.01,
 ) -> None:
-    """How many dynamic programs a task takes at most, and sweeps each of them."""
+    """How many dynamic programs a task takes.
+
+    At most, and how many sweeps each of them.
+    """
     with _clean_errors():
         programs = heirloom.dynamic_programs(states, actions, sources)
         sweeps = heirloom.value_iterations(gamma, precision)
@@ -340,7 +351,10 @@ def pairs_to_learn(
     steps: Annotated[int, typer.Option(min=1, help="Of an episode.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Which tasks are drawn.")] = 0,
 ) -> None:
-    """How many pairs the sample complexity counts, U >= V* - ε, with one source and without."""
+    """How many pairs there are to be learned.
+
+    Those that the sample complexity counts, U >= V* - ε, with one source and without.
+    """
     with _clean_errors():
         from heirloom.experiments.sample_complexity import count_pairs
 
