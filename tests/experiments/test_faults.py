@@ -128,6 +128,8 @@ def test_two_commands_at_once(tmp_path, whole):
     assert read_results(tmp_path / "run").identical(whole)
 
 
+# Python's filters of warnings are not made for threads; runs are in processes otherwise.
+@pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning")
 @pytest.mark.parametrize("place", ["memory://two/runs", "folder"])
 def test_two_runs_where_there_are_no_locks(tmp_path, monkeypatch, whole, place):
     """Both finish, and both are right."""
