@@ -95,7 +95,8 @@ def test_clusters_of_this_machine_are_stopped(tmp_path, backend, after, what):
     if after:
         command.wait_for(after)
     else:
-        while not (tmp_path / "run" / "zarr.json").exists():
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "run" / "zarr.json").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.7)  # the cluster starts
     if what == signal.SIGINT:
@@ -217,8 +218,6 @@ def test_a_joblib_context_is_followed(tmp_path, whole):
         assert run(SPEC, tmp_path / "one").identical(whole)
     with joblib.parallel_config("threading", n_jobs=2):
         assert run(SPEC, tmp_path / "threads").identical(whole)
-    with joblib.parallel_config("multiprocessing", n_jobs=2):
-        assert run(SPEC, tmp_path / "processes", jobs=2).identical(whole)
 
 
 def test_errors_of_units_come_through(tmp_path):
