@@ -86,8 +86,7 @@ def test_a_dask_scheduler_that_dies(tmp_path, dask_cluster):
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("backend", ["dask", "ray"])
-@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize(("backend", "after"), [("dask", 0), ("dask", 3), ("ray", 3)])
 @pytest.mark.parametrize("what", [signal.SIGINT, signal.SIGTERM])
 def test_clusters_of_this_machine_are_stopped(tmp_path, backend, after, what):
     """While they start, and in the midst of the run: it says how to go on."""
