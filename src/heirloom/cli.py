@@ -222,7 +222,7 @@ def export(
     run: Run,
     to: Annotated[Format, typer.Option(help="Tables as Parquet or CSV, or one netCDF file.")],
     out: Annotated[
-        Path | None,
+        str | None,  # as a path it would lose a slash of what is no path
         typer.Option(help="The folder for tables, or the file; beside the run by default."),
     ] = None,
 ) -> None:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -71,36 +71,27 @@ class Place:
                 system.makedirs(file_url.rsplit("/", 1)[0], exist_ok=True)
                 system.pipe_file(file_url, data)
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Whatever goes wrong within is that the place could not be read."""
-        try:
-            yield
-        except HeirloomError:
-            raise
-        except self._expected as error:
-            raise InvalidFile(
-                f"{self} could not be read ({_reason(error)}): check the name, and that you may "
-                "read it, and try again"
-            ) from error
+        remedy = "check the name, and that you may read it, and try again"
+        return self._told_as(InvalidFile, "read", remedy)
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Whatever goes wrong within is that the place could not be written to."""
+        remedy = "make room, or choose a place that you may write to; the same command then goes on"
+        return self._told_as(CannotWrite, "written", remedy)
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Whatever goes wrong within is that the place could not be written to."""
+    def _told_as(self, kind: type[HeirloomError], done: str, remedy: str) -> Iterator[None]:
+        # Each object store has its own exceptions; those of folders are the system's.
+        expected = OSError if self.is_local else Exception
         try:
             yield
         except HeirloomError:
             raise
-        except self._expected as error:
-            raise CannotWrite(
-                f"{self} could not be written ({_reason(error)}): make room, or choose a place "
-                "that you may write to; the same command then goes on"
-            ) from error
-
-    @property
-    def _expected(self) -> type[Exception]:
-        """Each object store has its own exceptions; those of folders are the system's."""
-        return OSError if self.is_local else Exception
+        except expected as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise kind(f"{self} could not be {done} ({reason}): {remedy}") from error
 
     def _open(self) -> "tuple[AbstractFileSystem, str]":
         import fsspec
@@ -111,7 +102,3 @@ class Place:
             raise InvalidArgument(
                 f"{self} cannot be reached ({error}): install what opens such a URL, or give a path"
             ) from error
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -8,6 +8,7 @@ from heirloom.envs.families import tight
 from heirloom.envs.grid import grid_world
 from heirloom.transfer.source_bound import Distances
 from tests import learned_twins
+from tests.learned_twins import KeepAll
 from tests.strategies import draw_shape, draw_task
 
 COMMON = {"n_states": 121, "n_actions": 4, "gamma": 0.9, "n_known": 3, "epsilon": 0.01}
@@ -246,14 +247,6 @@ def test_first_tasks_that_were_let_go_are_never_taken_for_compared():
 
 def test_dropped_sources_change_nothing():
     """A source is dropped when it cannot lower a bound again: with it, all is the same."""
-
-    class KeepAll(hl.Lipschitz):
-        def refine(self, pair, U, V):
-            kept = self.transfers
-            lowered = super().refine(pair, U, V)
-            self.transfers = kept
-            return lowered
-
     options = {**COMMON, "epsilon": 0.0}
     dropping, keeping = (
         hl.OptimisticAgent(bounds=[bound(d_max=0.05)], **options, seed=0)

@@ -219,6 +219,9 @@ def test_whole_numbers_of_a_measure_are_stored_as_they_were(tmp_path):
 def test_an_export_goes_to_this_machine(done, out):
     with pytest.raises(hl.InvalidArgument, match="is not a place for an export"):
         export(StoredRun(done), "netcdf", out)
+    ended = invoke("export", done, "--to", "netcdf", "--out", out)
+    assert ended.exit_code == 1
+    assert "is not a place for an export" in ended.stderr
 
 
 def test_an_export_of_the_folder_that_one_is_in_goes_beside_it(folder, monkeypatch):

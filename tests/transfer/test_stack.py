@@ -9,21 +9,12 @@ from heirloom.kernels import distances
 from heirloom.transfer.distance import WeightedL1
 from heirloom.transfer.source_bound import Distances, Transfer
 from heirloom.transfer.stack import StackedTransfer
+from tests.learned_twins import KeepAll
 from tests.strategies import draw_shape, draw_task
 
 
 class OneByOne(WeightedL1):
     """The same distance, of another class: it takes the way of any distance."""
-
-
-class KeepAll(hl.Lipschitz):
-    """Drops no source."""
-
-    def refine(self, pair, U, V):
-        kept = self.transfers
-        lowered = super().refine(pair, U, V)
-        self.transfers = kept
-        return lowered
 
 
 class Looking(hl.Lipschitz):

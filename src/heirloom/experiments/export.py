@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from heirloom.errors import CannotWrite, InvalidArgument, InvalidFile
-from heirloom.experiments.stored_run import UNREADABLE, StoredRun
+from heirloom.errors import CannotWrite, InvalidArgument
+from heirloom.experiments.stored_run import StoredRun
 from heirloom.experiments.units import Unit
 from heirloom.experiments.variables import COORDINATES, SHARED, UNIT, VARIABLES
 
@@ -75,7 +75,7 @@ def columns_of(run: StoredRun) -> dict[str, list[str]]:
 
 def _tables(run: StoredRun, to: Format, folder: Path) -> Exported:
     columns = columns_of(run)
-    shared = _shared(run)
+    shared = run.shared()
     schemas = {name: _schema(run, of) for name, of in columns.items()}
     paths = [folder / f"{name}.{to}" for name in columns]
     left_out = 0
@@ -104,8 +104,14 @@ def _schema(run: StoredRun, columns: list[str]) -> "pa.Schema":
         )
         for name in columns
     ]
-    about = {key: json.dumps(run.group.attrs[key]) for key in ("spec", "seed", "versions")}
-    return pa.schema(fields, metadata={f"heirloom_{key}": text for key, text in about.items()})
+    about = {f"heirloom_{key}": text for key, text in _about(run).items()}
+    return pa.schema(fields, metadata=about)
+
+
+def _about(run: StoredRun) -> dict[str, str]:
+    """What goes with all results, as JSON."""
+    about = {"spec": run.spec.as_json(), "seed": run.spec.seed, "versions": run.versions}
+    return {key: json.dumps(what) for key, what in about.items()}
 
 
 def _rows(
@@ -164,33 +170,23 @@ def _dataset(run: StoredRun) -> "tuple[xr.Dataset, int]":
     for name in run.names:
         of = VARIABLES[name]
         shape = [sizes[dimension] for dimension in of.dimensions]
-        data[name] = np.full(shape, -1 if of.dtype == "i8" else np.nan, dtype=of.dtype)
+        data[name] = np.full(shape, of.fill, dtype=of.dtype)
     done = np.zeros([sizes[dimension] for dimension in UNIT], dtype=bool)
     for unit in run.units:
         state, results = run.look(unit)
         done[unit] = state == "done"
         for name, values in results.items():
             data[name][unit] = values
-    data |= {**_shared(run), "done": done}
-    attributes = {key: json.dumps(run.group.attrs[key]) for key in ("spec", "seed", "versions")}
+    data |= {**run.shared(), "done": done}
     dataset = xr.Dataset(
         {name: (VARIABLES[name].dimensions, values) for name, values in data.items()},
         coords={name: (VARIABLES[name].dimensions, c) for name, c in coordinates.items()},
-        attrs=attributes,
+        attrs=_about(run),
     )
     for variable in dataset.variables:
         of = VARIABLES[str(variable)]
         dataset[variable].attrs |= {"long_name": of.meaning, "units": of.units}
     return dataset, int((~done).sum())
-
-
-def _shared(run: StoredRun) -> dict[str, np.ndarray]:
-    try:
-        return {name: np.asarray(run.array(name)[:]) for name in SHARED}
-    except UNREADABLE as error:
-        raise InvalidFile(
-            f"{run.place} is damaged ({error}): run the experiment again there, which repairs it"
-        ) from error
 
 
 def _write_meanings(path: Path, tables: dict[str, list[str]]) -> None:

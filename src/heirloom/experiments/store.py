@@ -159,12 +159,11 @@ def _create_array(group: zarr.Group, name: str, sizes: dict[str, int]) -> None:
     variable = VARIABLES[name]
     shape = tuple(sizes[dimension] for dimension in variable.dimensions)
     by_unit = variable.dimensions[:2] == UNIT
-    fills = {"f8": np.nan, "i8": -1, "u8": 0, "bool": False}
     options: dict[str, Any] = {
         "shape": shape,
         "chunks": (1, 1, *shape[2:]) if by_unit else shape,
         "dtype": str if name == "agent" else variable.dtype,
-        "fill_value": None if name in sizes else fills[variable.dtype],
+        "fill_value": None if name in sizes else variable.fill,
         # A unit has a checksum over all its arrays; other arrays have their own.
         "compressors": [ZstdCodec()] if by_unit else [ZstdCodec(), Crc32cCodec()],
         "dimension_names": variable.dimensions,

@@ -111,10 +111,15 @@ class StoredRun:
                 with xr.open_zarr(store, chunks=None) as dataset:
                     return dataset.load()
             except self._unreadable as error:
-                raise InvalidFile(
-                    f"{self.place} is damaged ({error}): run the experiment again there, which "
-                    "computes what is missing"
-                ) from error
+                raise self._damaged(error) from error
+
+    def shared(self) -> dict[str, np.ndarray]:
+        """What is the same for all agents; raises `InvalidFile` if it is damaged."""
+        with self.place.reading():
+            try:
+                return {name: np.asarray(self.array(name)[:]) for name in SHARED}
+            except self._unreadable as error:
+                raise self._damaged(error) from error
 
     def array(self, name: str) -> Any:
         """An array of the group."""
@@ -140,6 +145,12 @@ class StoredRun:
                 return not np.isnan(self.array(name)[:]).any()  # what is not there reads as NaN
             except self._unreadable:
                 return False
+
+    def _damaged(self, error: Exception) -> InvalidFile:
+        return InvalidFile(
+            f"{self.place} is damaged ({error}): run the experiment again there, which computes "
+            "what is missing"
+        )
 
     @property
     def _unreadable(self) -> tuple[type[Exception], ...]:

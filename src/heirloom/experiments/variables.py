@@ -1,5 +1,6 @@
 """What a run records: names, dimensions, units and meanings."""
 
+from math import nan
 from typing import NamedTuple
 
 UNIT = ("agent", "repetition")
@@ -13,6 +14,11 @@ class Variable(NamedTuple):
     units: str
     meaning: str
     dtype: str = "f8"
+
+    @property
+    def fill(self) -> float | bool:
+        """What stands where nothing was recorded yet."""
+        return {"f8": nan, "i8": -1, "u8": 0, "bool": False}[self.dtype]
 
 
 _EPISODE, _TASK = (*UNIT, "task", "episode"), (*UNIT, "task")

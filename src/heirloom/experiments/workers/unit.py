@@ -14,7 +14,7 @@ Computed = tuple[Unit, dict[str, np.ndarray]]
 Compute = Callable[[ExperimentSpec, list[Unit]], Generator[Computed]]
 """Computes units of an experiment, and yields them as they are done, in any order.
 
-Workers begin at once. Closing the generator ends the work on units that are left.
+Workers may begin before the first is asked for. Closing the generator ends the work on those left.
 """
 
 
