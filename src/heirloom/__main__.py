@@ -2,13 +2,17 @@
 
 import sys
 
+from heirloom import interruption
+
 
 def main() -> None:
-    """Run the command; Ctrl-C ends it quietly even while it is being loaded."""
+    """Run the command; Ctrl-C ends it quietly, also while it is being loaded."""
     try:
-        from heirloom.cli import app
+        interruption.listen()
+        with interruption.recognised():
+            from heirloom.cli import app
 
-        app()
+            app()
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)  # noqa: T201 -- nothing was begun yet
         sys.exit(130)

@@ -1,9 +1,8 @@
 """The command `heirloom`: parse, call, print."""
 
 import io
-import signal
+import logging
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import heirloom
+from heirloom import interruption
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -375,9 +375,8 @@ def pairs_to_learn(
 def _clean_errors() -> Iterator[None]:
     """A mistake gets one line; Ctrl-C, or being told to end, says how to go on."""
     try:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
-        yield
+        with interruption.recognised():
+            yield
     except heirloom.HeirloomError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
@@ -385,6 +384,7 @@ def _clean_errors() -> Iterator[None]:
         typer.echo(f"error: there is not enough memory ({error}): make it smaller", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
+        logging.disable()  # what libraries were about to do, they did not
         typer.echo("stopped; the same command goes on where this one was", err=True)
         raise typer.Exit(130) from None
 

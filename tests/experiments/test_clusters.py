@@ -86,7 +86,7 @@ def test_a_dask_scheduler_that_dies(tmp_path, dask_cluster):
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize(("backend", "after"), [("dask", 0), ("dask", 3), ("ray", 3)])
+@pytest.mark.parametrize(("backend", "after"), [("dask", 0), ("dask", 3), ("ray", 0), ("ray", 3)])
 @pytest.mark.parametrize("what", [signal.SIGINT, signal.SIGTERM])
 def test_clusters_of_this_machine_are_stopped(tmp_path, backend, after, what):
     """While they start, and in the midst of the run: it says how to go on."""
@@ -173,17 +173,17 @@ def test_a_dask_worker_without_heirloom(tmp_path):
         [*dask, "worker", "--nthreads", "1", "--no-nanny", "--scheduler-file", file],
     ]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    scheduler = subprocess.Popen(commands[0], stderr=subprocess.DEVNULL)
+    cluster = [subprocess.Popen(commands[0], stderr=subprocess.DEVNULL)]
     try:
         command = Command(SPEC, tmp_path / "run", "--backend", "dask", "--address", file)
         lines = iter(command.process.stderr.readline, "")
         assert any("no Dask worker is there yet" in line for line in lines)
-        worker = subprocess.Popen(commands[1], stderr=subprocess.DEVNULL, env=environment)
+        cluster.append(subprocess.Popen(commands[1], stderr=subprocess.DEVNULL, env=environment))
         status, said = command.end()
         assert status == 1
         assert "error: a worker has no heirloom: install heirloom-rl[dask]" in said
     finally:
-        for process in (scheduler, worker):
+        for process in cluster:
             process.kill()
             process.wait()
 

@@ -16,7 +16,7 @@ from heirloom.experiments.store import RunStore
 from heirloom.experiments.stored_run import read_results
 from heirloom.experiments.units import run_unit
 from heirloom.place import Place
-from tests.small_run import FAST, LONG, SPEC, Command, processes_named
+from tests.small_run import FAST, LONG, SPEC, Command, processes_named, units_done
 
 KILLED = FAST.with_changes(repetitions=10, episodes=400)
 GOES_ON = "stopped; the same command goes on where this one was"
@@ -80,6 +80,52 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     assert status == 130
     assert GOES_ON in said
     assert "Traceback" not in said
+
+
+LOST = """
+import signal, sys, weakref
+from heirloom import cli
+from heirloom.__main__ import main
+
+class Thing:
+    pass
+
+def in_a_library():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except:
+        pass
+
+def cleaning_up():
+    thing = Thing()
+    reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+    del thing
+
+def turned_into_another():
+    from heirloom.experiments import runner
+
+    def check_agents(spec):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise RuntimeError("something is wrong")
+
+    runner.check_agents = check_agents
+
+app, lose = cli.app, globals()[sys.argv.pop(1)]
+cli.app = lambda: (lose(), app())
+main()
+"""
+
+
+@pytest.mark.parametrize("where", ["in_a_library", "cleaning_up", "turned_into_another"])
+def test_ctrl_c_that_is_dropped(tmp_path, where):
+    """By Python where an object is cleaned up, or by a library, which may also change it."""
+    (tmp_path / "spec.toml").write_text(SPEC.to_toml())
+    command = [sys.executable, "-c", LOST, where, "run", "spec.toml", "--out", "run", "--jobs", "1"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert (ended.returncode, ended.stderr) == (130, GOES_ON + "\n")
+    assert units_done(tmp_path / "run") == 0
 
 
 @pytest.mark.slow
@@ -146,11 +192,11 @@ def test_two_runs_where_there_are_no_locks(tmp_path, monkeypatch, whole, place):
     def one(number):
         results[number] = run(KILLED, place, jobs=1)
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(2)]
+    threads = [threading.Thread(target=one, args=(number,), daemon=True) for number in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(120)
     assert set(results) == {0, 1}
     for result in results.values():
         assert result.identical(whole)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from heirloom import interruption
 from heirloom.errors import CannotWrite, InvalidArgument
 from heirloom.experiments.life import best_returns
 from heirloom.experiments.progress import progress
@@ -86,12 +87,14 @@ def _compute(store: RunStore, units: list[Unit], compute: Compute) -> list[Unit]
     spec, n = store.spec, len(store.units)
     computed = compute(spec, units)
     with closing(computed), progress(spec.name, n, n - len(units)) as advance:
+        interruption.check()
         _repair_optimal(store)  # while workers start
         for unit, results in computed:
             store.write(unit, results)
             if not store.is_done(unit):
                 lost.append(unit)
             advance(f"{spec.agents[unit[0]].name}, repetition {unit[1] + 1}")
+            interruption.check()
     return lost
 
 

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,15 +116,17 @@ def _client(jobs: int | None, address: str | None) -> "Iterator[Client]":
     if in_use is not None:
         yield in_use
         return
-    with uninterrupted():
-        cluster = LocalCluster(
-            n_workers=jobs or processors(),
-            threads_per_worker=1,
-            dashboard_address=":0",
-            silence_logs=logging.CRITICAL,
-        )
-    with cluster, Client(cluster) as client:
-        yield client
+    with ExitStack() as started:
+        with uninterrupted():  # and what was started is stopped
+            cluster = started.enter_context(
+                LocalCluster(
+                    n_workers=jobs or processors(),
+                    threads_per_worker=1,
+                    dashboard_address=":0",
+                    silence_logs=logging.CRITICAL,
+                )
+            )
+        yield started.enter_context(Client(cluster))
 
 
 def _where(address: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ import signal
 import socket
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from typing import Any
 
@@ -14,7 +14,7 @@ from heirloom.errors import InvalidArgument, WorkerLost
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.units import Unit
 from heirloom.experiments.versions import versions
-from heirloom.experiments.workers.processes import processors
+from heirloom.experiments.workers.processes import processors, uninterrupted
 from heirloom.experiments.workers.unit import Compute, Computed, error_of_worker, portable
 
 PATIENCE = 10.0  # seconds for a cluster to answer
@@ -42,13 +42,24 @@ def ray_workers(jobs: int | None, address: str | None) -> Iterator[Compute]:
             )
         yield compute
         return
+    try:
+        _connect(jobs, address)
+        yield compute
+    finally:
+        ray.shutdown()  # left to the end of Python, it may crash
+
+
+def _connect(jobs: int | None, address: str | None) -> None:
+    """Use the cluster at an address, or one that is started here."""
+    import ray
+
     where: dict[str, Any] = {"address": address}
     if address is None:  # a cluster of its own, whatever else there is on this machine
         where = {"address": "local", "num_cpus": jobs or processors()}
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a run tells nobody of itself
     try:
         _check_answers(address)
-        with _own_handler():
+        with _own_handler(), nullcontext() if address else uninterrupted():
             ray.init(
                 **where,
                 include_dashboard=None if address else False,
@@ -61,18 +72,16 @@ def ray_workers(jobs: int | None, address: str | None) -> Iterator[Compute]:
             "`ray start --head`, or give its address; if it asks for a token, set "
             "RAY_AUTH_MODE=token"
         ) from error
-    try:
-        yield compute
-    finally:
-        ray.shutdown()
 
 
 @contextmanager
 def _own_handler() -> Iterator[None]:
-    """Ray takes SIGTERM for itself; afterwards it is whose it was before."""
+    """Ray takes SIGTERM for itself, and leaves; afterwards it is whose it was before."""
     handler = signal.getsignal(signal.SIGTERM)
     try:
         yield
+    except SystemExit:
+        raise KeyboardInterrupt from None
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)

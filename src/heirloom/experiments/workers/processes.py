@@ -20,6 +20,8 @@ def processes(jobs: int | None, *, local: bool) -> Compute:
     """Processes of this machine; unless told to be `local`, a joblib context may say otherwise."""
 
     def compute(spec: ExperimentSpec, units: list[Unit]) -> Generator[Computed]:
+        # That units are left when a run is stopped is known.
+        warnings.filterwarnings("ignore", r"\d+ tasks (have been|which were)", UserWarning)
         context = None if local else _joblib_context()
         if context is not None:
             return _through_joblib(spec, units, jobs, *context)
@@ -48,8 +50,6 @@ def _in_processes(spec: ExperimentSpec, units: list[Unit], jobs: int) -> Generat
 def _received(results: Generator[Computed]) -> Generator[Computed]:
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    # That units are left when a run is stopped is known.
-    warnings.filterwarnings("ignore", r"\d+ tasks (have been|which were)", UserWarning)
     try:
         yield from results
     except TerminatedWorkerError as error:
@@ -90,7 +90,34 @@ def _through_joblib(
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Processes that are started within do not hear Ctrl-C: the one that reads it stops them."""
+    """A Ctrl-C within comes after it, and processes that are started within never hear one.
+
+    So none is left half started, and the process that started the others stops them.
+    """
+    with _later(signal.SIGINT), _unheard(signal.SIGINT):
+        yield
+
+
+@contextmanager
+def _later(number: int) -> Iterator[None]:
+    """A signal that comes within is handled afterwards."""
+    handler = signal.getsignal(number)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    came = []
+    signal.signal(number, lambda *told: came.append(told))
+    try:
+        yield
+    finally:
+        signal.signal(number, handler)
+    if came:
+        handler(*came[0])
+
+
+@contextmanager
+def _unheard(number: int) -> Iterator[None]:
+    """Processes that are started within do not hear a signal."""
     if not hasattr(signal, "pthread_sigmask"):  # on Windows
         yield
         return
@@ -98,11 +125,10 @@ def uninterrupted() -> Iterator[None]:
 
     from joblib.externals.loky.backend import resource_tracker as loky_tracker
 
-    # Processes inherit what is blocked, and a Ctrl-C in the meantime comes after it. These two
-    # would unblock it when they start.
+    # Processes inherit what is blocked. These two would unblock it when they start.
     resource_tracker.ensure_running()
     loky_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
     try:
         yield
     finally:
