@@ -74,10 +74,8 @@ def _worst_case(first, last, successors, p, end, worst, largest, epsilon):
 
 
 @njit(cache=True)
-def settle_dissimilarity(
-    i, m, D, numbers, d, worst, pending, largest, undone, at_largest, work, waiting
-):
-    """Lower d and worst to the fixed point of `lower_dissimilarity`, from pairs in the queue.
+def settle_dissimilarity(i, m, D, numbers, solved, work, waiting):
+    """Lower d of source i to the fixed point of `lower_dissimilarity`, from pairs in the queue.
 
     From the last solution downwards, along what leads to a state whose value fell. `pending[k]`
     is what falls since the last backup of k may take off its value, and `undone[i]` what the fall
@@ -86,6 +84,8 @@ def settle_dissimilarity(
     """
     index, ends, first, last, successors, p, owner, into, next_into = m
     gamma, epsilon, slack = numbers
+    d, worst, pending = solved[0][i], solved[1][i], solved[2][i]
+    largest, undone, at_largest = solved[3:]
     queue, queued, touched, is_touched = work
     n_actions = d.size // worst.size
     begin, n_touched = 0, 0
@@ -129,7 +129,7 @@ def settle_dissimilarity(
                     waiting += 1
                 t = next_into[t]
         if at_largest[i] <= 0:
-            limit_largest(i, worst.max(), gamma, worst, largest, undone, at_largest)
+            limit_largest(i, worst.max(), gamma, solved)
         if undone[i] <= 0.5 * slack:
             break
         undone[i] = 0.0
@@ -140,12 +140,13 @@ def settle_dissimilarity(
 
 
 @njit(cache=True)
-def limit_largest(i, value, gamma, worst, largest, undone, at_largest):
-    """No d is above `value`: what that may take off others is yet undone."""
+def limit_largest(i, value, gamma, solved):
+    """No d of source i is above `value`: what that may take off others is yet undone."""
+    _, worst, _, largest, undone, at_largest = solved
     if value < largest[i]:
         undone[i] += gamma * (largest[i] - value)
         largest[i] = value
-    at_largest[i] = (worst >= largest[i]).sum()
+    at_largest[i] = (worst[i] >= largest[i]).sum()
 
 
 @njit(cache=True)
@@ -164,7 +165,7 @@ def link(index, start, of_row, R, ends, first, last, successors, p, owner, into,
 def begin_sources(sources, Q, D_there, D_back, tops, there, back, numbers, bound, work):
     """Solve d of all sources while nothing of the task at hand is known, and lower U to Q + d."""
     index, _, _, _, ends = sources[:5]
-    largest_there = there[3]
+    largest_there = there[0][3]
     d, worst, _, largest, _, at_largest = back
     gamma = numbers[0]
     queue, queued, _, _ = work
@@ -195,7 +196,7 @@ def settle_sources(
     many pairs U fell, and lists them.
     """
     D_there, D_back, tops, changed, n_changed, all_changed = measured
-    largest_there, d_back = there[3], back[0]
+    largest_there, d_back = there[0][3], back[0]
     U, decider, tasks = bound
     queue, queued, touched, _ = work
     lowered, is_lowered, useful, useful_pair = found
@@ -244,7 +245,8 @@ def _settle_there(i, pair, m, D, tops, there, numbers, work):
     From an unknown pair the task may lead anywhere, also to the pair itself. So if one attains
     max D, then max d = max D / (1 - gamma). Otherwise d is solved for.
     """
-    d, worst, pending, largest, undone, at_largest, state, unknown, unknown_of = there
+    solved, state, unknown, unknown_of = there
+    d, worst, _, largest, undone, at_largest = solved
     gamma = numbers[0]
     queue, queued, _, _ = work
     index, _, _, _, ends, first, last, successors, p, owner, into, next_into = m
@@ -268,45 +270,20 @@ def _settle_there(i, pair, m, D, tops, there, numbers, work):
         waiting = _everything(queue, queued)
         state[i], undone[i], at_largest[i] = KEPT, 0.0, 0
     if limit < largest[i]:
-        limit_largest(i, limit, gamma, worst[i], largest, undone, at_largest)
-    settle_dissimilarity(
-        i,
-        (index, ends, first, last, successors, p, owner, into, next_into),
-        D[i],
-        numbers,
-        d[i],
-        worst[i],
-        pending[i],
-        largest,
-        undone,
-        at_largest,
-        work,
-        waiting,
-    )
+        limit_largest(i, limit, gamma, solved)
+    m = index, ends, first, last, successors, p, owner, into, next_into
+    settle_dissimilarity(i, m, D[i], numbers, solved, work, waiting)
 
 
 @njit(cache=True)
 def _settle_back(i, sources, D, tops, back, numbers, work, waiting):
     """Solve d from the source i to the task, from pairs in the queue; returns how many d fell."""
     index, _, _, _, ends, first, last, successors, p, owner, into, next_into = sources
-    d, worst, pending, largest, undone, at_largest = back
-    limit = tops[i, 1] / (1.0 - numbers[0])
+    limit, largest = tops[i, 1] / (1.0 - numbers[0]), back[3]
     if limit < largest[i]:
-        limit_largest(i, limit, numbers[0], worst[i], largest, undone, at_largest)
-    return settle_dissimilarity(
-        i,
-        (index[i], ends, first, last, successors, p, owner, into[i], next_into),
-        D[i],
-        numbers,
-        d[i],
-        worst[i],
-        pending[i],
-        largest,
-        undone,
-        at_largest,
-        work,
-        waiting,
-    )
+        limit_largest(i, limit, numbers[0], back)
+    m = index[i], ends, first, last, successors, p, owner, into[i], next_into
+    return settle_dissimilarity(i, m, D[i], numbers, back, work, waiting)
 
 
 @njit(cache=True)

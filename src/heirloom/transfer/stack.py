@@ -73,8 +73,8 @@ class Rows(NamedTuple):
         return rows
 
 
-class Back(NamedTuple):
-    """d̂ from each source to the task."""
+class Solved(NamedTuple):
+    """d̂ of each source, in one direction."""
 
     d: FloatArray
     worst: FloatArray
@@ -84,7 +84,7 @@ class Back(NamedTuple):
     at_largest: IntArray
 
     @classmethod
-    def of(cls, n: int, setting: Setting) -> "Back":
+    def of(cls, n: int, setting: Setting) -> "Solved":
         """Room for n sources; memory that is never used is none."""
         n_states, n_pairs = setting.n_states, setting.n_pairs
         return cls(
@@ -100,12 +100,7 @@ class Back(NamedTuple):
 class There(NamedTuple):
     """d̂ from the task to each source, which is solved for only where there is no closed form."""
 
-    d: FloatArray
-    worst: FloatArray
-    pending: FloatArray
-    largest: FloatArray
-    undone: FloatArray
-    at_largest: IntArray
+    solved: Solved
     state: IntArray
     unknown: IntArray
     """An unknown pair that may attain the largest D̂; none before it does."""
@@ -154,14 +149,14 @@ class Stack:
         self._measuring = weights, self._own, numbers, floor, measured
         self._there_stays = bool((D[2][:, 0] <= weights[2]).all())
         self._highest, self._looked = float(D[2][:, 1].max()), False
-        self.back = Back.of(n, setting)
+        self.back = Solved.of(n, setting)
         self.there = There(
-            *Back.of(n, setting),
+            solved=Solved.of(n, setting),
             state=np.full(n, dissimilarity.NEVER),
             unknown=np.zeros(n, dtype=np.int64),
             unknown_of=np.full(n, -1.0),
         )
-        there, back = tuple(self.there), tuple(self.back)
+        there, back = (tuple(self.there.solved), *self.there[1:]), tuple(self.back)
         bound = U, decider, np.array([source.task for source in sources])
         work = _scratch(n_pairs) + _scratch(n_pairs)
         self._lowered, is_lowered = _scratch(n_pairs)
@@ -222,14 +217,14 @@ class StackedTransfer(SourceBound):
     def __init__(self, stack: Stack, place: int, prior: FloatArray) -> None:
         super().__init__(stack.sources[place], prior, stack.model, stack.setting, WeightedL1())
         self.place = place
-        self.there = View(stack.D_there[place], stack.there, place)
+        self.there = View(stack.D_there[place], stack.there.solved, place)
         self.back = View(stack.D_back[place], stack.back, place)
 
 
 class View:
     """D̂ and d̂ of one source in a stack, in one direction."""
 
-    def __init__(self, D: FloatArray, solved: There | Back, place: int) -> None:
+    def __init__(self, D: FloatArray, solved: Solved, place: int) -> None:
         self.D, self.d, self._solved, self._place = D, solved.d[place], solved, place
 
     @property
