@@ -1,4 +1,9 @@
+import signal
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.small_run import Command
 
 # The same examples in every run: a failure is found again by running the test again.
 settings.register_profile(
@@ -9,3 +14,14 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("heirloom")
+
+
+@pytest.fixture(autouse=True)
+def no_command_is_left():
+    """A command that a failed test did not wait for would take the processors from others."""
+    yield
+    for command in Command.started:
+        if command.process.poll() is None:
+            command.kill(signal.SIGKILL)
+            command.process.communicate()
+    Command.started.clear()

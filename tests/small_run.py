@@ -5,7 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 from heirloom.experiments.spec import ExperimentSpec
 
@@ -36,6 +38,9 @@ LONG = FAST.with_changes(repetitions=200, episodes=10_000)
 class Command:
     """`heirloom run` in a process, with its own group as in a terminal."""
 
+    started: ClassVar[list["Command"]] = []
+    """Those of a test, which end with it."""
+
     def __init__(self, spec: ExperimentSpec, folder: Path, *options: str) -> None:
         self.folder = folder
         file = folder.with_suffix(".toml")
@@ -47,17 +52,34 @@ class Command:
             text=True,
             start_new_session=True,
         )
+        self.started.append(self)
 
     def wait_for(self, units: int, seconds: float = 90) -> None:
         """Until so many units are done."""
-        deadline = time.monotonic() + seconds
-        while units_done(self.folder) < units and self.process.poll() is None:
-            assert time.monotonic() < deadline, "no unit was computed"
-            time.sleep(0.01)
+        wait_until(
+            lambda: units_done(self.folder) >= units or self.process.poll() is not None, seconds
+        )
 
     def kill(self, what: int = signal.SIGKILL) -> None:
         """Signal all its processes, as a terminal does."""
         os.killpg(self.process.pid, what)
+
+    def others(self) -> list[int]:
+        """The processes that it started and that are still there."""
+        return [pid for pid in self.named(b"") if pid != self.process.pid]
+
+    def named(self, part: bytes) -> list[int]:
+        """Its processes with this in their command."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
+            except OSError:  # it has ended
+                continue
+            state, _, _, session = stat.rsplit(")", 1)[1].split()[:4]
+            if part in command and int(session) == self.process.pid and state != "Z":
+                found.append(int(folder.name))
+        return found
 
     def end(self, seconds: float = 120) -> tuple[int, str]:
         """Its exit status, and what it said."""
@@ -70,15 +92,8 @@ def units_done(folder: Path) -> int:
     return sum(path.is_file() for path in chunks.rglob("*")) if chunks.exists() else 0
 
 
-def processes_named(part: bytes, parent: int | None = None) -> list[int]:
-    """The processes with this in their command, of a parent if one is given."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
-        except OSError:  # it has ended
-            continue
-        of = int(stat.rsplit(")", 1)[1].split()[1])
-        if part in command and (parent is None or of == parent):
-            found.append(int(folder.name))
-    return found
+def wait_until(happens: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)

@@ -1,12 +1,15 @@
 """Ctrl-C for the command, also where it would be lost.
 
-Python drops the exception if it comes while an object is cleaned up; libraries drop it while they
-are loaded, or turn it into another one. So it is kept in mind, and long work asks for it now and
-then.
+Python drops the exception if it comes while an object is cleaned up: then it comes once more.
+Libraries drop it while they are loaded, or turn it into another one: so it is kept in mind, and
+long work asks for it now and then.
 """
 
+import _thread
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -21,8 +24,9 @@ _came = False
 def listen() -> None:
     """Keep Ctrl-C, and being told to end, in mind for the rest of this process."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
-    sys.unraisablehook = _tell_others
+        if signal.getsignal(number) != signal.SIG_IGN:  # as in the background of a script
+            signal.signal(number, _interrupt)
+    sys.unraisablehook = _interrupt_again
 
 
 def check() -> None:
@@ -47,7 +51,18 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _tell_others(unraisable: "UnraisableHookArgs") -> None:
-    """Print what Python drops, as it does, but for a Ctrl-C."""
+def _interrupt_again(unraisable: "UnraisableHookArgs") -> None:
+    """Called with exceptions that Python drops."""
     if not issubclass(unraisable.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
+    elif not sys.is_finalizing():
+        _thread.start_new_thread(_interrupt_soon, ())  # within this call it would be dropped again
+
+
+def _interrupt_soon() -> None:
+    time.sleep(0.01)
+    ident = threading.main_thread().ident
+    if ident is not None and hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(ident, signal.SIGINT)  # which wakes it if it waits
+    else:  # on Windows
+        _thread.interrupt_main()

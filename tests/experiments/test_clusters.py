@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import joblib
 import pytest
@@ -15,7 +14,7 @@ from heirloom.experiments.stored_run import read_results
 from heirloom.experiments.versions import versions
 from heirloom.experiments.workers import workers
 from heirloom.experiments.workers.unit import compute_elsewhere, error_of_worker
-from tests.small_run import LONG, SPEC, Command, processes_named
+from tests.small_run import LONG, SPEC, Command, wait_until
 
 MIDDLE = LONG.with_changes(repetitions=40)
 
@@ -86,18 +85,26 @@ def test_a_dask_scheduler_that_dies(tmp_path, dask_cluster):
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize(("backend", "after"), [("dask", 0), ("dask", 3), ("ray", 0), ("ray", 3)])
-@pytest.mark.parametrize("what", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("backend", "after", "what"),
+    [
+        ("dask", 0, signal.SIGINT),
+        ("dask", 0, signal.SIGTERM),
+        ("dask", 3, signal.SIGINT),
+        ("dask", 3, signal.SIGTERM),
+        ("ray", 0, signal.SIGINT),  # Ray ends itself by the other one while it starts
+        ("ray", 3, signal.SIGINT),
+        ("ray", 3, signal.SIGTERM),
+    ],
+)
 def test_clusters_of_this_machine_are_stopped(tmp_path, backend, after, what):
     """While they start, and in the midst of the run: it says how to go on."""
     command = Command(LONG, tmp_path / "run", "--backend", backend, "--jobs", "2")
     if after:
         command.wait_for(after)
     else:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "run" / "zarr.json").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(0.7)  # the cluster starts
+        started = b"gcs_server" if backend == "ray" else b"spawn_main"
+        wait_until(lambda: command.named(started))
     if what == signal.SIGINT:
         command.kill(what)  # all processes, as a terminal does
     else:
@@ -106,16 +113,16 @@ def test_clusters_of_this_machine_are_stopped(tmp_path, backend, after, what):
     assert status == 130, said
     assert "Traceback" not in said
     assert "stopped; the same command goes on where this one was" in said
+    wait_until(lambda: not command.others())
 
 
 @pytest.mark.cluster
 def test_ray_gives_the_same_bits_also_when_a_worker_is_killed(tmp_path, long_whole):
     command = Command(MIDDLE, tmp_path / "run", "--backend", "ray", "--jobs", "2")
     command.wait_for(5)
-    workers_of = [
-        pid for pid in processes_named(b"ray::compute") if os.getsid(pid) == command.process.pid
-    ]
-    os.kill(workers_of[0], signal.SIGKILL)
+    at_work = []
+    wait_until(lambda: at_work.extend(command.named(b"ray::compute")) or at_work)
+    os.kill(at_work[0], signal.SIGKILL)
     status, said = command.end()
     assert status == 0, said
     assert read_results(tmp_path / "run").identical(long_whole)

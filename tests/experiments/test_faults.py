@@ -13,10 +13,10 @@ import pytest
 import heirloom as hl
 from heirloom.experiments.runner import _lock, run
 from heirloom.experiments.store import RunStore
-from heirloom.experiments.stored_run import read_results
+from heirloom.experiments.stored_run import StoredRun, read_results
 from heirloom.experiments.units import run_unit
 from heirloom.place import Place
-from tests.small_run import FAST, LONG, SPEC, Command, processes_named, units_done
+from tests.small_run import FAST, LONG, SPEC, Command, units_done, wait_until
 
 KILLED = FAST.with_changes(repetitions=10, episodes=400)
 GOES_ON = "stopped; the same command goes on where this one was"
@@ -83,9 +83,9 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
 
 
 LOST = """
-import signal, sys, weakref
-from heirloom import cli
+import signal, sys, time, weakref
 from heirloom.__main__ import main
+from heirloom.experiments import runner
 
 class Thing:
     pass
@@ -96,58 +96,58 @@ def in_a_library():
     except:
         pass
 
+def turned_into_another():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise RuntimeError("something is wrong")
+
 def cleaning_up():
     thing = Thing()
     reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
     del thing
+    time.sleep(60)
 
-def turned_into_another():
-    from heirloom.experiments import runner
-
-    def check_agents(spec):
-        try:
-            signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt:
-            raise RuntimeError("something is wrong")
-
-    runner.check_agents = check_agents
-
-app, lose = cli.app, globals()[sys.argv.pop(1)]
-cli.app = lambda: (lose(), app())
+lose = globals()[sys.argv.pop(1)]
+runner.check_agents = lambda spec: lose()
 main()
 """
 
 
-@pytest.mark.parametrize("where", ["in_a_library", "cleaning_up", "turned_into_another"])
+@pytest.mark.parametrize("where", ["in_a_library", "turned_into_another", "cleaning_up"])
 def test_ctrl_c_that_is_dropped(tmp_path, where):
-    """By Python where an object is cleaned up, or by a library, which may also change it."""
+    """By a library, which may also change it, or by Python, where an object is cleaned up."""
     (tmp_path / "spec.toml").write_text(SPEC.to_toml())
     command = [sys.executable, "-c", LOST, where, "run", "spec.toml", "--out", "run", "--jobs", "1"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50)
     assert (ended.returncode, ended.stderr) == (130, GOES_ON + "\n")
     assert units_done(tmp_path / "run") == 0
 
 
 @pytest.mark.slow
-def test_ctrl_c_at_any_time(tmp_path):
+@pytest.mark.parametrize("what", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_at_any_time(tmp_path, what):
+    """While libraries are loaded, processes are started, and units are computed and written."""
     rng = random.Random(0)
-    spec = LONG.with_changes(repetitions=1000)
-    for _ in range(20):
-        command = Command(spec, tmp_path / "run", "--jobs", "2")
+    folder, spec = tmp_path / "run", LONG.with_changes(repetitions=1000)
+    for latest in [1.0, 2.0, 3.0, 4.0, 6.0] * 2:
+        command = Command(spec, folder, "--jobs", "2")
         with pytest.raises(subprocess.TimeoutExpired):
-            command.process.wait(rng.uniform(0.2, 6))
-        command.kill(signal.SIGINT)
-        status, said = command.end()
-        # Python may end itself by the signal if it came while a library was loaded; a shell has
-        # 130 for both.
+            command.process.wait(rng.uniform(0.3, latest))
+        command.kill(what) if what == signal.SIGINT else command.process.send_signal(what)
+        status, said = command.end(30)
+        # Python ends itself so if it came while the text of a library was executed.
         assert status in (130, -signal.SIGINT), said
         assert "Traceback" not in said
+        wait_until(lambda: not command.others())  # noqa: B023 -- called here
+    if folder.exists():
+        assert not StoredRun(folder).status().damaged
 
 
 def test_a_worker_that_is_killed_is_said_to_be(tmp_path):
     command = Command(LONG, tmp_path / "run", "--jobs", "2")
     command.wait_for(2)
-    os.kill(processes_named(b"LokyProcess", command.process.pid)[0], signal.SIGKILL)
+    os.kill(command.named(b"LokyProcess")[0], signal.SIGKILL)
     status, said = command.end()
     assert status == 1
     assert "error: a process of this run was killed" in said

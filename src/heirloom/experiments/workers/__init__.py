@@ -44,7 +44,8 @@ def workers(
     else:
         from heirloom.experiments.workers.processes import processes
 
-        yield processes(jobs, local=backend == "local")
+        with processes(jobs, local=backend == "local") as compute:
+            yield compute
 
 
 def check_workers(backend: str | None, jobs: int | None, address: str | None) -> None:

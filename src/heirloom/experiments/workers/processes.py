@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from heirloom.errors import WorkerLost
@@ -16,8 +16,10 @@ from heirloom.experiments.versions import versions
 from heirloom.experiments.workers.unit import Compute, Computed, compute_elsewhere, compute_unit
 
 
-def processes(jobs: int | None, *, local: bool) -> Compute:
+@contextmanager
+def processes(jobs: int | None, *, local: bool) -> Iterator[Compute]:
     """Processes of this machine; unless told to be `local`, a joblib context may say otherwise."""
+    from concurrent.futures.process import BrokenProcessPool
 
     def compute(spec: ExperimentSpec, units: list[Unit]) -> Generator[Computed]:
         # That units are left when a run is stopped is known.
@@ -30,7 +32,13 @@ def processes(jobs: int | None, *, local: bool) -> Compute:
             return (compute_unit(spec.as_json(), unit) for unit in units)
         return _in_processes(spec, units, n)
 
-    return compute
+    try:
+        yield compute
+    except BrokenProcessPool as error:
+        raise WorkerLost(
+            "a process of this run was killed, perhaps for want of memory: take fewer jobs; the "
+            "same command goes on"
+        ) from error
 
 
 def processors() -> int:
@@ -42,23 +50,14 @@ def _in_processes(spec: ExperimentSpec, units: list[Unit], jobs: int) -> Generat
     from joblib import Parallel, delayed
 
     work = (delayed(_compute_child)(spec.as_json(), unit, os.getpid()) for unit in units)
-    with uninterrupted():
-        results = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")(work)
-    return _received(results)
-
-
-def _received(results: Generator[Computed]) -> Generator[Computed]:
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    try:
-        yield from results
-    except TerminatedWorkerError as error:
-        raise WorkerLost(
-            "a process of this run was killed, perhaps for want of memory: take fewer jobs; the "
-            "same command goes on"
-        ) from error
-    finally:
-        results.close()
+    with ExitStack() as started:
+        with uninterrupted():
+            results: Generator[Computed] = Parallel(
+                n_jobs=jobs, backend="loky", return_as="generator_unordered"
+            )(work)
+            started.callback(results.close)
+        started.pop_all()  # from here on whoever asked closes it
+    return results
 
 
 def _joblib_context() -> tuple[Any, int] | None:
@@ -80,7 +79,7 @@ def _through_joblib(
     asked = spec.as_json(), versions()
     work = [delayed(compute_elsewhere)(asked[0], unit, asked[1]) for unit in units]
     if getattr(backend, "supports_return_generator", False):
-        yield from _received(Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work))
+        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work)
         return
     # A backend that returns only when all is done, Ray's say: some units at a time.
     size = max(1, backend.effective_n_jobs(n_jobs))
@@ -94,7 +93,7 @@ def uninterrupted() -> Iterator[None]:
 
     So none is left half started, and the process that started the others stops them.
     """
-    with _later(signal.SIGINT), _unheard(signal.SIGINT):
+    with _later(signal.SIGTERM), _later(signal.SIGINT), _unheard(signal.SIGINT):
         yield
 
 
@@ -111,8 +110,8 @@ def _later(number: int) -> Iterator[None]:
         yield
     finally:
         signal.signal(number, handler)
-    if came:
-        handler(*came[0])
+        if came:
+            handler(*came[0])
 
 
 @contextmanager
