@@ -15,6 +15,10 @@ settings.register_profile(
 )
 settings.load_profile("heirloom")
 
+# In the background of a script Ctrl-C is ignored, and commands would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture(autouse=True)
 def no_command_is_left():
