@@ -58,6 +58,7 @@ while killed < kills:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_run_that_is_killed_at_fifty_random_instants_gives_the_same(tmp_path):
     """In five runs, ten times each: while it is made, between units and while one is written."""
     spec = KILLED.with_changes(repetitions=40)
