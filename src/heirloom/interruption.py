@@ -1,4 +1,4 @@
-"""Ctrl-C for the command, also where it would be lost.
+"""Ctrl-C: heard by the command also where it would be lost, and kept from what must be whole.
 
 Python drops the exception if it comes while an object is cleaned up: then it comes once more.
 Libraries drop it while they are loaded, or turn it into another one: so it is kept in mind, and
@@ -43,6 +43,53 @@ def recognised() -> Iterator[None]:
     except Exception:
         check()
         raise
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """A Ctrl-C within comes after it, and processes that are started within never hear one.
+
+    So none is left half started, and the process that started the others stops them.
+    """
+    with _later(signal.SIGTERM), _later(signal.SIGINT), _unheard(signal.SIGINT):
+        yield
+
+
+@contextmanager
+def _later(number: int) -> Iterator[None]:
+    """A signal that comes within is handled afterwards."""
+    handler = signal.getsignal(number)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    came = []
+    signal.signal(number, lambda *told: came.append(told))
+    try:
+        yield
+    finally:
+        signal.signal(number, handler)
+        if came:
+            handler(*came[0])
+
+
+@contextmanager
+def _unheard(number: int) -> Iterator[None]:
+    """Processes that are started within do not hear a signal."""
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    from joblib.externals.loky.backend import resource_tracker as loky_tracker
+
+    # Processes inherit what is blocked. These two would unblock it when they start.
+    resource_tracker.ensure_running()
+    loky_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -15,8 +15,9 @@ from heirloom.errors import InvalidArgument, WorkerLost
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.units import Unit
 from heirloom.experiments.versions import versions
-from heirloom.experiments.workers.processes import processors, uninterrupted
+from heirloom.experiments.workers.processes import processors
 from heirloom.experiments.workers.unit import Compute, Computed, error_of_worker, portable
+from heirloom.interruption import uninterrupted
 
 if TYPE_CHECKING:
     from distributed import Client

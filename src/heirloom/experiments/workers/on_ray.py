@@ -14,8 +14,9 @@ from heirloom.errors import InvalidArgument, WorkerLost
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.units import Unit
 from heirloom.experiments.versions import versions
-from heirloom.experiments.workers.processes import processors, uninterrupted
+from heirloom.experiments.workers.processes import processors
 from heirloom.experiments.workers.unit import Compute, Computed, error_of_worker, portable
+from heirloom.interruption import uninterrupted
 
 PATIENCE = 10.0  # seconds for a cluster to answer
 RETRIES = 3  # of a unit whose worker died

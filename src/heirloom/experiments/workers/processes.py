@@ -1,7 +1,6 @@
 """Units on this machine, or wherever `joblib.parallel_config` sends them."""
 
 import os
-import signal
 import threading
 import time
 import warnings
@@ -14,6 +13,7 @@ from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.units import Unit
 from heirloom.experiments.versions import versions
 from heirloom.experiments.workers.unit import Compute, Computed, compute_elsewhere, compute_unit
+from heirloom.interruption import uninterrupted
 
 
 @contextmanager
@@ -85,53 +85,6 @@ def _through_joblib(
     size = max(1, backend.effective_n_jobs(n_jobs))
     for i in range(0, len(work), size):
         yield from Parallel(n_jobs=n_jobs)(work[i : i + size])
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """A Ctrl-C within comes after it, and processes that are started within never hear one.
-
-    So none is left half started, and the process that started the others stops them.
-    """
-    with _later(signal.SIGTERM), _later(signal.SIGINT), _unheard(signal.SIGINT):
-        yield
-
-
-@contextmanager
-def _later(number: int) -> Iterator[None]:
-    """A signal that comes within is handled afterwards."""
-    handler = signal.getsignal(number)
-    if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
-        return
-    came = []
-    signal.signal(number, lambda *told: came.append(told))
-    try:
-        yield
-    finally:
-        signal.signal(number, handler)
-        if came:
-            handler(*came[0])
-
-
-@contextmanager
-def _unheard(number: int) -> Iterator[None]:
-    """Processes that are started within do not hear a signal."""
-    if not hasattr(signal, "pthread_sigmask"):  # on Windows
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    from joblib.externals.loky.backend import resource_tracker as loky_tracker
-
-    # Processes inherit what is blocked. These two would unblock it when they start.
-    resource_tracker.ensure_running()
-    loky_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _compute_child(spec: dict[str, Any], unit: Unit, parent: int) -> Computed:
