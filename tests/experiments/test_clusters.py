@@ -17,6 +17,24 @@ from heirloom.experiments.workers.unit import compute_elsewhere, error_of_worker
 from tests.small_run import LONG, SPEC, Command, wait_until
 
 MIDDLE = LONG.with_changes(repetitions=40)
+ANY_PORT = ":0"  # of Dask's own, two tests at once would want the same
+
+
+def dask(what, file, *options, **environment):
+    """A Dask scheduler, or a worker of one, in a process of its own."""
+    command = [sys.executable, "-m", "dask", what, "--no-dashboard", "--dashboard-address"]
+    options = [ANY_PORT, "--scheduler-file", str(file), *options]
+    return subprocess.Popen(
+        [*command, *options], stderr=subprocess.DEVNULL, env={**os.environ, **environment}
+    )
+
+
+def dask_scheduler(file):
+    return dask("scheduler", file, "--port", "0")
+
+
+def dask_worker(file, **environment):
+    return dask("worker", file, "--nthreads", "1", "--no-nanny", **environment)
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +51,7 @@ def long_whole(tmp_path_factory):
 def dask_cluster(tmp_path):
     """A scheduler and two workers in other processes; the address of the scheduler."""
     file = tmp_path / "scheduler.json"
-    dask = [sys.executable, "-m", "dask"]
-    scheduler = ["scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
-    worker = ["worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--scheduler-file"]
-    commands = [[*dask, *scheduler], *([*dask, *worker, str(file)] for _ in range(2))]
-    processes = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for command in commands]
+    processes = [dask_scheduler(file), dask_worker(file), dask_worker(file)]
     try:
         yield file, processes
     finally:
@@ -132,7 +146,7 @@ def test_ray_gives_the_same_bits_also_when_a_worker_is_killed(tmp_path, long_who
 def test_a_dask_client_in_use_is_taken(tmp_path, whole):
     from distributed import Client, LocalCluster
 
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ANY_PORT}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         assert run(SPEC, tmp_path / "run", backend="dask").identical(whole)
         assert run(SPEC, tmp_path / "one", backend="dask", jobs=1).identical(whole)
@@ -173,19 +187,13 @@ sys.meta_path.insert(0, Hidden())
 def test_a_dask_worker_without_heirloom(tmp_path):
     """Also that there is none yet is said."""
     (tmp_path / "sitecustomize.py").write_text(HIDE)
-    file = str(tmp_path / "scheduler.json")
-    dask = [sys.executable, "-m", "dask"]
-    commands = [
-        [*dask, "scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", file],
-        [*dask, "worker", "--nthreads", "1", "--no-nanny", "--scheduler-file", file],
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    cluster = [subprocess.Popen(commands[0], stderr=subprocess.DEVNULL)]
+    file = tmp_path / "scheduler.json"
+    cluster = [dask_scheduler(file)]
     try:
-        command = Command(SPEC, tmp_path / "run", "--backend", "dask", "--address", file)
+        command = Command(SPEC, tmp_path / "run", "--backend", "dask", "--address", str(file))
         lines = iter(command.process.stderr.readline, "")
         assert any("no Dask worker is there yet" in line for line in lines)
-        cluster.append(subprocess.Popen(commands[1], stderr=subprocess.DEVNULL, env=environment))
+        cluster.append(dask_worker(file, PYTHONPATH=str(tmp_path)))
         status, said = command.end()
         assert status == 1
         assert "error: a worker has no heirloom: install heirloom-rl[dask]" in said
