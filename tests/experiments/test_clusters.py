@@ -7,6 +7,7 @@ import sys
 
 import joblib
 import pytest
+from joblib.parallel import ThreadingBackend
 
 import heirloom as hl
 from heirloom.experiments.runner import run
@@ -232,6 +233,22 @@ def test_a_joblib_context_is_followed(tmp_path, whole):
         assert run(SPEC, tmp_path / "one").identical(whole)
     with joblib.parallel_config("threading", n_jobs=2):
         assert run(SPEC, tmp_path / "threads").identical(whole)
+
+
+def test_joblib_workers_without_a_generator_stay(tmp_path, whole):
+    """Ray's, say: the units come some at a time, the workers are started once."""
+    started = []
+
+    class AllAtOnce(ThreadingBackend):
+        supports_return_generator = False
+
+        def configure(self, *arguments, **options):
+            started.append(self)
+            return super().configure(*arguments, **options)
+
+    with joblib.parallel_config(AllAtOnce(), n_jobs=2):
+        assert run(SPEC, tmp_path / "run").identical(whole)
+    assert len(started) == 1
 
 
 def test_errors_of_units_come_through(tmp_path):

@@ -81,10 +81,12 @@ def _through_joblib(
     if getattr(backend, "supports_return_generator", False):
         yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work)
         return
-    # A backend that returns only when all is done, Ray's say: some units at a time.
+    # A backend that returns only when all is done, Ray's say: some units at a time, by workers
+    # that stay from one time to the next.
     size = max(1, backend.effective_n_jobs(n_jobs))
-    for i in range(0, len(work), size):
-        yield from Parallel(n_jobs=n_jobs)(work[i : i + size])
+    with Parallel(n_jobs=n_jobs) as parallel:
+        for i in range(0, len(work), size):
+            yield from parallel(work[i : i + size])
 
 
 def _compute_child(spec: dict[str, Any], unit: Unit, parent: int) -> Computed:
