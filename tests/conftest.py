@@ -26,6 +26,6 @@ def no_command_is_left():
     yield
     for command in Command.started:
         if command.process.poll() is None:
-            command.kill(signal.SIGKILL)
+            command.kill()
             command.process.communicate()
     Command.started.clear()

@@ -60,9 +60,16 @@ class Command:
             lambda: units_done(self.folder) >= units or self.process.poll() is not None, seconds
         )
 
-    def kill(self, what: int = signal.SIGKILL) -> None:
-        """Signal all its processes, as a terminal does."""
-        os.killpg(self.process.pid, what)
+    def kill(self) -> None:
+        """All its processes."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+
+    def stop(self, what: int = signal.SIGINT) -> None:
+        """Ctrl-C goes to all its processes, as from a terminal; being told to end, to the first."""
+        if what == signal.SIGINT:
+            os.killpg(self.process.pid, what)
+        else:
+            self.process.send_signal(what)
 
     def others(self) -> list[int]:
         """The processes that it started and that are still there."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-_came = False
+_came: signal.Signals | None = None  # the last signal that was heard
 
 
 def listen() -> None:
@@ -31,7 +31,7 @@ def listen() -> None:
 
 def check() -> None:
     """Raise `KeyboardInterrupt` if there was one."""
-    if _came:
+    if _came is not None:
         raise KeyboardInterrupt
 
 
@@ -94,7 +94,7 @@ def _unheard(number: int) -> Iterator[None]:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     global _came
-    _came = True
+    _came = signal.Signals(number)
     raise KeyboardInterrupt
 
 
@@ -108,8 +108,9 @@ def _interrupt_again(unraisable: "UnraisableHookArgs") -> None:
 
 def _interrupt_soon() -> None:
     time.sleep(0.01)
+    number = signal.SIGINT if _came is None else _came  # the other one may be ignored
     ident = threading.main_thread().ident
     if ident is not None and hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(ident, signal.SIGINT)  # which wakes it if it waits
+        signal.pthread_kill(ident, number)  # which wakes it if it waits
     else:  # on Windows
-        _thread.interrupt_main()
+        _thread.interrupt_main(number)

@@ -21,23 +21,6 @@ MIDDLE = LONG.with_changes(repetitions=40)
 ANY_PORT = ":0"  # of Dask's own, two tests at once would want the same
 
 
-def dask(what, file, *options, **environment):
-    """A Dask scheduler, or a worker of one, in a process of its own."""
-    command = [sys.executable, "-m", "dask", what, "--no-dashboard", "--dashboard-address"]
-    options = [ANY_PORT, "--scheduler-file", str(file), *options]
-    return subprocess.Popen(
-        [*command, *options], stderr=subprocess.DEVNULL, env={**os.environ, **environment}
-    )
-
-
-def dask_scheduler(file):
-    return dask("scheduler", file, "--port", "0")
-
-
-def dask_worker(file, **environment):
-    return dask("worker", file, "--nthreads", "1", "--no-nanny", **environment)
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     return run(SPEC, tmp_path_factory.mktemp("whole") / "run", jobs=1)
@@ -49,16 +32,36 @@ def long_whole(tmp_path_factory):
 
 
 @pytest.fixture
-def dask_cluster(tmp_path):
-    """A scheduler and two workers in other processes; the address of the scheduler."""
-    file = tmp_path / "scheduler.json"
-    processes = [dask_scheduler(file), dask_worker(file), dask_worker(file)]
-    try:
-        yield file, processes
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
+def scheduler_file(tmp_path):
+    return tmp_path / "scheduler.json"
+
+
+@pytest.fixture
+def dask(scheduler_file):
+    """Starts a Dask scheduler, or a worker of it, in a process that ends with the test."""
+    started = []
+    options = {
+        "scheduler": ["--port", "0"],
+        "worker": ["--nthreads", "1", "--no-nanny"],
+    }
+    shared = ["--no-dashboard", "--dashboard-address", ANY_PORT, "--scheduler-file", scheduler_file]
+
+    def start(what, **environment):
+        command = [sys.executable, "-m", "dask", what, *options[what], *shared]
+        environment = {**os.environ, **environment}
+        started.append(subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def dask_cluster(dask, scheduler_file):
+    """A scheduler and two workers in other processes, and the file with its address."""
+    return scheduler_file, [dask("scheduler"), dask("worker"), dask("worker")]
 
 
 @pytest.mark.cluster
@@ -79,7 +82,7 @@ def test_ctrl_c_on_dask(tmp_path, dask_cluster):
     options = "--backend", "dask", "--address", str(file)
     command = Command(MIDDLE, tmp_path / "run", *options)
     command.wait_for(3)
-    command.kill(signal.SIGINT)
+    command.stop()
     status, said = command.end()
     assert status == 130
     assert "Traceback" not in said
@@ -120,10 +123,7 @@ def test_clusters_of_this_machine_are_stopped(tmp_path, backend, after, what):
     else:
         started = b"gcs_server" if backend == "ray" else b"spawn_main"
         wait_until(lambda: command.named(started))
-    if what == signal.SIGINT:
-        command.kill(what)  # all processes, as a terminal does
-    else:
-        command.process.send_signal(what)
+    command.stop(what)
     status, said = command.end()
     assert status == 130, said
     assert "Traceback" not in said
@@ -185,23 +185,17 @@ sys.meta_path.insert(0, Hidden())
 
 
 @pytest.mark.cluster
-def test_a_dask_worker_without_heirloom(tmp_path):
+def test_a_dask_worker_without_heirloom(tmp_path, dask, scheduler_file):
     """Also that there is none yet is said."""
     (tmp_path / "sitecustomize.py").write_text(HIDE)
-    file = tmp_path / "scheduler.json"
-    cluster = [dask_scheduler(file)]
-    try:
-        command = Command(SPEC, tmp_path / "run", "--backend", "dask", "--address", str(file))
-        lines = iter(command.process.stderr.readline, "")
-        assert any("no Dask worker is there yet" in line for line in lines)
-        cluster.append(dask_worker(file, PYTHONPATH=str(tmp_path)))
-        status, said = command.end()
-        assert status == 1
-        assert "error: a worker has no heirloom: install heirloom-rl[dask]" in said
-    finally:
-        for process in cluster:
-            process.kill()
-            process.wait()
+    dask("scheduler")
+    command = Command(SPEC, tmp_path / "run", "--backend", "dask", "--address", str(scheduler_file))
+    lines = iter(command.process.stderr.readline, "")
+    assert any("no Dask worker is there yet" in line for line in lines)
+    dask("worker", PYTHONPATH=str(tmp_path))
+    status, said = command.end()
+    assert status == 1
+    assert "error: a worker has no heirloom: install heirloom-rl[dask]" in said
 
 
 def test_a_scheduler_file_that_is_none(tmp_path):

@@ -76,7 +76,7 @@ def test_a_run_that_is_killed_at_fifty_random_instants_gives_the_same(tmp_path):
 def test_ctrl_c_says_how_to_go_on(tmp_path):
     command = Command(LONG, tmp_path / "run", "--jobs", "2")
     command.wait_for(3)
-    command.kill(signal.SIGINT)
+    command.stop()
     status, said = command.end()
     assert status == 130
     assert GOES_ON in said
@@ -103,19 +103,27 @@ def turned_into_another():
     except KeyboardInterrupt:
         raise RuntimeError("something is wrong")
 
-def cleaning_up():
+def cleaning_up(number=signal.SIGINT):
     thing = Thing()
-    reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+    reference = weakref.ref(thing, lambda _: signal.raise_signal(number))
     del thing
     time.sleep(60)
 
+def cleaning_up_in_the_background():
+    cleaning_up(signal.SIGTERM)
+
 lose = globals()[sys.argv.pop(1)]
+if lose is cleaning_up_in_the_background:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a script has it there
 runner.check_agents = lambda spec: lose()
 main()
 """
 
 
-@pytest.mark.parametrize("where", ["in_a_library", "turned_into_another", "cleaning_up"])
+@pytest.mark.parametrize(
+    "where",
+    ["in_a_library", "turned_into_another", "cleaning_up", "cleaning_up_in_the_background"],
+)
 def test_ctrl_c_that_is_dropped(tmp_path, where):
     """By a library, which may also change it, or by Python, where an object is cleaned up."""
     (tmp_path / "spec.toml").write_text(SPEC.to_toml())
@@ -135,7 +143,7 @@ def test_ctrl_c_at_any_time(tmp_path, what):
         command = Command(spec, folder, "--jobs", "2")
         with pytest.raises(subprocess.TimeoutExpired):
             command.process.wait(rng.uniform(0.3, latest))
-        command.kill(what) if what == signal.SIGINT else command.process.send_signal(what)
+        command.stop(what)
         status, said = command.end(30)
         # Python ends itself so if it came while the text of a library was executed.
         assert status in (130, -signal.SIGINT), said
