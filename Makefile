@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .venv-peers
 
-.PHONY: help reproduce test test-slow check format bench examples clean
+.PHONY: help reproduce test test-slow check format golden bench examples clean
 
 help:
 	@echo "make reproduce   set up, then run the main experiment of the paper"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-slow   the long soundness sweeps, and the tests that start clusters"
 	@echo "make examples    run every example; tables are printed, figures go to ./figures"
 	@echo "make bench       speed, as ratios to a bare loop and to other libraries (ten minutes)"
+	@echo "make golden      compute the golden run anew, print what moved, and keep it"
 	@echo "make format      write the code in its format"
 
 $(READY): pyproject.toml constraints.txt
@@ -35,6 +36,9 @@ test: check
 
 test-slow: $(READY)
 	$(BIN)/pytest -n auto -m "slow or cluster"
+
+golden: $(READY)
+	$(BIN)/python -m tests.golden
 
 # A library that cannot be installed is left out, and the benchmark says so in its row.
 $(PEERS)/.ready: benchmarks/peers.txt

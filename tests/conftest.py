@@ -3,6 +3,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.golden import kept
 from tests.small_run import Command
 
 # The same examples in every run: a failure is found again by running the test again.
@@ -18,6 +19,10 @@ settings.load_profile("heirloom")
 # In the background of a script Ctrl-C is ignored, and commands would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_report_header():
+    return f"golden run: {kept.how_compared()}"
 
 
 @pytest.fixture(autouse=True)
