@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .venv-peers
 
-.PHONY: help reproduce test test-slow check format golden bench examples clean
+.PHONY: help reproduce test test-slow check format golden numbers tables bench examples clean
 
 help:
 	@echo "make reproduce   set up, then run the main experiment of the paper"
@@ -14,6 +14,8 @@ help:
 	@echo "make examples    run every example; tables are printed, figures go to ./figures"
 	@echo "make bench       speed, as ratios to a bare loop and to other libraries (ten minutes)"
 	@echo "make golden      compute the golden run anew, print what moved, and keep it"
+	@echo "make numbers     measure the numbers in README and docs anew, and write their tables"
+	@echo "make tables      write these tables from the results that are kept in published/results"
 	@echo "make format      write the code in its format"
 
 $(READY): pyproject.toml constraints.txt
@@ -39,6 +41,13 @@ test-slow: $(READY)
 
 golden: $(READY)
 	$(BIN)/python -m tests.golden
+
+# Five minutes. Results that did not move stay as they are, so a second call changes nothing.
+numbers: $(READY)
+	$(BIN)/python -m published
+
+tables: $(READY)
+	$(BIN)/python -m published --tables
 
 # A library that cannot be installed is left out, and the benchmark says so in its row.
 $(PEERS)/.ready: benchmarks/peers.txt

@@ -6,14 +6,12 @@ import json
 import pkgutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import heirloom
 
 HEAVY = ("numba", "scipy", "gymnasium", "numpy", "rich", "typer")
-PROJECT = Path(__file__).parent.parent
 
 
 def run(*arguments, **options):
@@ -60,21 +58,6 @@ def test_importing_is_lazy(statement, allowed):
 def test_help_and_version():
     assert "reproduce" in run("-m", "heirloom", "--help")
     assert run("-m", "heirloom", "--version") == f"heirloom {heirloom.__version__}\n"
-
-
-def examples():
-    """The Python blocks of the README that are followed by what they print."""
-    blocks = (PROJECT / "README.md").read_text(encoding="utf-8").split("```")
-    return [
-        (code, output)
-        for code, between, output in zip(blocks[1:], blocks[2:], blocks[3:], strict=False)
-        if between.strip() == "prints"
-    ]
-
-
-@pytest.mark.parametrize(("code", "output"), examples())
-def test_the_examples_of_the_readme_print_what_they_say(code, output):
-    assert run("-c", code.removeprefix("python\n")) == output.removeprefix("text\n")
 
 
 MODULES = [name for _, name, _ in pkgutil.walk_packages(heirloom.__path__, "heirloom.")]

@@ -118,13 +118,13 @@ def claims_of_maze(
             all(bool(step.mean - step.half_width > 0) for step in steps),
         ),
         Claim(
-            f"LRMax with a learned D_max is at the level of MaxQInit, from task {start} on",
-            f"above it by {_text(gap)} of the best possible",
+            "LRMax with a learned D_max is at the level of MaxQInit, once both are in use",
+            f"above it by {_text(gap)} of the best possible, from task {start} on",
             _contains(gap, 0.0),
         ),
         Claim(
-            f"MaxQInit transfers, from task {start} on",
-            f"above RMax by {_text(gained)} of the best possible",
+            "MaxQInit transfers, once it is in use",
+            f"above RMax by {_text(gained)} of the best possible, from task {start} on",
             bool(gained.mean - gained.half_width > 0),
         ),
     ]
@@ -314,8 +314,8 @@ def _no_prior_no_transfer(vs_rmax: FloatArray, learned: int, n_tasks: int) -> Cl
     last = min(learned - 1, n_tasks)
     interval = student_interval(vs_rmax[:, 1:last].mean(axis=1))
     return Claim(
-        f"LRMax without a prior is RMax, until it has learned one in task {learned} (erratum 7)",
-        f"{_text(interval)} times RMax in tasks 2 to {last}",
+        "LRMax without a prior is RMax, until it has learned one (erratum 7)",
+        f"{_text(interval)} times RMax in tasks 2 to {last}; it has learned one in task {learned}",
         _contains(interval, 1.0),
         OURS,
     )
