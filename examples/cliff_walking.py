@@ -12,7 +12,7 @@ from heirloom.figures.lifelong import lifelong
 from heirloom.figures.style import save
 
 family = cliffs()
-options = {"n_known": 5, "tol": 0.01, **family.options}
+options = {"n_known": 5, **family.options}
 results = compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),

@@ -14,7 +14,7 @@ from heirloom.figures.style import save
 
 def face(family):
     """Fifteen seasons of fifty times fifty days."""
-    options = {"n_known": 20, "tol": 0.01, **family.options}
+    options = {"n_known": 20, **family.options}
     return compare(
         {
             "RMax": lambda rng: hl.RMax(seed=rng, **options),

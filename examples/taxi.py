@@ -14,7 +14,7 @@ from heirloom.figures.lifelong import lifelong
 from heirloom.figures.style import save
 
 family = taxis()
-options = {"n_known": 1, "tol": 0.01, **family.options}  # all of it is deterministic
+options = {"n_known": 1, **family.options}  # all of it is deterministic
 results = compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),

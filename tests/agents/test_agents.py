@@ -323,6 +323,49 @@ def test_ties_are_broken_uniformly():
     np.testing.assert_allclose(counts / 9000, 1 / 3, atol=0.02)
 
 
+class Fixed(hl.Constant):
+    """The same bound for every task."""
+
+    def __init__(self, U):
+        self.bound = U
+
+    def begin_task(self, setting, model, memory):
+        self.U = self.bound.copy()
+        return False
+
+
+@pytest.mark.parametrize(("gap", "is_tie"), [(0.0, True), (0.9, True), (1.1, False)])
+def test_actions_within_the_tie_tolerance_are_equal_to_the_agent(gap, is_tie):
+    """In both paths: the compiled rollout, and `act` step by step."""
+    v_max = 10.0
+    tie = hl.Setting(n_states=1, n_actions=3, gamma=0.9).tie
+    bound = Fixed(np.array([v_max - 1 - gap * tie, v_max - 2.0, v_max - 1]))
+    options = {"n_states": 1, "n_actions": 3, "gamma": 0.9, "n_known": 10**6, "seed": 0}
+    agent = hl.OptimisticAgent(bounds=[bound], **options)
+    agent.begin_task()
+    assert agent.greedy.tolist() == [[is_tie, False, True]]
+    assert agent.policy.tolist() == [0 if is_tie else 2]
+    assert {agent.act(0) for _ in range(100)} == ({0, 2} if is_tie else {2})
+    agent.drop_task()
+    m = hl.TabularMDP(np.zeros((1, 3)), np.ones((1, 3, 1)), gamma=0.9)
+    hl.learn(agent, m, episodes=100, max_steps=1, seed=0)
+    assert (agent.model.counts[0] > 0).tolist() == [is_tie, False, True]
+
+
+def test_far_values_are_told_apart():
+    """A goal that is 150 steps away, worth 1e-7 from there: the agent still goes straight to it."""
+    n = 150
+    R, T = np.zeros((n, 2)), np.zeros((n, 2, n))
+    s = np.arange(n)
+    T[s, 0, np.maximum(s - 1, 0)] = T[s, 1, np.minimum(s + 1, n - 1)] = 1
+    R[-1, 1] = 1
+    m = hl.TabularMDP(R, T, gamma=0.9, start=0)
+    agent = hl.RMax(n_states=n, n_actions=2, gamma=0.9, n_known=1, seed=0)
+    hl.learn(agent, m, episodes=200, max_steps=300, seed=0)
+    assert agent.known.all()
+    assert (agent.policy == 1).all()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

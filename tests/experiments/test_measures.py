@@ -74,20 +74,20 @@ def test_a_policy_that_becomes_optimal_for_good():
     """Optimal, not, and then optimal again: only the last time counts."""
 
     class Fake:
-        Q = np.zeros((2, 2))
+        greedy = np.ones((2, 2), dtype=bool)
 
     m = hl.TabularMDP(
         [[0.0, 0.0], [1.0, 1.0]], [[[1, 0], [0, 1]], [[0, 1], [1, 0]]], gamma=0.9, start=0
     )
     watch, agent = OptimalAfter(), Fake()
     watch.begin(agent, m)
-    good, bad = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[1.0, 1.0], [1.0, 0.0]])
-    for episode, Q in enumerate((good, bad, good, good), start=1):
-        agent.Q = Q
+    good, bad = np.array([[False, True], [True, False]]), np.array([[True, True], [True, False]])
+    for episode, greedy in enumerate((good, bad, good, good), start=1):
+        agent.greedy = greedy
         watch(episode, 4)
     assert watch.after == [3]
     watch.begin(agent, m)
-    agent.Q = bad  # equal actions, one of which is not optimal
+    agent.greedy = bad  # equal actions, one of which is not optimal
     watch(1, 1)
     assert np.isnan(watch.after[1])
 

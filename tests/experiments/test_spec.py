@@ -200,7 +200,7 @@ def test_the_papers_settings():
             "LRMaxQInit(0.1)",
         ]
         for agent in tight.agents:
-            assert (agent.n_known, agent.epsilon, agent.tol) == (10, 0.01, 0.01)
+            assert (agent.n_known, agent.epsilon) == (10, 0.01)
             assert (agent.delta, agent.capacity) == (delta, capacity)
         bounds = paper.bounds(variant)
         assert (bounds.tasks, bounds.repetitions, bounds.episodes) == (2, 100, 2000)

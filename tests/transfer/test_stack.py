@@ -5,6 +5,8 @@ import pytest
 
 import heirloom as hl
 from heirloom.envs.grid import grid_world
+from heirloom.envs.inventory import prices
+from heirloom.envs.toy_text import frozen_lakes
 from heirloom.kernels import distances
 from heirloom.transfer.distance import WeightedL1
 from heirloom.transfer.source_bound import Distances, Transfer
@@ -96,6 +98,31 @@ def test_it_says_what_sources_say_one_by_one(seed):
             far = 2 * tol / (1 - options["gamma"]) ** 2
             assert np.abs(agents[0].U - agents[1].U).max() <= far
     assert compared > 50
+
+
+FAMILIES = {
+    "frozen lakes": (frozen_lakes, {"n_known": 10}, {"episodes": 1000, "max_steps": 100}),
+    "prices": (prices, {"n_known": 20}, {"episodes": 50, "max_steps": 50}),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_what_an_agent_does_does_not_depend_on_how_distances_are_solved(name):
+    """All sources at once stop elsewhere than one by one, and the agent acts alike to the bit."""
+    make, options, length = FAMILIES[name]
+    family = make()
+    rng = np.random.default_rng(0)
+    tasks = [family.draw(rng) for _ in range(6)]
+    ways = WeightedL1(), OneByOne()
+    bounds = [hl.Lipschitz(d_max=family.d_max, distance=way) for way in ways]
+    agents = agents_of(bounds, {**options, **family.options})
+    differ = False
+    for seed, m in enumerate(tasks):
+        one, other = (hl.learn(agent, m, **length, seed=seed) for agent in agents)
+        assert np.array_equal(one.returns, other.returns)
+        assert np.array_equal(one.update_steps, other.update_steps)
+        differ |= not np.array_equal(agents[0].U, agents[1].U)
+    assert differ  # otherwise this would show nothing
 
 
 @pytest.mark.parametrize("seed", range(10))

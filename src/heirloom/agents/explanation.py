@@ -128,7 +128,7 @@ def explain(agent: OptimisticAgent) -> Explanation:
         U,
         known,
         agent.model.counts.copy(),
-        ~known & (Q == Q.max(axis=1, keepdims=True)) & agent.model.reached[:, None],
+        ~known & agent.greedy & agent.model.reached[:, None],
     )
     for array in arrays:
         frozen(array)

@@ -29,7 +29,8 @@ class OptimisticAgent:
 
     Off the known set `Q = U`, the least of `v_max` and of all bounds; on it
     `Q = min(U, R̂ + γ Σ T̂ V)`. `Q` and `U` never rise within a task, and `U` freezes at a pair that
-    becomes known. Equal actions are chosen from uniformly, with the agent's own generator.
+    becomes known. Actions whose values differ by at most `setting.tie`, 1e-8 of the range of
+    values, count as equal; the agent chooses among equal actions uniformly, with its own generator.
 
     Args:
         bounds: upper bounds to combine, none for RMax; each serves this agent only.
@@ -42,8 +43,8 @@ class OptimisticAgent:
         reward_range: (lo, hi), what every reward lies in.
         terminating: whether tasks may terminate; it is safe to say so.
         v_max: an upper bound on every value; hi / (1-γ) unless a smaller one is known.
-        tol: how far `Q` may be above its fixed point; a thousandth of the range of values by
-            default, which is 0.01 in the paper's setting.
+        tol: how far `Q` may be above its fixed point; by default 1e-11 times the range of values.
+            A larger one saves little time, and results then depend on where iterations stop.
         memory: what the agent carries from task to task; empty by default.
     """
 
@@ -129,6 +130,7 @@ class OptimisticAgent:
             self._lower(U, i, np.arange(U.size))
         self._values = learning.Values(
             gamma=self.gamma,
+            tie=setting.tie,
             slack=setting.slack,
             U=U,
             Q=U.copy(),
@@ -223,9 +225,15 @@ class OptimisticAgent:
         return self.model.known
 
     @property
+    def greedy(self) -> BoolArray:
+        """The actions that the agent may choose, [s, a]: those of the largest `Q`, up to ties."""
+        Q = self.Q
+        return Q >= Q.max(axis=1, keepdims=True) - self.setting.tie
+
+    @property
     def policy(self) -> IntArray:
-        """A greedy action a state, the first of equal ones."""
-        return self.Q.argmax(axis=1)
+        """One greedy action per state, the first of equal ones, [s]."""
+        return self.greedy.argmax(axis=1)
 
     @property
     def decider(self) -> IntArray:
@@ -325,7 +333,7 @@ class OptimisticAgent:
         if not 0 <= s < self.n_states:
             raise InvalidArgument(f"state {s}: the states are 0 to {self.n_states - 1}")
         row = self._values.Q[s * self.n_actions : (s + 1) * self.n_actions]
-        return np.flatnonzero(row == row.max()).tolist()
+        return np.flatnonzero(row >= row.max() - self.setting.tie).tolist()
 
     def _by_pair(self, array: np.ndarray) -> np.ndarray:
         view = array.reshape(self.n_states, self.n_actions)

@@ -11,7 +11,7 @@ from heirloom.arguments import (
     real_number,
     whole_number,
 )
-from heirloom.arrays import FloatArray, IntArray
+from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.mdp.exact import check_gamma
 
@@ -100,8 +100,13 @@ class QLearning:
         return view
 
     @property
+    def greedy(self) -> BoolArray:
+        """The actions of the largest `Q`, [s, a]."""
+        return self._Q == self._Q.max(axis=1, keepdims=True)
+
+    @property
     def policy(self) -> IntArray:
-        """A greedy action a state, the first of equal ones."""
+        """One greedy action per state, the first of equal ones, [s]."""
         return self._Q.argmax(axis=1)
 
     def __repr__(self) -> str:

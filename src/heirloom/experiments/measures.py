@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from heirloom.arrays import FloatArray, IntArray
+from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.mdp.exact import TabularMDP
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.solving import solve
@@ -111,12 +111,12 @@ MEASURED: dict[str | None, type[MeasuredUse]] = {
 }
 
 
-class HasQ(Protocol):
-    """An agent whose values can be read."""
+class HasGreedyActions(Protocol):
+    """An agent whose greedy actions can be read."""
 
     @property
-    def Q(self) -> FloatArray:
-        """Values, [s, a]."""
+    def greedy(self) -> BoolArray:
+        """The actions that it may choose when it does not explore, [s, a]."""
 
 
 class OptimalAfter:
@@ -134,7 +134,7 @@ class OptimalAfter:
 
     def begin(self, agent: Any, task: Any) -> None:
         """A task begins."""
-        self._agent: HasQ = agent
+        self._agent: HasGreedyActions = agent
         self._task: TabularMDP = task
         sol = solve(task)
         # Two actions whose values are within their errors of each other may both be optimal.
@@ -149,8 +149,7 @@ class OptimalAfter:
             self.after[-1] = done
 
     def _is_optimal(self) -> bool:
-        m, Q = self._task, self._agent.Q
-        greedy = Q == Q.max(axis=1, keepdims=True)
+        m, greedy = self._task, self._agent.greedy
         t = m.transitions
         to_visit = np.flatnonzero(m.start).tolist()
         seen = set(to_visit)

@@ -2,6 +2,9 @@
 
 `text` is what the paper states; `released` is what the authors' public scripts set, where they
 differ. Everything in which the variants differ stands in `DIFFERENCES` and in the families.
+
+The paper solves values to a precision of 0.01. Heirloom solves them to its own default, which is
+far smaller: otherwise results depend on where an iteration happens to stop.
 """
 
 from collections.abc import Callable
@@ -11,7 +14,6 @@ from heirloom.envs.families import Variant
 from heirloom.experiments.spec import ExperimentSpec
 
 SEED = 20210202  # of the conference
-PRECISION = 0.01  # of values
 N_KNOWN, EPSILON = 10, 0.01
 D_MAX = (0.0, 0.2, 0.5, 0.8, 1.0)  # of the experiment `bounds`
 
@@ -137,7 +139,7 @@ def prior_use(variant: Variant = "text") -> ExperimentSpec:
             "name": "prior-use",
             "family": {"name": "heat-map"},
             "in_order": True,
-            "defaults": {"n_known": N_KNOWN, "epsilon": EPSILON, "tol": PRECISION},
+            "defaults": {"n_known": N_KNOWN, "epsilon": EPSILON},
             "agents": [{"algorithm": "LRMax", "d_max": [19.0, 17.0, 15.0, 10.0, 0.0]}],
             "tasks": 2,
             "episodes": 100,
@@ -160,7 +162,7 @@ def negative_transfer(variant: Variant = "text", *, k: int = 4) -> ExperimentSpe
             "name": f"negative-transfer (k = {k})",
             "family": {"name": "t-shape", "k": k},
             "in_order": True,
-            "defaults": {"n_known": 1, "tol": 1e-6},
+            "defaults": {"n_known": 1},
             "agents": [
                 {"algorithm": "QLearning"},
                 {"algorithm": "BisimulationTransfer"},
@@ -195,7 +197,7 @@ EXPERIMENTS: dict[str, Callable[..., ExperimentSpec]] = {
 
 def _defaults(variant: Variant, *, all_sources: bool = False) -> dict[str, Any]:
     delta, capacity = DIFFERENCES[variant]
-    common = {"n_known": N_KNOWN, "epsilon": EPSILON, "tol": PRECISION, "delta": delta}
+    common = {"n_known": N_KNOWN, "epsilon": EPSILON, "delta": delta}
     if capacity is None or all_sources:
         return common
     return {**common, "capacity": capacity, "keep": "first"}

@@ -49,11 +49,13 @@ class Model(NamedTuple):
 class Values(NamedTuple):
     """Bounds, values, and what `settle` keeps: how far each pair may still fall, and its queue.
 
-    The states whose V fell are listed in `fallen`, until someone forgets them: their number, then
-    they, then for each state whether it is listed.
+    Actions whose values are within `tie` of the largest are all greedy. The states whose V fell are
+    listed in `fallen`, until someone forgets them: their number, then they, then for each state
+    whether it is listed.
     """
 
     gamma: Any
+    tie: Any
     slack: Any
     U: Any
     Q: Any
@@ -183,7 +185,7 @@ def _settle(model, values, pairs):
     At the end no pair would fall by more than `slack`, so Q is above the fixed point by at most
     slack / (1-γ). Nothing ever rises. Returns the number of backups.
     """
-    gamma, slack, U, Q, V, pending, queue, queued, fallen = values
+    gamma, _, slack, U, Q, V, pending, queue, queued, fallen = values
     known, R, first, last = model.known, model.R, model.first, model.last
     successors, p, owner = model.successors, model.p, model.owner
     into, next_into = model.into, model.next_into
@@ -252,7 +254,7 @@ def _rollout(task, model, values, run, episodes, max_steps, pause):
     """
     # Local names: each use of a field of a tuple would count a reference to its array.
     indptr, successors, p, rewards, ends, start_states, start_sums = task
-    known, Q, gamma = model.known, values.Q, values.gamma
+    known, Q, gamma, tie = model.known, values.Q, values.gamma, values.tie
     n_known, widest, room_p, sizes = model.n_known, model.widest, model.p, model.sizes
     counts, reward_sums, outcomes = model.counts, model.reward_sums, model.outcomes
     times, next_outcome, head = model.times, model.next_outcome, model.head
@@ -278,16 +280,17 @@ def _rollout(task, model, values, run, episodes, max_steps, pause):
         if not room:
             status = NO_ROOM
             break
-        k = s * n_actions
-        best, ties = Q[k], 1
+        first_pair = s * n_actions
+        best = Q[first_pair]
         for a in range(1, n_actions):
-            q = Q[s * n_actions + a]
-            if q > best:
-                best, ties, k = q, 1, s * n_actions + a
-            elif q == best:
-                ties += 1
-        if ties > 1:
-            k += nth_equal(Q, k, best, int(choices[choice] * ties))
+            best = max(best, Q[first_pair + a])
+        enough, n_greedy, k = best - tie, 0, first_pair
+        for a in range(n_actions - 1, -1, -1):
+            if Q[first_pair + a] >= enough:
+                n_greedy += 1
+                k = first_pair + a
+        if n_greedy > 1:
+            k = nth_greedy(Q, k, enough, int(choices[choice] * n_greedy))
             choice += 1
         j, last = indptr[k], indptr[k + 1] - 1
         total = p[j]
@@ -349,11 +352,10 @@ def first_above(sums, u):
 
 
 @njit(cache=True)
-def nth_equal(Q, k, value, n):
-    """How far after k the (n + 1)th entry of Q stands that equals `value`, the first being at k."""
-    i = k
+def nth_greedy(Q, k, enough, n):
+    """The (n + 1)th pair from k on with Q >= enough; k itself is the first."""
     while n > 0:
-        i += 1
-        if Q[i] == value:
+        k += 1
+        if Q[k] >= enough:
             n -= 1
-    return i - k
+    return k

@@ -8,6 +8,12 @@ from heirloom.arguments import real_number, whole_number
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.exact import Range, check_gamma, check_range, value_range
 
+# As fractions of the range of values. Fixed points are solved far more accurately than actions are
+# told apart, so that which action is greedy does not depend on how a fixed point was approached.
+DEFAULT_TOL = 1e-11
+TIE = 1e-8
+ROUNDING = 1e-14  # a backup of values is not more accurate than this
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -21,8 +27,8 @@ class Setting:
         terminating: whether tasks may terminate; it is safe to say so.
         v_max: an upper bound on every value; hi / (1-γ) unless a smaller one is known.
         epsilon: how accurate known pairs are taken to be, in reward and in L1 norm.
-        tol: the error to which fixed points are computed, always from above; a thousandth of the
-            range of values by default.
+        tol: the error to which fixed points are computed, always from above; by default 1e-11
+            times the range of values, or what rounding allows if that is more.
     """
 
     n_states: int
@@ -35,6 +41,8 @@ class Setting:
     tol: float | None = None
     slack: float = field(init=False)
     """What one backup may leave undone, so that all of them leave undone at most `tol`."""
+    tie: float = field(init=False)
+    """Actions whose values differ by no more than this, 1e-8 of the range of values, are equal."""
 
     def __post_init__(self) -> None:
         gamma, reward_range = check_gamma(self.gamma), check_range(self.reward_range)
@@ -44,7 +52,9 @@ class Setting:
                 f"v_max is {self.v_max}: with rewards in {reward_range} and gamma={gamma} values "
                 f"lie between {v_min:g} and {v_max:g}"
             )
-        tol = max(1e-3 * (v_max - v_min), 1e-12) if self.tol is None else self.tol
+        width = max(v_max - v_min, 1e-12)
+        least = width * max(DEFAULT_TOL, ROUNDING / (1 - gamma))
+        tol = least if self.tol is None else self.tol
         tol = real_number("tol", tol, "the error of values is a positive number", above=0)
         self.__dict__.update(
             n_states=whole_number("n_states", self.n_states),
@@ -56,6 +66,7 @@ class Setting:
             epsilon=real_number("epsilon", self.epsilon, "an accuracy is from 0 up", least=0),
             tol=tol,
             slack=tol * (1 - gamma),
+            tie=TIE * width,
         )
 
     @property
