@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .venv-peers
 
-.PHONY: help reproduce test test-slow check format golden numbers tables bench examples clean
+.PHONY: help reproduce test test-slow check format golden numbers tables bench publish-bench examples clean
 
 help:
 	@echo "make reproduce   set up, then run the main experiment of the paper"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-slow   the long soundness sweeps, and the tests that start clusters"
 	@echo "make examples    run every example; tables are printed, figures go to ./figures"
 	@echo "make bench       speed, as ratios to a bare loop and to other libraries (ten minutes)"
+	@echo "make publish-bench   write what make bench measured into docs/performance.md"
 	@echo "make golden      compute the golden run anew, print what moved, and keep it"
 	@echo "make numbers     measure the numbers in README and docs anew, and write their tables"
 	@echo "make tables      write these tables from the results that are kept in published/results"
@@ -61,7 +62,10 @@ $(PEERS)/.ready: benchmarks/peers.txt
 bench: $(READY) $(PEERS)/.ready
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable '.[bench]' || \
 	echo "left out: what '.[bench]' names"
-	$(BIN)/python benchmarks/run.py --markdown
+	$(BIN)/python benchmarks/run.py
+
+publish-bench: $(READY)
+	$(BIN)/python -m published --speed results/bench.json
 
 examples: $(READY)
 	mkdir -p figures

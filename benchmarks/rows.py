@@ -68,6 +68,7 @@ class Row:
             "reached": self.reached,
             "stopped": self.stopped,
             "note": self.note,
+            "cells": list(self.cells()),
         }
 
 
@@ -84,13 +85,6 @@ class Measured:
 def significant(x: float) -> str:
     """Three digits, and no more than one after the point from 10 on."""
     return f"{x:.2f}" if x < 10 else f"{x:.1f}" if x < 100 else f"{float(f'{x:.3g}'):,.0f}"
-
-
-def markdown(rows: Sequence[Row]) -> str:
-    """The rows as a table, ready for the documentation."""
-    header = ("what", "ratio", "target", "reached", "note")
-    lines = [header, ("---", "---:", "---", "---", "---"), *(row.cells() for row in rows)]
-    return "\n".join(" ".join(["|", *(f"{cell} |".lstrip() for cell in line)]) for line in lines)
 
 
 def plain(rows: Sequence[Row]) -> str:

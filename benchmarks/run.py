@@ -5,12 +5,9 @@ thing costs in terms of another on it. Libraries that are not there leave a row 
 
     python benchmarks/run.py                           # everything, some ten minutes
     python benchmarks/run.py --only agents,simple_rl   # some parts
-    python benchmarks/run.py --markdown                # and the table for docs/performance.md
 """
 
 import argparse
-import importlib
-import importlib.util
 import json
 import os
 import platform
@@ -21,31 +18,22 @@ from pathlib import Path
 from typing import Any
 
 import agents
+import scaling
 import solve
-from rows import Measured, Row, markdown, plain
+import startup
+import workers
+from rows import Measured, Row, plain
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "bench.json"
-
-
-def scaling() -> Measured:
-    """How cost grows with states and sources, if the program for that is there.
-
-    It offers `measure() -> dict[str, float]`, and `TARGETS`, the same names with the largest ratio
-    that is wanted.
-    """
-    if importlib.util.find_spec("scaling") is None:
-        return Measured([Row("cost as states and sources grow", None, note="no scaling.py")])
-    program = importlib.import_module("scaling")
-    targets: dict[str, float] = getattr(program, "TARGETS", {})
-    ratios: dict[str, float] = program.measure()
-    return Measured([Row(name, x, at_most=targets.get(name)) for name, x in ratios.items()])
 
 
 PARTS: dict[str, Callable[[], Measured]] = {
     "agents": agents.measure,
     "simple_rl": agents.measure_simple_rl,
-    "scaling": scaling,
+    "scaling": scaling.measure,
     "solve": solve.measure,
+    "workers": workers.measure,
+    "start-up": startup.measure,
 }
 
 
@@ -72,11 +60,14 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", type=parts, default=list(PARTS), metavar="PART,PART")
-    parser.add_argument("--markdown", action="store_true", help="print that table too")
+    parser.add_argument("--list", action="store_true", help="print the parts, and measure nothing")
     parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
     arguments = parser.parse_args()
-    rows: list[Row] = []
-    report: dict[str, Any] = {**surroundings(), "rows": rows, "seconds": {}, "errors": {}}
+    if arguments.list:
+        print("\n".join(arguments.only))
+        return
+    rows: list[tuple[str, Row]] = []
+    report: dict[str, Any] = {**surroundings(), "seconds": {}, "errors": {}}
     for part in arguments.only:
         print(f"{part} ...", flush=True)
         start = time.perf_counter()
@@ -84,14 +75,12 @@ def main() -> None:
         print(
             plain(measured.rows), f"({time.perf_counter() - start:.0f} s)\n", sep="\n", flush=True
         )
-        rows.extend(measured.rows)
+        rows.extend((part, row) for row in measured.rows)
         report["seconds"].update(measured.seconds)
         report["errors"].update(measured.errors)
         report["versions"].update(measured.versions)
-    print(plain(rows))
-    if arguments.markdown:
-        print("", markdown(rows), sep="\n")
-    report["rows"] = [row.as_json() for row in rows]
+    print(plain([row for _, row in rows]))
+    report["rows"] = [{"part": part, **row.as_json()} for part, row in rows]
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     print(f"\nwritten: {arguments.output}")

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from agents import EPISODES, OPTIONS, best_times, learned, tasks
+from rows import Measured, Row, plain
 
 import heirloom as hl
 from heirloom.envs.grid import grid_world
@@ -29,9 +30,10 @@ TARGETS = {
 """What ratios should be at most."""
 
 
-def measure() -> dict[str, float]:
+def measure() -> Measured:
     """All ratios."""
-    return {**with_sources(), **with_states()}
+    ratios = {**with_sources(), **with_states()}
+    return Measured([Row(name, x, at_most=TARGETS.get(name)) for name, x in ratios.items()])
 
 
 def with_sources(few: int = 16, many: int = 1000) -> dict[str, float]:
@@ -118,5 +120,4 @@ def _update_time(side: int, options: dict[str, float] | None) -> float:
 
 
 if __name__ == "__main__":
-    for name, ratio in measure().items():
-        print(f"  {name:45} {ratio:8.2f}")
+    print(plain(measure().rows))

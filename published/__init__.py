@@ -2,6 +2,7 @@
 
     make numbers     measure everything that is deterministic anew, and write all tables
     make tables      write all tables from the results that are kept
+    make bench       measure speed; `make publish-bench` keeps what it measured
 
 `results/` has the results that are kept, each with the versions and the code that it came from.
 In a document, a table stands between `<!-- numbers: NAME -->` and `<!-- /numbers -->`, and

@@ -16,7 +16,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 
     """A table in Markdown; the columns from `right` on, if given, are aligned to the right."""
     rules = ["---:" if right and i >= right else "---" for i in range(len(header))]
     lines = [header, rules, *rows]
-    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
+    return "\n".join(" ".join(["|", *(f"{cell} |".lstrip() for cell in line)]) for line in lines)
 
 
 def tight() -> str:
@@ -161,6 +161,37 @@ def reproducibility() -> str:
     return table(header, rows, right=1)
 
 
+def speed() -> str:
+    """The ratios of `make bench`."""
+    rows = [row["cells"] for row in results.load("speed")["rows"] if row["part"] != "start-up"]
+    return table(["what", "ratio", "target", "reached", "note"], rows)
+
+
+def start_up() -> str:
+    """Seconds until something happens."""
+    rows = [row["cells"][:4] for row in results.load("speed")["rows"] if row["part"] == "start-up"]
+    return table(["what", "seconds", "target", "reached"], rows)
+
+
+def errors() -> str:
+    """The true errors of all libraries in the benchmark of `solve`."""
+    measured = results.load("speed")["errors"]
+    split = [(*name.split(", ", 1), error) for name, error in measured.items()]
+    tasks = list(dict.fromkeys(task for _, task, _ in split))
+    names = list(dict.fromkeys(name for name, _, _ in split))
+    by_place = {(name, task): f"{error:.0e}" for name, task, error in split}
+    return table(
+        ["true error", *tasks],
+        [
+            [
+                "Heirloom" if name == "ours" else name,
+                *(by_place.get((name, task), "stopped") for task in tasks),
+            ]
+            for name in names
+        ],
+    )
+
+
 def versions(name: str) -> Callable[[], str]:
     """The versions and the machine that a result came from, as a sentence."""
 
@@ -188,4 +219,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "claims of prior-illustration": claims_of_one("prior-illustration"),
     "reproducibility": reproducibility,
     "versions of tight": versions("tight-released"),
+    "speed": speed,
+    "start-up": start_up,
+    "errors": errors,
+    "versions of speed": versions("speed"),
 }

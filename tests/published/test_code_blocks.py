@@ -87,7 +87,7 @@ def test_a_command_of_the_shell_is_one(words):
     elif program == "heirloom":
         parse(arguments[: arguments.index(">")] if ">" in arguments else arguments)
     elif program == ".venv/bin/python":
-        script, option, parts = arguments[:3]
+        script, option, parts = arguments
         command = [sys.executable, PROJECT / script, option, parts, "--list"]
         subprocess.run(command, check=True, capture_output=True)
     else:

@@ -22,10 +22,7 @@ def test_every_table_of_numbers_stands_in_a_document():
     assert {name for name, _ in documents.BLOCK.findall(text)} == set(BLOCKS)
 
 
-GENERATED = [path for path in documents.DOCUMENTS if path.name != "performance.md"]
-
-
-@pytest.mark.parametrize("path", GENERATED, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", documents.DOCUMENTS, ids=lambda path: path.name)
 def test_no_measured_number_is_typed_into_a_table(path):
     assert list(documents.typed_numbers(path.read_text(encoding="utf-8"))) == []
 
@@ -69,7 +66,7 @@ def test_a_result_says_what_it_came_from(path):
 
 
 def test_every_result_belongs_to_something():
-    names = {*(one.key for one in experiments.EXPERIMENTS), "examples"}
+    names = {*(one.key for one in experiments.EXPERIMENTS), "examples", "speed"}
     assert {path.stem for path in results.RESULTS.glob("*.json")} == names
 
 

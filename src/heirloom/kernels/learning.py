@@ -280,17 +280,16 @@ def _rollout(task, model, values, run, episodes, max_steps, pause):
         if not room:
             status = NO_ROOM
             break
-        first_pair = s * n_actions
-        best = Q[first_pair]
-        for a in range(1, n_actions):
-            best = max(best, Q[first_pair + a])
-        enough, n_greedy, k = best - tie, 0, first_pair
-        for a in range(n_actions - 1, -1, -1):
-            if Q[first_pair + a] >= enough:
-                n_greedy += 1
-                k = first_pair + a
-        if n_greedy > 1:
-            k = nth_greedy(Q, k, enough, int(choices[choice] * n_greedy))
+        k = s * n_actions
+        best, second = Q[k], -np.inf
+        for i in range(k + 1, (s + 1) * n_actions):
+            q = Q[i]
+            if q > best:
+                best, second, k = q, best, i
+            elif q > second:
+                second = q
+        if second >= best - tie:
+            k = one_of_greedy(Q, s * n_actions, n_actions, best - tie, choices[choice])
             choice += 1
         j, last = indptr[k], indptr[k + 1] - 1
         total = p[j]
@@ -352,10 +351,18 @@ def first_above(sums, u):
 
 
 @njit(cache=True)
-def nth_greedy(Q, k, enough, n):
-    """The (n + 1)th pair from k on with Q >= enough; k itself is the first."""
-    while n > 0:
-        k += 1
+def one_of_greedy(Q, first, n_actions, enough, u):
+    """One of the pairs first, ..., first + n_actions - 1 with Q >= enough, for u uniform in [0, 1).
+
+    All of them are equally likely.
+    """
+    n_greedy = 0
+    for k in range(first, first + n_actions):
+        n_greedy += Q[k] >= enough
+    left = int(u * n_greedy)
+    for k in range(first, first + n_actions):
         if Q[k] >= enough:
-            n -= 1
-    return k
+            if left == 0:
+                return k
+            left -= 1
+    return first

@@ -1,0 +1,35 @@
+"""What a second local process is worth: the main experiment on one process and on two.
+
+The time for a few repetitions is taken off that for many, so that start-up does not count.
+
+    python benchmarks/run.py --only workers
+"""
+
+import tempfile
+import time
+from pathlib import Path
+
+from rows import Measured, Row
+
+from heirloom.experiments import paper
+from heirloom.experiments.runner import run
+
+FEW, MANY = 4, 24  # repetitions
+
+
+def seconds(repetitions: int, jobs: int) -> float:
+    """The time that passes while so many repetitions of the main experiment are run."""
+    spec = paper.tight("released").with_changes(repetitions=repetitions)
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        run(spec, Path(folder) / "run", jobs=jobs)
+        return time.perf_counter() - started
+
+
+def measure() -> Measured:
+    """One process over two."""
+    taken = {jobs: seconds(MANY, jobs) - seconds(FEW, jobs) for jobs in (1, 2)}
+    return Measured(
+        [Row("one process / two, on the main experiment", taken[1] / taken[2], at_least=1.7)],
+        {f"{MANY - FEW} repetitions of tight, jobs={jobs}": s for jobs, s in taken.items()},
+    )
