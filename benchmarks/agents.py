@@ -17,7 +17,7 @@ from peer import ask
 from rows import Measured, Row
 
 import heirloom as hl
-from heirloom.envs.families import tight
+from heirloom.envs.paper_tasks import tight
 
 EPISODES, STEPS, REPEATS = 2000, 10, 40
 SLICE, HORIZON, SLIP, SEEDS = 200, 4, 0.05, 4  # against simple_rl

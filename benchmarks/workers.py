@@ -11,15 +11,15 @@ from pathlib import Path
 
 from rows import Measured, Row
 
-from heirloom.experiments import paper
-from heirloom.experiments.runner import run
+from heirloom.paper import tight
+from heirloom.runs.run import run
 
 FEW, MANY = 4, 24  # repetitions
 
 
 def seconds(repetitions: int, jobs: int) -> float:
     """The time that passes while so many repetitions of the main experiment are run."""
-    spec = paper.tight("released").with_changes(repetitions=repetitions)
+    spec = tight.settings("released").with_changes(repetitions=repetitions)
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         run(spec, Path(folder) / "run", jobs=jobs)

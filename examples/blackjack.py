@@ -9,9 +9,9 @@ import gymnasium as gym
 
 import heirloom as hl
 from heirloom.envs.numbered import Numbered
-from heirloom.experiments.comparison import compare, table
-from heirloom.figures.lifelong import lifelong
+from heirloom.figures.curves import lifelong
 from heirloom.figures.style import save
+from heirloom.runs.compare import compare, table
 
 tables = [Numbered(gym.make("Blackjack-v1", natural=natural)) for natural in (False, True)]
 p_min = 1 / len(tables)

@@ -7,9 +7,9 @@ what RMax does, and MaxQInit, which weighs nothing, is the one that gains.
 
 import heirloom as hl
 from heirloom.envs.toy_text import cliffs
-from heirloom.experiments.comparison import compare, table
-from heirloom.figures.lifelong import lifelong
+from heirloom.figures.curves import lifelong
 from heirloom.figures.style import save
+from heirloom.runs.compare import compare, table
 
 family = cliffs()
 options = {"n_known": 5, **family.options}

@@ -7,9 +7,9 @@ exactly; the paper's own experiments make do with as many.
 
 import heirloom as hl
 from heirloom.envs.toy_text import frozen_lakes
-from heirloom.experiments.comparison import compare, table
-from heirloom.figures.lifelong import lifelong
+from heirloom.figures.curves import lifelong
 from heirloom.figures.style import save
+from heirloom.runs.compare import compare, table
 
 family = frozen_lakes()
 options = {"n_known": 10, **family.options}

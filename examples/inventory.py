@@ -7,9 +7,9 @@ moves them little, a change of customers moves them far.
 
 import heirloom as hl
 from heirloom.envs.inventory import prices, seasons
-from heirloom.experiments.comparison import compare, table
-from heirloom.figures.lifelong import lifelong
+from heirloom.figures.curves import lifelong
 from heirloom.figures.style import save
+from heirloom.runs.compare import compare, table
 
 
 def face(family):

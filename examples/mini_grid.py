@@ -15,9 +15,9 @@ from minigrid.wrappers import FullyObsWrapper
 
 import heirloom as hl
 from heirloom.envs.numbered import Numbered
-from heirloom.experiments.comparison import compare, table
-from heirloom.figures.lifelong import lifelong
+from heirloom.figures.curves import lifelong
 from heirloom.figures.style import save
+from heirloom.runs.compare import compare, table
 
 AGENT = 10  # MiniGrid's code for the cell with the agent in it
 

@@ -9,9 +9,9 @@ LRMax keeps the two sources that were of most use, which saves time.
 
 import heirloom as hl
 from heirloom.envs.toy_text import taxis
-from heirloom.experiments.comparison import compare, table
-from heirloom.figures.lifelong import lifelong
+from heirloom.figures.curves import lifelong
 from heirloom.figures.style import save
+from heirloom.runs.compare import compare, table
 
 family = taxis()
 options = {"n_known": 1, **family.options}  # all of it is deterministic

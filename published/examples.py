@@ -11,7 +11,7 @@ from typing import Any
 
 import xarray as xr
 
-from heirloom.experiments import comparison
+from heirloom.runs import compare as comparison
 from published.experiments import of_first_repetition
 from published.results import PROJECT
 

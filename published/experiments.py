@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
-from heirloom.experiments import paper
-from heirloom.experiments.runner import run
-from heirloom.place import Place
-from heirloom.reproduce import ALIKE, REPRODUCTIONS, Options, reproduce
+from heirloom.paper import registry
+from heirloom.paper.experiment import Options
+from heirloom.runs.run import run
+from heirloom.storage.location import Location
 
 
 class Experiment(NamedTuple):
@@ -22,15 +22,19 @@ class Experiment(NamedTuple):
     @property
     def key(self) -> str:
         """Its name among the results."""
-        return self.name if self.name in ALIKE else f"{self.name}-{self.variant}"
+        return (
+            self.name
+            if not registry.experiment(self.name).has_variants
+            else f"{self.name}-{self.variant}"
+        )
 
 
 EXPERIMENTS = [
     Experiment(name, variant)
-    for name in REPRODUCTIONS
-    for variant in (("text",) if name in ALIKE else ("text", "released"))
+    for name in registry.MODULES
+    for variant in (("text", "released") if registry.experiment(name).has_variants else ("text",))
 ]
-CHECKED = [one for one in EXPERIMENTS if one.name in paper.EXPERIMENTS]
+CHECKED = [one for one in EXPERIMENTS if registry.experiment(one.name).settings is not None]
 """Those that have repetitions."""
 
 
@@ -38,14 +42,14 @@ def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
     """Run an experiment in full; returns what is kept of it, and the seconds it took."""
     with TemporaryDirectory() as folder:
         started = time.monotonic()
-        report = reproduce(experiment.name, Options(experiment.variant, Place(folder)))
+        report = registry.reproduce(experiment.name, Options(experiment.variant, Location(folder)))
         taken = time.monotonic() - started
         measured: dict[str, Any] = {
             "claims": [claim._asdict() for claim in report.claims],
             "notes": report.notes,
             "summary": report.summary,
         }
-        if report.spec is not None:
+        if report.settings is not None:
             names = ("repetitions", "tasks", "episodes", "steps")
             measured["size"] = {
                 "agents": len(report.spec.agents),
@@ -59,7 +63,7 @@ def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
 def first_repetition(experiment: Experiment) -> dict[str, Any]:
     """The first repetition alone, as the code gives it now."""
     options = {"k": 1} if experiment.name == "negative-transfer" else {}
-    spec = paper.EXPERIMENTS[experiment.name](experiment.variant, **options)
+    spec = registry.experiment(experiment.name).settings(experiment.variant, **options)
     with TemporaryDirectory() as folder:
         results = run(spec.with_changes(repetitions=1), Path(folder) / "run", jobs=1)
         return of_first_repetition(results.load())

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from heirloom.experiments.versions import versions
+from heirloom.runs.versions import versions
 
 PROJECT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).parent / "results"

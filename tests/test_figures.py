@@ -5,11 +5,11 @@ import pytest
 import xarray as xr
 
 import heirloom as hl
-from heirloom.envs.families import CORRIDOR, MAZE, TIGHT
 from heirloom.envs.grid import GridMap
+from heirloom.envs.paper_tasks import CORRIDOR, MAZE, TIGHT
 from heirloom.figures import style
-from heirloom.figures.grids import draw_map, draw_on_grid
-from heirloom.figures.lifelong import lifelong
+from heirloom.figures.curves import lifelong
+from heirloom.figures.maps import draw_map, draw_on_grid
 
 
 @pytest.fixture

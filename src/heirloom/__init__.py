@@ -7,12 +7,11 @@ __version__ = "0.1.0.dev0"
 
 # A name is imported from its module when it is first used: numba and gymnasium take their time.
 _HOMES = {
-    "agents.bisimulation": ("BisimulationTransfer",),
-    "agents.catalogue": ("LRMax", "LRMaxQInit", "MaxQInit", "RMax"),
+    "agents.algorithms": ("LRMax", "LRMaxQInit", "MaxQInit", "RMax"),
+    "agents.bisimulation_transfer": ("BisimulationTransfer",),
     "agents.explanation": ("Explanation",),
     "agents.optimistic": ("OptimisticAgent",),
     "agents.qlearning": ("QLearning",),
-    "experiments.loop": ("Record", "learn"),
     "errors": (
         "CannotWrite",
         "HeirloomError",
@@ -25,18 +24,13 @@ _HOMES = {
         "WorkerLost",
         "WrongOrder",
     ),
-    "mdp.exact": ("TabularMDP",),
+    "learning.learn": ("Record", "learn"),
+    "learning.sample_complexity": ("pairs_to_learn",),
     "mdp.garnet": ("garnet",),
-    "mdp.learned": ("LearnedModel", "n_known_for"),
-    "mdp.solving": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
-    "transfer.bisimulation": ("bisimulation_metric",),
-    "transfer.bounds": ("Bound", "Constant", "Lipschitz", "MaxQ"),
-    "transfer.complexity": ("dynamic_programs", "pairs_to_learn", "value_iterations"),
-    "transfer.confidence": ("tasks_for_distance", "tasks_for_max_q"),
-    "transfer.distance": ("ModelDistance", "WeightedL1"),
-    "transfer.memory": ("Source", "TaskMemory"),
-    "transfer.setting": ("Setting",),
-    "transfer.pseudometrics": (
+    "mdp.learned": ("LearnedModel",),
+    "mdp.tabular": ("TabularMDP",),
+    "metrics.bisimulation": ("bisimulation_metric",),
+    "metrics.pseudometrics": (
         "dissimilarity",
         "family_distance",
         "global_pseudometric",
@@ -46,6 +40,19 @@ _HOMES = {
         "policy_q_pseudometric",
         "policy_v_pseudometric",
     ),
+    "planning.solve": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
+    "theory": (
+        "dynamic_programs",
+        "n_known_for",
+        "tasks_for_distance",
+        "tasks_for_max_q",
+        "value_iterations",
+    ),
+    "transfer.bound": ("Bound", "Constant", "MaxQ"),
+    "transfer.lipschitz.bound": ("Lipschitz",),
+    "transfer.lipschitz.distance": ("ModelDistance", "WeightedL1"),
+    "transfer.memory": ("Source", "TaskMemory"),
+    "transfer.setting": ("Setting",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -105,8 +112,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from heirloom.agents.bisimulation import BisimulationTransfer
-    from heirloom.agents.catalogue import LRMax, LRMaxQInit, MaxQInit, RMax
+    from heirloom.agents.algorithms import LRMax, LRMaxQInit, MaxQInit, RMax
+    from heirloom.agents.bisimulation_transfer import BisimulationTransfer
     from heirloom.agents.explanation import Explanation
     from heirloom.agents.optimistic import OptimisticAgent
     from heirloom.agents.qlearning import QLearning
@@ -122,18 +129,13 @@ if TYPE_CHECKING:
         WorkerLost,
         WrongOrder,
     )
-    from heirloom.experiments.loop import Record, learn
-    from heirloom.mdp.exact import TabularMDP
+    from heirloom.learning.learn import Record, learn
+    from heirloom.learning.sample_complexity import pairs_to_learn
     from heirloom.mdp.garnet import garnet
-    from heirloom.mdp.learned import LearnedModel, n_known_for
-    from heirloom.mdp.solving import Solution, evaluate, expected_return, optimal_return, solve
-    from heirloom.transfer.bisimulation import bisimulation_metric
-    from heirloom.transfer.bounds import Bound, Constant, Lipschitz, MaxQ
-    from heirloom.transfer.complexity import dynamic_programs, pairs_to_learn, value_iterations
-    from heirloom.transfer.confidence import tasks_for_distance, tasks_for_max_q
-    from heirloom.transfer.distance import ModelDistance, WeightedL1
-    from heirloom.transfer.memory import Source, TaskMemory
-    from heirloom.transfer.pseudometrics import (
+    from heirloom.mdp.learned import LearnedModel
+    from heirloom.mdp.tabular import TabularMDP
+    from heirloom.metrics.bisimulation import bisimulation_metric
+    from heirloom.metrics.pseudometrics import (
         dissimilarity,
         family_distance,
         global_pseudometric,
@@ -143,6 +145,18 @@ if TYPE_CHECKING:
         policy_q_pseudometric,
         policy_v_pseudometric,
     )
+    from heirloom.planning.solve import Solution, evaluate, expected_return, optimal_return, solve
+    from heirloom.theory import (
+        dynamic_programs,
+        n_known_for,
+        tasks_for_distance,
+        tasks_for_max_q,
+        value_iterations,
+    )
+    from heirloom.transfer.bound import Bound, Constant, MaxQ
+    from heirloom.transfer.lipschitz.bound import Lipschitz
+    from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1
+    from heirloom.transfer.memory import Source, TaskMemory
     from heirloom.transfer.setting import Setting
 
 

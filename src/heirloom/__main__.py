@@ -2,14 +2,14 @@
 
 import sys
 
-from heirloom import interruption
+from heirloom import signals
 
 
 def main() -> None:
     """Run the command; Ctrl-C ends it quietly, also while it is being loaded."""
     try:
-        interruption.listen()
-        with interruption.recognised():
+        signals.listen()
+        with signals.recognised():
             from heirloom.cli import app
 
             app()

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import heirloom
-from heirloom import interruption
+from heirloom import signals
+from heirloom.choices import Backend, Format, Variant
+from heirloom.paper.registry import MODULES
 
 if TYPE_CHECKING:
     import xarray as xr
     from rich.console import Console
     from rich.table import Table
 
-    from heirloom.experiments.stored_run import StoredRun
-    from heirloom.place import Place
-    from heirloom.reproduce import Report
+    from heirloom.paper.experiment import Report
+    from heirloom.runs.stored_run import StoredRun
+    from heirloom.storage.location import Location
 
 RESULTS = "results"
 SHOWN = 10  # damaged units that are named
@@ -34,52 +36,9 @@ app = typer.Typer(
 )
 
 
-class Experiment(StrEnum):
-    """The paper's experiments."""
-
-    tight = "tight"
-    bounds = "bounds"
-    corridor = "corridor"
-    maze = "maze"
-    prior_use = "prior-use"
-    negative_transfer = "negative-transfer"
-
-
-class Reproduction(StrEnum):
-    """What can be reproduced."""
-
-    tight = "tight"
-    bounds = "bounds"
-    corridor = "corridor"
-    maze = "maze"
-    prior_use = "prior-use"
-    negative_transfer = "negative-transfer"
-    bounds_illustration = "bounds-illustration"
-    prior_illustration = "prior-illustration"
-    everything = "all"
-
-
-class Variant(StrEnum):
-    """Settings of the text, or of the authors' released scripts."""
-
-    text = "text"
-    released = "released"
-
-
-class Backend(StrEnum):
-    """Where units of work are computed."""
-
-    local = "local"
-    dask = "dask"
-    ray = "ray"
-
-
-class Format(StrEnum):
-    """What results can be exported to."""
-
-    parquet = "parquet"
-    csv = "csv"
-    netcdf = "netcdf"
+ALL = "all"
+Experiment = StrEnum("Experiment", {name: name for name in MODULES})  # type: ignore[misc]
+Reproduction = StrEnum("Reproduction", {name: name for name in (*MODULES, ALL)})  # type: ignore[misc]
 
 
 Name = Annotated[Experiment, typer.Argument(help="Which experiment.")]
@@ -130,7 +89,7 @@ def reproduce(
     repetitions: Repetitions = None,
     seed: Seed = None,
     jobs: Jobs = None,
-    backend: Where = Backend.local,
+    backend: Where = "local",
     address: Address = None,
     out: Annotated[
         str | None, typer.Option(help="The folder or URL for all that comes out.")
@@ -146,27 +105,26 @@ def reproduce(
     the same command.
     """
     with _clean_errors():
-        from heirloom.experiments.workers import workers
-        from heirloom.place import Place
-        from heirloom.reproduce import ALIKE, REPRODUCTIONS, Options
-        from heirloom.reproduce import reproduce as run_and_report
-        from heirloom.reproduce.table import reproducibility_table
+        from heirloom.paper import registry
+        from heirloom.paper.experiment import Options
+        from heirloom.paper.reproducibility import reproducibility_table
+        from heirloom.runs.workers import workers
+        from heirloom.storage.location import Location
 
-        everything = experiment == Reproduction.everything
-        names = list(REPRODUCTIONS) if everything else [experiment.value]
+        everything = experiment == ALL
+        names = list(MODULES) if everything else [experiment.value]
         ran = {}
-        root = Place(out or RESULTS)
-        with workers(backend.value, jobs=jobs, address=address):
+        root = Location(out or RESULTS)
+        with workers(backend, jobs=jobs, address=address):
             for name in names:
-                for one in _variants(variant, both=everything and name not in ALIKE):
-                    label = None if name in ALIKE else one
+                has_variants = registry.experiment(name).has_variants
+                for one in _variants(variant, both=everything and has_variants):
+                    label = one if has_variants else None
                     folder = _folder_name(name, label, repetitions, seed, quick=quick)
                     place = root / folder if everything or out is None else root
-                    options = Options(
-                        one.value, place, repetitions, seed, jobs, quick, backend.value
-                    )
+                    options = Options(one, place, repetitions, seed, jobs, quick, backend)
                     started = time.monotonic()
-                    report = run_and_report(name, options)
+                    report = registry.reproduce(name, options)
                     ran[name, label or "both"] = report.spec, time.monotonic() - started
                     title = f"{name} ({label})" if label else name
                     title += ", quick look" if quick else ""
@@ -182,7 +140,7 @@ def run(
     spec: Annotated[Path, typer.Argument(help="An experiment as TOML; see `heirloom show`.")],
     out: Annotated[str | None, typer.Option(help="The folder or URL for results.")] = None,
     jobs: Jobs = None,
-    backend: Where = Backend.local,
+    backend: Where = "local",
     address: Address = None,
 ) -> None:
     """Run an experiment of your own.
@@ -190,14 +148,12 @@ def run(
     A run that was stopped goes on with the same command.
     """
     with _clean_errors():
-        from heirloom.experiments.runner import run as run_experiment
         from heirloom.experiments.spec import ExperimentSpec
+        from heirloom.runs.run import run as run_experiment
 
         experiment = ExperimentSpec.load(spec)
         place = out or f"{RESULTS}/{spec.stem}"
-        results = run_experiment(
-            experiment, place, jobs=jobs, backend=backend.value, address=address
-        )
+        results = run_experiment(experiment, place, jobs=jobs, backend=backend, address=address)
         _print_results(results, experiment.name)
         typer.echo(f"Results are in {place}; xarray.open_zarr opens them.")
 
@@ -210,7 +166,7 @@ def status(run: Run) -> None:
     was written, and 1 if not.
     """
     with _clean_errors():
-        from heirloom.experiments.stored_run import StoredRun, runs_in
+        from heirloom.runs.stored_run import StoredRun, runs_in
 
         complete = [_print_status(StoredRun(place)) for place in runs_in(run)]
         if not all(complete):
@@ -231,20 +187,20 @@ def export(
     Tables are tidy, with units and labels.
     """
     with _clean_errors():
-        from heirloom.experiments.export import export as export_run
-        from heirloom.experiments.stored_run import StoredRun, runs_in
-        from heirloom.place import Place
+        from heirloom.runs.export import export as export_run
+        from heirloom.runs.stored_run import StoredRun, runs_in
+        from heirloom.storage.location import Location
 
         place, *others = runs_in(run)
-        if others or place.name != Place(run).name:
+        if others or place.name != Location(run).name:
             found = ", ".join(str(one) for one in (place, *others))
             raise heirloom.InvalidArgument(f"{run} is not a run, but has some ({found}): name one")
         beside = Path(place.name if place.is_local else place.name.rsplit("/", 1)[-1])
         if beside.name in ("", ".."):  # the folder that one is in, say
             beside = place.path
-        ending = ".nc" if to == Format.netcdf else f"-{to.value}"
+        ending = ".nc" if to == "netcdf" else f"-{to}"
         default = beside.with_name(beside.name + ending)
-        exported = export_run(StoredRun(place), to.value, out or default)
+        exported = export_run(StoredRun(place), to, out or default)
         for file in exported.files:
             typer.echo(file)
         if exported.left_out:
@@ -259,14 +215,14 @@ def export(
 def list_() -> None:
     """List experiments, families of tasks, and algorithms."""
     with _clean_errors():
-        from heirloom.experiments.catalogue import ALGORITHMS, FAMILIES
-        from heirloom.reproduce import REPRODUCTIONS
+        from heirloom.experiments.registry import ALGORITHMS, FAMILIES
+        from heirloom.paper.registry import experiment
 
         def summary(thing: object) -> str:
             return (thing.__doc__ or "").splitlines()[0]
 
         for title, entries in {
-            "experiments": {name: summary(make) for name, make in REPRODUCTIONS.items()},
+            "experiments": {name: experiment(name).summary for name in MODULES},
             "families": {name: summary(make) for name, make in FAMILIES.items()},
             "algorithms": ALGORITHMS,
         }.items():
@@ -276,15 +232,20 @@ def list_() -> None:
 
 
 @app.command()
-def show(experiment: Name, variant: Which = Variant.released) -> None:
+def show(experiment: Name, variant: Which = "released") -> None:
     """Print an experiment of the paper as TOML.
 
     `heirloom run` takes it, changed or not.
     """
     with _clean_errors():
-        from heirloom.experiments.paper import EXPERIMENTS
+        from heirloom.paper import registry
 
-        typer.echo(EXPERIMENTS[experiment](variant.value).to_toml(), nl=False)
+        settings = registry.experiment(experiment).settings
+        if settings is None:
+            raise heirloom.InvalidArgument(
+                f"{experiment} has no spec: it is a figure that `heirloom reproduce` draws"
+            )
+        typer.echo(settings(variant).to_toml(), nl=False)
 
 
 theory = typer.Typer(
@@ -356,10 +317,11 @@ def pairs_to_learn(
     Those that the sample complexity counts, U >= V* - ε, with one source and without.
     """
     with _clean_errors():
-        from heirloom.experiments.sample_complexity import count_pairs
+        from heirloom.experiments.registry import make_family
+        from heirloom.learning.sample_complexity import count_pairs
 
         counted = count_pairs(
-            family,
+            make_family(family, {}),
             d_max=d_max,
             epsilon=epsilon,
             n_known=n_known,
@@ -375,7 +337,7 @@ def pairs_to_learn(
 def _clean_errors() -> Iterator[None]:
     """A mistake gets one line; Ctrl-C, or being told to end, says how to go on."""
     try:
-        with interruption.recognised():
+        with signals.recognised():
             yield
     except heirloom.HeirloomError as error:
         typer.echo(f"error: {error}", err=True)
@@ -392,7 +354,7 @@ def _clean_errors() -> Iterator[None]:
 def _variants(variant: Variant | None, *, both: bool) -> list[Variant]:
     if variant is not None:
         return [variant]
-    return [Variant.text, Variant.released] if both else [Variant.released]
+    return ["text", "released"] if both else ["released"]
 
 
 def _folder_name(
@@ -404,14 +366,14 @@ def _folder_name(
     quick: bool,
 ) -> str:
     """A folder of its own for each experiment."""
-    parts = [experiment] if variant is None else [experiment, variant.value]
+    parts = [experiment] if variant is None else [experiment, variant]
     parts += ["quick"] if quick else []
     parts += [f"{repetitions}-repetitions"] if repetitions is not None else []
     parts += [f"seed-{seed}"] if seed is not None else []
     return "-".join(parts)
 
 
-def _print_report(report: "Report", title: str, place: "Place") -> None:
+def _print_report(report: "Report", title: str, place: "Location") -> None:
     console = _console()
     table = _table(title, "claim", "whose", "measured", "holds")
     for claim in report.claims:
@@ -427,7 +389,7 @@ def _print_report(report: "Report", title: str, place: "Place") -> None:
 
 def _print_status(run: "StoredRun") -> bool:
     """Print what is there of a run; returns whether it is complete."""
-    from heirloom.experiments.versions import differences, versions
+    from heirloom.runs.versions import differences, versions
 
     console, status, spec = _console(), run.status(), run.spec
     table = _table(f"{spec.name}: {run.place}", "agent", "done", "missing", "damaged")

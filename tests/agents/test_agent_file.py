@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom import archive
-from heirloom.transfer.bounds import Constant, Lipschitz, MaxQ
-from heirloom.transfer.distance import WeightedL1
+from heirloom.storage import archive
+from heirloom.transfer.bound import Constant, MaxQ
+from heirloom.transfer.lipschitz.bound import Lipschitz
+from heirloom.transfer.lipschitz.distance import WeightedL1
 from tests.agents.test_agents import AGENTS, assert_same, tight_tasks
 from tests.transfer.test_memory_file import mutated
 

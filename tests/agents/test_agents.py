@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.envs.families import tight
 from heirloom.envs.grid import grid_world
-from heirloom.transfer.source_bound import Distances
+from heirloom.envs.paper_tasks import tight
+from heirloom.transfer.lipschitz.source_bound import Distances
 from tests import learned_twins
 from tests.learned_twins import KeepAll
 from tests.strategies import draw_shape, draw_task

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.transfer.bounds import Constant, Lipschitz, MaxQ
+from heirloom.transfer.bound import Constant, MaxQ
+from heirloom.transfer.lipschitz.bound import Lipschitz
 from tests.agents.test_agents import COMMON, tight_tasks
 from tests.agents.test_soundness import draw_family, largest_distances, make_agent
 

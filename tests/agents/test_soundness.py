@@ -8,7 +8,8 @@ import pytest
 
 import heirloom as hl
 from heirloom.agents.optimistic import OptimisticAgent
-from heirloom.transfer.bounds import Lipschitz, MaxQ
+from heirloom.transfer.bound import MaxQ
+from heirloom.transfer.lipschitz.bound import Lipschitz
 from tests import twins
 from tests.strategies import RANGES
 

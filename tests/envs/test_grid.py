@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.envs.families import TIGHT, tight
 from heirloom.envs.grid import grid_world
+from heirloom.envs.paper_tasks import TIGHT, tight
 
 UP, RIGHT, DOWN, LEFT = range(4)
 

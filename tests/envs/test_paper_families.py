@@ -6,20 +6,20 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import heirloom as hl
-from heirloom.envs import families
+from heirloom.envs import paper_tasks
 from heirloom.envs.grid import GridMap, grid_world
 from heirloom.envs.grid_env import CELL, GridEnv, as_pixels, as_text
 
 IDS = ["Tight", "Corridor", "Maze", "HeatMap", "TShape"]
 FAMILIES = {
-    "tight, text": families.Tight("text"),
-    "tight, released": families.Tight("released"),
-    "corridor, text": families.Corridor("text"),
-    "corridor, released": families.Corridor("released"),
-    "maze, text": families.Maze("text"),
-    "maze, released": families.Maze("released"),
-    "heat map": families.HeatMap(),
-    "T": families.TShape(3),
+    "tight, text": paper_tasks.Tight("text"),
+    "tight, released": paper_tasks.Tight("released"),
+    "corridor, text": paper_tasks.Corridor("text"),
+    "corridor, released": paper_tasks.Corridor("released"),
+    "maze, text": paper_tasks.Maze("text"),
+    "maze, released": paper_tasks.Maze("released"),
+    "heat map": paper_tasks.HeatMap(),
+    "T": paper_tasks.TShape(3),
 }
 
 
@@ -78,17 +78,17 @@ def test_families_draw_comparable_tasks(name):
 @pytest.mark.parametrize(("variant", "least"), [("text", 0.8), ("released", 0.9)])
 def test_what_is_drawn_in_the_two_variants(variant, least):
     rng = np.random.default_rng(1)
-    rewards = [families.Tight(variant).draw(rng).R.max() for _ in range(200)]
+    rewards = [paper_tasks.Tight(variant).draw(rng).R.max() for _ in range(200)]
     assert least - 0.1 <= min(rewards) < least + 0.07  # slip lowers what a goal pays as released
     assert max(rewards) <= 1
-    pay = [families.Corridor(variant).draw(rng).R.max() for _ in range(200)]
+    pay = [paper_tasks.Corridor(variant).draw(rng).R.max() for _ in range(200)]
     assert least <= min(pay) < least + 0.01
-    slipping = [families.Maze(variant).draw(rng).T.data.min() for _ in range(20)]
+    slipping = [paper_tasks.Maze(variant).draw(rng).T.data.min() for _ in range(20)]
     assert (min(slipping) < 1) == (variant == "released")
 
 
 def test_the_corridor():
-    m = families.corridor(0.9)
+    m = paper_tasks.corridor(0.9)
     assert (m.n_states, m.n_actions) == (20, 2)
     assert m.start[10] == 1
     V = hl.solve(m).V
@@ -98,10 +98,10 @@ def test_the_corridor():
 
 def test_the_maze_has_two_ways_of_the_same_length():
     for layout in ("orange", "green"):
-        m = families.maze(layout)
+        m = paper_tasks.maze(layout)
         start = int(m.start.argmax())
         assert hl.solve(m).V[start] == pytest.approx(0.9**10)
-    orange, green = (families.maze(layout) for layout in ("orange", "green"))
+    orange, green = (paper_tasks.maze(layout) for layout in ("orange", "green"))
     differing = np.unique(abs(orange.T - green.T).nonzero()[0])
     assert differing.size == 4  # into each of the two cells, from its two sides
 
@@ -116,7 +116,7 @@ def test_a_closed_cell_is_a_state_that_cannot_be_entered():
 
 
 def test_the_heat_map():
-    first, second = families.HeatMap().tasks
+    first, second = paper_tasks.HeatMap().tasks
     start = int(first.start.argmax())
     assert first.R[start] == pytest.approx(np.exp(-(3**2 + 3**2) / 2))
     assert second.R[start] == pytest.approx(0.6 * np.exp(-(2**2 + 3**2) / (2 * 1.5**2)))
@@ -126,7 +126,7 @@ def test_the_heat_map():
 
 
 def test_the_t():
-    up, down = (families.t_shape(4, goal=goal) for goal in ("up", "down"))
+    up, down = (paper_tasks.t_shape(4, goal=goal) for goal in ("up", "down"))
     assert up.n_states == 4 + 4
     start = int(up.start.argmax())
     for m in (up, down):
@@ -146,18 +146,18 @@ def test_pictures():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: families.maze("blue"), "layout is 'blue'"),
-        (lambda: families.t_shape(2, goal="left"), "goal is 'left'"),
-        (lambda: families.t_shape(-1, goal="up"), "k is -1"),
-        (lambda: families.Tight("draft").draw(np.random.default_rng(0)), "variant is 'draft'"),
-        (lambda: families.Maze("draft").draw(np.random.default_rng(0)), "variant is 'draft'"),
+        (lambda: paper_tasks.maze("blue"), "layout is 'blue'"),
+        (lambda: paper_tasks.t_shape(2, goal="left"), "goal is 'left'"),
+        (lambda: paper_tasks.t_shape(-1, goal="up"), "k is -1"),
+        (lambda: paper_tasks.Tight("draft").draw(np.random.default_rng(0)), "variant is 'draft'"),
+        (lambda: paper_tasks.Maze("draft").draw(np.random.default_rng(0)), "variant is 'draft'"),
         (lambda: GridMap.read(("S.G",), closed="a"), "closed is 'a'"),
-        (lambda: families.heat_map(cells=["S.."]), "the map has 0 goals"),
-        (lambda: families.heat_map(cells=["SGG"]), "the map has 2 goals"),
-        (lambda: families.heat_map(cells=5), "the map is 5"),
-        (lambda: families.heat_map(width=0), "width is 0"),
-        (lambda: families.heat_map(width="a"), "width is 'a'"),
-        (lambda: families.heat_map(peak="a"), "peak is 'a'"),
+        (lambda: paper_tasks.heat_map(cells=["S.."]), "the map has 0 goals"),
+        (lambda: paper_tasks.heat_map(cells=["SGG"]), "the map has 2 goals"),
+        (lambda: paper_tasks.heat_map(cells=5), "the map is 5"),
+        (lambda: paper_tasks.heat_map(width=0), "width is 0"),
+        (lambda: paper_tasks.heat_map(width="a"), "width is 'a'"),
+        (lambda: paper_tasks.heat_map(peak="a"), "peak is 'a'"),
         (lambda: grid_world("S.G", gamma=0.9, actions=("left", "jump")), "actions is"),
         (lambda: grid_world("S.G", gamma=0.9, actions=()), "actions is"),
         (lambda: grid_world("S.G", gamma=0.9, actions=("up",), slip=0.1), "no other action"),
@@ -166,12 +166,12 @@ def test_pictures():
             r"cell_rewards has shape \(1,\)",
         ),
         (
-            lambda: GridEnv(families.corridor(1.0), GridMap.read(("S.G",))),
+            lambda: GridEnv(paper_tasks.corridor(1.0), GridMap.read(("S.G",))),
             "the map has 3 states, and the task 20",
         ),
         (
             lambda: GridEnv(
-                families.corridor(1.0), GridMap.read(families.CORRIDOR), render_mode="x"
+                paper_tasks.corridor(1.0), GridMap.read(paper_tasks.CORRIDOR), render_mode="x"
             ),
             "render_mode is 'x'",
         ),

@@ -7,11 +7,13 @@ import tomllib
 import pytest
 
 import heirloom as hl
-from heirloom.experiments import paper, spec
-from heirloom.experiments.catalogue import FAMILIES
+from heirloom.experiments import spec
+from heirloom.experiments.job import check_agents, draw_tasks, make_agent
+from heirloom.experiments.registry import FAMILIES
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.experiments.streams import stream
-from heirloom.experiments.units import check_agents, draw_tasks, make_agent
+from heirloom.learning.streams import stream
+from heirloom.paper import bounds, tight
+from heirloom.paper.registry import MODULES, experiment
 
 SMALL = {
     "name": "small",
@@ -31,9 +33,9 @@ def test_the_example_of_the_module():
 
 
 @pytest.mark.parametrize("variant", ["text", "released"])
-@pytest.mark.parametrize("name", paper.EXPERIMENTS)
+@pytest.mark.parametrize("name", [name for name in MODULES if experiment(name).settings])
 def test_a_spec_is_written_and_read_as_the_same(name, variant, tmp_path):
-    one = paper.EXPERIMENTS[name](variant)
+    one = experiment(name).settings(variant)
     (tmp_path / "x.toml").write_text(one.to_toml())
     assert ExperimentSpec.load(tmp_path / "x.toml") == one
     assert ExperimentSpec.read(one.as_json()) == one
@@ -187,10 +189,10 @@ def test_every_family_can_be_named(name):
 def test_the_papers_settings():
     """The table of the design, in both variants."""
     for variant, delta, capacity in (("text", 0.05, None), ("released", 0.1, 1)):
-        tight = paper.tight(variant)
-        assert (tight.tasks, tight.distinct_tasks, tight.episodes, tight.steps) == (15, 5, 2000, 10)
-        assert tight.repetitions == 10
-        assert [agent.name for agent in tight.agents] == [
+        main = tight.settings(variant)
+        assert (main.tasks, main.distinct_tasks, main.episodes, main.steps) == (15, 5, 2000, 10)
+        assert main.repetitions == 10
+        assert [agent.name for agent in main.agents] == [
             "RMax",
             "LRMax",
             "LRMax(0.2)",
@@ -199,13 +201,13 @@ def test_the_papers_settings():
             "LRMaxQInit",
             "LRMaxQInit(0.1)",
         ]
-        for agent in tight.agents:
+        for agent in main.agents:
             assert (agent.n_known, agent.epsilon) == (10, 0.01)
             assert (agent.delta, agent.capacity) == (delta, capacity)
-        bounds = paper.bounds(variant)
-        assert (bounds.tasks, bounds.repetitions, bounds.episodes) == (2, 100, 2000)
-        assert [agent.d_max for agent in bounds.agents] == [None, 0.0, 0.2, 0.5, 0.8, 1.0]
-    assert all(agent.keep == "first" for agent in paper.tight("released").agents)
+        of_bounds = bounds.settings(variant)
+        assert (of_bounds.tasks, of_bounds.repetitions, of_bounds.episodes) == (2, 100, 2000)
+        assert [agent.d_max for agent in of_bounds.agents] == [None, 0.0, 0.2, 0.5, 0.8, 1.0]
+    assert all(agent.keep == "first" for agent in tight.settings("released").agents)
 
 
 def test_differences_are_told():

@@ -7,10 +7,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import heirloom as hl
-from heirloom.envs.families import Corridor, Garnet
 from heirloom.envs.inventory import prices
-from heirloom.experiments.runner import run
+from heirloom.envs.paper_tasks import Corridor, Garnet
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs.run import run
 
 Arrays = dict[str, np.ndarray]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from heirloom.experiments.versions import COMPUTING, versions
+from heirloom.runs.versions import COMPUTING, versions
 from tests.golden.computed import Arrays
 
 ARRAYS = Path(__file__).parent / "arrays"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from tests.mdp.test_exact import same
+from tests.mdp.test_tabular import same
 
 
 def test_size_branching_and_rewards():

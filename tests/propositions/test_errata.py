@@ -5,10 +5,10 @@ import pytest
 from scipy.optimize import linprog
 
 import heirloom as hl
-from heirloom.envs.families import tight
-from heirloom.experiments import paper
-from heirloom.experiments.life import best_returns
-from heirloom.experiments.units import draw_tasks, run_unit
+from heirloom.envs.paper_tasks import tight
+from heirloom.experiments.job import draw_tasks, run_unit
+from heirloom.learning.lifetime import best_returns
+from heirloom.paper import tight as tight_experiment
 
 
 def greedy_recipe(T, V):
@@ -179,7 +179,7 @@ class TestErratum6WhatFigure3aIsRelativeTo:
     """Relative to the optimal return no agent could be above 1; LRMax(0.1) is at about 2."""
 
     def test_more_than_one_is_relative_to_rmax(self):
-        spec = paper.tight("released").with_changes(tasks=4)
+        spec = tight_experiment.settings("released").with_changes(tasks=4)
         names = [agent.name for agent in spec.agents]
         rmax, lrmax = (
             run_unit(spec, names.index(name), 0)["discounted_returns"].mean(axis=1)

@@ -12,8 +12,8 @@ import pytest
 import typer
 
 from heirloom import cli
-from heirloom.experiments.runner import run
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs.run import run
 from published import code_blocks
 from published.documents import DOCUMENTS
 from published.results import PROJECT

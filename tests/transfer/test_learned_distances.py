@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import heirloom as hl
-from heirloom.transfer.distance import WeightedL1
+from heirloom.transfer.lipschitz.distance import WeightedL1
+from heirloom.transfer.lipschitz.source_bound import Distances
 from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
-from heirloom.transfer.source_bound import Distances
 from tests import learned_twins, twins
 from tests.strategies import draw_pair
 

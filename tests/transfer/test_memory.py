@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.transfer.bounds import Lipschitz
+from heirloom.transfer.lipschitz.bound import Lipschitz
 from tests.agents.test_soundness import draw_family
 
 OPTIONS = {"n_states": 2, "n_actions": 1, "gamma": 0.9, "n_known": 1, "seed": 0}

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom import archive
+from heirloom.storage import archive
 
 SEED = 0
 

@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from heirloom.agents.optimistic import OptimisticAgent
-from heirloom.archive import Content, making_sense, take
 from heirloom.arrays import FloatArray
 from heirloom.errors import InvalidArgument, InvalidFile
+from heirloom.storage.archive import Content, making_sense, take
 from heirloom.transfer import memory_file
-from heirloom.transfer.bounds import Bound, Constant, Lipschitz, MaxQ
-from heirloom.transfer.distance import WeightedL1
+from heirloom.transfer.bound import Bound, Constant, MaxQ
+from heirloom.transfer.lipschitz.bound import Lipschitz
+from heirloom.transfer.lipschitz.distance import WeightedL1
 from heirloom.transfer.memory import TaskMemory
 
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")

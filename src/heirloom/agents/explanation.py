@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heirloom.agents.optimistic import OptimisticAgent
-from heirloom.arguments import whole_number
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
-from heirloom.transfer.bounds import Dropped, Lipschitz
+from heirloom.transfer.lipschitz.bound import Dropped, Lipschitz
+from heirloom.validation import whole_number
 
 if TYPE_CHECKING:
     import xarray as xr

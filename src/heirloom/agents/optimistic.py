@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from heirloom import archive
-from heirloom.arguments import generator, whole_number
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.kernels import learning
-from heirloom.mdp.exact import Range
 from heirloom.mdp.learned import LearnedModel
-from heirloom.transfer.bounds import Bound, Lipschitz
+from heirloom.storage import archive
+from heirloom.transfer.bound import Bound
+from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
+from heirloom.validation import Range, generator, whole_number
 
 if TYPE_CHECKING:
     from heirloom.agents.explanation import Explanation

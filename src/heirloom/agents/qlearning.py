@@ -3,7 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arguments import (
+from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.errors import InvalidArgument, WrongOrder
+from heirloom.validation import (
+    check_gamma,
     generator,
     numbers,
     positive_probability,
@@ -11,9 +14,6 @@ from heirloom.arguments import (
     real_number,
     whole_number,
 )
-from heirloom.arrays import BoolArray, FloatArray, IntArray
-from heirloom.errors import InvalidArgument, WrongOrder
-from heirloom.mdp.exact import check_gamma
 
 
 class QLearning:

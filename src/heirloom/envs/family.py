@@ -7,12 +7,12 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arguments import real_number, weights
 from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.exact import Range, TabularMDP
-from heirloom.mdp.solving import solve
-from heirloom.transfer.pseudometrics import check_comparable, family_distance
+from heirloom.mdp.tabular import TabularMDP
+from heirloom.metrics.pseudometrics import check_comparable, family_distance
+from heirloom.planning.solve import solve
+from heirloom.validation import Range, real_number, weights
 
 SUM_TOLERANCE = 1e-9
 

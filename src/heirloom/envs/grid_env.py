@@ -6,8 +6,8 @@ import numpy as np
 
 from heirloom.envs.grid import GridMap
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.exact import TabularMDP
-from heirloom.mdp.gym import TabularEnv
+from heirloom.mdp.gymnasium import TabularEnv
+from heirloom.mdp.tabular import TabularMDP
 
 CELL = 24  # pixels
 COLOURS = {"#": (60, 60, 60), "S": (230, 230, 230), "G": (0, 158, 115), ".": (255, 255, 255)}

@@ -9,12 +9,12 @@ import math
 
 import numpy as np
 
-from heirloom.arguments import real_number, whole_number
 from heirloom.arrays import FloatArray
 from heirloom.envs.family import FiniteFamily
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.exact import Range, TabularMDP
+from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.validation import Range, real_number, whole_number
 
 BUSIEST = 30  # no day has more customers
 

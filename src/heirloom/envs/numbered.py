@@ -26,9 +26,9 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
-from heirloom import archive
-from heirloom.arguments import whole_number
 from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
+from heirloom.storage import archive
+from heirloom.validation import whole_number
 
 LARGEST = 2**31 - 1
 

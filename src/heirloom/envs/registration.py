@@ -5,7 +5,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from heirloom.envs import families
+from heirloom.choices import Variant
+from heirloom.envs import paper_tasks
 from heirloom.envs.grid import GridMap
 from heirloom.envs.grid_env import GridEnv
 
@@ -39,38 +40,38 @@ def make_tight(
     *,
     goal_rewards: Any = 1.0,
     slip: float = 0.0,
-    variant: families.Variant = "released",
+    variant: Variant = "released",
     gamma: float = 0.9,
     render_mode: str | None = None,
 ) -> GridEnv:
     """The 11x11 grid of the main experiment."""
-    task = families.tight(goal_rewards, slip, variant=variant, gamma=gamma)
-    return GridEnv(task, GridMap.read(families.TIGHT), render_mode=render_mode)
+    task = paper_tasks.tight(goal_rewards, slip, variant=variant, gamma=gamma)
+    return GridEnv(task, GridMap.read(paper_tasks.TIGHT), render_mode=render_mode)
 
 
 def make_corridor(
     *, reward: float = 1.0, gamma: float = 0.9, render_mode: str | None = None
 ) -> GridEnv:
     """The corridor of 20 cells."""
-    task = families.corridor(reward, gamma=gamma)
-    return GridEnv(task, GridMap.read(families.CORRIDOR), render_mode=render_mode)
+    task = paper_tasks.corridor(reward, gamma=gamma)
+    return GridEnv(task, GridMap.read(paper_tasks.CORRIDOR), render_mode=render_mode)
 
 
 def make_maze(
     *,
-    layout: families.Layout = "orange",
+    layout: paper_tasks.Layout = "orange",
     slip: float = 0.0,
     gamma: float = 0.9,
     render_mode: str | None = None,
 ) -> GridEnv:
     """The maze in one of its two layouts."""
-    task = families.maze(layout, slip=slip, gamma=gamma)
-    return GridEnv(task, families.maze_map(layout), render_mode=render_mode)
+    task = paper_tasks.maze(layout, slip=slip, gamma=gamma)
+    return GridEnv(task, paper_tasks.maze_map(layout), render_mode=render_mode)
 
 
 def make_heat_map(
     *,
-    cells: str | Sequence[str] = families.HEAT_MAP,
+    cells: str | Sequence[str] = paper_tasks.HEAT_MAP,
     slip: float = 0.1,
     width: float = 1.0,
     peak: float = 1.0,
@@ -79,17 +80,17 @@ def make_heat_map(
 ) -> GridEnv:
     """The 4x4 heat map of the prior-use experiment."""
     grid = GridMap.read(cells)
-    task = families.heat_map(cells=grid, slip=slip, width=width, peak=peak, gamma=gamma)
+    task = paper_tasks.heat_map(cells=grid, slip=slip, width=width, peak=peak, gamma=gamma)
     return GridEnv(task, grid, render_mode=render_mode)
 
 
 def make_t_shape(
     *,
     k: int = 5,
-    goal: families.End = "up",
+    goal: paper_tasks.End = "up",
     gamma: float = 0.9,
     render_mode: str | None = None,
 ) -> GridEnv:
     """The T of the example of negative transfer."""
-    task = families.t_shape(k, goal=goal, gamma=gamma)
-    return GridEnv(task, families.t_shape_map(k, goal=goal), render_mode=render_mode)
+    task = paper_tasks.t_shape(k, goal=goal, gamma=gamma)
+    return GridEnv(task, paper_tasks.t_shape_map(k, goal=goal), render_mode=render_mode)

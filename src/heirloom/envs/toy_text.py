@@ -8,10 +8,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from heirloom.arguments import probability, real_number
 from heirloom.envs.family import FiniteFamily
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.exact import TabularMDP
+from heirloom.mdp.tabular import TabularMDP
+from heirloom.validation import probability, real_number
 
 Outcome = tuple[float, int, float, bool]
 Cell = tuple[int, int]

@@ -37,7 +37,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from heirloom.errors import HeirloomError, InvalidArgument
-from heirloom.experiments.catalogue import ALGORITHMS, make_family
+from heirloom.experiments.registry import ALGORITHMS, make_family
 
 Algorithm = Literal["RMax", "LRMax", "MaxQInit", "LRMaxQInit", "QLearning", "BisimulationTransfer"]
 Measure = Literal["lipschitz_use", "prior_use", "optimal_after"]
@@ -140,6 +140,11 @@ class ExperimentSpec(_Strict):
             if names.count(name) > 1:
                 raise ValueError(f"two agents are named {name!r}: give each a name of its own")
         return self
+
+    @property
+    def priors(self) -> list[float]:
+        """The priors that agents are given as numbers, in their order."""
+        return [agent.d_max for agent in self.agents if isinstance(agent.d_max, float)]
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:

@@ -134,8 +134,9 @@ def _contains(successors, first, last, s):
     return False
 
 
-# All sources at once. In what follows a source i has D[i, k] over pairs, and `rows` as the class
-# `Rows` of heirloom.transfer.stack describes them: `index[i, k]` is its row of the pair, or -1.
+# All sources at once. In what follows a source i has D[i, k] over pairs, and rows as the class
+# `Rows` of heirloom.transfer.lipschitz.all_sources describes them: `index[i, k]` is its row of the
+# pair, or -1.
 
 
 @njit(cache=True)

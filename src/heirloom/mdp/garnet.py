@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from heirloom.arguments import generator, probability, whole_number
 from heirloom.arrays import FloatArray, IntArray
-from heirloom.mdp.exact import Range, TabularMDP, check_range
+from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.validation import Range, check_range, generator, probability, whole_number
 
 
 def garnet(

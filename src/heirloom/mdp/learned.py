@@ -5,16 +5,14 @@ further visits teach nothing. Memory follows what was seen: a few numbers a pair
 outcomes.
 """
 
-import math
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from heirloom.arguments import positive_probability, real_number, whole_number
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
-from heirloom.errors import InvalidArgument
 from heirloom.kernels import learning
-from heirloom.mdp.exact import Range, check_range
+from heirloom.theory import n_known_for
+from heirloom.validation import Range, whole_number
 
 ROOM = 256  # transitions and outcomes that a new model has room for
 
@@ -209,41 +207,3 @@ def _twice(array: np.ndarray) -> np.ndarray:
     larger = np.empty(2 * array.size, dtype=array.dtype)
     larger[: array.size] = array
     return larger
-
-
-def n_known_for(
-    n_states: int,
-    n_actions: int,
-    *,
-    epsilon: float,
-    delta: float,
-    n_sources: int = 0,
-    reward_range: Range = (0.0, 1.0),
-    terminating: bool = True,
-) -> int:
-    """How many visits make all known pairs of N sources and of the task ε-accurate.
-
-    With probability 1 - δ every mean reward is within ε, and every distribution of outcomes within
-    ε in L1 norm (Hoeffding; Weissman et al., 2003):
-
-        max( (hi-lo)² ln(2/δ') / (2 ε²),  2 (ln(2^n - 2) - ln δ') / ε² ),   δ' = δ / (2 (N+1) S A),
-
-    with n outcomes: the states, and ⊥ if tasks may terminate. One outcome has nothing to learn.
-    """
-    n_pairs = whole_number("n_states", n_states) * whole_number("n_actions", n_actions)
-    n_sources = whole_number("n_sources", n_sources, least=0)
-    epsilon = real_number("epsilon", epsilon, "an accuracy is a positive number", above=0)
-    delta = positive_probability("delta", delta)
-    lo, hi = check_range(reward_range)
-    if not 1e-8 <= epsilon / max(hi - lo, 1.0):
-        raise InvalidArgument(
-            f"epsilon is {epsilon}: with rewards in ({lo:g}, {hi:g}) that takes over 1e15 visits"
-        )
-    log_delta = math.log(delta) - math.log(2 * (n_sources + 1) * n_pairs)
-    visits = (hi - lo) ** 2 * (math.log(2) - log_delta) / (2 * epsilon**2)
-    n_outcomes = n_states + (1 if terminating else 0)
-    if n_outcomes > 1:
-        # ln(2^n - 2) = n ln 2 + ln(1 - 2^(1-n)), without the power
-        subsets = n_outcomes * math.log(2) + math.log1p(-(2.0 ** (1 - n_outcomes)))
-        visits = max(visits, 2 * (subsets - log_delta) / epsilon**2)
-    return max(1, math.ceil(visits))

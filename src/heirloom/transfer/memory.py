@@ -2,19 +2,17 @@
 
 import os
 from dataclasses import dataclass, replace
-from typing import Literal, Self, get_args
+from typing import Self, get_args
 
 import numpy as np
 
-from heirloom import archive
-from heirloom.arguments import whole_number
 from heirloom.arrays import BoolArray, FloatArray, frozen
+from heirloom.choices import Keep
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.learned import Known, LearnedModel
+from heirloom.storage import archive
 from heirloom.transfer.setting import Setting
-
-Keep = Literal["first", "latest", "most_used"]
-"""What a full memory keeps of its sources."""
+from heirloom.validation import whole_number
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from heirloom.archive import Content, making_sense, take
 from heirloom.arrays import frozen
 from heirloom.errors import InvalidFile
-from heirloom.mdp.exact import value_range
 from heirloom.mdp.learned import Known
+from heirloom.mdp.tabular import value_range
+from heirloom.storage.archive import Content, making_sense, take
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from heirloom.arguments import real_number, whole_number
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.exact import Range, check_gamma, check_range, value_range
+from heirloom.mdp.tabular import value_range
+from heirloom.validation import Range, check_gamma, check_range, real_number, whole_number
 
 # As fractions of the range of values. Fixed points are solved far more accurately than actions are
 # told apart, so that which action is greedy does not depend on how a fixed point was approached.

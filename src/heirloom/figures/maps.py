@@ -1,0 +1,121 @@
+"""Maps, and what holds of their cells: values, bounds, the known set."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from heirloom.envs.grid import ACTIONS, GridMap
+from heirloom.errors import InvalidArgument
+from heirloom.figures.style import new_figure
+from heirloom.validation import numbers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+GOAL = "#9fd5c5"
+CLOSABLE = {"o": "#E69F00", "g": "#009E73"}
+# The corners of a cell's triangle for each move, from its centre.
+TRIANGLES = {
+    "up": ((-0.5, -0.5), (0.5, -0.5)),
+    "right": ((0.5, -0.5), (0.5, 0.5)),
+    "down": ((0.5, 0.5), (-0.5, 0.5)),
+    "left": ((-0.5, 0.5), (-0.5, -0.5)),
+}
+
+
+def draw_map(grid: GridMap | str | Sequence[str], *, title: str = "") -> "Figure":
+    """The map: walls, start, goals, and cells that can be closed."""
+    grid = grid if isinstance(grid, GridMap) else GridMap.read(grid)
+    return _figure(grid, np.full(grid.n_states, np.nan), "", title, (None, None), ACTIONS)
+
+
+def draw_on_grid(
+    grid: GridMap | str | Sequence[str],
+    values: ArrayLike,
+    *,
+    label: str,
+    title: str = "",
+    limits: tuple[float | None, float | None] = (None, None),
+    actions: tuple[str, ...] = ACTIONS,
+) -> "Figure":
+    """Values, bounds or the known set as colours: a cell a state [s], or a triangle a pair [s, a].
+
+    Args:
+        grid: the map, or its rows.
+        values: numbers or booleans, [s] or [s, a].
+        label: what they are.
+        title: of the figure.
+        limits: the numbers of the darkest and of the lightest colour; theirs by default.
+        actions: what the actions are called, in their order.
+    """
+    grid = grid if isinstance(grid, GridMap) else GridMap.read(grid)
+    array = numbers("values", values)
+    if array.shape not in ((grid.n_states,), (grid.n_states, len(actions))):
+        raise InvalidArgument(
+            f"values have shape {array.shape}: the map has {grid.n_states} states, and "
+            f"{len(actions)} actions"
+        )
+    if not set(actions) <= set(ACTIONS):
+        raise InvalidArgument(f"actions is {actions!r}: they are some of {', '.join(ACTIONS)}")
+    low, high = limits
+    if low is not None and high is not None and not low <= high:
+        raise InvalidArgument(f"limits is {limits!r}: the lower one comes first")
+    return _figure(grid, array, label, title, limits, actions)
+
+
+def _figure(
+    grid: GridMap,
+    values: np.ndarray,
+    label: str,
+    title: str,
+    limits: tuple[float | None, float | None],
+    actions: tuple[str, ...],
+) -> "Figure":
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.patches import Polygon, Rectangle
+
+    n_rows, n_columns = grid.symbols.shape
+    bar = 0.9 if label else 0.0
+    figure, ax = new_figure(max(2.2, 0.36 * n_columns + bar), max(1.4, 0.36 * n_rows + 0.3))
+    finite = values[np.isfinite(values)]
+    low, high = limits
+    norm = Normalize(
+        low if low is not None else (finite.min() if finite.size else 0.0),
+        high if high is not None else (finite.max() if finite.size else 1.0),
+    )
+    colours = colormaps["cividis"]  # made for the colour-blind
+
+    def colour(value: float) -> object:
+        return colours(norm(value)) if np.isfinite(value) else "white"
+
+    for (row, column), symbol in np.ndenumerate(grid.symbols):
+        face = "#404040" if symbol == "#" or symbol in grid.closed else "white"
+        face = CLOSABLE.get(str(symbol), face) if not grid.closed else face
+        face = GOAL if symbol == "G" else face
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=face, edgecolor="0.8"))
+    for s, (row, column) in enumerate(grid.positions):
+        if np.isfinite(values[s]).all():
+            for a, name in enumerate(actions) if values.ndim == 2 else ():
+                corners = [(column + x, row + y) for x, y in (*TRIANGLES[name], (0.0, 0.0))]
+                ax.add_patch(Polygon(corners, facecolor=colour(values[s, a]), linewidth=0))
+            if values.ndim == 1:
+                place = (column - 0.5, row - 0.5)
+                ax.add_patch(Rectangle(place, 1, 1, facecolor=colour(values[s]), linewidth=0))
+        symbol = str(grid.symbols[row, column])
+        if symbol in "SG":
+            dark = np.isfinite(values[s]).all() and norm(float(np.mean(values[s]))) < 0.5
+            ink = "white" if dark else "black"
+            ax.text(column, row, symbol, ha="center", va="center", color=ink, weight="bold")
+    ax.set_xlim(-0.5, n_columns - 0.5)
+    ax.set_ylim(n_rows - 0.5, -0.5)
+    ax.set_aspect("equal")
+    ax.axis("off")
+    if title:
+        ax.set_title(title, fontsize="medium")
+    if label:
+        figure.colorbar(ScalarMappable(norm, colours), ax=ax, label=label, shrink=0.8)
+    return figure

@@ -1,0 +1,1 @@
+"""Where an agent meets tasks: one task, and several in a row."""

@@ -1,0 +1,228 @@
+"""One agent, one task: `learn`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.protocol import Agent
+from heirloom.arrays import FloatArray, IntArray, frozen
+from heirloom.errors import IncompatibleTasks, InvalidArgument
+from heirloom.kernels import learning
+from heirloom.mdp.tabular import TabularMDP
+from heirloom.validation import generator, whole_number
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+BLOCK = 8192  # uniform numbers drawn at once; a compiled call lasts no longer
+
+Callback = Callable[[int, int], object]
+"""Called with the number of episodes done and of all episodes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What happened in a task, episode by episode."""
+
+    returns: FloatArray
+    """Sums of rewards."""
+    discounted_returns: FloatArray
+    """Sums of discounted rewards."""
+    update_steps: IntArray
+    """The time steps, from 1 on, after which the model was updated."""
+    n_steps: int
+    """The number of time steps."""
+
+    def __repr__(self) -> str:
+        mean = self.returns.mean() if self.returns.size else np.nan
+        return (
+            f"Record({self.returns.size:,} episodes, {self.n_steps:,} steps, "
+            f"{self.update_steps.size:,} updates, mean return {mean:.4g})"
+        )
+
+
+def learn(
+    agent: Agent,
+    env: "TabularMDP | gym.Env[Any, Any]",
+    *,
+    episodes: int,
+    max_steps: int | None = None,
+    seed: int | None = None,
+    callback: Callback | None = None,
+    every: int | None = None,
+    resume: bool = False,
+) -> Record:
+    """Begin a task, let `agent` learn it for a number of episodes, and store it.
+
+    A `TabularMDP` is run in compiled code, an environment step by step; for the same seeds
+    `learn(agent, m)` and `learn(agent, m.to_gymnasium())` give the same bits.
+
+    Args:
+        agent: the agent.
+        env: an exact task, or a Gymnasium environment with discrete observations and actions.
+        episodes: the number of episodes.
+        max_steps: after how many steps an episode is cut, which teaches nothing; None leaves that
+            to the environment.
+        seed: of the task's randomness.
+        callback: called now and then with the number of episodes done and of all episodes.
+        every: how many episodes go by between two calls; a hundredth of all by default.
+        resume: go on with the task at hand, which was interrupted, instead of beginning one.
+    """
+    episodes = whole_number("episodes", episodes)
+    max_steps = None if max_steps is None else whole_number("max_steps", max_steps)
+    every = None if every is None else whole_number("every", every)
+    seed = None if seed is None else whole_number("seed", seed, least=0)
+    _check_fit(agent, env, max_steps)
+    if not resume:
+        agent.begin_task()
+    elif isinstance(agent, OptimisticAgent):
+        agent.resume_task()
+    stride = max(1, episodes // 100) if every is None else every
+    if isinstance(env, TabularMDP) and isinstance(agent, OptimisticAgent):
+        record = _learn_compiled(agent, env, episodes, max_steps, seed, callback, stride)
+    else:
+        steps = env.to_gymnasium() if isinstance(env, TabularMDP) else env
+        record = _learn_step_by_step(agent, steps, episodes, max_steps, seed, callback, stride)
+    agent.end_task()
+    return record
+
+
+def _learn_compiled(
+    agent: OptimisticAgent,
+    m: TabularMDP,
+    episodes: int,
+    max_steps: int | None,
+    seed: int | None,
+    callback: Callback | None,
+    stride: int,
+) -> Record:
+    rng = generator(seed)
+    task, values = tuple(_drawable(m)), tuple(agent.values)
+    run = learning.Run(
+        at=np.array([0, 0, -1, 0, 0, 0, 0]),
+        discount=np.ones(1),
+        uniforms=rng.random(BLOCK),
+        choices=agent.choices()[0],
+        returns=np.zeros(episodes),
+        discounted=np.zeros(episodes),
+        update_steps=np.empty(agent.setting.n_pairs, dtype=np.int64),
+    )
+    run.at[learning.CHOICE] = agent.choices()[1]
+    stride, told = episodes if callback is None else stride, 0
+    limit = -1 if max_steps is None else max_steps
+    while run.at[learning.EPISODE] < episodes:
+        until = min(episodes, int(run.at[learning.EPISODE] // stride + 1) * stride)
+        status, pair = learning.rollout(
+            task, tuple(agent.model.arrays), values, tuple(run), until, limit, agent.refining
+        )
+        agent.chose(int(run.at[learning.CHOICE]))
+        done = int(run.at[learning.EPISODE])
+        if status == learning.KNOWN:
+            agent.update(pair)
+        elif status == learning.NO_UNIFORMS:
+            run.uniforms[:] = rng.random(BLOCK)
+            run.at[learning.UNIFORM] = 0
+        elif status == learning.NO_CHOICES:
+            choices, used = agent.choices()
+            run = run._replace(choices=choices)
+            run.at[learning.CHOICE] = used
+        elif status == learning.NO_ROOM:
+            agent.model.grow()
+        if callback is not None and done == until and done > told:
+            told = done
+            callback(done, episodes)
+    return Record(
+        frozen(run.returns),
+        frozen(run.discounted),
+        frozen(run.update_steps[: run.at[learning.UPDATES]].copy()),
+        int(run.at[learning.STEPS]),
+    )
+
+
+def _learn_step_by_step(
+    agent: Agent,
+    env: "gym.Env[Any, Any]",
+    episodes: int,
+    max_steps: int | None,
+    seed: int | None,
+    callback: Callback | None,
+    stride: int,
+) -> Record:
+    returns, discounted = np.zeros(episodes), np.zeros(episodes)
+    update_steps: list[int] = []
+    n_steps = 0
+    for episode in range(episodes):
+        s, _ = env.reset(seed=seed if episode == 0 else None)
+        total = discounted_total = 0.0
+        discount, step, done = 1.0, 0, False
+        while not done:
+            s = int(s)
+            a = agent.act(s)
+            s_next, reward, terminated, truncated, _ = env.step(a)
+            r = float(reward)
+            total += r
+            discounted_total += discount * r
+            discount *= agent.gamma
+            step += 1
+            n_steps += 1
+            if agent.observe(s, a, r, int(s_next), terminated=bool(terminated)):
+                update_steps.append(n_steps)
+            s = s_next
+            done = terminated or truncated or step == max_steps
+        returns[episode], discounted[episode] = total, discounted_total
+        if callback is not None and ((episode + 1) % stride == 0 or episode + 1 == episodes):
+            callback(episode + 1, episodes)
+    return Record(
+        frozen(returns), frozen(discounted), frozen(np.array(update_steps, dtype=np.int64)), n_steps
+    )
+
+
+def _drawable(m: TabularMDP) -> learning.Task:
+    t = m.transitions
+    first_states = np.flatnonzero(m.start)
+    return learning.Task(
+        indptr=t.indptr,
+        successors=t.successors,
+        p=t.p,
+        rewards=frozen(t.R[t.pairs]) if t.rewards is None else t.rewards,
+        ends=frozen(np.zeros(t.p.size, dtype=bool)) if t.ends is None else t.ends,
+        start_states=first_states,
+        start_sums=np.cumsum(m.start[first_states]),
+    )
+
+
+def _check_fit(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", max_steps: int | None) -> None:
+    """Raise unless `env` is a task for this agent."""
+    if isinstance(env, TabularMDP):
+        sizes = env.n_states, env.n_actions
+        if env.gamma != agent.gamma:
+            raise IncompatibleTasks(
+                f"gamma is {agent.gamma} for the agent and {env.gamma} for the task: make it one"
+            )
+        if max_steps is None and not env.terminating:
+            raise InvalidArgument("max_steps is None and the task never terminates: give max_steps")
+        if isinstance(agent, OptimisticAgent):
+            if env.terminating and not agent.setting.terminating:
+                raise IncompatibleTasks(
+                    "the task terminates, and the agent was told that none does: "
+                    "make it with terminating=True"
+                )
+            rewards = env.R if env.transitions.rewards is None else env.transitions.rewards
+            (lo, hi), least, most = agent.setting.reward_range, rewards.min(), rewards.max()
+            if least < lo or most > hi:
+                raise IncompatibleTasks(
+                    f"the task pays from {least:g} to {most:g}, outside of the agent's "
+                    f"reward_range ({lo:g}, {hi:g}): give the agent the range of all its tasks"
+                )
+    else:
+        from heirloom.mdp.gymnasium import sizes_of
+
+        sizes = sizes_of(env)
+    if sizes != (agent.n_states, agent.n_actions):
+        raise IncompatibleTasks(
+            f"the task has {sizes[0]} states and {sizes[1]} actions, the agent {agent.n_states} "
+            f"and {agent.n_actions}: an agent faces tasks of one size"
+        )

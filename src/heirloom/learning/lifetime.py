@@ -1,0 +1,96 @@
+"""One unit of work: an agent that faces the tasks of a repetition in a row."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from heirloom.agents.protocol import Agent
+from heirloom.arrays import FloatArray, IntArray
+from heirloom.learning.learn import learn
+from heirloom.learning.streams import stream
+from heirloom.mdp.tabular import TabularMDP
+from heirloom.planning.solve import optimal_return
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    Task = TabularMDP | gym.Env[Any, Any]
+
+
+class Watch(Protocol):
+    """Looks at an agent after every episode of a task."""
+
+    def begin(self, agent: Agent, task: "Task") -> None:
+        """A task begins."""
+
+    def __call__(self, done: int, episodes: int) -> object:
+        """So many of all episodes are done."""
+
+
+LATE = 50  # updates: the mean time of the last ones tells when learning was over
+
+
+def live(
+    agent: Agent,
+    tasks: Sequence["Task"],
+    *,
+    episodes: int,
+    steps: int,
+    seed: int,
+    name: str,
+    repetition: int,
+    watch: Watch | None = None,
+) -> dict[str, np.ndarray]:
+    """Let an agent learn the tasks one after the other.
+
+    Returns:
+        `returns` and `discounted_returns` [task, episode]; `updates` [task], how often the model
+        was updated; `late_update` [task], the mean time step of the last 50 updates, NaN if there
+        were none.
+    """
+    n = len(tasks)
+    returns, discounted = np.empty((n, episodes)), np.empty((n, episodes))
+    updates, late = np.zeros(n, dtype=np.int64), np.full(n, np.nan)
+    for k, task in enumerate(tasks):
+        task_seed = int(stream(seed, "steps", name, repetition, k).integers(2**63))
+        if watch is not None:
+            watch.begin(agent, task)
+        record = learn(
+            agent,
+            task,
+            episodes=episodes,
+            max_steps=steps,
+            seed=task_seed,
+            callback=watch,
+            every=None if watch is None else 1,
+        )
+        returns[k], discounted[k] = record.returns, record.discounted_returns
+        updates[k], late[k] = record.update_steps.size, late_update(record.update_steps)
+    return {
+        "returns": returns,
+        "discounted_returns": discounted,
+        "updates": updates,
+        "late_update": late,
+    }
+
+
+def late_update(update_steps: IntArray) -> float:
+    """The mean time step of the last 50 updates; NaN if there were none."""
+    return float(update_steps[-LATE:].mean()) if update_steps.size else np.nan
+
+
+def best_returns(tasks: Sequence["Task"], steps: int, *, discounted: bool) -> FloatArray:
+    """The best expected return of each task over a horizon; NaN where its model is not known.
+
+    A task that comes again is solved once.
+    """
+    known: dict[int, float] = {}
+    for task in tasks:
+        if id(task) not in known:
+            known[id(task)] = (
+                optimal_return(task, horizon=steps, discounted=discounted)
+                if isinstance(task, TabularMDP)
+                else np.nan
+            )
+    return np.array([known[id(task)] for task in tasks])

@@ -1,0 +1,191 @@
+"""Tasks from arrays: the many forms in which people hold them, turned into one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.errors import InvalidTask
+from heirloom.mdp.transitions import SUM_TOLERANCE, Outcomes, Transitions, collect, place
+from heirloom.validation import numbers
+
+
+def read_transitions(R: Any, T: Any, terminates: Any) -> Transitions:
+    """The transitions that arrays describe.
+
+    Args:
+        R: rewards of pairs, [s, a], or of transitions, in the shape of T.
+        T: probabilities, [s, a, s'], or sparse of shape (S·A, S).
+        terminates: None, or the states that end an episode when they are entered (their numbers,
+            or a boolean mask), or the transitions that end it (booleans in the shape of T).
+    """
+    matrix, n_states, n_actions = _read_probabilities(T)
+    pairs = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    successors = matrix.indices.astype(np.int64)
+    outcomes = Outcomes(
+        pairs,
+        successors,
+        matrix.data,
+        _read_rewards(R, n_states, n_actions, pairs, successors),
+        _read_ends(terminates, n_states, n_actions, pairs, successors),
+    )
+    return collect(outcomes, n_states, n_actions)
+
+
+def read_start(start: int | ArrayLike | None, n_states: int) -> FloatArray:
+    """The start distribution [s]: uniform by default, or all on one state."""
+    if start is None:
+        return np.full(n_states, 1 / n_states)
+    if isinstance(start, int | np.integer) and not isinstance(start, bool):
+        if not 0 <= start < n_states:
+            raise InvalidTask(f"start is state {start}: the states are 0 to {n_states - 1}")
+        p = np.zeros(n_states)
+        p[start] = 1.0
+        return p
+    p = _task_numbers(start, "start")
+    if p.shape != (n_states,):
+        raise InvalidTask(
+            f"start is {start!r}: it is the number of a state, or a distribution of shape "
+            f"({n_states},)"
+        )
+    bad = np.flatnonzero(~(np.isfinite(p) & (p >= 0)))
+    if bad.size:
+        raise InvalidTask(f"start[{bad[0]}] is {p[bad[0]]}: a probability is a number from 0 to 1")
+    if abs(p.sum() - 1) > SUM_TOLERANCE:
+        raise InvalidTask(f"start sums to {p.sum():.12g}, not 1: divide it by its sum, in doubles")
+    return p / p.sum()
+
+
+def _read_probabilities(T: Any) -> tuple[Any, int, int]:
+    """T as a sparse matrix, the number of states and that of actions."""
+    shape = T.shape if sparse.issparse(T) else _task_numbers(T, "T").shape
+    flat = len(shape) == 2 and sparse.issparse(T)
+    n_states = shape[-1] if shape else 0
+    if flat and n_states and shape[0] and shape[0] % n_states == 0:
+        n_actions = shape[0] // n_states
+    elif len(shape) == 3 and shape[0] == n_states and min(shape) > 0:
+        n_actions = shape[1]
+    else:
+        raise InvalidTask(
+            f"T has shape {shape}: with S states and A actions it is a dense array [s, a, s'] of "
+            "shape (S, A, S), or sparse of shape (S·A, S) with row s * A + a for the pair (s, a)"
+        )
+    return _flat(T, "T", n_states, n_actions), n_states, n_actions
+
+
+def _read_rewards(
+    R: Any, n_states: int, n_actions: int, pairs: IntArray, successors: IntArray
+) -> FloatArray:
+    """The reward of each transition."""
+    if not sparse.issparse(R):
+        R = _task_numbers(R, "R")
+        if R.shape == (n_states, n_actions):
+            _check_finite(R.reshape(-1), lambda k: place(k, n_actions))
+            return R.reshape(-1)[pairs]
+    matrix = _flat(R, "R", n_states, n_actions, or_pairs=True)
+    rows, columns = _row_task_numbers(matrix), matrix.indices
+    _check_finite(matrix.data, lambda j: f"{place(rows[j], n_actions)}, s'={columns[j]}")
+    return _entries_at(matrix, pairs, successors)
+
+
+def _check_finite(rewards: FloatArray, where: Callable[[int], str]) -> None:
+    bad = np.flatnonzero(~np.isfinite(rewards))
+    if bad.size:
+        raise InvalidTask(f"R[{where(bad[0])}] is {rewards[bad[0]]}: rewards are finite numbers")
+
+
+def _read_ends(
+    terminates: Any, n_states: int, n_actions: int, pairs: IntArray, successors: IntArray
+) -> BoolArray:
+    """Which transitions end the episode."""
+    if terminates is None:
+        return np.zeros(pairs.size, dtype=bool)
+    if not sparse.issparse(terminates):
+        try:
+            terminates = np.asarray(terminates)
+        except ValueError as error:
+            raise InvalidTask(f"terminates is not an array: {error}") from None
+    if terminates.ndim == 3 or sparse.issparse(terminates):
+        matrix = _flat(terminates, "terminates", n_states, n_actions)
+        odd = matrix.data[(matrix.data != 0) & (matrix.data != 1)]
+        if odd.size:
+            raise InvalidTask(f"terminates holds {odd[0]}: a transition ends (1) or goes on (0)")
+        return _entries_at(matrix, pairs, successors) == 1
+    return _terminal_states(terminates, n_states)[successors]
+
+
+def _terminal_states(states: Any, n_states: int) -> BoolArray:
+    """A mask of the states that end the episode when they are entered."""
+    if states.dtype == bool and states.shape == (n_states,):
+        return states
+    mask = np.zeros(n_states, dtype=bool)
+    if states.size == 0:
+        return mask
+    if states.dtype.kind not in "iu" or states.ndim != 1:
+        raise InvalidTask(
+            f"terminates has shape {states.shape} and type {states.dtype}: it is a list of "
+            f"states, a boolean mask of shape ({n_states},), or booleans in the shape of T"
+        )
+    numbers, counts = np.unique(states, return_counts=True)
+    outside = numbers[(numbers < 0) | (numbers >= n_states)]
+    if outside.size:
+        raise InvalidTask(
+            f"terminates names state {outside[0]}: the states are 0 to {n_states - 1}"
+        )
+    if (counts > 1).any():
+        raise InvalidTask(
+            f"terminates names state {numbers[counts > 1][0]} twice: "
+            "if it is meant as a mask over states, make it boolean"
+        )
+    mask[numbers] = True
+    return mask
+
+
+def _flat(
+    array: Any, name: str, n_states: int, n_actions: int, *, or_pairs: bool = False
+) -> sparse.csr_array:
+    """An array in the shape of T as a sparse matrix of its own, row s * A + a for (s, a)."""
+    n_pairs = n_states * n_actions
+    if sparse.issparse(array):
+        if array.shape == (n_pairs, n_states):
+            matrix = sparse.csr_array(array, copy=True)
+            matrix.data = _task_numbers(matrix.data, name)
+            try:
+                matrix.check_format(full_check=True)
+            except ValueError as error:
+                raise InvalidTask(f"{name} is no valid sparse matrix: {error}") from None
+            matrix.sum_duplicates()
+            return matrix
+    else:
+        array = _task_numbers(array, name)
+        if array.shape == (n_states, n_actions, n_states):
+            return sparse.csr_array(array.reshape(n_pairs, n_states))
+    pairs = f"({n_states}, {n_actions}) for pairs, " if or_pairs else ""
+    raise InvalidTask(
+        f"{name} has shape {array.shape}: with {n_states} states and {n_actions} actions it is "
+        f"{pairs}({n_states}, {n_actions}, {n_states}), or sparse ({n_pairs}, {n_states})"
+    )
+
+
+def _entries_at(matrix: sparse.csr_array, rows: IntArray, columns: IntArray) -> FloatArray:
+    """The entries of a sparse matrix at (rows, columns): zero where none is stored."""
+    width = matrix.shape[1]
+    stored = _row_task_numbers(matrix) * width + matrix.indices
+    wanted = rows * width + columns
+    if np.array_equal(stored, wanted):
+        return matrix.data
+    if stored.size == 0:
+        return np.zeros(wanted.size)
+    at = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
+    return np.where(stored[at] == wanted, matrix.data[at], 0.0)
+
+
+def _row_task_numbers(matrix: sparse.csr_array) -> IntArray:
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def _task_numbers(array: Any, name: str) -> FloatArray:
+    return numbers(name, array, InvalidTask)

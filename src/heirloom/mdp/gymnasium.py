@@ -1,0 +1,170 @@
+"""Tasks from Gymnasium environments that carry a transition table, and environments over tasks."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Discrete
+from gymnasium.wrappers import TimeLimit
+
+from heirloom.arrays import FloatArray
+from heirloom.errors import InvalidArgument, InvalidTask, UnsupportedEnvironment
+from heirloom.mdp.transitions import Outcomes, Transitions, collect
+from heirloom.validation import numbers, whole_number
+
+if TYPE_CHECKING:
+    from heirloom.mdp.tabular import TabularMDP
+
+Table = dict[int, dict[int, list[tuple[float, int, float, bool]]]]
+
+
+class TabularEnv(gym.Env[Any, Any]):
+    """An environment that draws from a task: one uniform number a step, one a reset.
+
+    `P[s][a]` lists the outcomes (probability, successor, reward, terminated).
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012 -- Gymnasium's own attribute
+
+    def __init__(self, task: "TabularMDP") -> None:
+        self.task = task
+        self.observation_space: gym.Space[Any] = Discrete(task.n_states)
+        self.action_space: gym.Space[Any] = Discrete(task.n_actions)
+        self.initial_state_distrib = task.start
+        self.s: int | None = None
+        self._first_states = np.flatnonzero(task.start)
+        self._start_sums = np.cumsum(task.start[self._first_states])
+
+    @cached_property
+    def P(self) -> Table:
+        """The transition table, as in Gymnasium's toy-text environments."""
+        t = self.task.transitions
+        rewards = t.R[t.pairs] if t.rewards is None else t.rewards
+        ends = np.zeros(t.p.size, dtype=bool) if t.ends is None else t.ends
+        outcomes = list(
+            zip(t.p.tolist(), t.successors.tolist(), rewards.tolist(), ends.tolist(), strict=True)
+        )
+        starts = t.indptr.tolist()
+
+        def outcomes_of(pair: int) -> list[tuple[float, int, float, bool]]:
+            return outcomes[starts[pair] : starts[pair + 1]]
+
+        return {
+            s: {a: outcomes_of(s * t.n_actions + a) for a in range(t.n_actions)}
+            for s in range(t.n_states)
+        }
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Draw a first state."""
+        super().reset(seed=seed)
+        self.s = int(self._first_states[_drawn(self._start_sums, self.np_random.random())])
+        return self.s, {"prob": float(self.task.start[self.s])}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Draw a transition of the current state and `action`; pays that transition's reward."""
+        if self.s is None:
+            raise gym.error.ResetNeeded("call reset() before step()")
+        t = self.task.transitions
+        pair = self.s * t.n_actions + whole_number("action", action, least=0, most=t.n_actions - 1)
+        first, last = t.indptr[pair], t.indptr[pair + 1]
+        j = first + _drawn(np.cumsum(t.p[first:last]), self.np_random.random())
+        self.s = int(t.successors[j])
+        reward = t.R[pair] if t.rewards is None else t.rewards[j]
+        terminated = t.ends is not None and bool(t.ends[j])
+        return self.s, float(reward), terminated, False, {"prob": float(t.p[j])}
+
+
+def make_env(task: "TabularMDP", *, max_episode_steps: int | None) -> gym.Env[Any, Any]:
+    """An environment over `task`, cut after `max_episode_steps` if given."""
+    env = TabularEnv(task)
+    if max_episode_steps is None:
+        return env
+    return TimeLimit(env, whole_number("max_episode_steps", max_episode_steps))
+
+
+def sizes_of(env: gym.Env[Any, Any]) -> tuple[int, int]:
+    """The numbers of states and of actions of a discrete environment."""
+    if not isinstance(env, gym.Env):
+        raise UnsupportedEnvironment(
+            f"{env!r} is not a Gymnasium environment: gymnasium.make(name) makes one"
+        )
+    return (
+        _size_of(env.observation_space, env, "observation"),
+        _size_of(env.action_space, env, "action"),
+    )
+
+
+def read_table(env: gym.Env[Any, Any]) -> Transitions:
+    """The transitions in the table `P` of a discrete environment."""
+    n_states, n_actions = sizes_of(env)
+    table = getattr(env.unwrapped, "P", None)
+    if table is None:
+        raise UnsupportedEnvironment(
+            f"{env} has no transition table `P`, so its model is not known: "
+            "let an agent learn it, or build a TabularMDP from arrays"
+        )
+    rows = []
+    for s in range(n_states):
+        for a in range(n_actions):
+            try:
+                outcomes = table[s][a]
+            except (KeyError, IndexError, TypeError):
+                raise InvalidTask(f"P[{s}][{a}] is missing: P lists every pair") from None
+            rows += [(s * n_actions + a, *_outcome(o, f"P[{s}][{a}]", n_states)) for o in outcomes]
+    pairs, successors, p, rewards, ends = zip(*rows, strict=True) if rows else ((),) * 5
+    return collect(
+        Outcomes(
+            np.array(pairs, dtype=np.int64),
+            np.array(successors, dtype=np.int64),
+            np.array(p, dtype=np.float64),
+            np.array(rewards, dtype=np.float64),
+            np.array(ends, dtype=bool),
+        ),
+        n_states,
+        n_actions,
+    )
+
+
+def _outcome(outcome: Any, where: str, n_states: int) -> tuple[int, float, float, bool]:
+    """(successor, probability, reward, ends) of an entry of a table."""
+    try:
+        p, successor, reward, ended = outcome
+        p, reward = float(p), float(reward)
+        if ended not in (True, False):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise InvalidTask(
+            f"{where} holds {outcome!r}: an outcome is (probability, successor, reward, terminated)"
+        ) from None
+    try:
+        successor = whole_number("successor", successor, least=0, most=n_states - 1)
+    except InvalidArgument as error:
+        raise InvalidTask(f"{where} holds {outcome!r}: the {error}") from None
+    return successor, p, reward, bool(ended)
+
+
+def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:
+    """The start distribution that toy-text environments carry."""
+    start = getattr(env.unwrapped, "initial_state_distrib", None)
+    if start is None:
+        raise UnsupportedEnvironment(
+            f"{env} does not say where its episodes start: give `start`, a state or a distribution"
+        )
+    return numbers("initial_state_distrib", start, InvalidTask)
+
+
+def _size_of(space: gym.Space[Any], env: gym.Env[Any, Any], what: str) -> int:
+    if not isinstance(space, Discrete) or space.start != 0:
+        raise UnsupportedEnvironment(
+            f"the {what} space of {env} is {space}: Heirloom takes Discrete(n), numbered from 0; "
+            "heirloom.envs.numbered.Numbered(env) numbers what is made of parts"
+        )
+    return int(space.n)
+
+
+def _drawn(sums: FloatArray, u: float) -> int:
+    """The outcome that the uniform number `u` falls on, given cumulated probabilities."""
+    return min(int(sums.searchsorted(u, side="right")), sums.size - 1)

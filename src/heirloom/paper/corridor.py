@@ -1,0 +1,93 @@
+"""The corridor of the appendix: what is gained by not exploring its left half."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from heirloom.choices import Variant
+from heirloom.envs.grid import GridMap
+from heirloom.envs.paper_tasks import CORRIDOR
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.figures.maps import draw_map
+from heirloom.paper.claims import (
+    Claim,
+    Ratios,
+    combination,
+    judged,
+    never_below,
+    starts,
+    transfers_early,
+)
+from heirloom.paper.experiment import Experiment, Options, Report
+from heirloom.paper.returns import per_episode_figure, per_task_figure, ratios_to_rmax, summary
+from heirloom.paper.settings import SEED, defaults
+from heirloom.theory import tasks_for_max_q
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def settings(variant: Variant = "released") -> ExperimentSpec:
+    """The corridor of the appendix: what is gained by not exploring its left half."""
+    return ExperimentSpec.read(
+        {
+            "name": f"corridor ({variant})",
+            "family": {"name": "corridor", "variant": variant},
+            "defaults": {**defaults(variant), "n_known": 1},
+            "agents": [
+                {"algorithm": "RMax"},
+                {"algorithm": "LRMax"},
+                {"algorithm": "LRMax", "d_max": 0.2},
+                {"algorithm": "MaxQInit"},
+                {"algorithm": "LRMaxQInit"},
+                {"algorithm": "LRMaxQInit", "d_max": 0.2},
+            ],
+            "tasks": 20,
+            "distinct_tasks": 5,
+            "episodes": 20,
+            "steps": 11,
+            "repetitions": 30,  # the paper's table has 1, and its figure an interval
+            "seed": SEED,
+        }
+    )
+
+
+def reproduce(options: Options) -> Report:
+    """The corridor of the appendix."""
+    spec = options.apply(settings(options.variant))
+    return report(spec, options.run(spec))
+
+
+def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
+    """Claims, the two figures, and numbers of the corridor."""
+    compared = ratios_to_rmax(spec, results)
+    return Report(
+        spec=spec,
+        summary=summary(spec, compared, results),
+        claims=judged(
+            claims(compared, p_min=1 / (spec.distinct_tasks or spec.tasks)),
+            spec.repetitions,
+        ),
+        figures={
+            "environment": draw_map(GridMap.read(CORRIDOR), title="corridor"),
+            "corridor-tasks": per_task_figure(spec, compared),
+            "corridor-episodes": per_episode_figure(spec, results, window=1),
+        },
+    )
+
+
+def claims(ratios: Mapping[str, Ratios], *, p_min: float) -> list[Claim]:
+    """The claims of the corridor: those of `tight`, with the prior 0.2."""
+    start = tasks_for_max_q(p_min, ratios["MaxQInit"].agent.delta) + 1
+    return [
+        transfers_early("LRMax(0.2)", ratios["LRMax(0.2)"]),
+        *starts(ratios["MaxQInit"].vs_rmax, start),
+        *combination(ratios, start, "0.2"),
+        *(
+            never_below(name, ratios[name].vs_rmax)
+            for name in ratios
+            if name not in ("RMax", "MaxQInit")
+        ),
+    ]
+
+
+EXPERIMENT = Experiment(reproduce, settings)

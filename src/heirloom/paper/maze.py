@@ -1,0 +1,118 @@
+"""The maze of the appendix, in two layouts: priors of several sizes, and a learned one."""
+
+import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from heirloom.choices import Variant
+from heirloom.envs.grid import GridMap
+from heirloom.envs.paper_tasks import MAZE
+from heirloom.experiments.spec import AgentSpec, ExperimentSpec
+from heirloom.figures.curves import over_tasks
+from heirloom.figures.maps import draw_map
+from heirloom.paper.claims import Claim, contains, judged, text
+from heirloom.paper.experiment import Experiment, Options, Report, band
+from heirloom.paper.returns import ratios_to_rmax, summary, vs_optimal
+from heirloom.paper.settings import SEED, defaults
+from heirloom.stats import FloatArray, student_interval
+from heirloom.theory import tasks_for_distance, tasks_for_max_q
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def settings(variant: Variant = "released") -> ExperimentSpec:
+    """The maze of the appendix, in two layouts: priors of several sizes, and a learned one."""
+    options = {**defaults(variant), "n_known": 1}
+    if variant == "released":
+        options["capacity"] = 10
+    return ExperimentSpec.read(
+        {
+            "name": f"maze ({variant})",
+            "family": {"name": "maze", "variant": variant},
+            "defaults": options,
+            "agents": [
+                {"algorithm": "RMax"},
+                {"algorithm": "LRMax", "d_max": [2.0, 1.0, 0.5]},
+                {"algorithm": "LRMax"},
+                {"algorithm": "MaxQInit"},
+            ],
+            "tasks": 30,
+            "episodes": 100,
+            "steps": 15,
+            "repetitions": 5,  # the paper's table has 1
+            "seed": SEED,
+        }
+    )
+
+
+def reproduce(options: Options) -> Report:
+    """The maze of the appendix."""
+    spec = options.apply(settings(options.variant), {"tasks": 8})
+    return report(spec, options.run(spec))
+
+
+def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
+    """Claims, the figure, and numbers of the maze.
+
+    As released RMax often returns nothing at all in a task, so returns are also given over the best
+    possible ones.
+    """
+    compared = ratios_to_rmax(spec, results)
+    optimal = {name: band(vs_optimal(results, name)) for name in compared}
+    return Report(
+        spec=spec,
+        summary=summary(spec, compared, results),
+        claims=judged(
+            claims(
+                {name: vs_optimal(results, name) for name in compared},
+                {agent.name: agent for agent in spec.agents},
+            ),
+            spec.repetitions,
+        ),
+        figures={
+            "environment": draw_map(
+                GridMap.read(MAZE), title="maze: the orange or the green cell is a wall"
+            ),
+            "maze": over_tasks(
+                optimal,
+                ylabel="discounted return / the best possible",
+                title=f"Mean discounted return of each task, {spec.name}",
+            ),
+        },
+    )
+
+
+def claims(relative: Mapping[str, FloatArray], agents: Mapping[str, AgentSpec]) -> list[Claim]:
+    """The claims of the maze, of returns [repetition, task] over the best possible."""
+    names = ["LRMax(2.0)", "LRMax(1.0)", "LRMax(0.5)"]
+    means = [relative[name][:, 1:].mean(axis=1) for name in names]
+    steps = [student_interval(b - a) for a, b in itertools.pairwise(means)]
+    p_min, delta = 0.5, agents["LRMax"].delta
+    start = max(tasks_for_distance(p_min, delta), tasks_for_max_q(p_min, delta)) + 1
+    learned, max_q, rmax = (
+        relative[name][:, start - 1 :].mean(axis=1) for name in ("LRMax", "MaxQInit", "RMax")
+    )
+    gap = student_interval(learned - max_q)
+    gained = student_interval(max_q - rmax)
+    return [
+        Claim(
+            "returns rise as D_max falls from 2 to 1 to 0.5",
+            ", ".join(f"{mean.mean():.3f}" for mean in means)
+            + f" of the best possible (RMax {relative['RMax'][:, 1:].mean():.3f})",
+            all(bool(step.mean - step.half_width > 0) for step in steps),
+        ),
+        Claim(
+            "LRMax with a learned D_max is at the level of MaxQInit, once both are in use",
+            f"above it by {text(gap)} of the best possible, from task {start} on",
+            contains(gap, 0.0),
+        ),
+        Claim(
+            "MaxQInit transfers, once it is in use",
+            f"above RMax by {text(gained)} of the best possible, from task {start} on",
+            bool(gained.mean - gained.half_width > 0),
+        ),
+    ]
+
+
+EXPERIMENT = Experiment(reproduce, settings)

@@ -1,0 +1,1 @@
+"""Solving exact tasks, with a certificate of the error."""

@@ -1,0 +1,1 @@
+"""Running experiments: jobs, workers, and results on disk."""

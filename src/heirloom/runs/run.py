@@ -1,0 +1,149 @@
+"""Running an experiment: units of work in parallel, and going on where a run was stopped."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heirloom import signals
+from heirloom.choices import Backend
+from heirloom.errors import CannotWrite, InvalidArgument
+from heirloom.experiments.job import Unit, check_agents, draw_tasks
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.learning.lifetime import best_returns
+from heirloom.runs.progress import progress
+from heirloom.runs.store import RunStore
+from heirloom.runs.versions import differences, versions
+from heirloom.runs.workers import check_workers, workers
+from heirloom.runs.workers.job import Compute
+from heirloom.storage.location import Location
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+LOCK = ".lock"
+PASSES = 3  # over units that are not there once they were written
+
+
+def run(
+    spec: ExperimentSpec,
+    place: str | os.PathLike[str] | Location,
+    *,
+    jobs: int | None = None,
+    backend: Backend | None = None,
+    address: str | None = None,
+) -> "xr.Dataset":
+    """Run an experiment, or what is left of it, and return its results.
+
+    Results are the same bit for bit whatever the number of jobs, the backend and the order of
+    units, and however often the run was stopped.
+
+    Args:
+        spec: the experiment.
+        place: the folder where results go, or a URL that fsspec opens; the same place goes on with
+            the same experiment.
+        jobs: how many units are computed at once; by default as many as there are processors, or
+            all that a cluster can.
+        backend: `"local"`, `"dask"` or `"ray"`; by default local, or what a context of
+            `joblib.parallel_config` says.
+        address: where the cluster is. Without one a Dask client or a Ray cluster that is in use
+            already is taken, or else one is started on this machine.
+    """
+    place = Location(place)
+    check_agents(spec)
+    check_workers(backend, jobs, address)
+    with _lock(place) as alone:
+        store = RunStore(place, spec, alone=alone)
+        left = store.left()
+        if not left:
+            _repair_optimal(store)
+        else:
+            for difference in differences(versions(), store.versions):
+                logging.getLogger("heirloom").warning(
+                    "heirloom: %s was begun with other versions (%s), and bits may differ",
+                    place,
+                    difference,
+                )
+            with workers(backend, jobs=jobs, address=address) as compute:
+                for _ in range(PASSES):
+                    left = _compute(store, left, compute)
+                    if not alone:  # another run may have spoilt what was there
+                        left = store.left()
+                    if not left:
+                        break
+        if left:
+            raise CannotWrite(
+                f"{place} does not hold what was written to it, {len(left)} units of it: choose a "
+                "place where nothing else writes"
+            )
+        return store.results()
+
+
+def _compute(store: RunStore, units: list[Unit], compute: Compute) -> list[Unit]:
+    """Compute and keep units; returns those that cannot be read again as they were written."""
+    lost = []
+    spec, n = store.spec, len(store.units)
+    computed = compute(spec, units)
+    with closing(computed), progress(spec.name, n, n - len(units)) as advance:
+        signals.check()
+        _repair_optimal(store)  # while workers start
+        for unit, results in computed:
+            store.write(unit, results)
+            if not store.is_done(unit):
+                lost.append(unit)
+            advance(f"{spec.agents[unit[0]].name}, repetition {unit[1] + 1}")
+            signals.check()
+    return lost
+
+
+def _repair_optimal(store: RunStore) -> None:
+    """The best expected returns, undiscounted and discounted, [repetition, task]."""
+    spec = store.spec
+    tasks = [draw_tasks(spec, j) for j in range(spec.repetitions)]
+    optimal, discounted = (
+        np.array([best_returns(row, spec.steps, discounted=d) for row in tasks])
+        for d in (False, True)
+    )
+    store.repair_optimal(optimal, discounted)
+
+
+@contextmanager
+def _lock(place: Location) -> Iterator[bool]:
+    """Keep other runs out of a folder; the lock goes with the process, however it ends.
+
+    Yields whether the run is alone. Behind a URL, and where the file system has no locks, it may
+    not be: then two runs compute the same twice, and write the same bytes.
+    """
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        yield False
+        return
+    if not place.is_local:
+        yield False
+        return
+    try:
+        path = place.path  # a link leads to the same lock
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = open(path.parent / f".{path.name}{LOCK}", "w")
+    except OSError as error:
+        if place.path.is_dir() and os.access(place.path, os.W_OK):
+            yield False  # there is no place for a lock beside it
+            return
+        raise CannotWrite(
+            f"{place} could not be made ({error.strerror}): choose a folder that you may write to"
+        ) from error
+    with lock:
+        alone = True
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidArgument(
+                f"another run is working in {place}: wait for it, or choose another folder"
+            ) from None
+        except OSError:
+            alone = False  # a network file system without locks
+        yield alone

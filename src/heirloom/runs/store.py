@@ -1,0 +1,190 @@
+"""The results of a run, in a folder that xarray opens: `xr.open_zarr(folder)`.
+
+Results are arrays over (agent, repetition, task, episode), one chunk a unit of work. A unit is
+written in this order: its arrays, their checksum, and last the mark that it is done. What is marked
+and agrees with its checksum is never computed again; all else is. The spec, the seed and the
+versions stand beside the arrays, as attributes.
+
+A unit depends on the spec alone, so that two runs at the same place, where nothing keeps them
+apart, write the same bytes.
+"""
+
+import os
+import re
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.codecs import Crc32cCodec, ZstdCodec
+from zarr.errors import ContainsArrayError, ContainsGroupError, ZarrUserWarning
+
+from heirloom.errors import CannotWrite, InvalidArgument, InvalidFile
+from heirloom.experiments.job import Unit
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs.schema import MARKS, SHARED, UNIT, VARIABLES, recorded
+from heirloom.runs.stored_run import (
+    FORMAT,
+    UNREADABLE,
+    StoredRun,
+    checksum,
+    coordinates,
+    open_group,
+    zarr_store,
+)
+from heirloom.runs.versions import versions
+from heirloom.storage.location import Location
+
+PART = re.compile(r"zarr\..*\.partial")
+"""The name of a part of a group's first file."""
+
+ATTEMPTS = 5  # to make a run where another one may be doing so
+
+
+class RunStore(StoredRun):
+    """The results of an experiment, to be written.
+
+    Args:
+        place: a folder or URL of its own; made if it is not there.
+        spec: the experiment. A place that holds another one is refused.
+        alone: whether no other run can be working there.
+    """
+
+    def __init__(
+        self, place: str | os.PathLike[str] | Location, spec: ExperimentSpec, *, alone: bool = True
+    ) -> None:
+        place = Location(place)
+        _make(place, spec, alone=alone)
+        super().__init__(place)
+        self.group = open_group(place, read_only=False)
+        for name, values in self.coordinates().items():
+            self._repair(name, values)
+
+    def is_done(self, unit: Unit) -> bool:
+        """Whether a unit was computed, and is as it was written."""
+        return self.look(unit)[0] == "done"
+
+    def left(self) -> list[Unit]:
+        """The units that are still to be computed."""
+        return [unit for unit in self.units if not self.is_done(unit)]
+
+    def write(self, unit: Unit, results: dict[str, np.ndarray]) -> None:
+        """Keep the results of a unit; the mark that it is done comes last."""
+        with self.place.writing():
+            if self.is_done(unit):
+                return  # another run at this place was faster
+            # In the types that they are stored in, which is what the checksum is of.
+            stored = {n: np.asarray(results[n], dtype=VARIABLES[n].dtype) for n in self.names}
+            self.array("done")[unit] = False
+            for name, values in stored.items():
+                self.array(name)[unit] = values
+            self.array("checksum")[unit] = checksum(stored)
+            self.array("done")[unit] = True
+
+    def repair_optimal(self, optimal: np.ndarray, discounted: np.ndarray) -> None:
+        """Keep the best expected returns, [repetition, task], unless they are there already."""
+        for name, values in (("optimal", optimal), ("optimal_discounted", discounted)):
+            self._repair(name, values)
+
+    def _repair(self, name: str, values: np.ndarray) -> None:
+        """Write an array that belongs to no unit, unless it is there as it should be."""
+        if not self.holds(name, values):
+            with self.place.writing():
+                self.array(name)[:] = values
+
+
+def _make(place: Location, spec: ExperimentSpec, *, alone: bool) -> None:
+    """See to it that all arrays are there."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with place.writing():
+                if not _is_whole(place, spec, alone=alone):
+                    _create(place, spec)
+            return
+        except (CannotWrite, InvalidFile, ContainsGroupError):
+            if alone or attempt == ATTEMPTS:
+                raise
+            time.sleep(0.1 * attempt)  # another run may be making it at this moment
+
+
+def _is_whole(place: Location, spec: ExperimentSpec, *, alone: bool) -> bool:
+    """Whether all arrays of this experiment are there; parts of files that died are removed."""
+    # A run that died while it wrote its first file leaves a part of it, and nothing else.
+    if all(PART.fullmatch(name) for name in place.names()):
+        if place.is_local and alone and place.path.is_dir():
+            _remove_parts(place.path, [])
+        return False
+    there = StoredRun(place)
+    difference = spec.difference(there.spec)
+    if difference:
+        raise InvalidArgument(
+            f"{place} holds another experiment ({difference}): choose another folder"
+        )
+    if place.is_local and alone:
+        _remove_parts(place.path, _arrays(spec))
+    # The consolidated metadata is written last; without it the run died while it was made.
+    return there.group.metadata.consolidated_metadata is not None
+
+
+def _remove_parts(folder: Path, names: list[str]) -> None:
+    """Remove parts of chunks that were being written when a run died, and nobody else's files."""
+    for name in names:
+        for left in Path(folder, name).rglob("*.partial"):
+            left.unlink()
+    for left in folder.iterdir():
+        if PART.fullmatch(left.name):
+            left.unlink()
+
+
+def _create(place: Location, spec: ExperimentSpec) -> None:
+    """Make a group with all arrays, or what is left to be made of one."""
+    attributes: dict[str, Any] = {
+        "heirloom_run": FORMAT,
+        "spec": spec.as_json(),
+        "seed": spec.seed,
+        "versions": versions(),
+    }
+    group = zarr.open_group(zarr_store(place, read_only=False), mode="a", attributes=attributes)
+    sizes = {name: values.size for name, values in coordinates(spec).items()}
+    for name in _arrays(spec):
+        _create_array(group, name, sizes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ZarrUserWarning)  # other readers may not look for it
+        zarr.consolidate_metadata(group.store)
+
+
+def _create_array(group: zarr.Group, name: str, sizes: dict[str, int]) -> None:
+    variable = VARIABLES[name]
+    shape = tuple(sizes[dimension] for dimension in variable.dimensions)
+    by_unit = variable.dimensions[:2] == UNIT
+    options: dict[str, Any] = {
+        "shape": shape,
+        "chunks": (1, 1, *shape[2:]) if by_unit else shape,
+        "dtype": str if name == "agent" else variable.dtype,
+        "fill_value": None if name in sizes else variable.fill,
+        # A unit has a checksum over all its arrays; other arrays have their own.
+        "compressors": [ZstdCodec()] if by_unit else [ZstdCodec(), Crc32cCodec()],
+        "dimension_names": variable.dimensions,
+        "attributes": {"long_name": variable.meaning, "units": variable.units},
+    }
+    try:
+        group.create_array(name, **options)
+    except ContainsArrayError:
+        if not _is_like(group, name, options):
+            group.create_array(name, overwrite=True, **options)
+
+
+def _is_like(group: zarr.Group, name: str, options: dict[str, Any]) -> bool:
+    """Whether an array that a run has left is as it should be."""
+    try:
+        array: Any = group[name]
+        return bool(array.shape == options["shape"] and array.chunks == options["chunks"])
+    except UNREADABLE:
+        return False
+
+
+def _arrays(spec: ExperimentSpec) -> list[str]:
+    """The names of the arrays of a run."""
+    return [*recorded(spec.measure), *SHARED, *MARKS, *coordinates(spec)]

@@ -1,0 +1,232 @@
+"""A run as it is stored: what is there, and whether it is as it was written.
+
+Reading never changes anything, and nothing that is read is executed.
+"""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import zarr
+from zarr.abc.store import Store
+
+from heirloom.errors import InvalidArgument, InvalidFile
+from heirloom.experiments.job import Unit, draw_tasks
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs.schema import SHARED, recorded
+from heirloom.storage.location import Location
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+FORMAT = 1
+
+UNREADABLE: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, TypeError, KeyError)
+"""What reading a chunk that is damaged may raise."""
+
+State = Literal["done", "missing", "damaged"]
+
+
+@dataclass(frozen=True)
+class Status:
+    """How much of a run is there."""
+
+    done: list[Unit]
+    missing: list[Unit]
+    """Never computed, or not finished."""
+    damaged: list[Unit]
+    """Marked as done, but not as they were written."""
+    repairable: list[str]
+    """Arrays that belong to no unit and are missing or damaged."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all is there, as it was written."""
+        return not (self.missing or self.damaged or self.repairable)
+
+
+class StoredRun:
+    """A run that is there.
+
+    Args:
+        place: its folder or URL.
+    """
+
+    def __init__(self, place: str | os.PathLike[str] | Location) -> None:
+        self.place = Location(place)
+        self.group = open_group(self.place)
+        self._opened: dict[str, Any] = {}
+        self.spec = _spec_of(self.group, self.place)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """What the run was begun with."""
+        there = self.group.attrs.get("versions")
+        return {str(k): str(v) for k, v in there.items()} if isinstance(there, dict) else {}
+
+    @property
+    def names(self) -> list[str]:
+        """What is recorded by unit."""
+        return recorded(self.spec.measure)
+
+    @property
+    def units(self) -> list[Unit]:
+        """All units of the experiment, a repetition of all agents after the other."""
+        spec = self.spec
+        return [(i, j) for j in range(spec.repetitions) for i in range(len(spec.agents))]
+
+    def look(self, unit: Unit) -> tuple[State, dict[str, np.ndarray]]:
+        """Whether a unit was computed and is as it was written; and its results if it is."""
+        with self.place.reading():
+            try:
+                if not self.array("done")[unit]:
+                    return "missing", {}
+                results = {name: np.asarray(self.array(name)[unit]) for name in self.names}
+                if self.array("checksum")[unit] == checksum(results):
+                    return "done", results
+            except self._unreadable:
+                pass  # a chunk that cannot be decoded
+        return "damaged", {}
+
+    def status(self) -> Status:
+        """The state of everything; reads all of it."""
+        states: dict[State, list[Unit]] = {"done": [], "missing": [], "damaged": []}
+        for unit in self.units:
+            states[self.look(unit)[0]].append(unit)
+        repairable = [name for name in SHARED if not self._is_readable(name)]
+        repairable += [
+            name for name, values in self.coordinates().items() if not self.holds(name, values)
+        ]
+        return Status(states["done"], states["missing"], states["damaged"], repairable)
+
+    def results(self) -> "xr.Dataset":
+        """All results, in memory."""
+        import xarray as xr
+
+        with self.place.reading():
+            try:
+                store = zarr_store(self.place, read_only=True)
+                with xr.open_zarr(store, chunks=None) as dataset:
+                    return dataset.load()
+            except self._unreadable as error:
+                raise self._damaged(error) from error
+
+    def shared(self) -> dict[str, np.ndarray]:
+        """What is the same for all agents; raises `InvalidFile` if it is damaged."""
+        with self.place.reading():
+            try:
+                return {name: np.asarray(self.array(name)[:]) for name in SHARED}
+            except self._unreadable as error:
+                raise self._damaged(error) from error
+
+    def array(self, name: str) -> Any:
+        """An array of the group."""
+        if name not in self._opened:  # which takes zarr a millisecond
+            self._opened[name] = self.group[name]
+        return self._opened[name]
+
+    def holds(self, name: str, values: np.ndarray) -> bool:
+        """Whether an array is there and has these values."""
+        with self.place.reading():
+            try:
+                return np.array_equal(np.asarray(self.array(name)[:]), values)
+            except self._unreadable:
+                return False
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        """The labels of each dimension."""
+        return coordinates(self.spec)
+
+    def _is_readable(self, name: str) -> bool:
+        with self.place.reading():
+            try:
+                return not np.isnan(self.array(name)[:]).any()  # what is not there reads as NaN
+            except self._unreadable:
+                return False
+
+    def _damaged(self, error: Exception) -> InvalidFile:
+        return InvalidFile(
+            f"{self.place} is damaged ({error}): run the experiment again there, which computes "
+            "what is missing"
+        )
+
+    @property
+    def _unreadable(self) -> tuple[type[Exception], ...]:
+        """What damage may raise; behind a URL, an OSError may be the network's."""
+        return UNREADABLE if self.place.is_local else UNREADABLE[1:]
+
+
+def coordinates(spec: ExperimentSpec) -> dict[str, np.ndarray]:
+    """The labels of each dimension of an experiment."""
+    sizes = {"repetition": spec.repetitions, "task": spec.tasks, "episode": spec.episodes}
+    if spec.measure == "prior_use":
+        sizes["computation"] = draw_tasks(spec, 0)[0].R.size + 1
+    names = np.array([agent.name for agent in spec.agents], dtype=object)
+    return {"agent": names} | {name: np.arange(1, n + 1) for name, n in sizes.items()}
+
+
+def read_results(place: str | os.PathLike[str] | Location) -> "xr.Dataset":
+    """All results of a run, in memory."""
+    return StoredRun(place).results()
+
+
+def runs_in(place: str | os.PathLike[str] | Location) -> list[Location]:
+    """The run at a place, or else those below it; `heirloom reproduce` has several."""
+    place = Location(place)
+    runs = _runs_below(place, depth=2)
+    if not runs:
+        raise InvalidFile(f"there is no run in {place}: give the folder of one")
+    return runs
+
+
+def _runs_below(place: Location, depth: int) -> list[Location]:
+    inside = place.names()
+    if "zarr.json" in inside:
+        return [place]
+    return [run for name in inside if depth for run in _runs_below(place / name, depth - 1)]
+
+
+def zarr_store(place: Location, *, read_only: bool) -> Store:
+    """What zarr reads and writes a place through."""
+    if place.is_local:
+        return zarr.storage.LocalStore(place.path, read_only=read_only)
+    return zarr.storage.FsspecStore.from_url(place.name, read_only=read_only)
+
+
+def open_group(place: Location, *, read_only: bool = True) -> zarr.Group:
+    """The group of a run; raises `InvalidFile` if the place holds none."""
+    try:
+        store = zarr_store(place, read_only=read_only)
+        group = zarr.open_group(store, mode="r" if read_only else "r+")
+        if int(group.attrs["heirloom_run"]) > FORMAT:  # type: ignore[arg-type]
+            raise InvalidFile(
+                f"{place} was written by a newer Heirloom: install a newer one to read it"
+            )
+    except InvalidFile:
+        raise
+    except Exception as error:
+        if not place.is_local and place.names() == []:  # raises if it cannot be reached
+            raise InvalidFile(f"there is nothing at {place}: check the URL") from error
+        raise InvalidFile(
+            f"{place} is not a run of Heirloom's, or its zarr.json is damaged: choose a folder "
+            "that is empty or not there"
+        ) from error
+    return group
+
+
+def checksum(results: dict[str, np.ndarray]) -> np.uint64:
+    """64 bits that change if a bit of the arrays does."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name, array in sorted(results.items()):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(digest.digest(), dtype="<u8")[0]
+
+
+def _spec_of(group: zarr.Group, place: Location) -> ExperimentSpec:
+    try:
+        return ExperimentSpec.read(group.attrs["spec"])  # type: ignore[arg-type]
+    except (KeyError, TypeError, InvalidArgument) as error:
+        raise InvalidFile(f"the spec of the run in {place} is damaged ({error})") from None

@@ -1,0 +1,196 @@
+"""The Lipschitz bound: what earlier tasks say of the task at hand."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
+from heirloom.errors import InvalidArgument
+from heirloom.mdp.learned import LearnedModel
+from heirloom.theory import tasks_for_distance
+from heirloom.transfer.bound import NOTHING
+from heirloom.transfer.lipschitz.all_sources import Stack, StackedTransfer
+from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1
+from heirloom.transfer.lipschitz.source_bound import SourceBound, Transfer
+from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.setting import Setting
+from heirloom.validation import numbers, weights
+
+
+class Dropped(NamedTuple):
+    """A source that could no longer lower a bound, and how many pairs were known by then."""
+
+    task: int
+    n_known: int
+
+
+class Lipschitz:
+    """Û = min over sources of Q̄ + min(d̂(M ‖ M̄), d̂(M̄ ‖ M)) (Propositions 2 to 4).
+
+    Transfer needs a bound on the distance of models that are not known: `d_max`, given as a number
+    or as an array [s, a], or learned from the first tasks if `p_min` is given, the least
+    probability of a task; then it holds with probability 1 - δ. Without one no source can say
+    anything of an unknown pair, and none is looked at.
+    """
+
+    decider: IntArray
+    """The task, by its number in the memory, that decides `U` at each pair; 0 where none does."""
+    dropped: list[Dropped]
+    """The sources that were dropped for the rest of the task."""
+
+    def __init__(
+        self,
+        *,
+        d_max: float | ArrayLike | None = None,
+        p_min: float | None = None,
+        delta: float = 0.05,
+        distance: ModelDistance | None = None,
+    ) -> None:
+        self.d_max = None if d_max is None else _checked_prior(d_max)
+        self.n_tasks = None if p_min is None else tasks_for_distance(p_min, delta)
+        self.p_min, self.delta = None if p_min is None else float(p_min), float(delta)
+        self.distance: ModelDistance = WeightedL1() if distance is None else distance
+
+    def check(self, setting: Setting) -> None:
+        """Raise `InvalidArgument` unless the prior fits."""
+        shape = setting.n_states, setting.n_actions
+        if self.d_max is not None and self.d_max.shape not in ((), shape):
+            raise InvalidArgument(
+                f"d_max has shape {self.d_max.shape}: it is a number, or an array of shape {shape}"
+            )
+
+    def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
+        """Bounds from all sources that may lower `v_max` somewhere."""
+        self.setting, self.model = setting, model
+        self.U = np.full(setting.n_pairs, setting.v_max)
+        self.transfers: list[SourceBound] = []
+        self.decider = np.zeros(setting.n_pairs, dtype=np.int64)
+        self.dropped = []
+        self.stack: Stack | None = None
+        self._active_of: list[SourceBound] | None = None
+        self._fallen: Callable[[], IntArray] | None = None
+        if self.n_tasks is not None:
+            memory.compare_first(self.n_tasks)
+        prior = self._prior(setting, memory)
+        if prior is None:
+            return False
+        if not memory.sources:
+            return False
+        if type(self.distance) is WeightedL1:  # a class derived from it may measure otherwise
+            self.stack = Stack(memory.sources[:], prior, model, setting, self.U, self.decider)
+            self.transfers = [
+                StackedTransfer(self.stack, i, prior) for i in range(len(memory.sources))
+            ]
+            return True
+        V = np.full(setting.n_states, setting.v_max)
+        for source in memory.sources:
+            transfer = Transfer(source, prior, model, V, setting, self.distance)
+            self._lower(transfer, np.zeros(setting.n_pairs, dtype=bool))
+            self.transfers.append(transfer)
+        return True
+
+    def follow(self, fallen: Callable[[], IntArray]) -> None:
+        """Ask for the states where `V` fell between two calls of `refine`, not to look for them."""
+        self._fallen = fallen
+
+    def refine(self, pair: int, U: FloatArray, V: FloatArray) -> IntArray:
+        """Refine every source that can still matter, and drop those that cannot."""
+        if self.stack is not None:
+            return self._refine_stack(self.stack, pair, U, V)
+        known = self.model.arrays.known
+        transfers = [transfer for transfer in self.transfers if isinstance(transfer, Transfer)]
+        lowered = [
+            self._lower(transfer, known) for transfer in transfers if transfer.refine(pair, V)
+        ]
+        useful = [transfer.matters(U, self.U) for transfer in transfers]
+        if not all(useful):
+            self._drop(useful)
+        return np.concatenate(lowered) if lowered else NOTHING
+
+    def _refine_stack(self, stack: Stack, pair: int, U: FloatArray, V: FloatArray) -> IntArray:
+        if self._active_of is not self.transfers:
+            places = [one.place for one in self.transfers if isinstance(one, StackedTransfer)]
+            self._active_of, self._active = self.transfers, np.array(places, dtype=np.int64)
+        fallen = None if self._fallen is None else self._fallen()
+        lowered, useful = stack.refine(pair, U, V, fallen, self._active)
+        if not useful.all():
+            judged = useful[self._active].tolist()
+            if not all(judged):
+                self._drop(judged)
+        return lowered
+
+    def prior_decides(self) -> dict[int, BoolArray]:
+        """By the number of each source in use: the pairs where the prior is below D̂(M ‖ M̄).
+
+        Strictly and beyond rounding; D̂ is computed anew, from what is known by now.
+        """
+        return {transfer.source.task: transfer.prior_decides() for transfer in self.transfers}
+
+    def end_task(self, source: Source, memory: TaskMemory) -> None:
+        """Compare the first tasks with each other, until enough were; this may be one of them."""
+        if self.n_tasks is None:
+            return
+        tasks = memory.first_tasks()
+        if len(tasks) == memory.n_tasks:
+            tasks.append(source)
+        largest, n_compared = self._learned(memory)
+        for j in range(n_compared, min(len(tasks), self.n_tasks)):
+            largest = np.maximum(largest, self._largest_distance(tasks[j], tasks[:j]))
+            memory.learned[self._distance_name] = frozen(largest), j + 1
+
+    def _largest_distance(self, one: Source, others: list[Source]) -> FloatArray:
+        """Of a task from others, in both directions, over pairs."""
+        pairs = np.arange(self.setting.n_pairs)
+        largest = np.zeros(self.setting.n_pairs)
+        for other in others:
+            for m, m_bar in ((one, other), (other, one)):
+                widest = max(m.widest, m_bar.widest)
+                weights = self.distance.weigh(m_bar.V, widest, self.setting)
+                D = self.distance.between(m.rows, m_bar.rows, weights, pairs, self.setting)
+                np.maximum(largest, D, out=largest)
+        return largest
+
+    def _lower(self, transfer: Transfer, known: BoolArray) -> IntArray:
+        """Lower `U` at unknown pairs to what a source says; returns those pairs."""
+        bound = transfer.U
+        pairs = np.flatnonzero(~known & (bound < self.U))
+        self.U[pairs] = bound[pairs]
+        self.decider[pairs] = transfer.source.task
+        return pairs
+
+    def _drop(self, useful: list[bool]) -> None:
+        n_known = int(self.model.arrays.known.sum())
+        judged = list(zip(self.transfers, useful, strict=True))
+        self.dropped += [
+            Dropped(t.source.task, n_known) for t, is_useful in judged if not is_useful
+        ]
+        self.transfers = [transfer for transfer, is_useful in judged if is_useful]
+
+    def _learned(self, memory: TaskMemory) -> tuple[FloatArray, int]:
+        """The largest distance of the first tasks, over pairs, and how many they are."""
+        nothing = np.zeros(self.setting.n_pairs), 0
+        return memory.learned.get(self._distance_name, nothing)
+
+    @property
+    def _distance_name(self) -> str:
+        """The class of the distance and its attributes: others have learned something else."""
+        options = ", ".join(f"{name}={value!r}" for name, value in vars(self.distance).items())
+        return type(self.distance).__name__ + (f"({options})" if options else "")
+
+    def _prior(self, setting: Setting, memory: TaskMemory) -> FloatArray | None:
+        """The bound on distances of unknown models, over pairs, if there is one."""
+        priors = []
+        if self.d_max is not None:
+            self.check(setting)
+            priors.append(np.broadcast_to(self.d_max.reshape(-1), setting.n_pairs))
+        largest, n_compared = self._learned(memory)
+        if self.n_tasks is not None and n_compared >= self.n_tasks:
+            priors.append(largest)
+        return np.min(priors, axis=0) if priors else None
+
+
+def _checked_prior(d_max: float | ArrayLike) -> FloatArray:
+    prior = numbers("d_max", d_max).copy()
+    return weights("d_max", prior, prior.shape, "a distance, for all pairs or for each [s, a]")

@@ -1,0 +1,105 @@
+"""What is measured of bounds changes nothing, and counts what it says."""
+
+import numpy as np
+import pytest
+
+import heirloom as hl
+from heirloom.experiments.job import run_unit
+from heirloom.experiments.observers import LipschitzUse, OptimalAfter
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.learning.lifetime import best_returns, late_update
+from heirloom.transfer.lipschitz.bound import Lipschitz
+from tests.agents.test_agents import COMMON, assert_same, tight_tasks
+
+
+def agents(d_max):
+    return (
+        hl.OptimisticAgent(bounds=[bound(d_max=d_max)], **COMMON, seed=0)
+        for bound in (Lipschitz, LipschitzUse)
+    )
+
+
+@pytest.mark.parametrize("d_max", [0.0, 0.1, 1.0])
+def test_measuring_changes_no_bit(d_max):
+    plain, measured = agents(d_max)
+    for i, m in enumerate(tight_tasks(2)):
+        runs = [hl.learn(a, m, episodes=150, max_steps=10, seed=i) for a in (plain, measured)]
+        assert_same(*runs, plain, measured)
+    assert np.isnan(measured.bounds[0].measured[0])
+
+
+def test_a_prior_of_zero_is_always_tighter_and_a_large_one_never():
+    fractions = []
+    for d_max in (0.0, 0.2, 0.5, 19.0):
+        _, measured = agents(d_max)
+        for i, m in enumerate(tight_tasks(2)):
+            hl.learn(measured, m, episodes=300, max_steps=10, seed=i)
+        fractions.append(measured.bounds[0].measured[1])
+    assert fractions[0] == 1.0
+    assert fractions == sorted(fractions, reverse=True)
+    assert fractions[-1] < 0.05
+
+
+def test_where_the_agent_has_a_bound_the_measured_one_is_that():
+    """At pairs that are unknown in the task; where it is known the agent needs none."""
+    _, measured = agents(0.2)
+    for i, m in enumerate(tight_tasks(2)):
+        hl.learn(measured, m, episodes=100, max_steps=10, seed=i)
+    (bound,) = measured.bounds
+    (transfer,) = bound.transfers
+    unknown = ~measured.known.ravel()
+    U = (transfer.source.Q + bound._distance(transfer))[unknown]
+    assert transfer.U[unknown] == pytest.approx(U, abs=measured.setting.tol)
+    assert (bound._distance(transfer)[~unknown] >= 0).all()
+
+
+@pytest.mark.parametrize("algorithm", ["LRMax", "LRMaxQInit"])
+def test_measuring_a_learned_prior_changes_no_bit(algorithm):
+    given = {
+        "name": "x",
+        "family": {"name": "corridor"},
+        "agents": [{"algorithm": algorithm, "n_known": 1, "delta": 0.5}],
+        "tasks": 6,
+        "distinct_tasks": 2,
+        "episodes": 20,
+        "steps": 11,
+    }
+    plain = run_unit(ExperimentSpec.read(given), 0, 0)
+    measured = run_unit(ExperimentSpec.read({**given, "measure": "lipschitz_use"}), 0, 0)
+    assert np.array_equal(plain["returns"], measured["returns"])
+    assert np.isfinite(measured["lipschitz_use"][-1])
+
+
+def test_a_policy_that_becomes_optimal_for_good():
+    """Optimal, not, and then optimal again: only the last time counts."""
+
+    class Fake:
+        greedy = np.ones((2, 2), dtype=bool)
+
+    m = hl.TabularMDP(
+        [[0.0, 0.0], [1.0, 1.0]], [[[1, 0], [0, 1]], [[0, 1], [1, 0]]], gamma=0.9, start=0
+    )
+    watch, agent = OptimalAfter(), Fake()
+    watch.begin(agent, m)
+    good, bad = np.array([[False, True], [True, False]]), np.array([[True, True], [True, False]])
+    for episode, greedy in enumerate((good, bad, good, good), start=1):
+        agent.greedy = greedy
+        watch(episode, 4)
+    assert watch.after == [3]
+    watch.begin(agent, m)
+    agent.greedy = bad  # equal actions, one of which is not optimal
+    watch(1, 1)
+    assert np.isnan(watch.after[1])
+
+
+def test_the_mean_time_of_the_last_updates():
+    assert late_update(np.arange(1, 101)) == np.arange(51, 101).mean()
+    assert late_update(np.array([4, 6])) == 5
+    assert np.isnan(late_update(np.empty(0, dtype=np.int64)))
+
+
+def test_best_returns_of_tasks_that_come_again():
+    one, other = tight_tasks(2)
+    best = best_returns([one, other, one, one.to_gymnasium()], 10, discounted=True)
+    assert best[0] == best[2] == hl.optimal_return(one, horizon=10)
+    assert np.isnan(best[3])

@@ -1,0 +1,226 @@
+"""To Gymnasium and back."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+
+import heirloom as hl
+from tests.domains import DOMAINS, coin, corridor
+from tests.mdp.test_tabular import R_TRANSITION, T, same
+from tests.strategies import tasks
+
+TOY_TEXT = {
+    "FrozenLake-v1": {},
+    "FrozenLake8x8-v1": {"is_slippery": False},
+    "CliffWalking-v1": {},
+    "CliffWalkingSlippery-v1": {},
+    "Taxi-v4": {},
+}
+
+
+def merged(outcomes):
+    """{(successor, terminated): [probability, reward]} of a list of outcomes."""
+    total = {}
+    for p, s, r, terminated in outcomes:
+        if p > 0:
+            entry = total.setdefault((int(s), bool(terminated)), [0.0, 0.0])
+            entry[0] += p
+            entry[1] += p * r
+    return {key: (p, paid / p) for key, (p, paid) in total.items()}
+
+
+def env_with(n_states, **attributes):
+    """An environment of one action that is nothing but its attributes."""
+    spaces = {
+        "observation_space": gym.spaces.Discrete(n_states),
+        "action_space": gym.spaces.Discrete(1),
+    }
+    return type("Odd", (gym.Env,), {**spaces, **attributes})()
+
+
+GOOD = {0: {0: [(1.0, 1, 0.0, False)]}, 1: {0: [(1.0, 1, 0.0, True)]}}
+
+
+class TestFromGymnasium:
+    @pytest.mark.parametrize(("name", "options"), TOY_TEXT.items(), ids=TOY_TEXT)
+    def test_every_entry_of_a_toy_text_table(self, name, options):
+        env = gym.make(name, **options)
+        m = hl.TabularMDP.from_gymnasium(env, gamma=0.95)
+        there = m.to_gymnasium().unwrapped.P
+        for s, actions in env.unwrapped.P.items():
+            for a, outcomes in actions.items():
+                ours, theirs = merged(there[s][a]), merged(outcomes)
+                assert ours.keys() == theirs.keys()
+                assert len(there[s][a]) == len(theirs)
+                for key, (p, r) in theirs.items():
+                    assert ours[key] == (pytest.approx(p), pytest.approx(r))
+        assert np.allclose(m.start, env.unwrapped.initial_state_distrib)
+        assert m.gamma == 0.95
+
+    def test_rewards_widen_the_range(self):
+        taxi = hl.TabularMDP.from_gymnasium(gym.make("Taxi-v4"), gamma=0.95)
+        assert taxi.reward_range == (-10, 20)
+        lake = hl.TabularMDP.from_gymnasium(gym.make("FrozenLake-v1"), gamma=0.95)
+        assert lake.reward_range == (0, 1)
+
+    def test_frozen_lake_is_worth_what_is_known_of_it(self):
+        """Without slipping the goal is six steps away, and the last one pays."""
+        env = gym.make("FrozenLake-v1", is_slippery=False)
+        m = hl.TabularMDP.from_gymnasium(env, gamma=0.9)
+        sol = hl.solve(m)
+        assert sol.V[0] == pytest.approx(0.9**5)
+        assert sol.V[15] == 0
+        assert hl.optimal_return(m, horizon=100, discounted=False) == 1
+
+    def test_the_same_state_is_entered_with_and_without_ending(self):
+        """In Taxi the passenger may be dropped anywhere: only at the destination it ends."""
+        m = hl.TabularMDP.from_gymnasium(gym.make("Taxi-v4"), gamma=0.95)
+        t = m.transitions
+        entered, ended = set(t.successors[~t.ends]), set(t.successors[t.ends])
+        assert entered & ended
+
+    def test_rewards_may_depend_on_the_way(self):
+        outcomes = [(0.5, 0, 0.0, False), (0.25, 0, 1.0, False), (0.25, 0, 1.0, True)]
+        lottery = env_with(1, P={0: {0: outcomes}}, initial_state_distrib=[1.0])
+        m = hl.TabularMDP.from_gymnasium(lottery, gamma=0.9)
+        assert m.transitions.p.tolist() == [0.75, 0.25]
+        assert m.transitions.rewards.tolist() == pytest.approx([1 / 3, 1.0])
+        assert m.ends.tolist() == [[0.25]]
+        assert m.R.tolist() == [[0.5]]
+        assert m.T.toarray().tolist() == [[1.0]]
+
+    @pytest.mark.parametrize(
+        ("env", "message"),
+        [
+            ("CartPole-v1", "observation space of .*CartPole.* is Box"),
+            ("Blackjack-v1", "observation space of .*Blackjack.* is Tuple"),
+        ],
+    )
+    def test_what_is_not_discrete(self, env, message):
+        with pytest.raises(hl.UnsupportedEnvironment, match=message):
+            hl.TabularMDP.from_gymnasium(gym.make(env), gamma=0.9)
+
+    @pytest.mark.parametrize(
+        ("attributes", "error", "message"),
+        [
+            ({}, hl.UnsupportedEnvironment, "no transition table `P`"),
+            ({"P": {0: GOOD[0]}}, hl.InvalidTask, r"P\[1\]\[0\] is missing"),
+            ({"P": {**GOOD, 1: {0: [(1.0, 2, 0, False)]}}}, hl.InvalidTask, "the successor is 2"),
+            ({"P": {**GOOD, 1: {0: [(1.0, 0.7, 0, False)]}}}, hl.InvalidTask, "successor is 0.7"),
+            ({"P": {**GOOD, 1: {0: [(1.0, 1, 0, "False")]}}}, hl.InvalidTask, r"P\[1\]\[0\] holds"),
+            ({"P": {**GOOD, 1: {0: [("p", 1, 0, False)]}}}, hl.InvalidTask, r"P\[1\]\[0\] holds"),
+            ({"P": {**GOOD, 1: {0: (1.0, 1, 0, False)}}}, hl.InvalidTask, r"P\[1\]\[0\] holds 1.0"),
+            ({"P": 5}, hl.InvalidTask, r"P\[0\]\[0\] is missing"),
+            (
+                {"P": GOOD, "initial_state_distrib": "first"},
+                hl.InvalidTask,
+                "initial_state_distrib is not an array of real numbers",
+            ),
+            ({"P": {**GOOD, 1: {0: [(0.9, 1, 0, False)]}}}, hl.InvalidTask, r"s=1, a=0\] sums to"),
+            ({"P": {**GOOD, 1: {0: []}}}, hl.InvalidTask, r"s=1, a=0\] sums to 0"),
+            (
+                {"P": {**GOOD, 1: {0: [(1.0, 1, np.nan, False)]}}},
+                hl.InvalidTask,
+                r"R\[s=1, a=0, s'=1\] is nan",
+            ),
+            ({"P": {**GOOD, 1: {0: [(1.0, 1)]}}}, hl.InvalidTask, r"P\[1\]\[0\] holds \(1.0, 1\)"),
+            (
+                {"P": GOOD, "initial_state_distrib": None},
+                hl.UnsupportedEnvironment,
+                "where its episodes start: give `start`",
+            ),
+            (
+                {"P": GOOD, "observation_space": gym.spaces.Discrete(2, start=1)},
+                hl.UnsupportedEnvironment,
+                "numbered from 0",
+            ),
+        ],
+    )
+    def test_tables_that_are_no_tasks(self, attributes, error, message):
+        env = env_with(2, **{"initial_state_distrib": [1.0, 0.0], **attributes})
+        with pytest.raises(error, match=message):
+            hl.TabularMDP.from_gymnasium(env, gamma=0.9)
+
+    def test_what_is_no_environment(self):
+        with pytest.raises(hl.UnsupportedEnvironment, match="not a Gymnasium environment"):
+            hl.TabularMDP.from_gymnasium(None, gamma=0.9)
+
+
+class TestToGymnasium:
+    @pytest.mark.parametrize("domain", DOMAINS[8:16], ids=repr)
+    def test_check_env(self, domain):
+        check_env(domain.task.to_gymnasium(), skip_render_check=True)
+
+    def test_check_env_of_transition_rewards(self):
+        m = hl.TabularMDP(R_TRANSITION, T, gamma=0.9, terminates=[1], start=[0.5, 0.5, 0])
+        check_env(m.to_gymnasium(), skip_render_check=True)
+
+    @given(tasks())
+    @settings(max_examples=30)
+    def test_there_and_back_is_the_same_task(self, m):
+        env = m.to_gymnasium()
+        back = hl.TabularMDP.from_gymnasium(env, gamma=m.gamma, reward_range=m.reward_range)
+        assert np.array_equal(back.transitions.successors, m.transitions.successors)
+        np.testing.assert_allclose(back.transitions.p, m.transitions.p, rtol=1e-15)
+        assert np.array_equal(back.R, m.R)
+        np.testing.assert_allclose(back.start, m.start, rtol=1e-15)
+
+    def test_there_and_back_with_rewards_of_transitions(self):
+        m = hl.TabularMDP(R_TRANSITION, T, gamma=0.9, terminates=[1])
+        assert same(m, hl.TabularMDP.from_gymnasium(m.to_gymnasium(), gamma=0.9))
+
+    def test_it_draws_what_the_task_says(self):
+        """Frequencies of 20,000 steps against probabilities, transition by transition."""
+        m = hl.TabularMDP(R_TRANSITION, T, gamma=0.9, terminates=[1], start=[0.5, 0.5, 0.0])
+        env = m.to_gymnasium()
+        rng = np.random.default_rng(0)
+        visits, counts, starts = np.zeros((3, 2)), np.zeros((3, 2, 3)), np.zeros(3)
+        s, _ = env.reset(seed=0)
+        for _ in range(20_000):
+            a = int(rng.integers(2))
+            s_next, r, terminated, truncated, info = env.step(a)
+            assert r == R_TRANSITION[s, a, s_next]
+            assert terminated == (s_next == 1)
+            assert not truncated
+            assert info["prob"] == pytest.approx(T[s, a, s_next])
+            visits[s, a] += 1
+            counts[s, a, s_next] += 1
+            if terminated:
+                s_next, _ = env.reset()
+                starts[s_next] += 1
+            s = s_next
+        np.testing.assert_allclose(counts / visits[:, :, None], T, atol=0.03)
+        np.testing.assert_allclose(starts / starts.sum(), m.start, atol=0.03)
+
+    def test_the_same_seed_is_the_same_episode(self):
+        m = hl.garnet(50, 2, branching=5, gamma=0.9, seed=0)
+
+        def episode():
+            env = m.to_gymnasium()
+            states = [env.reset(seed=3)[0]]
+            return states + [env.step(t % 2)[0] for t in range(100)]
+
+        assert episode() == episode()
+
+    def test_time_limits_are_gymnasiums(self):
+        env = corridor(9, 0.9).task.to_gymnasium(max_episode_steps=3)
+        env.reset(seed=0)
+        ends = [env.step(1)[2:4] for _ in range(3)]
+        assert ends == [(False, False), (False, False), (False, True)]
+        assert isinstance(env, gym.wrappers.TimeLimit)
+
+    def test_misuse(self):
+        env = coin(0.9, 0.5, 1.0).task.to_gymnasium()
+        with pytest.raises(gym.error.ResetNeeded):
+            env.step(0)
+        env.reset(seed=0)
+        for action in (1, -1, 0.5, None, "a", [0]):
+            with pytest.raises(hl.InvalidArgument, match=r"action is .* whole number, from 0 to 0"):
+                env.step(action)
+        assert env.step(np.int64(0))
+        for steps in (0, 2.5, "a"):
+            with pytest.raises(hl.InvalidArgument, match="max_episode_steps is"):
+                coin(0.9, 0.5, 1.0).task.to_gymnasium(max_episode_steps=steps)
+        assert coin(0.9, 0.5, 1.0).task.to_gymnasium(max_episode_steps=np.int64(5))

@@ -1,0 +1,114 @@
+"""The metric of states, against plain versions of it."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import heirloom as hl
+from heirloom.metrics.bisimulation import bisimulation_metric, closest_states
+from tests.strategies import draw_shape, draw_task
+
+
+def outcomes(m, s, a):
+    """The distribution over states and ⊥ of a pair."""
+    p = np.zeros(m.n_states + 1)
+    for probability, successor, _, ended in m.to_gymnasium().unwrapped.P[s][a]:
+        p[m.n_states if ended else successor] += probability
+    return p
+
+
+def wasserstein(p, q, ground):
+    """The cheapest way to move p to q, as a linear program."""
+    n, m = ground.shape
+    rows = [np.kron(np.eye(n)[i], np.ones(m)) for i in range(n)]
+    columns = [np.kron(np.ones(n), np.eye(m)[j]) for j in range(m)]
+    result = linprog(ground.ravel(), A_eq=np.array(rows + columns), b_eq=np.concatenate([p, q]))
+    return result.fun
+
+
+def plain(m, m_bar, c, ground_of, d):
+    """One application of the definition."""
+    ground = ground_of(d)
+    following = np.zeros((m.n_states + 1, m_bar.n_states + 1))
+    sink, sink_bar = np.eye(m.n_states + 1)[-1], np.eye(m_bar.n_states + 1)[-1]
+    for s in range(m.n_states + 1):
+        for s_bar in range(m_bar.n_states + 1):
+            for a in range(m.n_actions):
+                ended, ended_bar = s == m.n_states, s_bar == m_bar.n_states
+                r = 0.0 if ended else m.R[s, a]
+                r_bar = 0.0 if ended_bar else m_bar.R[s_bar, a]
+                p = sink if ended else outcomes(m, s, a)
+                q = sink_bar if ended_bar else outcomes(m_bar, s_bar, a)
+                one = abs(r - r_bar) + c * wasserstein(p, q, ground)
+                following[s, s_bar] = max(following[s, s_bar], one)
+    return following
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_identity_matches_its_definition(seed):
+    rng = np.random.default_rng(seed)
+    shape = draw_shape(rng, most_states=4)
+    m, m_bar = draw_task(rng, shape), draw_task(rng, shape)
+    different = 1 - np.eye(m.n_states + 1)
+    expected = plain(m, m_bar, 0.7, lambda d: different, None)[:-1, :-1]
+    d = bisimulation_metric(m, m_bar, ground="identity", c=0.7)
+    assert d == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_recursive_metric_is_the_fixed_point_of_its_definition(seed):
+    rng = np.random.default_rng(seed)
+    shape = draw_shape(rng, most_states=4)._replace(n_actions=2)
+    m = draw_task(rng, shape)
+    m_bar = draw_task(rng, shape._replace(n_states=3, branching=2))
+    d = bisimulation_metric(m, m_bar, ground="recursive", c=0.5, tol=1e-9)
+    iterated = np.zeros((m.n_states + 1, m_bar.n_states + 1))
+    for _ in range(28):
+        iterated = plain(m, m_bar, 0.5, lambda d: d, iterated)
+    assert d == pytest.approx(iterated[:-1, :-1], abs=1e-7)
+    assert (d >= iterated[:-1, :-1] - 1e-12).all()
+
+
+def test_within_a_task_the_recursive_metric_bounds_gaps_of_values():
+    """Ferns et al.: with c = γ, |V*(s) - V*(t)| <= d(s, t)."""
+    rng = np.random.default_rng(1)
+    for _ in range(15):
+        m = draw_task(rng, draw_shape(rng, most_states=5)._replace(gamma=0.7))
+        d = bisimulation_metric(m, m, ground="recursive", tol=1e-9)
+        V = hl.solve(m).V
+        assert (np.abs(V[:, None] - V[None, :]) <= d + 1e-7).all()
+        assert d == pytest.approx(d.T, abs=1e-8)
+        assert (np.diag(d) <= 1e-9).all()
+
+
+def test_the_closest_state():
+    d = np.array([[1.0, 0.5, 0.5], [0.2, 0.2, 0.2], [0.0, 3.0, 0.1], [5.0, 4.0, 4.0]])
+    assert closest_states(d).tolist() == [1, 1, 0, 1]
+    assert closest_states(d.T).tolist() == [2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"ground": "l1"}, hl.InvalidArgument, "ground is 'l1'"),
+        ({"c": -1}, hl.InvalidArgument, "c is -1"),
+        ({"c": 1.0, "ground": "recursive"}, hl.InvalidArgument, "c is 1.0: below 1"),
+        ({"tol": 0}, hl.InvalidArgument, "tol is 0"),
+    ],
+)
+def test_bad_arguments(options, error, message):
+    m = hl.garnet(3, 2, branching=2, gamma=0.9, seed=0)
+    with pytest.raises(error, match=message):
+        bisimulation_metric(m, m, **options)
+
+
+def test_tasks_that_cannot_be_matched():
+    m = hl.garnet(3, 2, branching=2, gamma=0.9, seed=0)
+    for other in (
+        hl.garnet(3, 1, branching=2, gamma=0.9, seed=0),
+        hl.garnet(4, 2, branching=2, gamma=0.9, seed=0),
+    ):
+        with pytest.raises(hl.IncompatibleTasks, match="actions must be the same"):
+            bisimulation_metric(m, other)
+    with pytest.raises(hl.InvalidArgument, match="not a TabularMDP"):
+        bisimulation_metric(m, None)

@@ -1,0 +1,78 @@
+"""Agents side by side."""
+
+import numpy as np
+import pytest
+
+import heirloom as hl
+from heirloom.envs.grid import grid_world
+from heirloom.learning.streams import stream
+from heirloom.runs.compare import compare, table
+
+OPTIONS = {"n_states": 9, "n_actions": 4, "gamma": 0.9, "n_known": 1}
+AGENTS = {
+    "RMax": lambda rng: hl.RMax(seed=rng, **OPTIONS),
+    "LRMax": lambda rng: hl.LRMax(d_max=0.3, seed=rng, **OPTIONS),
+}
+SIZES = {"tasks": 3, "episodes": 12, "max_steps": 6, "repetitions": 4, "seed": 5}
+
+
+def draw(rng):
+    return grid_world("S..\n...\n..G", gamma=0.9, goal_rewards=rng.uniform(0.7, 1.0))
+
+
+def test_results_are_labelled():
+    results = compare(AGENTS, draw, **SIZES)
+    assert dict(results.sizes) == {"agent": 2, "repetition": 4, "task": 3, "episode": 12}
+    assert results.returns.sel(agent="LRMax", task=3, repetition=1).shape == (12,)
+    assert (results.returns.mean("episode") <= results.optimal + 1e-9).all()
+    assert (results.updates > 0).all()
+
+
+def test_adding_an_agent_or_repetitions_changes_no_other():
+    both = compare(AGENTS, draw, **SIZES)
+    alone = compare({"LRMax": AGENTS["LRMax"]}, draw, **{**SIZES, "repetitions": 2})
+    assert both.sel(agent=["LRMax"], repetition=[1, 2]).equals(alone)
+
+
+def test_environments_give_the_same_as_tasks():
+    tasks = compare(AGENTS, draw, **SIZES)
+    environments = compare(AGENTS, lambda rng: draw(rng).to_gymnasium(), **SIZES)
+    assert tasks.returns.equals(environments.returns)
+    assert np.isnan(environments.optimal).all()
+
+
+def test_the_table_says_what_was_gained():
+    results = compare(AGENTS, draw, **SIZES)
+    header, rmax, lrmax, best = table(results, last=2).splitlines()
+    assert header.split() == "agent task 1 last 2 updates gain over RMax".split()
+    later = results.returns.sel(task=[2, 3]).mean(("task", "episode"))
+    assert float(rmax.split()[2]) == pytest.approx(float(later.sel(agent="RMax").mean()), abs=1e-3)
+    gained = (later.sel(agent="LRMax") / later.sel(agent="RMax") - 1).mean()
+    assert f"{float(gained):+.1%}" in lrmax
+    assert best.split()[0] == "best"
+
+
+def test_streams_are_told_apart_by_their_keys():
+    keys = [("tasks", 0), ("tasks", 1), ("agent", "RMax", 0), ("agent", "LRMax", 0), ("agent", 0)]
+    first = [stream(0, *key).random() for key in keys] + [stream(1, "tasks", 0).random()]
+    assert len(set(first)) == len(first)
+    assert stream(0, "tasks", 0).random() == first[0]
+
+
+def test_what_cannot_be_compared():
+    for agents, draw_task, change, message in (
+        ({"RMax": hl.RMax(**OPTIONS)}, draw, {}, "agent 'RMax' is OptimisticAgent.*lambda rng"),
+        (AGENTS, [draw(np.random.default_rng(0))], {}, "draw_task is .*family.draw"),
+        (AGENTS, draw, {"episodes": "5"}, "episodes is '5'"),
+    ):
+        with pytest.raises(hl.InvalidArgument, match=message):
+            compare(agents, draw_task, **{**SIZES, **change})
+    results = compare({"LRMax": AGENTS["LRMax"]}, draw, **SIZES)
+    with pytest.raises(hl.InvalidArgument, match="baseline is 'RMax': the agents are LRMax"):
+        table(results, last=1)
+    assert "LRMax" in table(results, last=1, baseline="LRMax")
+
+
+def test_no_agents():
+    with pytest.raises(hl.InvalidArgument, match="there are no agents"):
+        compare({}, draw, **SIZES)
