@@ -10,7 +10,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.storage import archive
-from heirloom.transfer.bound import Constant, MaxQ
+from heirloom.transfer.bound import Constant, Details, MaxQ
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.lipschitz.distance import WeightedL1
 from tests.agents.test_agents import AGENTS, assert_same, tight_tasks
@@ -119,6 +119,45 @@ def test_bounds_of_ones_own_are_given_again(path):
         with pytest.raises(hl.InvalidArgument, match="give the same, in this order"):
             hl.OptimisticAgent.load(path, bounds=[own])
         assert hl.OptimisticAgent.load(path, bounds=[MaxQ(p_min=0.5), own]).bounds[1] is own
+
+
+class FromTheFirst(hl.Bound):
+    """The values of the first task, plus a margin: attributed to that task, and savable."""
+
+    def __init__(self, *, margin, scale):
+        self.margin, self.scale = np.asarray(margin), scale
+
+    def begin_task(self, setting, model, memory):
+        self.U = np.full(setting.n_pairs, setting.v_max)
+        if memory.sources:
+            self.U = np.minimum(self.U, memory.sources[0].Q + self.scale * self.margin)
+        return False
+
+    def sources_used(self):
+        return np.ones(self.U.size, dtype=np.int64)
+
+    def details(self):
+        return Details(sources=(1,))
+
+    def options(self):
+        return {"margin": self.margin, "scale": self.scale}
+
+
+def test_a_bound_of_ones_own_is_attributed_counted_and_saved_like_ours(path):
+    margin = np.linspace(0.1, 0.2, 121 * 4)
+    agent = hl.OptimisticAgent(bounds=[FromTheFirst(margin=margin, scale=2.0)], **COMMON, seed=0)
+    for i, m in enumerate(tight_tasks(2)):
+        hl.learn(agent, m, episodes=60, max_steps=10, seed=i)
+    decided = agent.explain().n_decided["FromTheFirst, task 1"]
+    assert decided > 0
+    assert agent.memory.uses[1] >= decided
+    agent.save(path)
+    with pytest.raises(hl.InvalidArgument, match="a bound of your own, FromTheFirst"):
+        hl.OptimisticAgent.load(path)
+    (bound,) = hl.OptimisticAgent.load(path, bounds=[FromTheFirst]).bounds
+    assert isinstance(bound, FromTheFirst)
+    assert bound.scale == 2.0
+    assert np.array_equal(bound.margin, margin)
 
 
 def test_a_generator_that_is_not_numpys_own(path):

@@ -124,12 +124,12 @@ def test_an_update_that_was_interrupted_is_made_up_for():
             super().begin_task(setting, model, memory)
             return True
 
-        def refine(self, pair, U, V):
+        def refine(self, change):
             if self.broken:
                 self.broken = False
                 raise KeyboardInterrupt
-            self.told.append(pair)
-            return super().refine(pair, U, V)
+            self.told.append(change.pair)
+            return super().refine(change)
 
     bound = Fragile()
     bound.told = []

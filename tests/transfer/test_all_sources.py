@@ -20,10 +20,10 @@ class OneByOne(WeightedL1):
 
 
 class Looking(hl.Lipschitz):
-    """Is not told where values fell, and looks for itself."""
+    """Looks at all states, not only at those whose value fell."""
 
-    def follow(self, fallen):
-        pass
+    def refine(self, change):
+        return super().refine(change._replace(fallen=np.arange(change.V.size)))
 
 
 def draw_life(rng, n_tasks=4):
@@ -174,8 +174,10 @@ def test_dropping_and_following_change_no_bit(seed):
             for other in agents[1:]:
                 assert np.array_equal(agents[0].U, other.U)
                 assert np.array_equal(agents[0].Q, other.Q)
-                assert np.array_equal(agents[0].bounds[0].decider, other.bounds[0].decider)
-        dropped += len(agents[0].bounds[0].dropped)
+                assert np.array_equal(
+                    agents[0].bounds[0].sources_used(), other.bounds[0].sources_used()
+                )
+        dropped += len(agents[0].bounds[0].details().dropped)
     assert dropped > 0
 
 

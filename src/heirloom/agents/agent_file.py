@@ -17,11 +17,13 @@ from heirloom.storage.archive import Content, making_sense, take
 from heirloom.transfer import memory_file
 from heirloom.transfer.bound import Bound, Constant, MaxQ
 from heirloom.transfer.lipschitz.bound import Lipschitz
-from heirloom.transfer.lipschitz.distance import WeightedL1
 from heirloom.transfer.memory import TaskMemory
 
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 OPTIONS = ("gamma", "epsilon", "reward_range", "terminating", "v_max", "tol")
+
+KNOWN: dict[str, type[Bound]] = {kind.__name__: kind for kind in (Constant, MaxQ, Lipschitz)}
+"""The bounds that are made again from a file without being named by whoever loads it."""
 
 A = TypeVar("A", bound=OptimisticAgent)
 
@@ -33,9 +35,14 @@ def packed(agent: OptimisticAgent) -> Content:
     arrays = {**memory.arrays, "drawn": drawn}
     bounds = []
     for i, bound in enumerate(agent.bounds):
-        options = _options_of(bound)
-        if options is not None and "d_max" in options:
-            arrays[f"prior/{i}"] = options.pop("d_max")
+        options = bound.options()
+        if options is not None:
+            given, options = options, {}
+            for key, value in given.items():
+                if isinstance(value, np.ndarray):
+                    arrays[_array_name(i, key)] = value
+                else:
+                    options[key] = value
         bounds.append({"name": type(bound).__name__, "options": options})
     header = {
         "memory": memory.header,
@@ -49,28 +56,21 @@ def packed(agent: OptimisticAgent) -> Content:
     return Content(header, arrays)
 
 
-def unpacked(cls: type[A], content: Content, where: str, bounds: Sequence[Bound] | None) -> A:
+def unpacked(
+    cls: type[A], content: Content, where: str, bounds: Sequence[Bound | type[Bound]] | None
+) -> A:
     """The agent that was packed; raises `InvalidFile` unless it is a valid one."""
     header, arrays = content
     with making_sense(where, "agent"):
         memory_header = header["memory"]
         described = [(entry["name"], entry["options"]) for entry in header["bounds"]]
     memory = memory_file.unpacked(TaskMemory, Content(memory_header, arrays), where)
-    if bounds is not None:
-        _check_same(bounds, [name for name, _ in described], where)
-    for name, options in described:
-        if bounds is None and options is None:
-            raise InvalidArgument(
-                f"{where} was saved with a bound of your own, {name}, which is not in the file: "
-                "load it with bounds=[...], all of them, made as they were"
-            )
+    made = _rebuilt(bounds, described, arrays, where)
     with making_sense(where, "agent"):
-        if bounds is None:
-            bounds = [_bound(i, *entry, arrays) for i, entry in enumerate(described)]
         options = {name: header["options"][name] for name in ("n_known", *OPTIONS)}
         options["reward_range"] = tuple(options["reward_range"])
         options |= {"n_states": memory.n_states, "n_actions": memory.n_actions}
-        agent = cls(bounds=bounds, memory=memory, seed=0, **options)
+        agent = cls(bounds=made, memory=memory, seed=0, **options)
         rng = _generator(header["generator"])
         drawn = take(arrays, "drawn", np.float64, (-1,)).copy()
         if not ((drawn >= 0) & (drawn < 1)).all():
@@ -78,32 +78,57 @@ def unpacked(cls: type[A], content: Content, where: str, bounds: Sequence[Bound]
     return agent.with_randomness(rng, drawn)
 
 
-def _check_same(bounds: Sequence[Bound], names: list[str], where: str) -> None:
-    given = [type(bound).__name__ for bound in bounds]
-    if given != names:
-        raise InvalidArgument(
-            f"bounds are {given}, and {where} was saved with {names}: give the same, in this order"
-        )
+def _array_name(i: int, option: str) -> str:
+    """The name of the array that is an option of the bound i; that of a prior is older."""
+    return f"prior/{i}" if option == "d_max" else f"bound/{i}/{option}"
 
 
-def _options_of(bound: Bound) -> dict[str, Any] | None:
-    """How to make this bound again; None if it is not one of Heirloom's own."""
-    if type(bound) is Constant:
-        return {}
-    if type(bound) is MaxQ:
-        return {"p_min": bound.p_min, "delta": bound.delta}
-    if type(bound) is Lipschitz and type(bound.distance) is WeightedL1:
-        options = {"p_min": bound.p_min, "delta": bound.delta}
-        return options if bound.d_max is None else {**options, "d_max": bound.d_max}
-    return None
+def _rebuilt(
+    bounds: Sequence[Bound | type[Bound]] | None,
+    described: list[tuple[str, dict[str, Any] | None]],
+    arrays: dict[str, FloatArray],
+    where: str,
+) -> list[Bound]:
+    """The bounds of an agent: those given, or made again from their options."""
+    names = [name for name, _ in described]
+    given: Sequence[Bound | type[Bound] | None] = [None] * len(names) if bounds is None else bounds
+    if bounds is not None:
+        classes = [one if isinstance(one, type) else type(one) for one in bounds]
+        if [one.__name__ for one in classes] != names:
+            raise InvalidArgument(
+                f"bounds are {[one.__name__ for one in classes]}, and {where} was saved with "
+                f"{names}: give the same, in this order"
+            )
+    made = []
+    for i, (one, (name, options)) in enumerate(zip(given, described, strict=True)):
+        if one is not None and not isinstance(one, type):
+            made.append(one)
+            continue
+        kind = KNOWN.get(name) if one is None else one
+        if kind is None or options is None:
+            raise InvalidArgument(
+                f"{where} was saved with a bound of your own, {name}: load it with bounds=[...], "
+                "all of them in order, each made as it was, or its class if it has `options`"
+            )
+        with making_sense(where, "agent"):
+            made.append(_bound(i, kind, options, arrays))
+    return made
 
 
-def _bound(i: int, name: str, options: dict[str, Any], arrays: dict[str, FloatArray]) -> Bound:
-    kinds: dict[str, Any] = {"Constant": Constant, "MaxQ": MaxQ, "Lipschitz": Lipschitz}
-    if not set(options) <= {"p_min", "delta"}:
+def _bound(
+    i: int, kind: type[Bound], options: dict[str, Any], arrays: dict[str, FloatArray]
+) -> Bound:
+    prefix = _array_name(i, "")
+    of_bound = {
+        name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)
+    }
+    if (prior := _array_name(i, "d_max")) in arrays:
+        of_bound["d_max"] = arrays[prior]
+    options = {**options, **of_bound}
+    made = kind(**options)
+    if set(made.options() or ()) != set(options):  # it would be saved with others
         raise InvalidFile(f"a bound has the options {sorted(options)}")
-    prior = f"prior/{i}"
-    return kinds[name](**options, **({"d_max": arrays[prior]} if prior in arrays else {}))
+    return made
 
 
 def _generator_state(rng: np.random.Generator) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
-from heirloom.transfer.lipschitz.bound import Dropped, Lipschitz
+from heirloom.transfer.bound import Details, Dropped
 from heirloom.validation import whole_number
 
 if TYPE_CHECKING:
@@ -118,9 +118,9 @@ class Explanation:
 def explain(agent: OptimisticAgent) -> Explanation:
     """A snapshot of the task at hand, or of the last one."""
     shape = agent.n_states, agent.n_actions
-    names, bound = _bounds(agent)
     Q, U, known = agent.Q.copy(), agent.U.copy(), agent.known.copy()
-    lipschitz = [(i, one) for i, one in enumerate(agent.bounds) if isinstance(one, Lipschitz)]
+    details = [bound.details() for bound in agent.bounds]
+    names, bound = _bounds(agent, details)
     arrays = (
         np.where(Q < U, len(names), bound),
         bound,
@@ -137,23 +137,22 @@ def explain(agent: OptimisticAgent) -> Explanation:
         *arrays,
         prior_decides={
             _name(agent, i, task): frozen(where.reshape(shape))
-            for i, one in lipschitz
-            for task, where in one.prior_decides().items()
+            for i, one in enumerate(details)
+            for task, where in one.prior_decides.items()
         },
-        dropped=tuple(dropped for _, one in lipschitz for dropped in one.dropped),
+        dropped=tuple(dropped for one in details for dropped in one.dropped),
     )
 
 
-def _bounds(agent: OptimisticAgent) -> tuple[list[str], IntArray]:
+def _bounds(agent: OptimisticAgent, details: list[Details]) -> tuple[list[str], IntArray]:
     """What may decide `U`, and which of them does, [s, a]."""
     names, place = ["v_max"], np.zeros((agent.n_states, agent.n_actions), dtype=np.int64)
     for i, bound in enumerate(agent.bounds):
         here = agent.decider == i + 1
-        deciders = {_name(agent, i): here}
-        if isinstance(bound, Lipschitz):
-            source = bound.decider.reshape(place.shape)
-            tasks = {t.source.task for t in bound.transfers} | {d.task for d in bound.dropped}
-            deciders = {_name(agent, i, task): here & (source == task) for task in sorted(tasks)}
+        source = bound.sources_used().reshape(place.shape)
+        deciders = {_name(agent, i, task): here & (source == task) for task in details[i].sources}
+        if not deciders:
+            deciders = {_name(agent, i): here}
         for name, where in deciders.items():
             place[where] = len(names)
             names.append(name)

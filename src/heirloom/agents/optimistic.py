@@ -11,8 +11,7 @@ from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.kernels import learning
 from heirloom.mdp.learned import LearnedModel
 from heirloom.storage import archive
-from heirloom.transfer.bound import Bound
-from heirloom.transfer.lipschitz.bound import Lipschitz
+from heirloom.transfer.bound import Bound, Change
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.validation import Range, generator, whole_number
@@ -78,8 +77,7 @@ class OptimisticAgent:
         self.n_known = whole_number("n_known", n_known)
         self.bounds = list(bounds)
         for bound in self.bounds:
-            if isinstance(bound, Lipschitz):
-                bound.check(self.setting)
+            bound.check(self.setting)
         self._rng = generator(seed)
         self.memory = TaskMemory(self.n_states, self.n_actions) if memory is None else memory
         self.memory.bind(self.setting)
@@ -89,10 +87,16 @@ class OptimisticAgent:
         self._greedy: dict[int, list[int]] = {}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, bounds: Sequence[Bound] | None = None) -> Self:
-        """The agent that was saved in a file, which goes on as if it had never stopped.
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        bounds: Sequence[Bound | type[Bound]] | None = None,
+    ) -> Self:
+        """The agent that was saved in a file, which continues as if it had never stopped.
 
-        Bounds of your own are not in a file: give all `bounds` anew, made as they were.
+        A file names no code. If the agent has bounds of your own, give all its `bounds` in order:
+        the class of each that has `options`, or the bound made as it was.
         """
         from heirloom.agents.agent_file import unpacked
 
@@ -138,11 +142,10 @@ class OptimisticAgent:
             pending=np.zeros(setting.n_pairs),
             queue=np.empty(setting.n_pairs, dtype=np.int64),
             queued=np.zeros(setting.n_pairs, dtype=bool),
-            fallen=np.zeros(2 * self.n_states + 1, dtype=np.int64),
+            fallen=np.empty(self.n_states, dtype=np.int64),
+            n_fallen=np.zeros(1, dtype=np.int64),
+            has_fallen=np.zeros(self.n_states, dtype=bool),
         )
-        for bound in self.bounds:
-            if isinstance(bound, Lipschitz):
-                bound.follow(self._fallen)
         self._greedy.clear()
         self.in_task = True
 
@@ -180,9 +183,8 @@ class OptimisticAgent:
             raise WrongOrder("end_task() outside of a task: begin_task() first")
         source = Source.of(self.model, self._values.Q)
         for i, bound in enumerate(self.bounds):
-            if isinstance(bound, Lipschitz):
-                for task in bound.decider[self._decider == i + 1].tolist():
-                    self.memory.use(task)
+            for task in bound.sources_used()[self._decider == i + 1].tolist():
+                self.memory.use(task)
             bound.end_task(source, self.memory)
         self.memory.add(source)
         self.drop_task()
@@ -249,14 +251,17 @@ class OptimisticAgent:
 
     def update(self, pair: int) -> None:
         """The pair became known: refine the bounds, then lower `Q` to its new fixed point."""
-        U, V, known = self._values.U, self._values.V, self.model.arrays.known
+        values, known = self._values, self.model.arrays.known
+        U, n_fallen = values.U, values.n_fallen[0]
+        change = Change(pair, U, values.V, values.fallen[:n_fallen])
         changed = [np.array([pair])]
         for i in self._refined:
-            lowered = self.bounds[i].refine(pair, U, V)
+            lowered = self.bounds[i].refine(change)
             if lowered.size:
                 lowered = lowered[~known[lowered]]  # U is frozen where the model is known
                 changed.append(self._lower(U, i, lowered))
-        self._forget_fallen()
+        values.has_fallen[change.fallen] = False
+        values.n_fallen[0] = 0
         pairs = np.concatenate(changed) if len(changed) > 1 else changed[0]
         learning.settle(tuple(self.model.arrays), tuple(self._values), pairs)
         self._told[pair] = True
@@ -311,16 +316,6 @@ class OptimisticAgent:
         U[pairs] = bound[pairs]
         self._decider[pairs] = i + 1
         return pairs
-
-    def _fallen(self) -> IntArray:
-        """The states whose value fell since the last update."""
-        fallen = self._values.fallen
-        return fallen[1 : 1 + fallen[0]]
-
-    def _forget_fallen(self) -> None:
-        fallen = self._values.fallen
-        fallen[1 + self.n_states :][self._fallen()] = False
-        fallen[0] = 0
 
     def _choice(self) -> float:
         choices, used = self.choices()

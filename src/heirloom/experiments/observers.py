@@ -8,6 +8,7 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.planning.solve import solve
+from heirloom.transfer.bound import Change
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.lipschitz.source_bound import Distances, SourceBound
 from heirloom.transfer.memory import Source, TaskMemory
@@ -22,6 +23,7 @@ class MeasuredUse(Lipschitz):
     No source is dropped. What the agent acts on is the same as without measuring.
     """
 
+    drops = False
     measured: list[Any]
     """What was measured, one entry a task."""
 
@@ -34,9 +36,9 @@ class MeasuredUse(Lipschitz):
         self._look()
         return refined
 
-    def refine(self, pair: int, U: FloatArray, V: FloatArray) -> IntArray:
+    def refine(self, change: Change) -> IntArray:
         """Refine, and look."""
-        lowered = super().refine(pair, U, V)
+        lowered = super().refine(change)
         self._look()
         return lowered
 
@@ -44,9 +46,6 @@ class MeasuredUse(Lipschitz):
         """What was measured in this task is complete."""
         super().end_task(source, memory)
         self.measured.append(self._result())
-
-    def _drop(self, useful: list[bool]) -> None:
-        """Keep all."""
 
     def _begin(self) -> None:
         raise NotImplementedError

@@ -50,8 +50,7 @@ class Values(NamedTuple):
     """Bounds, values, and what `settle` keeps: how far each pair may still fall, and its queue.
 
     Actions whose values are within `tie` of the largest are all greedy. The states whose V fell are
-    listed in `fallen`, until someone forgets them: their number, then they, then for each state
-    whether it is listed.
+    the first `n_fallen[0]` of `fallen`, and marked in `has_fallen`, until someone forgets them.
     """
 
     gamma: Any
@@ -64,6 +63,8 @@ class Values(NamedTuple):
     queue: Any
     queued: Any
     fallen: Any
+    n_fallen: Any
+    has_fallen: Any
 
 
 class Task(NamedTuple):
@@ -185,7 +186,9 @@ def _settle(model, values, pairs):
     At the end no pair would fall by more than `slack`, so Q is above the fixed point by at most
     slack / (1-γ). Nothing ever rises. Returns the number of backups.
     """
-    gamma, _, slack, U, Q, V, pending, queue, queued, fallen = values
+    gamma, slack, U, Q, V = values.gamma, values.slack, values.U, values.Q, values.V
+    pending, queue, queued = values.pending, values.queue, values.queued
+    fallen, n_fallen, has_fallen = values.fallen, values.n_fallen, values.has_fallen
     known, R, first, last = model.known, model.R, model.first, model.last
     successors, p, owner = model.successors, model.p, model.owner
     into, next_into = model.into, model.next_into
@@ -221,10 +224,10 @@ def _settle(model, values, pairs):
         if fall <= 0.0:
             continue
         V[s] = best
-        if not fallen[1 + V.size + s]:
-            fallen[1 + V.size + s] = True
-            fallen[0] += 1
-            fallen[fallen[0]] = s
+        if not has_fallen[s]:
+            has_fallen[s] = True
+            fallen[n_fallen[0]] = s
+            n_fallen[0] += 1
         j = into[s]
         while j >= 0:
             before = owner[j]

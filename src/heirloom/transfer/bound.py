@@ -1,13 +1,14 @@
 """Upper bounds on `Q*` of the task at hand, each refined as the task is learned.
 
-The pointwise minimum of bounds is a bound, so an agent takes a list of them.
+The pointwise minimum of bounds is a bound, so an agent takes a list of them. `Bound` is all that
+the learner, the explanation, the memory and the saved agent ask of one.
 """
 
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from heirloom.arrays import FloatArray, IntArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.mdp.learned import LearnedModel
 from heirloom.theory import tasks_for_max_q
 from heirloom.transfer.memory import Source, TaskMemory
@@ -16,26 +17,80 @@ from heirloom.transfer.setting import Setting
 NOTHING = frozen(np.empty(0, dtype=np.int64))
 
 
+class Change(NamedTuple):
+    """A pair became known; arrays are as of the update before, and not to be written to."""
+
+    pair: int
+    """The pair, k = s * A + a."""
+    U: FloatArray
+    """The agent's own bound, the least of all its bounds, over pairs."""
+    V: FloatArray
+    """The agent's values, over states."""
+    fallen: IntArray
+    """The states whose value decreased since the last change."""
+
+
+class Dropped(NamedTuple):
+    """A source that could no longer lower a bound, and how many pairs were known by then."""
+
+    task: int
+    n_known: int
+
+
+class Details(NamedTuple):
+    """What a bound tells of itself in an explanation."""
+
+    sources: tuple[int, ...] = ()
+    """The tasks, by their number in the memory, that may decide the bound somewhere."""
+    prior_decides: dict[int, BoolArray] = {}  # noqa: RUF012 -- never written to
+    """By the number of each source in use: the pairs where the prior is the smaller distance."""
+    dropped: tuple[Dropped, ...] = ()
+    """The sources that were dropped in this task."""
+
+
 class Bound(Protocol):
-    """An upper bound on Q* of the task at hand. It has state: one serves one agent."""
+    """An upper bound on Q* of the task at hand. It has state: one serves one agent.
+
+    A bound of your own is a class derived from this one with a `begin_task` that sets `U`. All
+    else has a default: a bound that fits every setting, is not refined, and names no sources.
+    """
 
     U: FloatArray
     """The bound as it is now, over pairs k = s * A + a."""
 
+    def check(self, setting: Setting) -> None:
+        """Raise `InvalidArgument` unless the bound fits the setting of an agent."""
+        return
+
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` for a new task; returns whether it may be refined as the task is learned."""
+        ...
 
-    def refine(self, pair: int, U: FloatArray, V: FloatArray) -> IntArray:
-        """The pair became known: lower `U`, and return the unknown pairs where it was lowered.
-
-        The agent's own bound is `U`, and its values, as of the last update, are `V`.
-        """
+    def refine(self, change: Change) -> IntArray:
+        """Lower `U` after a change, and return the unknown pairs where it was lowered."""
+        return NOTHING
 
     def end_task(self, source: Source, memory: TaskMemory) -> None:
         """The task ended as `source`, which is not in the memory yet."""
+        return
+
+    def sources_used(self) -> IntArray:
+        """The task, by its number in the memory, that decides `U` at each pair; 0 for none."""
+        return np.zeros(self.U.size, dtype=np.int64)
+
+    def details(self) -> Details:
+        """What an explanation tells of the bound, beside the sources used."""
+        return Details()
+
+    def options(self) -> dict[str, Any] | None:
+        """What makes the same bound again, `type(self)(**options)`, to be saved with an agent.
+
+        Numbers, strings, None and arrays; or None if it cannot be saved.
+        """
+        return None
 
 
-class Constant:
+class Constant(Bound):
     """No value is above `v_max`: all that RMax knows."""
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
@@ -43,12 +98,9 @@ class Constant:
         self.U = np.full(setting.n_pairs, setting.v_max)
         return False
 
-    def refine(self, pair: int, U: FloatArray, V: FloatArray) -> IntArray:
-        """Nothing is refined."""
-        return NOTHING
-
-    def end_task(self, source: Source, memory: TaskMemory) -> None:
-        """Nothing is kept."""
+    def options(self) -> dict[str, Any] | None:
+        """There are none."""
+        return {}
 
 
 class MaxQ(Constant):
@@ -67,3 +119,7 @@ class MaxQ(Constant):
         if memory.max_Q is not None and memory.n_tasks >= self.n_tasks:
             self.U = np.minimum(self.U, memory.max_Q)
         return False
+
+    def options(self) -> dict[str, Any] | None:
+        """The probabilities."""
+        return {"p_min": self.p_min, "delta": self.delta}

@@ -11,6 +11,7 @@ import numpy as np
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
 from heirloom.kernels import dissimilarity, distances, learning
 from heirloom.mdp.learned import LearnedModel
+from heirloom.transfer.bound import Change
 from heirloom.transfer.lipschitz.distance import WeightedL1
 from heirloom.transfer.lipschitz.source_bound import SourceBound
 from heirloom.transfer.memory import Source
@@ -166,14 +167,12 @@ class Stack:
         dissimilarity.begin_sources(self._rows, Q, *D, there, back, passing, bound, work)
         self._solving = Q, (*D, *changes), there, back, passing, bound, work, found
 
-    def refine(
-        self, pair: int, U: FloatArray, V: FloatArray, fallen: IntArray | None, active: IntArray
-    ) -> tuple[IntArray, BoolArray]:
-        """The pair became known; returns where the bound fell, and which sources still matter.
+    def refine(self, change: Change, active: IntArray) -> tuple[IntArray, BoolArray]:
+        """Follow a change; returns where the bound fell, and which sources still matter.
 
-        The values `V` of the task fell at `fallen` states since the last time, None if one has to
-        look. Sources that are not `active` are left as they are.
+        Sources that are not `active` are left as they are.
         """
+        pair, U, V, fallen = change
         a = self.model.arrays
         if self._model is not a:  # it has grown
             self._model = a
@@ -186,7 +185,7 @@ class Stack:
         if self._all_stays(V):
             self._looked = False
         else:
-            if fallen is None or not self._looked:
+            if not self._looked:
                 fallen = np.flatnonzero(np.maximum(V - self._floor, 0.0) != self._own[0])
             self._highest = distances.remeasure_sources(
                 pair,

@@ -1,7 +1,6 @@
 """The Lipschitz bound: what earlier tasks say of the task at hand."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +9,7 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.learned import LearnedModel
 from heirloom.theory import tasks_for_distance
-from heirloom.transfer.bound import NOTHING
+from heirloom.transfer.bound import NOTHING, Bound, Change, Details, Dropped
 from heirloom.transfer.lipschitz.all_sources import Stack, StackedTransfer
 from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1
 from heirloom.transfer.lipschitz.source_bound import SourceBound, Transfer
@@ -19,14 +18,7 @@ from heirloom.transfer.setting import Setting
 from heirloom.validation import numbers, weights
 
 
-class Dropped(NamedTuple):
-    """A source that could no longer lower a bound, and how many pairs were known by then."""
-
-    task: int
-    n_known: int
-
-
-class Lipschitz:
+class Lipschitz(Bound):
     """Û = min over sources of Q̄ + min(d̂(M ‖ M̄), d̂(M̄ ‖ M)) (Propositions 2 to 4).
 
     Transfer needs a bound on the distance of models that are not known: `d_max`, given as a number
@@ -35,10 +27,8 @@ class Lipschitz:
     anything of an unknown pair, and none is looked at.
     """
 
-    decider: IntArray
-    """The task, by its number in the memory, that decides `U` at each pair; 0 where none does."""
-    dropped: list[Dropped]
-    """The sources that were dropped for the rest of the task."""
+    drops = True
+    """Whether sources that cannot lower the bound again are dropped for the rest of a task."""
 
     def __init__(
         self,
@@ -66,11 +56,10 @@ class Lipschitz:
         self.setting, self.model = setting, model
         self.U = np.full(setting.n_pairs, setting.v_max)
         self.transfers: list[SourceBound] = []
-        self.decider = np.zeros(setting.n_pairs, dtype=np.int64)
-        self.dropped = []
+        self._decider = np.zeros(setting.n_pairs, dtype=np.int64)
+        self._dropped: list[Dropped] = []
         self.stack: Stack | None = None
         self._active_of: list[SourceBound] | None = None
-        self._fallen: Callable[[], IntArray] | None = None
         if self.n_tasks is not None:
             memory.compare_first(self.n_tasks)
         prior = self._prior(setting, memory)
@@ -79,7 +68,7 @@ class Lipschitz:
         if not memory.sources:
             return False
         if type(self.distance) is WeightedL1:  # a class derived from it may measure otherwise
-            self.stack = Stack(memory.sources[:], prior, model, setting, self.U, self.decider)
+            self.stack = Stack(memory.sources[:], prior, model, setting, self.U, self._decider)
             self.transfers = [
                 StackedTransfer(self.stack, i, prior) for i in range(len(memory.sources))
             ]
@@ -91,35 +80,45 @@ class Lipschitz:
             self.transfers.append(transfer)
         return True
 
-    def follow(self, fallen: Callable[[], IntArray]) -> None:
-        """Ask for the states where `V` fell between two calls of `refine`, not to look for them."""
-        self._fallen = fallen
-
-    def refine(self, pair: int, U: FloatArray, V: FloatArray) -> IntArray:
+    def refine(self, change: Change) -> IntArray:
         """Refine every source that can still matter, and drop those that cannot."""
         if self.stack is not None:
-            return self._refine_stack(self.stack, pair, U, V)
+            return self._refine_stack(self.stack, change)
         known = self.model.arrays.known
         transfers = [transfer for transfer in self.transfers if isinstance(transfer, Transfer)]
         lowered = [
-            self._lower(transfer, known) for transfer in transfers if transfer.refine(pair, V)
+            self._lower(transfer, known)
+            for transfer in transfers
+            if transfer.refine(change.pair, change.V)
         ]
-        useful = [transfer.matters(U, self.U) for transfer in transfers]
-        if not all(useful):
-            self._drop(useful)
+        self._drop([transfer.matters(change.U, self.U) for transfer in transfers])
         return np.concatenate(lowered) if lowered else NOTHING
 
-    def _refine_stack(self, stack: Stack, pair: int, U: FloatArray, V: FloatArray) -> IntArray:
+    def _refine_stack(self, stack: Stack, change: Change) -> IntArray:
         if self._active_of is not self.transfers:
             places = [one.place for one in self.transfers if isinstance(one, StackedTransfer)]
             self._active_of, self._active = self.transfers, np.array(places, dtype=np.int64)
-        fallen = None if self._fallen is None else self._fallen()
-        lowered, useful = stack.refine(pair, U, V, fallen, self._active)
-        if not useful.all():
-            judged = useful[self._active].tolist()
-            if not all(judged):
-                self._drop(judged)
+        lowered, useful = stack.refine(change, self._active)
+        self._drop(useful[self._active].tolist())
         return lowered
+
+    def sources_used(self) -> IntArray:
+        """The task that decides `U` at each pair; 0 where none does."""
+        return self._decider
+
+    def details(self) -> Details:
+        """The sources, where the prior decides, and what was dropped."""
+        in_use = {transfer.source.task for transfer in self.transfers}
+        dropped = tuple(self._dropped)
+        sources = tuple(sorted(in_use | {one.task for one in dropped}))
+        return Details(sources, self.prior_decides(), dropped)
+
+    def options(self) -> dict[str, Any] | None:
+        """The prior and the probabilities; None with a distance of one's own."""
+        if type(self.distance) is not WeightedL1:
+            return None
+        options = {"p_min": self.p_min, "delta": self.delta}
+        return options if self.d_max is None else {**options, "d_max": self.d_max}
 
     def prior_decides(self) -> dict[int, BoolArray]:
         """By the number of each source in use: the pairs where the prior is below D̂(M ‖ M̄).
@@ -157,13 +156,15 @@ class Lipschitz:
         bound = transfer.U
         pairs = np.flatnonzero(~known & (bound < self.U))
         self.U[pairs] = bound[pairs]
-        self.decider[pairs] = transfer.source.task
+        self._decider[pairs] = transfer.source.task
         return pairs
 
     def _drop(self, useful: list[bool]) -> None:
+        if all(useful) or not self.drops:
+            return
         n_known = int(self.model.arrays.known.sum())
         judged = list(zip(self.transfers, useful, strict=True))
-        self.dropped += [
+        self._dropped += [
             Dropped(t.source.task, n_known) for t, is_useful in judged if not is_useful
         ]
         self.transfers = [transfer for transfer, is_useful in judged if is_useful]
