@@ -215,7 +215,8 @@ def export(
 def list_() -> None:
     """List experiments, families of tasks, and algorithms."""
     with _clean_errors():
-        from heirloom.experiments.registry import ALGORITHMS, FAMILIES
+        from heirloom.agents.algorithms import ALGORITHMS
+        from heirloom.experiments.registry import FAMILIES
         from heirloom.paper.registry import experiment
 
         def summary(thing: object) -> str:
@@ -224,7 +225,7 @@ def list_() -> None:
         for title, entries in {
             "experiments": {name: experiment(name).summary for name in MODULES},
             "families": {name: summary(make) for name, make in FAMILIES.items()},
-            "algorithms": ALGORITHMS,
+            "algorithms": {name: one.summary() for name, one in ALGORITHMS.items()},
         }.items():
             typer.echo(f"{title}:")
             for name, what in entries.items():

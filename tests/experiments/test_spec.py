@@ -29,7 +29,7 @@ def test_the_example_of_the_module():
     text = textwrap.dedent(spec.__doc__.split("TOML:")[1])
     read = ExperimentSpec.read(tomllib.loads(text))
     assert [agent.name for agent in read.agents] == ["RMax", "LRMax(0.1)", "LRMax(0.2)"]
-    assert read.agents[1].n_known == 10
+    assert read.agents[1].options["n_known"] == 10
 
 
 @pytest.mark.parametrize("variant", ["text", "released"])
@@ -68,7 +68,7 @@ def test_defaults_are_for_all_agents_that_take_them():
     ]
     defaults = {"n_known": 3, "epsilon": 0.1}
     read = ExperimentSpec.read({**SMALL, "agents": agents, "defaults": defaults})
-    assert [agent.n_known for agent in read.agents] == [3, None, 7]
+    assert [agent.options.get("n_known") for agent in read.agents] == [3, None, 7]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_file_that_is_not_there_or_not_toml(tmp_path):
 
 def test_agents_that_do_not_fit_their_family():
     lacking = {**SMALL, "agents": [{"algorithm": "MaxQInit", "n_known": 1}]}
-    with pytest.raises(hl.InvalidArgument, match="p_min of agent 'MaxQInit' is missing"):
+    with pytest.raises(hl.InvalidArgument, match="agent 'MaxQInit': p_min is missing"):
         check_agents(ExperimentSpec.read(lacking))
     infinite = {**SMALL, "agents": [{"algorithm": "LRMax", "n_known": 1, "d_max": "family"}]}
     with pytest.raises(hl.InvalidArgument, match="the family is not a finite one"):
@@ -202,12 +202,14 @@ def test_the_papers_settings():
             "LRMaxQInit(0.1)",
         ]
         for agent in main.agents:
-            assert (agent.n_known, agent.epsilon) == (10, 0.01)
-            assert (agent.delta, agent.capacity) == (delta, capacity)
+            options = agent.all_options
+            assert (options.n_known, options.epsilon) == (10, 0.01)
+            assert (options.delta, options.capacity) == (delta, capacity)
         of_bounds = bounds.settings(variant)
         assert (of_bounds.tasks, of_bounds.repetitions, of_bounds.episodes) == (2, 100, 2000)
-        assert [agent.d_max for agent in of_bounds.agents] == [None, 0.0, 0.2, 0.5, 0.8, 1.0]
-    assert all(agent.keep == "first" for agent in tight.settings("released").agents)
+        priors = [agent.options.get("d_max") for agent in of_bounds.agents]
+        assert priors == [None, 0.0, 0.2, 0.5, 0.8, 1.0]
+    assert all(agent.options["keep"] == "first" for agent in tight.settings("released").agents)
 
 
 def test_differences_are_told():

@@ -61,7 +61,7 @@ def test_streams_are_told_apart_by_their_keys():
 
 def test_what_cannot_be_compared():
     for agents, draw_task, change, message in (
-        ({"RMax": hl.RMax(**OPTIONS)}, draw, {}, "agent 'RMax' is OptimisticAgent.*lambda rng"),
+        ({"RMax": hl.RMax(**OPTIONS)}, draw, {}, "agent 'RMax' is RMax.*lambda rng"),
         (AGENTS, [draw(np.random.default_rng(0))], {}, "draw_task is .*family.draw"),
         (AGENTS, draw, {"episodes": "5"}, "episodes is '5'"),
     ):

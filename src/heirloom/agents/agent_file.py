@@ -46,6 +46,7 @@ def packed(agent: OptimisticAgent) -> Content:
         bounds.append({"name": type(bound).__name__, "options": options})
     header = {
         "memory": memory.header,
+        "algorithm": type(agent).__name__,
         "options": {
             "n_known": agent.n_known,
             **{name: getattr(agent.setting, name) for name in OPTIONS},
@@ -61,6 +62,14 @@ def unpacked(
 ) -> A:
     """The agent that was packed; raises `InvalidFile` unless it is a valid one."""
     header, arrays = content
+    saved = header.get("algorithm", cls.__name__)
+    if not isinstance(saved, str):
+        raise InvalidFile(f"{where} is not an agent: its algorithm is {saved!r}")
+    if cls is not OptimisticAgent and saved != cls.__name__:
+        raise InvalidArgument(
+            f"{where} was saved by {saved}, not by {cls.__name__}: load it with {saved}.load, or "
+            "with OptimisticAgent.load"
+        )
     with making_sense(where, "agent"):
         memory_header = header["memory"]
         described = [(entry["name"], entry["options"]) for entry in header["bounds"]]
@@ -70,7 +79,8 @@ def unpacked(
         options = {name: header["options"][name] for name in ("n_known", *OPTIONS)}
         options["reward_range"] = tuple(options["reward_range"])
         options |= {"n_states": memory.n_states, "n_actions": memory.n_actions}
-        agent = cls(bounds=made, memory=memory, seed=0, **options)
+        agent = cls.__new__(cls)  # the constructors of RMax and others make bounds of their own
+        OptimisticAgent.__init__(agent, bounds=made, memory=memory, seed=0, **options)
         rng = _generator(header["generator"])
         drawn = take(arrays, "drawn", np.float64, (-1,)).copy()
         if not ((drawn >= 0) & (drawn < 1)).all():

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.agents.qlearning import QLearning
+from heirloom.agents.options import Known
+from heirloom.agents.protocol import Agent
+from heirloom.agents.qlearning import QLearning, QLearningOptions
 from heirloom.arrays import FloatArray
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.tabular import TabularMDP, check_task
@@ -103,3 +105,14 @@ class BisimulationLearner(QLearning):
             self.initial_Q = _carried_over(self.Q, source, target, self.ground, self.c)
         super().begin_task()
         self.n_begun += 1
+
+
+class BisimulationTransferOptions(QLearningOptions):
+    """Q-learning from the values of states that behave alike."""
+
+    ground: Ground = "identity"
+    """The ground metric of bisimulation."""
+
+    def make(self, known: Known, seed: np.random.Generator) -> Agent:
+        """An agent that is given the models of all tasks."""
+        return BisimulationLearner(known.tasks, ground=self.ground, **self.common(known, seed))

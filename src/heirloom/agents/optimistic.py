@@ -304,7 +304,7 @@ class OptimisticAgent:
     def __repr__(self) -> str:
         names = ", ".join(type(bound).__name__ for bound in self.bounds) or "v_max"
         return (
-            f"OptimisticAgent(n_states={self.n_states}, n_actions={self.n_actions}, "
+            f"{type(self).__name__}(n_states={self.n_states}, n_actions={self.n_actions}, "
             f"gamma={self.gamma}, n_known={self.n_known}, bounds: {names}, "
             f"tasks seen: {self.memory.n_tasks})"
         )

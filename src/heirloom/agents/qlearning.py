@@ -1,8 +1,13 @@
 """Q-learning (Watkins and Dayan, 1992), to be compared with: it promises nothing."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
+from pydantic import Field
 
+from heirloom.agents.options import AlgorithmOptions, Known
+from heirloom.agents.protocol import Agent
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.validation import (
@@ -118,6 +123,24 @@ class QLearning:
     def _check(self, name: str, number: int, size: int) -> None:
         if not isinstance(number, int | np.integer) or not 0 <= number < size:
             raise InvalidArgument(f"{name} {number}: there are 0 to {size - 1}")
+
+
+class QLearningOptions(AlgorithmOptions):
+    """Q-learning, without transfer and without promises."""
+
+    learning_rate: float = Field(0.1, gt=0, le=1)
+    exploration: float = Field(0.1, ge=0, le=1)
+    initial_Q: float = 0.0  # noqa: N815 -- the letter of the paper
+
+    def make(self, known: Known, seed: np.random.Generator) -> Agent:
+        """An agent for tasks of which this is known."""
+        return QLearning(**self.common(known, seed))
+
+    def common(self, known: Known, seed: np.random.Generator) -> dict[str, Any]:
+        """The options of `QLearning`."""
+        sizes = {name: known.options[name] for name in ("n_states", "n_actions", "gamma")}
+        own = {name: getattr(self, name) for name in QLearningOptions.model_fields}
+        return {**sizes, **own, "seed": seed}
 
 
 def _initial(initial_Q: float | ArrayLike, shape: tuple[int, int]) -> FloatArray:

@@ -1,8 +1,9 @@
-"""Finite families: a few related tasks, and how likely each is."""
+"""Families of related tasks: what agents and experiments may ask of one, and finite ones."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,17 +19,55 @@ SUM_TOLERANCE = 1e-9
 
 
 class FamilyOptions(TypedDict):
-    """What an agent must be told of the tasks it will face."""
+    """What an agent must know of the tasks it will face."""
 
     n_states: int
     n_actions: int
     gamma: float
     reward_range: Range
-    terminating: bool
-    v_max: float
+    terminating: NotRequired[bool]
+    v_max: NotRequired[float]
 
 
-class FiniteFamily:
+class TaskFamily(ABC):
+    """A distribution over tasks with the same states, actions and discount.
+
+    A family of your own has `gamma` and `draw`. It may also know more: all its tasks if it is
+    finite, the least probability of a task, and a prior on distances that holds.
+    """
+
+    gamma: float
+    """The discount factor."""
+    p_min: float | None = None
+    """The least probability of a task, if that is known."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator) -> TabularMDP:
+        """A task at random."""
+
+    @property
+    def all_tasks(self) -> list[TabularMDP] | None:
+        """All tasks, in a fixed order; None if there are too many to list."""
+        return None
+
+    @property
+    def d_max(self) -> FloatArray | None:
+        """The largest distance of any two tasks, [s, a]: a prior that holds, if one is known."""
+        return None
+
+    @property
+    def options(self) -> FamilyOptions:
+        """What an agent must know, as keyword arguments: `hl.RMax(n_known=10, **options)`."""
+        m = self.draw(np.random.default_rng(0))
+        return {
+            "n_states": m.n_states,
+            "n_actions": m.n_actions,
+            "gamma": m.gamma,
+            "reward_range": m.reward_range,
+        }
+
+
+class FiniteFamily(TaskFamily):
     """Tasks with the same states, actions and discount, by name, each with its probability.
 
     Args:
@@ -54,6 +93,8 @@ class FiniteFamily:
         if abs(given.sum() - 1) > SUM_TOLERANCE:
             raise InvalidArgument(f"p sums to {given.sum()}, not 1: divide by the sum")
         self.p: FloatArray = frozen(given / given.sum())
+        self.gamma = self.first.gamma
+        self.p_min: float = float(self.p[self.p > 0].min())
         self.v_max = self._checked_v_max(v_max)
 
     @property
@@ -62,14 +103,9 @@ class FiniteFamily:
         return next(iter(self.tasks.values()))
 
     @property
-    def gamma(self) -> float:
-        """The discount factor."""
-        return self.first.gamma
-
-    @property
-    def p_min(self) -> float:
-        """The least probability of a task that is possible."""
-        return float(self.p[self.p > 0].min())
+    def all_tasks(self) -> list[TabularMDP]:
+        """All tasks, in the order in which they were given."""
+        return list(self.tasks.values())
 
     @property
     def reward_range(self) -> Range:
@@ -77,10 +113,14 @@ class FiniteFamily:
         ranges = [m.reward_range for m in self.tasks.values()]
         return min(lo for lo, _ in ranges), max(hi for _, hi in ranges)
 
-    @cached_property
+    @property
     def d_max(self) -> FloatArray:
         """The largest distance of any two of the tasks, [s, a]: a prior that holds."""
-        return frozen(family_distance(list(self.tasks.values())))
+        return self._d_max
+
+    @cached_property
+    def _d_max(self) -> FloatArray:
+        return frozen(family_distance(self.all_tasks))
 
     @property
     def options(self) -> FamilyOptions:

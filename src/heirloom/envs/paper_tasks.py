@@ -4,14 +4,15 @@ Where the text of the paper and the authors' released settings differ, a family 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from heirloom.arrays import FloatArray
 from heirloom.choices import Variant
+from heirloom.envs.family import TaskFamily
 from heirloom.envs.grid import GridMap, grid_world
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.garnet import garnet
@@ -50,19 +51,8 @@ HEAT_MAP = (".#.G", "....", ".###", "S...")
 OTHER_HEAT_MAP = (".#G.", "....", ".###", "S...")
 
 
-class TaskFamily(Protocol):
-    """A distribution over tasks with the same states, actions and discount."""
-
-    @property
-    def gamma(self) -> float:
-        """The discount factor."""
-
-    def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """A task at random."""
-
-
 @dataclass(frozen=True)
-class Tight:
+class Tight(TaskFamily):
     """The 11x11 grid of the main experiment; goal rewards and slip are drawn."""
 
     variant: Variant = "released"
@@ -82,7 +72,7 @@ class Tight:
 
 
 @dataclass(frozen=True)
-class Corridor:
+class Corridor(TaskFamily):
     """The corridor of 20 cells; its reward is drawn."""
 
     variant: Variant = "released"
@@ -94,12 +84,12 @@ class Corridor:
 
 
 @dataclass(frozen=True)
-class Maze:
+class Maze(TaskFamily):
     """The maze in two layouts, equally likely; as released with a slip that is drawn."""
 
     variant: Variant = "released"
     gamma: float = 0.9
-    p_min: ClassVar[float] = 0.5
+    p_min: float | None = field(default=0.5, init=False)
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
         """A layout, then a slip."""
@@ -109,11 +99,11 @@ class Maze:
 
 
 @dataclass(frozen=True)
-class HeatMap:
+class HeatMap(TaskFamily):
     """The two tasks of the prior-use experiment, equally likely."""
 
     gamma: float = 0.9
-    p_min: ClassVar[float] = 0.5
+    p_min: float | None = field(default=0.5, init=False)
 
     @property
     def tasks(self) -> tuple[TabularMDP, TabularMDP]:
@@ -123,18 +113,23 @@ class HeatMap:
             heat_map(cells=OTHER_HEAT_MAP, slip=0.05, width=1.5, peak=0.6, gamma=self.gamma),
         )
 
+    @property
+    def all_tasks(self) -> list[TabularMDP]:
+        """The first, then the second."""
+        return list(self.tasks)
+
     def draw(self, rng: np.random.Generator) -> TabularMDP:
         """One of the two."""
         return self.tasks[int(rng.random() * 2)]
 
 
 @dataclass(frozen=True)
-class TShape:
+class TShape(TaskFamily):
     """The source and the target of the example of negative transfer, equally likely."""
 
     k: int = 5
     gamma: float = 0.9
-    p_min: ClassVar[float] = 0.5
+    p_min: float | None = field(default=0.5, init=False)
 
     @property
     def tasks(self) -> tuple[TabularMDP, TabularMDP]:
@@ -149,13 +144,18 @@ class TShape:
         """The largest distance of the two, [s, a]: a prior that holds."""
         return family_distance(self.tasks)
 
+    @property
+    def all_tasks(self) -> list[TabularMDP]:
+        """The source, then the target."""
+        return list(self.tasks)
+
     def draw(self, rng: np.random.Generator) -> TabularMDP:
         """One of the two."""
         return self.tasks[int(rng.random() * 2)]
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(TaskFamily):
     """Grid worlds on one map, with what goals pay and the slip drawn uniformly.
 
     The other options are those of `grid_world`.
@@ -185,7 +185,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Garnet:
+class Garnet(TaskFamily):
     """Random tasks that have nothing in common but their size."""
 
     n_states: int

@@ -1,24 +1,22 @@
 """Units of work of an experiment, each an agent and a repetition, from its spec alone."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from heirloom.agents.algorithms import LRMax, LRMaxQInit, MaxQInit, RMax
-from heirloom.agents.bisimulation_transfer import BisimulationLearner
+from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.options import Known
 from heirloom.agents.protocol import Agent
-from heirloom.agents.qlearning import QLearning
-from heirloom.envs.paper_tasks import TaskFamily
+from heirloom.envs.family import TaskFamily
 from heirloom.errors import InvalidArgument
+from heirloom.experiments import registry
 from heirloom.experiments.observers import MEASURED, MeasuredUse, OptimalAfter
 from heirloom.experiments.registry import make_family
-from heirloom.experiments.spec import MODEL_FREE, AgentSpec, ExperimentSpec
+from heirloom.experiments.spec import AgentSpec, ExperimentSpec
 from heirloom.learning.lifetime import live
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.transfer.lipschitz.bound import Lipschitz
-from heirloom.transfer.memory import TaskMemory
 
 Unit = tuple[int, int]
 """An agent and a repetition, by their places."""
@@ -65,43 +63,21 @@ def make_agent(
     tasks: Sequence[TabularMDP],
     rng: np.random.Generator,
 ) -> Agent:
-    """A fresh agent that is told what all tasks of the family have in common.
-
-    Bisimulation transfer is told the tasks themselves.
-    """
-    family, task = make_family(spec.family.name, spec.family.options), tasks[0]
-    told: dict[str, Any] = {
-        "n_states": task.n_states,
-        "n_actions": task.n_actions,
-        "gamma": task.gamma,
-        "seed": rng,
-    }
-    if agent.algorithm in MODEL_FREE:
-        told |= {
-            name: getattr(agent, name) for name in ("learning_rate", "exploration", "initial_Q")
-        }
-        if agent.algorithm == "QLearning":
-            return QLearning(**told)
-        return BisimulationLearner(tasks, ground=agent.ground, **told)
-    told |= getattr(family, "options", {"reward_range": task.reward_range})
-    told |= {"n_known": agent.n_known, "epsilon": agent.epsilon, "tol": agent.tol}
-    told["memory"] = TaskMemory(
-        task.n_states, task.n_actions, capacity=agent.capacity, keep=agent.keep
+    """A fresh agent that knows what all tasks of the family have in common."""
+    family = make_family(spec.family.name, spec.family.options)
+    given = None if spec.distinct_tasks is None else 1 / spec.distinct_tasks
+    known = Known(
+        options=family.options,
+        p_min=family.p_min if given is None else given,
+        d_max=lambda: family.d_max,
+        tasks=tasks,
     )
-    if agent.algorithm == "RMax":
-        return RMax(**told)
-    p_min = _p_min(agent, spec, family)
-    if agent.algorithm == "MaxQInit":
-        return MaxQInit(p_min=_needed(p_min, agent), delta=agent.delta, **told)
-    d_max = _d_max(agent, family)
-    if agent.algorithm == "LRMaxQInit":
-        p_min = _needed(p_min, agent)
-        made = LRMaxQInit(p_min=p_min, delta=agent.delta, d_max=d_max, **told)
-    else:
-        p_min = None if d_max is not None else p_min
-        made = LRMax(d_max=d_max, p_min=p_min, delta=agent.delta, **told)
+    try:
+        made = registry.make_agent(agent.algorithm, agent.options, known, rng)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"agent {agent.name!r}: {error}") from None
     measured = MEASURED.get(spec.measure)
-    if measured is not None:
+    if measured is not None and isinstance(made, OptimisticAgent):
         made.bounds = [
             measured(d_max=bound.d_max, p_min=bound.p_min, delta=bound.delta)
             if isinstance(bound, Lipschitz)
@@ -118,41 +94,12 @@ def check_agents(spec: ExperimentSpec) -> None:
         make_agent(agent, spec, tasks, np.random.default_rng(0))
 
 
-def _p_min(agent: AgentSpec, spec: ExperimentSpec, family: TaskFamily) -> float | None:
-    if agent.p_min is not None:
-        return agent.p_min
-    if spec.distinct_tasks is not None:
-        return 1 / spec.distinct_tasks
-    return getattr(family, "p_min", None)
-
-
-def _needed(p_min: float | None, agent: AgentSpec) -> float:
-    if p_min is None:
-        raise InvalidArgument(
-            f"p_min of agent {agent.name!r} is missing: give the least probability of a task, or "
-            "distinct_tasks"
-        )
-    return p_min
-
-
-def _d_max(agent: AgentSpec, family: TaskFamily) -> Any:
-    if agent.d_max != "family":
-        return agent.d_max
-    if not hasattr(family, "d_max"):
-        raise InvalidArgument(
-            f"d_max of agent {agent.name!r} is 'family', and the family is not a finite one: "
-            "give a number"
-        )
-    return family.d_max
-
-
 def _in_order(family: TaskFamily, spec: ExperimentSpec) -> list[TabularMDP]:
-    tasks = getattr(family, "tasks", None)
+    tasks = family.all_tasks
     if tasks is None:
         raise InvalidArgument(
             f"in_order is true, and {spec.family.name!r} is not a finite family: leave it out"
         )
-    tasks = list(tasks.values()) if isinstance(tasks, dict) else list(tasks)
     return [tasks[i % len(tasks)] for i in range(spec.tasks)]
 
 

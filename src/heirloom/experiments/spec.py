@@ -28,6 +28,7 @@ Users write it as TOML:
 
 import itertools
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,83 +37,103 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import HeirloomError, InvalidArgument
-from heirloom.experiments.registry import ALGORITHMS, make_family
+from heirloom.experiments.registry import OWN, is_own, make_family
 
-Algorithm = Literal["RMax", "LRMax", "MaxQInit", "LRMaxQInit", "QLearning", "BisimulationTransfer"]
 Measure = Literal["lipschitz_use", "prior_use", "optimal_after"]
-MODEL_FREE = ("QLearning", "BisimulationTransfer")
-OPTIMISTIC = ("RMax", "LRMax", "MaxQInit", "LRMaxQInit")
-MEANT_FOR = {
-    "d_max": ("LRMax", "LRMaxQInit"),
-    "p_min": ("LRMax", "MaxQInit", "LRMaxQInit"),
-    "ground": ("BisimulationTransfer",),
-    **dict.fromkeys(("n_known", "epsilon", "capacity", "keep", "tol", "delta"), OPTIMISTIC),
-    **dict.fromkeys(("learning_rate", "exploration", "initial_Q"), MODEL_FREE),
+OPTIONS = {
+    option: [name for name, other in ALGORITHMS.items() if option in other.model_fields]
+    for model in ALGORITHMS.values()
+    for option in model.model_fields
 }
-"""The algorithms that an option does something for; the memory of RMax is one as well."""
+"""By the name of an option: the algorithms that have it."""
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class FamilySpec(BaseModel):
-    """A family by name, and its options."""
+class _Named(BaseModel):
+    """A name, and options under any other key."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
-    name: str
 
     @property
     def options(self) -> dict[str, Any]:
-        """All but the name."""
+        """What was given, without defaults."""
         return dict(self.__pydantic_extra__ or {})
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
+
+class FamilySpec(_Named):
+    """A family by name, `package.module:Name` for one's own, and its options."""
+
+    name: str
 
     @model_validator(mode="after")
     def _exists(self) -> Self:
-        family = make_family(self.name, self.options)
-        try:
-            family.draw(np.random.default_rng(0))
-        except HeirloomError as error:
-            raise ValueError(f"family: {error}") from None
+        if not is_own(self.name):  # that is not imported before it is run
+            try:
+                make_family(self.name, self.options).draw(np.random.default_rng(0))
+            except HeirloomError as error:
+                message = str(error)
+                raise ValueError(
+                    message if message.startswith("family") else f"family: {message}"
+                ) from None
         return self
 
 
-class AgentSpec(_Strict):
-    """An algorithm with its options; what is not given is the default of the algorithm."""
+class AgentSpec(_Named):
+    """An algorithm, `package.module:Name` for one's own, and its options."""
 
     name: str = Field(min_length=1)
-    algorithm: Algorithm
-    n_known: int | None = Field(None, ge=1)
-    epsilon: float = Field(0.0, ge=0)
-    d_max: float | Literal["family"] | None = None
-    """A prior on distances; "family" computes the largest one of a finite family."""
-    p_min: float | None = Field(None, gt=0, le=1)
-    """The least probability of a task; 1 / distinct_tasks, or that of the family, if not given."""
-    delta: float = Field(0.05, gt=0, le=1)
-    capacity: int | None = Field(None, ge=1)
-    """How many sources are kept; all if not given."""
-    keep: Literal["first", "latest", "most_used"] = "latest"
-    tol: float | None = Field(None, gt=0)
-    learning_rate: float = Field(0.1, gt=0, le=1)
-    exploration: float = Field(0.1, ge=0, le=1)
-    initial_Q: float = 0.0  # noqa: N815 -- the letter of the paper
-    ground: Literal["identity", "recursive"] = "identity"
-    """The ground metric of bisimulation transfer."""
+    algorithm: str
 
     @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if self.algorithm not in MODEL_FREE and self.n_known is None:
-            raise ValueError("n_known is missing: after how many visits is a pair known?")
-        if self.d_max is not None and not isinstance(self.d_max, str) and self.d_max < 0:
-            raise ValueError(f"d_max is {self.d_max}: a distance is a number from 0 up")
-        for option, algorithms in MEANT_FOR.items():
-            given = getattr(self, option) != type(self).model_fields[option].default
-            if given and self.algorithm not in algorithms:
+    def _checked(self) -> Self:
+        if is_own(self.algorithm):  # that is not imported before it is run
+            return self
+        model = ALGORITHMS.get(self.algorithm)
+        if model is None:
+            raise ValueError(
+                f"algorithm is {self.algorithm!r}: the algorithms are {', '.join(ALGORITHMS)}, or "
+                "package.module:Name"
+            )
+        for option in self.options:
+            if option in OPTIONS and option not in model.model_fields:
                 raise ValueError(
-                    f"{option} is for {' and '.join(algorithms)}, not for {self.algorithm}"
+                    f"{option} is for {' and '.join(OPTIONS[option])}, not for {self.algorithm}"
                 )
+        try:
+            options = model.model_validate_json(json.dumps(self.options), strict=True)
+        except ValidationError as error:
+            raise ValueError(_wrong_option(error)) from None
+        # As few as make the same agent, so that specs that mean the same are the same.
+        assert self.__pydantic_extra__ is not None
+        self.__pydantic_extra__.clear()
+        self.__pydantic_extra__.update(options.model_dump(exclude_defaults=True))
         return self
+
+    @property
+    def all_options(self) -> Any:
+        """The options with their defaults, as attributes; only of Heirloom's own algorithms."""
+        return ALGORITHMS[self.algorithm].model_validate(self.options)
+
+
+def _wrong_option(error: ValidationError) -> str:
+    """The first option that is wrong, in words."""
+    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    option = str(first["loc"][0])
+    if first["type"] == "extra_forbidden":
+        return f"{option} is not a key of an agent: heirloom show tight prints one"
+    if first["type"] == "missing":
+        reason = "after how many visits is a pair known?" if option == "n_known" else "give one"
+        return f"{option} is missing: {reason}"
+    message = first["msg"]
+    return f"{option} is {first['input']!r}: {message[0].lower()}{message[1:]}"
 
 
 class ExperimentSpec(_Strict):
@@ -144,7 +165,8 @@ class ExperimentSpec(_Strict):
     @property
     def priors(self) -> list[float]:
         """The priors that agents are given as numbers, in their order."""
-        return [agent.d_max for agent in self.agents if isinstance(agent.d_max, float)]
+        given = [agent.options.get("d_max") for agent in self.agents]
+        return [d_max for d_max in given if isinstance(d_max, float)]
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
@@ -216,7 +238,7 @@ def _with_defaults(agent: Any, defaults: dict[str, Any]) -> Any:
     if not isinstance(agent, dict):
         return agent
     algorithm = agent.get("algorithm")
-    meant = {k: v for k, v in defaults.items() if algorithm in MEANT_FOR.get(k, (algorithm,))}
+    meant = {key: value for key, value in defaults.items() if algorithm in OPTIONS[key]}
     return {**meant, **agent}
 
 
@@ -224,9 +246,9 @@ def _check_defaults(defaults: Any) -> None:
     if not isinstance(defaults, dict):
         raise InvalidArgument("defaults is not a table: write [defaults]")
     for key in defaults:
-        if key not in MEANT_FOR:
+        if key not in OPTIONS:
             raise InvalidArgument(
-                f"defaults.{key} is not an option of agents: they are {', '.join(MEANT_FOR)}"
+                f"defaults.{key} is not an option of agents: they are {', '.join(OPTIONS)}"
             )
 
 
@@ -241,7 +263,7 @@ def _swept(agent: Any, place: str) -> Iterator[Any]:
     for key, value in agent.items():
         if value == []:
             raise InvalidArgument(f"{place}.{key} is an empty list: a sweep has values")
-    if agent.get("algorithm") not in ALGORITHMS:
+    if not isinstance(agent.get("algorithm"), str):
         yield {"name": "an agent", **agent}  # to be refused for its algorithm
         return
     swept = [key for key, value in agent.items() if isinstance(value, list)]
@@ -249,7 +271,8 @@ def _swept(agent: Any, place: str) -> Iterator[Any]:
         chosen = dict(zip(swept, values, strict=True))
         name = agent.get("name")
         if name is None or swept:
-            name = _name(name or agent["algorithm"], {**_prior(agent, name), **chosen})
+            base = name or agent["algorithm"].rpartition(OWN)[2]
+            name = _name(base, {**_prior(agent, name), **chosen})
         yield {**agent, **chosen, "name": name}
 
 
@@ -284,5 +307,8 @@ def _first_reason(error: ValidationError, places: list[int]) -> str:
         return f"{place} is missing"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
-        return f"{place}: {message}" if place and not message.startswith("family") else message
+        if not place or message.startswith("family"):
+            return message
+        at_option = re.match(r"\w+ is (?!missing|for )", message)
+        return f"{place}.{message}" if at_option else f"{place}: {message}"
     return f"{place} is {first['input']!r}: {message[0].lower()}{message[1:]}"

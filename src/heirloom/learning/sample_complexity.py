@@ -1,11 +1,13 @@
 """How many pairs of a task there are to learn, with and without transfer (Proposition 5)."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from heirloom.agents.algorithms import LRMax, RMax
 from heirloom.arrays import BoolArray
-from heirloom.envs.paper_tasks import TaskFamily
+from heirloom.envs.family import TaskFamily
 from heirloom.errors import InvalidArgument
 from heirloom.learning.learn import learn
 from heirloom.learning.streams import stream
@@ -45,12 +47,8 @@ def count_pairs(
     """
     rng = stream(seed, "tasks", 0)
     source, target = tasks.draw(rng), tasks.draw(rng)
-    told = {
-        "n_states": source.n_states,
-        "n_actions": source.n_actions,
-        "gamma": source.gamma,
-        "reward_range": source.reward_range,
-        **getattr(tasks, "options", {}),
+    told: dict[str, Any] = {
+        **tasks.options,
         "n_known": n_known,
         "seed": np.random.default_rng(seed),
     }

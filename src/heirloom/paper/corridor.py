@@ -77,7 +77,7 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
 
 def claims(ratios: Mapping[str, Ratios], *, p_min: float) -> list[Claim]:
     """The claims of the corridor: those of `tight`, with the prior 0.2."""
-    start = tasks_for_max_q(p_min, ratios["MaxQInit"].agent.delta) + 1
+    start = tasks_for_max_q(p_min, ratios["MaxQInit"].agent.all_options.delta) + 1
     return [
         transfers_early("LRMax(0.2)", ratios["LRMax(0.2)"]),
         *starts(ratios["MaxQInit"].vs_rmax, start),

@@ -88,7 +88,7 @@ def claims(relative: Mapping[str, FloatArray], agents: Mapping[str, AgentSpec]) 
     names = ["LRMax(2.0)", "LRMax(1.0)", "LRMax(0.5)"]
     means = [relative[name][:, 1:].mean(axis=1) for name in names]
     steps = [student_interval(b - a) for a, b in itertools.pairwise(means)]
-    p_min, delta = 0.5, agents["LRMax"].delta
+    p_min, delta = 0.5, agents["LRMax"].all_options.delta
     start = max(tasks_for_distance(p_min, delta), tasks_for_max_q(p_min, delta)) + 1
     learned, max_q, rmax = (
         relative[name][:, start - 1 :].mean(axis=1) for name in ("LRMax", "MaxQInit", "RMax")

@@ -95,7 +95,7 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     """Claims, figures 3a to 3c, and numbers of the main experiment."""
     compared = ratios_to_rmax(spec, results)
     p_min = 1 / (spec.distinct_tasks or spec.tasks)
-    start = tasks_for_max_q(p_min, compared["MaxQInit"].agent.delta) + 1
+    start = tasks_for_max_q(p_min, compared["MaxQInit"].agent.all_options.delta) + 1
     later = results.discounted_returns.isel(task=slice(1, None)).mean("task")
     episodes = {name: later.sel(agent=name).values for name in compared}
     return Report(
@@ -125,8 +125,8 @@ def claims(
             second on.
         p_min: the probability of a task.
     """
-    start = tasks_for_max_q(p_min, ratios["MaxQInit"].agent.delta) + 1
-    learned = tasks_for_distance(p_min, ratios["LRMax"].agent.delta) + 1
+    start = tasks_for_max_q(p_min, ratios["MaxQInit"].agent.all_options.delta) + 1
+    learned = tasks_for_distance(p_min, ratios["LRMax"].agent.all_options.delta) + 1
     n_tasks = ratios["RMax"].vs_rmax.shape[1]
     return [
         *(transfers_early(name, ratios[name]) for name in ("LRMax(0.2)", "LRMax(0.1)")),
