@@ -5,36 +5,41 @@ import pytest
 
 import heirloom as hl
 from heirloom.experiments.job import run_unit
-from heirloom.experiments.observers import LipschitzUse, OptimalAfter
+from heirloom.experiments.observers import OBSERVERS, LipschitzUse, OptimalAfter
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.learning.lifetime import best_returns, late_update
-from heirloom.transfer.lipschitz.bound import Lipschitz
-from tests.agents.test_agents import COMMON, assert_same, tight_tasks
+from heirloom.learning.lifetime import best_returns, late_update, live
+from tests.agents.test_agents import COMMON, tight_tasks
 
 
-def agents(d_max):
-    return (
-        hl.OptimisticAgent(bounds=[bound(d_max=d_max)], **COMMON, seed=0)
-        for bound in (Lipschitz, LipschitzUse)
-    )
+def lived(d_max, episodes, observer=None):
+    """LRMax after two tasks, and what it did in them."""
+    agent = hl.LRMax(d_max=d_max, **COMMON, seed=0)
+    options = {"episodes": episodes, "steps": 10, "seed": 0, "name": "x", "repetition": 0}
+    return agent, live(agent, tight_tasks(2), **options, observer=observer)
 
 
 @pytest.mark.parametrize("d_max", [0.0, 0.1, 1.0])
-def test_measuring_changes_no_bit(d_max):
-    plain, measured = agents(d_max)
-    for i, m in enumerate(tight_tasks(2)):
-        runs = [hl.learn(a, m, episodes=150, max_steps=10, seed=i) for a in (plain, measured)]
-        assert_same(*runs, plain, measured)
-    assert np.isnan(measured.bounds[0].measured[0])
+@pytest.mark.parametrize("name", OBSERVERS)
+def test_observing_changes_no_bit(name, d_max):
+    observer = OBSERVERS[name]()
+    (one, plain), (other, observed) = lived(d_max, 150), lived(d_max, 150, observer)
+    for what in plain:
+        assert np.array_equal(plain[what], observed[what], equal_nan=True)
+    assert np.array_equal(one.Q, other.Q)
+    assert np.array_equal(one.U, other.U)
+    assert len(observer.measured) == 2
+    shape = np.shape(observer.measured[0])
+    sizes = [size(tight_tasks(1)[0]) for _, size in observer.own_dimension.values()]
+    assert shape == tuple(sizes)
 
 
 def test_a_prior_of_zero_is_always_tighter_and_a_large_one_never():
     fractions = []
     for d_max in (0.0, 0.2, 0.5, 19.0):
-        _, measured = agents(d_max)
-        for i, m in enumerate(tight_tasks(2)):
-            hl.learn(measured, m, episodes=300, max_steps=10, seed=i)
-        fractions.append(measured.bounds[0].measured[1])
+        observer = LipschitzUse()
+        lived(d_max, 300, observer)
+        assert np.isnan(observer.measured[0])
+        fractions.append(observer.measured[1])
     assert fractions[0] == 1.0
     assert fractions == sorted(fractions, reverse=True)
     assert fractions[-1] < 0.05
@@ -42,15 +47,13 @@ def test_a_prior_of_zero_is_always_tighter_and_a_large_one_never():
 
 def test_where_the_agent_has_a_bound_the_measured_one_is_that():
     """At pairs that are unknown in the task; where it is known the agent needs none."""
-    _, measured = agents(0.2)
-    for i, m in enumerate(tight_tasks(2)):
-        hl.learn(measured, m, episodes=100, max_steps=10, seed=i)
-    (bound,) = measured.bounds
-    (transfer,) = bound.transfers
-    unknown = ~measured.known.ravel()
-    U = (transfer.source.Q + bound._distance(transfer))[unknown]
-    assert transfer.U[unknown] == pytest.approx(U, abs=measured.setting.tol)
-    assert (bound._distance(transfer)[~unknown] >= 0).all()
+    observer = LipschitzUse()
+    agent, _ = lived(0.2, 100, observer)
+    (transfer,) = agent.bounds[0].transfers
+    unknown = ~agent.known.ravel()
+    U = (transfer.source.Q + observer._distance(transfer))[unknown]
+    assert transfer.U[unknown] == pytest.approx(U, abs=1e-6)
+    assert (observer._distance(transfer)[~unknown] >= 0).all()
 
 
 @pytest.mark.parametrize("algorithm", ["LRMax", "LRMaxQInit"])
@@ -79,17 +82,19 @@ def test_a_policy_that_becomes_optimal_for_good():
     m = hl.TabularMDP(
         [[0.0, 0.0], [1.0, 1.0]], [[[1, 0], [0, 1]], [[0, 1], [1, 0]]], gamma=0.9, start=0
     )
-    watch, agent = OptimalAfter(), Fake()
-    watch.begin(agent, m)
+    observer, agent = OptimalAfter(), Fake()
+    observer.begin_task(agent, m)
     good, bad = np.array([[False, True], [True, False]]), np.array([[True, True], [True, False]])
     for episode, greedy in enumerate((good, bad, good, good), start=1):
         agent.greedy = greedy
-        watch(episode, 4)
-    assert watch.after == [3]
-    watch.begin(agent, m)
+        observer.after_episode(episode)
+    observer.end_task()
+    assert observer.measured == [3]
+    observer.begin_task(agent, m)
     agent.greedy = bad  # equal actions, one of which is not optimal
-    watch(1, 1)
-    assert np.isnan(watch.after[1])
+    observer.after_episode(1)
+    observer.end_task()
+    assert np.isnan(observer.measured[1])
 
 
 def test_the_mean_time_of_the_last_updates():

@@ -4,19 +4,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.options import Known
 from heirloom.agents.protocol import Agent
 from heirloom.envs.family import TaskFamily
 from heirloom.errors import InvalidArgument
 from heirloom.experiments import registry
-from heirloom.experiments.observers import MEASURED, MeasuredUse, OptimalAfter
+from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.registry import make_family
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
 from heirloom.learning.lifetime import live
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.transfer.lipschitz.bound import Lipschitz
 
 Unit = tuple[int, int]
 """An agent and a repetition, by their places."""
@@ -27,7 +25,7 @@ def run_unit(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.
     chosen = spec.agents[agent]
     tasks = draw_tasks(spec, repetition)
     learner = make_agent(chosen, spec, tasks, stream(spec.seed, "agent", chosen.name, repetition))
-    watch = OptimalAfter() if spec.measure == "optimal_after" else None
+    observer = None if spec.measure is None else OBSERVERS[spec.measure]()
     results = live(
         learner,
         tasks,
@@ -36,12 +34,10 @@ def run_unit(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.
         seed=spec.seed,
         name=chosen.name,
         repetition=repetition,
-        watch=watch,
+        observer=observer,
     )
-    if watch is not None:
-        results["optimal_after"] = np.array(watch.after)
-    elif spec.measure is not None:
-        results[spec.measure] = _measured(spec.measure, learner, tasks)
+    if spec.measure is not None and observer is not None:
+        results[spec.measure] = np.array(observer.measured)
     return results
 
 
@@ -73,18 +69,9 @@ def make_agent(
         tasks=tasks,
     )
     try:
-        made = registry.make_agent(agent.algorithm, agent.options, known, rng)
+        return registry.make_agent(agent.algorithm, agent.options, known, rng)
     except InvalidArgument as error:
         raise InvalidArgument(f"agent {agent.name!r}: {error}") from None
-    measured = MEASURED.get(spec.measure)
-    if measured is not None and isinstance(made, OptimisticAgent):
-        made.bounds = [
-            measured(d_max=bound.d_max, p_min=bound.p_min, delta=bound.delta)
-            if isinstance(bound, Lipschitz)
-            else bound
-            for bound in made.bounds
-        ]
-    return made
 
 
 def check_agents(spec: ExperimentSpec) -> None:
@@ -101,13 +88,3 @@ def _in_order(family: TaskFamily, spec: ExperimentSpec) -> list[TabularMDP]:
             f"in_order is true, and {spec.family.name!r} is not a finite family: leave it out"
         )
     return [tasks[i % len(tasks)] for i in range(spec.tasks)]
-
-
-def _measured(measure: str, agent: Agent, tasks: list[TabularMDP]) -> np.ndarray:
-    """What a bound of the agent has measured, task by task; NaN for agents without it."""
-    for bound in getattr(agent, "bounds", []):
-        if isinstance(bound, MeasuredUse):
-            return np.array(bound.measured)
-    n_tasks, m = len(tasks), tasks[0]
-    shape = (n_tasks, m.n_states * m.n_actions + 1) if measure == "prior_use" else (n_tasks,)
-    return np.full(shape, np.nan)

@@ -32,16 +32,16 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import HeirloomError, InvalidArgument
+from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.registry import OWN, is_own, make_family
 
-Measure = Literal["lipschitz_use", "prior_use", "optimal_after"]
 OPTIONS = {
     option: [name for name, other in ALGORITHMS.items() if option in other.model_fields]
     for model in ALGORITHMS.values()
@@ -150,9 +150,17 @@ class ExperimentSpec(_Strict):
     seed: int = Field(0, ge=0)
     in_order: bool = False
     """The tasks of a finite family one after the other, as often as it takes, instead of drawn."""
-    measure: Measure | None = None
+    measure: str | None = None
     """What is recorded beside returns: how often the Lipschitz bound is at most v_max (ρ_Lip of the
     paper), how often the prior is below D̂, or when the greedy policy becomes optimal for good."""
+
+    @model_validator(mode="after")
+    def _can_be_measured(self) -> Self:
+        if self.measure is not None and self.measure not in OBSERVERS:
+            raise ValueError(
+                f"measure is {self.measure!r}: what can be measured is {', '.join(OBSERVERS)}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:

@@ -1,7 +1,7 @@
 """One agent, one task: `learn`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,35 +71,60 @@ def learn(
         every: how many episodes go by between two calls; a hundredth of all by default.
         resume: go on with the task at hand, which was interrupted, instead of beginning one.
     """
-    episodes = whole_number("episodes", episodes)
-    max_steps = None if max_steps is None else whole_number("max_steps", max_steps)
     every = None if every is None else whole_number("every", every)
-    seed = None if seed is None else whole_number("seed", seed, least=0)
-    _check_fit(agent, env, max_steps)
+    plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
+    stride = max(1, plan.episodes // 100) if every is None else every
     if not resume:
         agent.begin_task()
     elif isinstance(agent, OptimisticAgent):
         agent.resume_task()
-    stride = max(1, episodes // 100) if every is None else every
-    if isinstance(env, TabularMDP) and isinstance(agent, OptimisticAgent):
-        record = _learn_compiled(agent, env, episodes, max_steps, seed, callback, stride)
-    else:
-        steps = env.to_gymnasium() if isinstance(env, TabularMDP) else env
-        record = _learn_step_by_step(agent, steps, episodes, max_steps, seed, callback, stride)
+    record = follow(agent, env, replace(plan, callback=callback, stride=stride))
     agent.end_task()
     return record
 
 
-def _learn_compiled(
-    agent: OptimisticAgent,
-    m: TabularMDP,
-    episodes: int,
-    max_steps: int | None,
-    seed: int | None,
-    callback: Callback | None,
-    stride: int,
-) -> Record:
-    rng = generator(seed)
+@dataclass(frozen=True)
+class Plan:
+    """How long a task lasts, its seed, and who is called meanwhile."""
+
+    episodes: int
+    max_steps: int | None
+    seed: int | None
+    callback: Callback | None = None
+    """Called after every `stride` episodes."""
+    stride: int = 1
+    on_update: Callable[[], object] | None = None
+    """Called after every update of the agent."""
+
+    @classmethod
+    def checked(
+        cls,
+        agent: Agent,
+        env: "TabularMDP | gym.Env[Any, Any]",
+        *,
+        episodes: int,
+        max_steps: int | None,
+        seed: int | None,
+    ) -> "Plan":
+        """A plan with valid numbers; raises unless the task is one for the agent."""
+        episodes = whole_number("episodes", episodes)
+        max_steps = None if max_steps is None else whole_number("max_steps", max_steps)
+        seed = None if seed is None else whole_number("seed", seed, least=0)
+        _check_fit(agent, env, max_steps)
+        return cls(episodes, max_steps, seed)
+
+
+def follow(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan) -> Record:
+    """Let an agent whose task has begun learn it as planned."""
+    if isinstance(env, TabularMDP) and isinstance(agent, OptimisticAgent):
+        return _learn_compiled(agent, env, plan)
+    return _learn_step_by_step(
+        agent, env.to_gymnasium() if isinstance(env, TabularMDP) else env, plan
+    )
+
+
+def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record:
+    rng, episodes = generator(plan.seed), plan.episodes
     task, values = tuple(_drawable(m)), tuple(agent.values)
     run = learning.Run(
         at=np.array([0, 0, -1, 0, 0, 0, 0]),
@@ -111,17 +136,20 @@ def _learn_compiled(
         update_steps=np.empty(agent.setting.n_pairs, dtype=np.int64),
     )
     run.at[learning.CHOICE] = agent.choices()[1]
-    stride, told = episodes if callback is None else stride, 0
-    limit = -1 if max_steps is None else max_steps
+    stride, reported = episodes if plan.callback is None else plan.stride, 0
+    limit = -1 if plan.max_steps is None else plan.max_steps
+    pause = agent.refining or plan.on_update is not None
     while run.at[learning.EPISODE] < episodes:
         until = min(episodes, int(run.at[learning.EPISODE] // stride + 1) * stride)
         status, pair = learning.rollout(
-            task, tuple(agent.model.arrays), values, tuple(run), until, limit, agent.refining
+            task, tuple(agent.model.arrays), values, tuple(run), until, limit, pause
         )
         agent.chose(int(run.at[learning.CHOICE]))
         done = int(run.at[learning.EPISODE])
         if status == learning.KNOWN:
             agent.update(pair)
+            if plan.on_update is not None:
+                plan.on_update()
         elif status == learning.NO_UNIFORMS:
             run.uniforms[:] = rng.random(BLOCK)
             run.at[learning.UNIFORM] = 0
@@ -131,9 +159,9 @@ def _learn_compiled(
             run.at[learning.CHOICE] = used
         elif status == learning.NO_ROOM:
             agent.model.grow()
-        if callback is not None and done == until and done > told:
-            told = done
-            callback(done, episodes)
+        if plan.callback is not None and done == until and done > reported:
+            reported = done
+            plan.callback(done, episodes)
     return Record(
         frozen(run.returns),
         frozen(run.discounted),
@@ -142,20 +170,13 @@ def _learn_compiled(
     )
 
 
-def _learn_step_by_step(
-    agent: Agent,
-    env: "gym.Env[Any, Any]",
-    episodes: int,
-    max_steps: int | None,
-    seed: int | None,
-    callback: Callback | None,
-    stride: int,
-) -> Record:
+def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> Record:
+    episodes = plan.episodes
     returns, discounted = np.zeros(episodes), np.zeros(episodes)
     update_steps: list[int] = []
     n_steps = 0
     for episode in range(episodes):
-        s, _ = env.reset(seed=seed if episode == 0 else None)
+        s, _ = env.reset(seed=plan.seed if episode == 0 else None)
         total = discounted_total = 0.0
         discount, step, done = 1.0, 0, False
         while not done:
@@ -170,11 +191,14 @@ def _learn_step_by_step(
             n_steps += 1
             if agent.observe(s, a, r, int(s_next), terminated=bool(terminated)):
                 update_steps.append(n_steps)
+                if plan.on_update is not None:
+                    plan.on_update()
             s = s_next
-            done = terminated or truncated or step == max_steps
+            done = terminated or truncated or step == plan.max_steps
         returns[episode], discounted[episode] = total, discounted_total
-        if callback is not None and ((episode + 1) % stride == 0 or episode + 1 == episodes):
-            callback(episode + 1, episodes)
+        is_due = (episode + 1) % plan.stride == 0 or episode + 1 == episodes
+        if plan.callback is not None and is_due:
+            plan.callback(episode + 1, episodes)
     return Record(
         frozen(returns), frozen(discounted), frozen(np.array(update_steps, dtype=np.int64)), n_steps
     )

@@ -1,13 +1,14 @@
 """One unit of work: an agent that faces the tasks of a repetition in a row."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray
-from heirloom.learning.learn import learn
+from heirloom.learning.learn import Plan, follow
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.planning.solve import optimal_return
@@ -18,14 +19,25 @@ if TYPE_CHECKING:
     Task = TabularMDP | gym.Env[Any, Any]
 
 
-class Watch(Protocol):
-    """Looks at an agent after every episode of a task."""
+class Observer(Protocol):
+    """Looks at an agent while it learns tasks in a row, and changes nothing that it does."""
 
-    def begin(self, agent: Agent, task: "Task") -> None:
-        """A task begins."""
+    looks_at_updates: bool
+    """Whether `after_update` is to be called; without that, a task may be learned faster."""
+    looks_at_episodes: bool
+    """Whether `after_episode` is to be called."""
 
-    def __call__(self, done: int, episodes: int) -> object:
-        """So many of all episodes are done."""
+    def begin_task(self, agent: Agent, task: "Task") -> None:
+        """The agent has begun a task."""
+
+    def after_update(self) -> None:
+        """A pair became known, and the agent has updated its bounds and values."""
+
+    def after_episode(self, done: int) -> None:
+        """So many episodes of the task are done."""
+
+    def end_task(self) -> None:
+        """The episodes of the task are over; the agent has not stored it yet."""
 
 
 LATE = 50  # updates: the mean time of the last ones tells when learning was over
@@ -40,7 +52,7 @@ def live(
     seed: int,
     name: str,
     repetition: int,
-    watch: Watch | None = None,
+    observer: Observer | None = None,
 ) -> dict[str, np.ndarray]:
     """Let an agent learn the tasks one after the other.
 
@@ -54,17 +66,15 @@ def live(
     updates, late = np.zeros(n, dtype=np.int64), np.full(n, np.nan)
     for k, task in enumerate(tasks):
         task_seed = int(stream(seed, "steps", name, repetition, k).integers(2**63))
-        if watch is not None:
-            watch.begin(agent, task)
-        record = learn(
-            agent,
-            task,
-            episodes=episodes,
-            max_steps=steps,
-            seed=task_seed,
-            callback=watch,
-            every=None if watch is None else 1,
-        )
+        plan = Plan.checked(agent, task, episodes=episodes, max_steps=steps, seed=task_seed)
+        agent.begin_task()
+        if observer is not None:
+            observer.begin_task(agent, task)
+            plan = _observed(plan, observer)
+        record = follow(agent, task, plan)
+        if observer is not None:
+            observer.end_task()
+        agent.end_task()
         returns[k], discounted[k] = record.returns, record.discounted_returns
         updates[k], late[k] = record.update_steps.size, late_update(record.update_steps)
     return {
@@ -73,6 +83,14 @@ def live(
         "updates": updates,
         "late_update": late,
     }
+
+
+def _observed(plan: Plan, observer: Observer) -> Plan:
+    if observer.looks_at_episodes:
+        plan = replace(plan, callback=lambda done, _: observer.after_episode(done), stride=1)
+    if observer.looks_at_updates:
+        plan = replace(plan, on_update=observer.after_update)
+    return plan
 
 
 def late_update(update_steps: IntArray) -> float:

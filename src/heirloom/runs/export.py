@@ -17,7 +17,8 @@ import numpy as np
 from heirloom.choices import Format
 from heirloom.errors import CannotWrite, InvalidArgument
 from heirloom.experiments.job import Unit
-from heirloom.runs.schema import COORDINATES, SHARED, UNIT, VARIABLES
+from heirloom.experiments.variables import JOB
+from heirloom.runs.schema import COORDINATES, SHARED, VARIABLES
 from heirloom.runs.stored_run import StoredRun
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _rows(
     import pyarrow as pa
 
     names = [name for name in schema.names if name not in COORDINATES]
-    inner = [name for name in schema.names if name in COORDINATES and name not in UNIT]
+    inner = [name for name in schema.names if name in COORDINATES and name not in JOB]
     shape = results[names[0]].shape
     numbers = (1 + np.indices(shape)).reshape(len(shape), -1)
     n = numbers.shape[1]
@@ -171,7 +172,7 @@ def _dataset(run: StoredRun) -> "tuple[xr.Dataset, int]":
         of = VARIABLES[name]
         shape = [sizes[dimension] for dimension in of.dimensions]
         data[name] = np.full(shape, of.fill, dtype=of.dtype)
-    done = np.zeros([sizes[dimension] for dimension in UNIT], dtype=bool)
+    done = np.zeros([sizes[dimension] for dimension in JOB], dtype=bool)
     for unit in run.units:
         state, results = run.look(unit)
         done[unit] = state == "done"

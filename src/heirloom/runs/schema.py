@@ -1,47 +1,18 @@
 """What a run records: names, dimensions, units and meanings."""
 
-from math import nan
-from typing import NamedTuple
+from heirloom.experiments.observers import OBSERVERS
+from heirloom.experiments.variables import EPISODE, JOB, TASK, Variable
 
-UNIT = ("agent", "repetition")
-"""The dimensions of a unit of work."""
-
-
-class Variable(NamedTuple):
-    """One thing that is recorded."""
-
-    dimensions: tuple[str, ...]
-    units: str
-    meaning: str
-    dtype: str = "f8"
-
-    @property
-    def fill(self) -> float | bool:
-        """What stands where nothing was recorded yet."""
-        return {"f8": nan, "i8": -1, "u8": 0, "bool": False}[self.dtype]
-
-
-_EPISODE, _TASK = (*UNIT, "task", "episode"), (*UNIT, "task")
 RECORDED = {
-    "returns": Variable(_EPISODE, "reward", "sum of rewards of an episode"),
-    "discounted_returns": Variable(_EPISODE, "reward", "sum of discounted rewards of an episode"),
-    "updates": Variable(_TASK, "updates", "how often the model was updated in a task", "i8"),
-    "late_update": Variable(_TASK, "steps", "mean time step of the last 50 updates in a task"),
+    "returns": Variable(EPISODE, "reward", "sum of rewards of an episode"),
+    "discounted_returns": Variable(EPISODE, "reward", "sum of discounted rewards of an episode"),
+    "updates": Variable(TASK, "updates", "how often the model was updated in a task", "i8"),
+    "late_update": Variable(TASK, "steps", "mean time step of the last 50 updates in a task"),
 }
 """In every run, by unit."""
 
-MEASURED = {
-    "lipschitz_use": Variable(
-        _TASK, "1", "part of bound computations where the Lipschitz bound is at most v_max"
-    ),
-    "prior_use": Variable(
-        (*_TASK, "computation"), "1", "part of the pairs where the prior is below the distance"
-    ),
-    "optimal_after": Variable(
-        _TASK, "episodes", "episodes until the greedy policy is optimal for the rest of a task"
-    ),
-}
-"""By unit, in runs that measure it."""
+MEASURED = {name: observer.variable for name, observer in OBSERVERS.items()}
+"""By job, in runs that measure it."""
 
 SHARED = {
     "optimal": Variable(("repetition", "task"), "reward", "best expected return of an episode"),
@@ -52,8 +23,8 @@ SHARED = {
 """The same for all agents."""
 
 MARKS = {
-    "checksum": Variable(UNIT, "1", "of the arrays of a unit", "u8"),
-    "done": Variable(UNIT, "1", "whether a unit is complete", "bool"),
+    "checksum": Variable(JOB, "1", "of the arrays of a unit", "u8"),
+    "done": Variable(JOB, "1", "whether a unit is complete", "bool"),
 }
 """Of each unit."""
 
@@ -62,9 +33,11 @@ COORDINATES = {
     "repetition": Variable(("repetition",), "1", "number of the repetition", "i8"),
     "task": Variable(("task",), "1", "number of the task in its row", "i8"),
     "episode": Variable(("episode",), "1", "number of the episode in its task", "i8"),
-    "computation": Variable(
-        ("computation",), "1", "number of the computation of the bound in its task", "i8"
-    ),
+    **{
+        dimension: Variable((dimension,), "1", meaning, "i8")
+        for observer in OBSERVERS.values()
+        for dimension, (meaning, _) in observer.own_dimension.items()
+    },
 }
 
 VARIABLES = {**RECORDED, **MEASURED, **SHARED, **MARKS, **COORDINATES}

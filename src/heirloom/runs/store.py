@@ -22,9 +22,11 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.errors import ContainsArrayError, ContainsGroupError, ZarrUserWarning
 
 from heirloom.errors import CannotWrite, InvalidArgument, InvalidFile
-from heirloom.experiments.job import Unit
+from heirloom.experiments.job import Unit, draw_tasks
+from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.schema import MARKS, SHARED, UNIT, VARIABLES, recorded
+from heirloom.experiments.variables import JOB
+from heirloom.runs.schema import MARKS, SHARED, VARIABLES, recorded
 from heirloom.runs.stored_run import (
     FORMAT,
     UNREADABLE,
@@ -147,7 +149,7 @@ def _create(place: Location, spec: ExperimentSpec) -> None:
         "versions": versions(),
     }
     group = zarr.open_group(zarr_store(place, read_only=False), mode="a", attributes=attributes)
-    sizes = {name: values.size for name, values in coordinates(spec).items()}
+    sizes = {name: values.size for name, values in _coordinates(spec).items()}
     for name in _arrays(spec):
         _create_array(group, name, sizes)
     with warnings.catch_warnings():
@@ -158,7 +160,7 @@ def _create(place: Location, spec: ExperimentSpec) -> None:
 def _create_array(group: zarr.Group, name: str, sizes: dict[str, int]) -> None:
     variable = VARIABLES[name]
     shape = tuple(sizes[dimension] for dimension in variable.dimensions)
-    by_unit = variable.dimensions[:2] == UNIT
+    by_unit = variable.dimensions[:2] == JOB
     options: dict[str, Any] = {
         "shape": shape,
         "chunks": (1, 1, *shape[2:]) if by_unit else shape,
@@ -187,4 +189,12 @@ def _is_like(group: zarr.Group, name: str, options: dict[str, Any]) -> bool:
 
 def _arrays(spec: ExperimentSpec) -> list[str]:
     """The names of the arrays of a run."""
-    return [*recorded(spec.measure), *SHARED, *MARKS, *coordinates(spec)]
+    return [*recorded(spec.measure), *SHARED, *MARKS, *_coordinates(spec)]
+
+
+def _coordinates(spec: ExperimentSpec) -> dict[str, np.ndarray]:
+    def size_of(name: str) -> int:
+        _, size = OBSERVERS[spec.measure or ""].own_dimension[name]
+        return size(draw_tasks(spec, 0)[0])
+
+    return coordinates(spec, size_of)

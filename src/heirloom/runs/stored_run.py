@@ -5,6 +5,7 @@ Reading never changes anything, and nothing that is read is executed.
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +14,8 @@ import zarr
 from zarr.abc.store import Store
 
 from heirloom.errors import InvalidArgument, InvalidFile
-from heirloom.experiments.job import Unit, draw_tasks
+from heirloom.experiments.job import Unit
+from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.schema import SHARED, recorded
 from heirloom.storage.location import Location
@@ -136,8 +138,8 @@ class StoredRun:
                 return False
 
     def coordinates(self) -> dict[str, np.ndarray]:
-        """The labels of each dimension."""
-        return coordinates(self.spec)
+        """The labels of each dimension; that of an observer is as long as it was made."""
+        return coordinates(self.spec, lambda name: int(self.array(name).shape[0]))
 
     def _is_readable(self, name: str) -> bool:
         with self.place.reading():
@@ -158,11 +160,11 @@ class StoredRun:
         return UNREADABLE if self.place.is_local else UNREADABLE[1:]
 
 
-def coordinates(spec: ExperimentSpec) -> dict[str, np.ndarray]:
-    """The labels of each dimension of an experiment."""
+def coordinates(spec: ExperimentSpec, size_of: Callable[[str], int]) -> dict[str, np.ndarray]:
+    """The labels of each dimension of an experiment; `size_of` that of its observer."""
     sizes = {"repetition": spec.repetitions, "task": spec.tasks, "episode": spec.episodes}
-    if spec.measure == "prior_use":
-        sizes["computation"] = draw_tasks(spec, 0)[0].R.size + 1
+    if spec.measure is not None:
+        sizes |= {name: size_of(name) for name in OBSERVERS[spec.measure].own_dimension}
     names = np.array([agent.name for agent in spec.agents], dtype=object)
     return {"agent": names} | {name: np.arange(1, n + 1) for name, n in sizes.items()}
 
