@@ -115,14 +115,14 @@ def reproduce(
         names = list(MODULES) if everything else [experiment.value]
         ran = {}
         root = Location(out or RESULTS)
-        with workers(backend, jobs=jobs, address=address):
+        with workers(backend, jobs=jobs, address=address) as compute:
             for name in names:
                 has_variants = registry.experiment(name).has_variants
                 for one in _variants(variant, both=everything and has_variants):
                     label = one if has_variants else None
                     folder = _folder_name(name, label, repetitions, seed, quick=quick)
                     place = root / folder if everything or out is None else root
-                    options = Options(one, place, repetitions, seed, jobs, quick, backend)
+                    options = Options(one, place, repetitions, seed, quick, compute)
                     started = time.monotonic()
                     report = registry.reproduce(name, options)
                     ran[name, label or "both"] = report.spec, time.monotonic() - started

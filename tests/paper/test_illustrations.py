@@ -14,12 +14,14 @@ from heirloom.paper.experiment import Options
 from heirloom.paper.prior_illustration import embed
 from heirloom.paper.registry import MODULES, experiment, reproduce
 from heirloom.paper.reproducibility import reproducibility_table
+from heirloom.runs.workers import workers
 from heirloom.storage.location import Location
 
 
 def quick(name, folder, variant="released"):
-    options = Options(variant, Location(folder), jobs=1, quick=True)
-    report = reproduce(name, options)
+    with workers("local", jobs=1) as compute:
+        options = Options(variant, Location(folder), quick=True, compute=compute)
+        report = reproduce(name, options)
     summary = json.loads((Path(folder) / "summary.json").read_text())
     assert "quick look" in summary["quick"]
     assert summary["experiment"] == name

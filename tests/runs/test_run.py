@@ -15,9 +15,9 @@ from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.progress import progress
 from heirloom.runs.run import run
 from heirloom.runs.store import RunStore
-from heirloom.runs.stored_run import StoredRun, read_results
+from heirloom.runs.stored_run import StoredRun, open_group, read_results
 from heirloom.storage.location import Location
-from tests.small_run import SPEC
+from tests.small_run import FAST, SPEC
 
 
 @pytest.fixture(scope="module")
@@ -214,3 +214,17 @@ def test_progress_in_a_log(capsys):
     assert error.startswith("title: 10 of 10 units done, ")
     assert "units/s, 0 s left (last: unit 5)" in error
     assert error.count("\n") == 1
+
+
+def test_a_run_opens_its_folder_once_and_reads_no_spec(tmp_path, monkeypatch):
+    run(FAST, tmp_path / "run", jobs=1)
+    opened, computed = [], []
+    monkeypatch.setattr(
+        "heirloom.runs.store.open_group",
+        lambda place, **options: opened.append(place) or open_group(place, **options),
+    )
+    monkeypatch.setattr(ExperimentSpec, "read", lambda *_: pytest.fail("a spec was read"))
+    monkeypatch.setattr("heirloom.runs.run.best_returns", lambda *_, **__: computed.append(1))
+    run(FAST, tmp_path / "run", jobs=1)
+    assert len(opened) == 1
+    assert computed == []

@@ -2,16 +2,19 @@
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heirloom.choices import Backend, Variant
+from heirloom.choices import Variant
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.figures.style import rendered
 from heirloom.paper.claims import Claim
-from heirloom.runs.run import run
+from heirloom.runs.run import run_on
+from heirloom.runs.workers import workers as local_workers
+from heirloom.runs.workers.job import Compute
 from heirloom.stats import Interval, student_interval
 from heirloom.storage.location import Location
 
@@ -31,9 +34,9 @@ class Options:
     place: Location
     repetitions: int | None = None
     seed: int | None = None
-    jobs: int | None = None
     quick: bool = False
-    backend: Backend | None = None
+    compute: Compute | None = None
+    """Workers that were started already; local processes by default."""
 
     @property
     def mark(self) -> str:
@@ -51,8 +54,9 @@ class Options:
         return spec.with_changes(**changes)
 
     def run(self, spec: ExperimentSpec, name: str = "run") -> "xr.Dataset":
-        """Run an experiment below the place of all, or go on with it."""
-        return run(spec, self.place / name, jobs=self.jobs, backend=self.backend)
+        """Run an experiment below the location of all, or continue it."""
+        workers = local_workers if self.compute is None else lambda: nullcontext(self.compute)
+        return run_on(workers, spec, self.place / name)
 
 
 @dataclass

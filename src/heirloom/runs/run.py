@@ -2,8 +2,8 @@
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,34 +52,53 @@ def run(
         address: where the cluster is. Without one a Dask client or a Ray cluster that is in use
             already is taken, or else one is started on this machine.
     """
+    check_workers(backend, jobs, address)
+    return run_on(lambda: workers(backend, jobs=jobs, address=address), spec, place)
+
+
+def run_on(
+    start_workers: Callable[[], AbstractContextManager[Compute]],
+    spec: ExperimentSpec,
+    place: str | os.PathLike[str] | Location,
+) -> "xr.Dataset":
+    """`run`, on workers that are started, or handed over, when there is something to compute."""
     place = Location(place)
     check_agents(spec)
-    check_workers(backend, jobs, address)
     with _lock(place) as alone:
         store = RunStore(place, spec, alone=alone)
         left = store.left()
-        if not left:
-            _repair_optimal(store)
+        if left:
+            _warn_of_versions(store)
+            with start_workers() as compute:
+                left = _compute_all(store, left, compute, alone=alone)
         else:
-            for difference in differences(versions(), store.versions):
-                logging.getLogger("heirloom").warning(
-                    "heirloom: %s was begun with other versions (%s), and bits may differ",
-                    place,
-                    difference,
-                )
-            with workers(backend, jobs=jobs, address=address) as compute:
-                for _ in range(PASSES):
-                    left = _compute(store, left, compute)
-                    if not alone:  # another run may have spoilt what was there
-                        left = store.left()
-                    if not left:
-                        break
+            store.repair_optimal(lambda: _optimal(spec))
         if left:
             raise CannotWrite(
                 f"{place} does not hold what was written to it, {len(left)} units of it: choose a "
                 "place where nothing else writes"
             )
         return store.results()
+
+
+def _warn_of_versions(store: RunStore) -> None:
+    for difference in differences(versions(), store.versions):
+        logging.getLogger("heirloom").warning(
+            "heirloom: %s was begun with other versions (%s), and bits may differ",
+            store.place,
+            difference,
+        )
+
+
+def _compute_all(store: RunStore, left: list[Unit], compute: Compute, *, alone: bool) -> list[Unit]:
+    """Compute units until all are there as they were written; returns those that never are."""
+    for _ in range(PASSES):
+        left = _compute(store, left, compute)
+        if not alone:  # another run may have spoilt what was there
+            left = store.left()
+        if not left:
+            break
+    return left
 
 
 def _compute(store: RunStore, units: list[Unit], compute: Compute) -> list[Unit]:
@@ -89,7 +108,7 @@ def _compute(store: RunStore, units: list[Unit], compute: Compute) -> list[Unit]
     computed = compute(spec, units)
     with closing(computed), progress(spec.name, n, n - len(units)) as advance:
         signals.check()
-        _repair_optimal(store)  # while workers start
+        store.repair_optimal(lambda: _optimal(spec))  # while workers start
         for unit, results in computed:
             store.write(unit, results)
             if not store.is_done(unit):
@@ -99,15 +118,14 @@ def _compute(store: RunStore, units: list[Unit], compute: Compute) -> list[Unit]
     return lost
 
 
-def _repair_optimal(store: RunStore) -> None:
+def _optimal(spec: ExperimentSpec) -> tuple[np.ndarray, np.ndarray]:
     """The best expected returns, undiscounted and discounted, [repetition, task]."""
-    spec = store.spec
     tasks = [draw_tasks(spec, j) for j in range(spec.repetitions)]
-    optimal, discounted = (
+    undiscounted, discounted = (
         np.array([best_returns(row, spec.steps, discounted=d) for row in tasks])
         for d in (False, True)
     )
-    store.repair_optimal(optimal, discounted)
+    return undiscounted, discounted
 
 
 @contextmanager

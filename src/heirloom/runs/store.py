@@ -13,6 +13,7 @@ import os
 import re
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from heirloom.runs.stored_run import (
     checksum,
     coordinates,
     open_group,
+    spec_of,
     zarr_store,
 )
 from heirloom.runs.versions import versions
@@ -58,9 +60,7 @@ class RunStore(StoredRun):
         self, place: str | os.PathLike[str] | Location, spec: ExperimentSpec, *, alone: bool = True
     ) -> None:
         place = Location(place)
-        _make(place, spec, alone=alone)
-        super().__init__(place)
-        self.group = open_group(place, read_only=False)
+        self._set(place, _opened(place, spec, alone=alone), spec)
         for name, values in self.coordinates().items():
             self._repair(name, values)
 
@@ -85,10 +85,14 @@ class RunStore(StoredRun):
             self.array("checksum")[unit] = checksum(stored)
             self.array("done")[unit] = True
 
-    def repair_optimal(self, optimal: np.ndarray, discounted: np.ndarray) -> None:
-        """Keep the best expected returns, [repetition, task], unless they are there already."""
-        for name, values in (("optimal", optimal), ("optimal_discounted", discounted)):
-            self._repair(name, values)
+    def repair_optimal(self, compute: Callable[[], tuple[np.ndarray, np.ndarray]]) -> None:
+        """Keep the best expected returns, [repetition, task]; compute them if they are not there.
+
+        `compute` returns them undiscounted and discounted.
+        """
+        if not all(self.is_readable(name) for name in SHARED):
+            for name, values in zip(("optimal", "optimal_discounted"), compute(), strict=True):
+                self._repair(name, values)
 
     def _repair(self, name: str, values: np.ndarray) -> None:
         """Write an array that belongs to no unit, unless it is there as it should be."""
@@ -97,37 +101,40 @@ class RunStore(StoredRun):
                 self.array(name)[:] = values
 
 
-def _make(place: Location, spec: ExperimentSpec, *, alone: bool) -> None:
-    """See to it that all arrays are there."""
+def _opened(place: Location, spec: ExperimentSpec, *, alone: bool) -> zarr.Group:
+    """The group of a run, with all its arrays; made if it is not there, or not as a whole."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with place.writing():
-                if not _is_whole(place, spec, alone=alone):
-                    _create(place, spec)
-            return
+                return _whole_group(place, spec, alone=alone) or _create(place, spec)
         except (CannotWrite, InvalidFile, ContainsGroupError):
             if alone or attempt == ATTEMPTS:
                 raise
             time.sleep(0.1 * attempt)  # another run may be making it at this moment
+    raise AssertionError("the last attempt returns or raises")
 
 
-def _is_whole(place: Location, spec: ExperimentSpec, *, alone: bool) -> bool:
-    """Whether all arrays of this experiment are there; parts of files that died are removed."""
+def _whole_group(place: Location, spec: ExperimentSpec, *, alone: bool) -> zarr.Group | None:
+    """The group if all arrays of this experiment are there; parts of files that died are removed.
+
+    Raises `InvalidArgument` if it is that of another experiment.
+    """
     # A run that died while it wrote its first file leaves a part of it, and nothing else.
     if all(PART.fullmatch(name) for name in place.names()):
         if place.is_local and alone and place.path.is_dir():
             _remove_parts(place.path, [])
-        return False
-    there = StoredRun(place)
-    difference = spec.difference(there.spec)
-    if difference:
-        raise InvalidArgument(
-            f"{place} holds another experiment ({difference}): choose another folder"
-        )
+        return None
+    group = open_group(place, read_only=False)
+    if group.attrs.get("spec") != spec.as_json():  # it is read only to say in what it differs
+        difference = spec.difference(spec_of(group, place))
+        if difference:
+            raise InvalidArgument(
+                f"{place} holds another experiment ({difference}): choose another folder"
+            )
     if place.is_local and alone:
         _remove_parts(place.path, _arrays(spec))
     # The consolidated metadata is written last; without it the run died while it was made.
-    return there.group.metadata.consolidated_metadata is not None
+    return group if group.metadata.consolidated_metadata is not None else None
 
 
 def _remove_parts(folder: Path, names: list[str]) -> None:
@@ -140,7 +147,7 @@ def _remove_parts(folder: Path, names: list[str]) -> None:
             left.unlink()
 
 
-def _create(place: Location, spec: ExperimentSpec) -> None:
+def _create(place: Location, spec: ExperimentSpec) -> zarr.Group:
     """Make a group with all arrays, or what is left to be made of one."""
     attributes: dict[str, Any] = {
         "heirloom_run": FORMAT,
@@ -154,7 +161,7 @@ def _create(place: Location, spec: ExperimentSpec) -> None:
         _create_array(group, name, sizes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ZarrUserWarning)  # other readers may not look for it
-        zarr.consolidate_metadata(group.store)
+        return zarr.consolidate_metadata(group.store)
 
 
 def _create_array(group: zarr.Group, name: str, sizes: dict[str, int]) -> None:

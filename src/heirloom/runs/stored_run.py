@@ -57,10 +57,13 @@ class StoredRun:
     """
 
     def __init__(self, place: str | os.PathLike[str] | Location) -> None:
-        self.place = Location(place)
-        self.group = open_group(self.place)
+        place = Location(place)
+        group = open_group(place)
+        self._set(place, group, spec_of(group, place))
+
+    def _set(self, place: Location, group: zarr.Group, spec: ExperimentSpec) -> None:
+        self.place, self.group, self.spec = place, group, spec
         self._opened: dict[str, Any] = {}
-        self.spec = _spec_of(self.group, self.place)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -97,7 +100,7 @@ class StoredRun:
         states: dict[State, list[Unit]] = {"done": [], "missing": [], "damaged": []}
         for unit in self.units:
             states[self.look(unit)[0]].append(unit)
-        repairable = [name for name in SHARED if not self._is_readable(name)]
+        repairable = [name for name in SHARED if not self.is_readable(name)]
         repairable += [
             name for name, values in self.coordinates().items() if not self.holds(name, values)
         ]
@@ -141,7 +144,8 @@ class StoredRun:
         """The labels of each dimension; that of an observer is as long as it was made."""
         return coordinates(self.spec, lambda name: int(self.array(name).shape[0]))
 
-    def _is_readable(self, name: str) -> bool:
+    def is_readable(self, name: str) -> bool:
+        """Whether an array is there as a whole, and not damaged."""
         with self.place.reading():
             try:
                 return not np.isnan(self.array(name)[:]).any()  # what is not there reads as NaN
@@ -227,7 +231,8 @@ def checksum(results: dict[str, np.ndarray]) -> np.uint64:
     return np.frombuffer(digest.digest(), dtype="<u8")[0]
 
 
-def _spec_of(group: zarr.Group, place: Location) -> ExperimentSpec:
+def spec_of(group: zarr.Group, place: Location) -> ExperimentSpec:
+    """The experiment that a group holds; raises `InvalidFile` if that cannot be read."""
     try:
         return ExperimentSpec.read(group.attrs["spec"])  # type: ignore[arg-type]
     except (KeyError, TypeError, InvalidArgument) as error:
