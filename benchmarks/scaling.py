@@ -18,6 +18,7 @@ from agents import EPISODES, OPTIONS, best_times, learned, tasks
 from rows import Measured, Row, plain
 
 import heirloom as hl
+from heirloom.agents.task_learner import TaskLearner
 from heirloom.envs.grid import grid_world
 
 TARGETS = {
@@ -104,18 +105,19 @@ def _update_time(side: int, options: dict[str, float] | None) -> float:
     }
     agent = hl.RMax(**common) if options is None else hl.LRMax(**options, **common)
     times: list[float] = []
-    update = agent.update
+    update = TaskLearner.update
 
-    def timed(pair: int) -> None:
+    def timed(learner: TaskLearner, pair: int) -> None:
         begin = time.thread_time()
-        update(pair)
+        update(learner, pair)
         times.append(time.thread_time() - begin)
 
-    agent.update = timed  # type: ignore[method-assign]
+    TaskLearner.update = timed  # type: ignore[method-assign]
     for seed, m in enumerate(grids):
         times.clear()
         env = m if options is not None else m.to_gymnasium()
         hl.learn(agent, env, episodes=60, max_steps=100, seed=seed)
+    TaskLearner.update = update  # type: ignore[method-assign]
     return float(np.mean(times))
 
 

@@ -135,7 +135,7 @@ def test_without_a_prior_lrmax_is_rmax():
         one = hl.learn(rmax, m, episodes=200, max_steps=10, seed=i)
         assert_same(one, hl.learn(lrmax, m, episodes=200, max_steps=10, seed=i), rmax, lrmax)
         assert lrmax.bounds[0].transfers == []
-        assert not lrmax.refining
+        assert not lrmax.task.refines
 
 
 def test_a_prior_transfers():

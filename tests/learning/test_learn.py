@@ -92,7 +92,7 @@ class TestProgress:
         hl.learn(learner, env, episodes=80, max_steps=7, seed=1, resume=True)
         assert (learner.model.counts >= counts).all()
         assert learner.memory.n_tasks == 1
-        with pytest.raises(hl.WrongOrder, match="no task to go on with"):
+        with pytest.raises(hl.WrongOrder, match="no task to resume"):
             hl.learn(learner, env, episodes=80, max_steps=7, seed=1, resume=True)
 
 
@@ -142,7 +142,7 @@ def test_an_update_that_was_interrupted_is_made_up_for():
     assert learner.known[0, 0]
     assert learner.Q[0, 0] == pytest.approx(10)
     assert bound.told == []
-    learner.resume_task()
+    learner.task.resume()
     assert bound.told == [0]
     assert learner.Q[0, 0] == pytest.approx(9)
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.uniforms import Uniforms
 from heirloom.arrays import FloatArray
 from heirloom.errors import InvalidArgument, InvalidFile
 from heirloom.storage.archive import Content, making_sense, take
@@ -31,8 +32,7 @@ A = TypeVar("A", bound=OptimisticAgent)
 def packed(agent: OptimisticAgent) -> Content:
     """All that the agent needs to go on."""
     memory = memory_file.packed(agent.memory)
-    rng, drawn = agent.randomness
-    arrays = {**memory.arrays, "drawn": drawn}
+    arrays = {**memory.arrays, "drawn": agent.uniforms.left}
     bounds = []
     for i, bound in enumerate(agent.bounds):
         options = bound.options()
@@ -52,7 +52,7 @@ def packed(agent: OptimisticAgent) -> Content:
             **{name: getattr(agent.setting, name) for name in OPTIONS},
         },
         "bounds": bounds,
-        "generator": _generator_state(rng),
+        "generator": _generator_state(agent.uniforms.rng),
     }
     return Content(header, arrays)
 
@@ -85,7 +85,8 @@ def unpacked(
         drawn = take(arrays, "drawn", np.float64, (-1,)).copy()
         if not ((drawn >= 0) & (drawn < 1)).all():
             raise InvalidFile("a number that was drawn is not in [0, 1)")
-    return agent.with_randomness(rng, drawn)
+    agent.uniforms = Uniforms(rng, drawn)
+    return agent
 
 
 def _array_name(i: int, option: str) -> str:

@@ -6,21 +6,19 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from heirloom.agents.task_learner import TaskLearner
+from heirloom.agents.uniforms import Uniforms
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument, WrongOrder
-from heirloom.kernels import learning
 from heirloom.mdp.learned import LearnedModel
 from heirloom.storage import archive
-from heirloom.transfer.bound import Bound, Change
-from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.bound import Bound
+from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.validation import Range, generator, whole_number
 
 if TYPE_CHECKING:
     from heirloom.agents.explanation import Explanation
-
-BLOCK = 4096  # uniform numbers drawn at once
-SAME = 1e-9  # a bound this near to v_max says nothing
 
 
 class OptimisticAgent:
@@ -78,13 +76,12 @@ class OptimisticAgent:
         self.bounds = list(bounds)
         for bound in self.bounds:
             bound.check(self.setting)
-        self._rng = generator(seed)
+        self.uniforms = Uniforms(generator(seed))
+        """Random numbers for the choice among equal actions."""
         self.memory = TaskMemory(self.n_states, self.n_actions) if memory is None else memory
         self.memory.bind(self.setting)
         self.in_task = False
-        self._choices: FloatArray = np.empty(0)
-        self._next_choice = 0
-        self._greedy: dict[int, list[int]] = {}
+        self._task: TaskLearner | None = None
 
     @classmethod
     def load(
@@ -119,44 +116,23 @@ class OptimisticAgent:
                 "a task is going on: end_task() stores it, drop_task() forgets it, "
                 "learn(..., resume=True) goes on with it"
             )
-        setting = self.setting
-        self.memory.bind(setting)  # another agent may have filled it meanwhile
-        self.model = LearnedModel(self.n_states, self.n_actions, n_known=self.n_known)
-        self._refined = [
-            i
-            for i, bound in enumerate(self.bounds)
-            if bound.begin_task(setting, self.model, self.memory)
-        ]
-        self._told = np.zeros(setting.n_pairs, dtype=bool)
-        U = np.full(setting.n_pairs, setting.v_max)
-        self._decider = np.zeros(setting.n_pairs, dtype=np.int64)
-        for i in range(len(self.bounds)):
-            self._lower(U, i, np.arange(U.size))
-        self._values = learning.Values(
-            gamma=self.gamma,
-            tie=setting.tie,
-            slack=setting.slack,
-            U=U,
-            Q=U.copy(),
-            V=U.reshape(self.n_states, -1).max(axis=1),
-            pending=np.zeros(setting.n_pairs),
-            queue=np.empty(setting.n_pairs, dtype=np.int64),
-            queued=np.zeros(setting.n_pairs, dtype=bool),
-            fallen=np.empty(self.n_states, dtype=np.int64),
-            n_fallen=np.zeros(1, dtype=np.int64),
-            has_fallen=np.zeros(self.n_states, dtype=bool),
-        )
-        self._greedy.clear()
+        self.memory.bind(self.setting)  # another agent may have filled it meanwhile
+        self._task = TaskLearner(self.setting, self.n_known, self.bounds, self.memory)
         self.in_task = True
 
     def act(self, s: int) -> int:
         """A greedy action; one of the equal ones at random."""
-        best = self._greedy.get(s)
+        task = self._task
+        if task is None or not self.in_task:
+            raise WrongOrder("act() outside of a task: begin_task() first")
+        best = task.greedy.get(s)
         if best is None:
-            best = self._greedy[s] = self._greedy_actions(s)
+            if not 0 <= s < self.n_states:
+                raise InvalidArgument(f"state {s}: the states are 0 to {self.n_states - 1}")
+            best = task.greedy_actions(s)
         if len(best) == 1:
             return best[0]
-        return best[int(self._choice() * len(best))]
+        return best[int(self.uniforms.next() * len(best))]
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> bool:
         """Count a step; returns whether the pair (s, a) became known by it."""
@@ -169,61 +145,55 @@ class OptimisticAgent:
             and (self.setting.terminating or not terminated)
         ):
             raise self._bad_step(s, a, r, s_next)
-        if not self.in_task:
+        task = self._task
+        if task is None or not self.in_task:
             raise WrongOrder("observe() outside of a task: begin_task() first")
-        pair = self.model.observe(s, a, r, s_next, terminated=terminated)
+        pair = task.model.observe(s, a, r, s_next, terminated=terminated)
         if pair is None:
             return False
-        self.update(pair)
+        task.update(pair)
         return True
 
     def end_task(self) -> None:
         """Keep the task as a source."""
         if not self.in_task:
             raise WrongOrder("end_task() outside of a task: begin_task() first")
-        source = Source.of(self.model, self._values.Q)
-        for i, bound in enumerate(self.bounds):
-            for task in bound.sources_used()[self._decider == i + 1].tolist():
-                self.memory.use(task)
-            bound.end_task(source, self.memory)
-        self.memory.add(source)
+        self.task.end(self.memory)
         self.drop_task()
-
-    def resume_task(self) -> None:
-        """Go on with the task at hand, which may have been interrupted within an update."""
-        if not self.in_task:
-            raise WrongOrder("there is no task to go on with: begin_task() first")
-        untold = np.flatnonzero(self.model.arrays.known & ~self._told)
-        for pair in untold if self.refining else ():
-            self.update(int(pair))
-        unknown = np.flatnonzero(~self.model.arrays.known)
-        for i in self._refined:
-            self._lower(self._values.U, i, unknown)
-        pairs = np.arange(self.setting.n_pairs)
-        learning.settle(tuple(self.model.arrays), tuple(self._values), pairs)
-        self._greedy.clear()
 
     def drop_task(self) -> None:
         """Forget the task at hand: what is in the memory by now is all that stays."""
         self.in_task = False
-        self._greedy.clear()
 
     # What can be read until the next task begins
 
     @property
+    def task(self) -> TaskLearner:
+        """What is learned of the task at hand, or of the last one: what a rollout works on."""
+        if self._task is None:
+            raise WrongOrder(
+                "there was no task yet, or none since the agent was loaded: begin_task() first"
+            )
+        return self._task
+
+    @property
+    def model(self) -> LearnedModel:
+        """The learned model of the task."""
+        return self.task.model
+
+    @property
     def Q(self) -> FloatArray:
         """The upper bound on Q* that the agent acts on, [s, a]."""
-        return self._by_pair(self._task_values().Q)
+        return self._by_pair(self.task.values.Q)
 
     @property
     def U(self) -> FloatArray:
         """The least of all bounds, [s, a]: what `Q` is where the model is unknown."""
-        return self._by_pair(self._task_values().U)
+        return self._by_pair(self.task.values.U)
 
     @property
     def known(self) -> BoolArray:
         """The known set, [s, a]."""
-        self._task_values()
         return self.model.known
 
     @property
@@ -240,66 +210,13 @@ class OptimisticAgent:
     @property
     def decider(self) -> IntArray:
         """Which bound decides `U`, [s, a]: 0 is `v_max`, i the i-th of `bounds`."""
-        self._task_values()
-        return self._by_pair(self._decider)
+        return self._by_pair(self.task.decider)
 
     def explain(self) -> "Explanation":
         """Why `Q` is what it is: which bound and which source decides where, and what is left."""
         from heirloom.agents.explanation import explain
 
         return explain(self)
-
-    def update(self, pair: int) -> None:
-        """The pair became known: refine the bounds, then lower `Q` to its new fixed point."""
-        values, known = self._values, self.model.arrays.known
-        U, n_fallen = values.U, values.n_fallen[0]
-        change = Change(pair, U, values.V, values.fallen[:n_fallen])
-        changed = [np.array([pair])]
-        for i in self._refined:
-            lowered = self.bounds[i].refine(change)
-            if lowered.size:
-                lowered = lowered[~known[lowered]]  # U is frozen where the model is known
-                changed.append(self._lower(U, i, lowered))
-        values.has_fallen[change.fallen] = False
-        values.n_fallen[0] = 0
-        pairs = np.concatenate(changed) if len(changed) > 1 else changed[0]
-        learning.settle(tuple(self.model.arrays), tuple(self._values), pairs)
-        self._told[pair] = True
-        self._greedy.clear()
-
-    # Its random numbers, and what a compiled rollout works on
-
-    @property
-    def randomness(self) -> tuple[np.random.Generator, FloatArray]:
-        """The agent's generator, and the numbers that were drawn from it and are not yet used."""
-        return self._rng, self._choices[self._next_choice :]
-
-    def with_randomness(self, rng: np.random.Generator, drawn: FloatArray) -> Self:
-        """The agent, choosing with these numbers and then with this generator."""
-        self._rng, self._choices, self._next_choice = rng, drawn, 0
-        return self
-
-    @property
-    def refining(self) -> bool:
-        """Whether some bound wants to be told of pairs that become known."""
-        return bool(self._refined)
-
-    @property
-    def values(self) -> learning.Values:
-        """Bounds and values, as the kernels take them."""
-        return self._values
-
-    def choices(self) -> tuple[FloatArray, int]:
-        """Uniform numbers for equal actions, and how many of them were used."""
-        if self._next_choice == self._choices.size:
-            self._choices = self._rng.random(BLOCK)
-            self._next_choice = 0
-        return self._choices, self._next_choice
-
-    def chose(self, used: int) -> None:
-        """So many of the uniform numbers were used, and `Q` may have changed."""
-        self._next_choice = used
-        self._greedy.clear()
 
     def __repr__(self) -> str:
         names = ", ".join(type(bound).__name__ for bound in self.bounds) or "v_max"
@@ -309,38 +226,10 @@ class OptimisticAgent:
             f"tasks seen: {self.memory.n_tasks})"
         )
 
-    def _lower(self, U: FloatArray, i: int, pairs: IntArray) -> IntArray:
-        """Lower `U` to a bound at those of `pairs` where that says something; returns them."""
-        bound = self.bounds[i].U
-        pairs = pairs[bound[pairs] < np.minimum(U[pairs], self.setting.v_max - SAME)]
-        U[pairs] = bound[pairs]
-        self._decider[pairs] = i + 1
-        return pairs
-
-    def _choice(self) -> float:
-        choices, used = self.choices()
-        self._next_choice = used + 1
-        return choices[used]
-
-    def _greedy_actions(self, s: int) -> list[int]:
-        if not self.in_task:
-            raise WrongOrder("act() outside of a task: begin_task() first")
-        if not 0 <= s < self.n_states:
-            raise InvalidArgument(f"state {s}: the states are 0 to {self.n_states - 1}")
-        row = self._values.Q[s * self.n_actions : (s + 1) * self.n_actions]
-        return np.flatnonzero(row >= row.max() - self.setting.tie).tolist()
-
     def _by_pair(self, array: np.ndarray) -> np.ndarray:
         view = array.reshape(self.n_states, self.n_actions)
         view.flags.writeable = False
         return view
-
-    def _task_values(self) -> learning.Values:
-        if not hasattr(self, "_values"):
-            raise WrongOrder(
-                "there was no task yet, or none since the agent was loaded: begin_task() first"
-            )
-        return self._values
 
     def _bad_step(self, s: int, a: int, r: float, s_next: int) -> InvalidArgument:
         for name, number, size in (

@@ -9,7 +9,7 @@ import numpy as np
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray, frozen
-from heirloom.errors import IncompatibleTasks, InvalidArgument
+from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
 from heirloom.kernels import learning
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.validation import generator, whole_number
@@ -77,7 +77,9 @@ def learn(
     if not resume:
         agent.begin_task()
     elif isinstance(agent, OptimisticAgent):
-        agent.resume_task()
+        if not agent.in_task:
+            raise WrongOrder("there is no task to resume: call learn without resume=True")
+        agent.task.resume()
     record = follow(agent, env, replace(plan, callback=callback, stride=stride))
     agent.end_task()
     return record
@@ -125,40 +127,43 @@ def follow(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan) -> R
 
 def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record:
     rng, episodes = generator(plan.seed), plan.episodes
-    task, values = tuple(_drawable(m)), tuple(agent.values)
+    learner, uniforms = agent.task, agent.uniforms
+    task, values = tuple(_drawable(m)), tuple(learner.values)
+    uniforms.refill()
     run = learning.Run(
         at=np.array([0, 0, -1, 0, 0, 0, 0]),
         discount=np.ones(1),
         uniforms=rng.random(BLOCK),
-        choices=agent.choices()[0],
+        choices=uniforms.block,
         returns=np.zeros(episodes),
         discounted=np.zeros(episodes),
         update_steps=np.empty(agent.setting.n_pairs, dtype=np.int64),
     )
-    run.at[learning.CHOICE] = agent.choices()[1]
+    run.at[learning.CHOICE] = uniforms.used
     stride, reported = episodes if plan.callback is None else plan.stride, 0
     limit = -1 if plan.max_steps is None else plan.max_steps
-    pause = agent.refining or plan.on_update is not None
+    pause = learner.refines or plan.on_update is not None
     while run.at[learning.EPISODE] < episodes:
         until = min(episodes, int(run.at[learning.EPISODE] // stride + 1) * stride)
         status, pair = learning.rollout(
-            task, tuple(agent.model.arrays), values, tuple(run), until, limit, pause
+            task, tuple(learner.model.arrays), values, tuple(run), until, limit, pause
         )
-        agent.chose(int(run.at[learning.CHOICE]))
+        uniforms.used = int(run.at[learning.CHOICE])
+        learner.greedy.clear()
         done = int(run.at[learning.EPISODE])
         if status == learning.KNOWN:
-            agent.update(pair)
+            learner.update(pair)
             if plan.on_update is not None:
                 plan.on_update()
         elif status == learning.NO_UNIFORMS:
             run.uniforms[:] = rng.random(BLOCK)
             run.at[learning.UNIFORM] = 0
         elif status == learning.NO_CHOICES:
-            choices, used = agent.choices()
-            run = run._replace(choices=choices)
-            run.at[learning.CHOICE] = used
+            uniforms.refill()
+            run = run._replace(choices=uniforms.block)
+            run.at[learning.CHOICE] = uniforms.used
         elif status == learning.NO_ROOM:
-            agent.model.grow()
+            learner.model.grow()
         if plan.callback is not None and done == until and done > reported:
             reported = done
             plan.callback(done, episodes)

@@ -1,0 +1,123 @@
+"""One task of the optimistic learner: its model, its bounds, and the values that follow from them.
+
+    Q = U off K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
+
+`U` is the least of `v_max` and of all bounds. After a pair became known, bounds are refined first,
+and then `Q` is lowered to its new fixed point.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heirloom.arrays import FloatArray, IntArray
+from heirloom.kernels import learning
+from heirloom.mdp.learned import LearnedModel
+from heirloom.transfer.bound import Bound, Change
+from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.setting import Setting
+
+SAME = 1e-9  # a bound this near to v_max says nothing
+
+
+class TaskLearner:
+    """What is learned of one task.
+
+    Args:
+        setting: what is known before the first task.
+        n_known: how many visits make a pair known.
+        bounds: upper bounds, which begin the task here.
+        memory: what was learned of earlier tasks.
+    """
+
+    def __init__(
+        self, setting: Setting, n_known: int, bounds: Sequence[Bound], memory: TaskMemory
+    ) -> None:
+        self.setting, self.bounds = setting, bounds
+        n_states, n_pairs = setting.n_states, setting.n_pairs
+        self.model = LearnedModel(n_states, setting.n_actions, n_known=n_known)
+        self._refined = [
+            i for i, bound in enumerate(bounds) if bound.begin_task(setting, self.model, memory)
+        ]
+        self._is_updated = np.zeros(n_pairs, dtype=bool)
+        U = np.full(n_pairs, setting.v_max)
+        self.decider = np.zeros(n_pairs, dtype=np.int64)
+        """Which bound decides `U` at each pair: 0 is `v_max`, i the i-th of `bounds`."""
+        for i in range(len(bounds)):
+            self._lower(U, i, np.arange(U.size))
+        self.values = learning.Values(
+            gamma=setting.gamma,
+            tie=setting.tie,
+            slack=setting.slack,
+            U=U,
+            Q=U.copy(),
+            V=U.reshape(n_states, -1).max(axis=1),
+            pending=np.zeros(n_pairs),
+            queue=np.empty(n_pairs, dtype=np.int64),
+            queued=np.zeros(n_pairs, dtype=bool),
+            fallen=np.empty(n_states, dtype=np.int64),
+            n_fallen=np.zeros(1, dtype=np.int64),
+            has_fallen=np.zeros(n_states, dtype=bool),
+        )
+        self.greedy: dict[int, list[int]] = {}
+        """The greedy actions of states that were asked for; to be cleared when `Q` changes."""
+
+    @property
+    def refines(self) -> bool:
+        """Whether some bound is refined when pairs become known."""
+        return bool(self._refined)
+
+    def greedy_actions(self, s: int) -> list[int]:
+        """The actions of the largest `Q`, up to ties."""
+        n_actions = self.setting.n_actions
+        row = self.values.Q[s * n_actions : (s + 1) * n_actions]
+        found: list[int] = np.flatnonzero(row >= row.max() - self.setting.tie).tolist()
+        self.greedy[s] = found
+        return found
+
+    def update(self, pair: int) -> None:
+        """The pair became known: refine the bounds, then lower `Q` to its new fixed point."""
+        values, known = self.values, self.model.arrays.known
+        U, n_fallen = values.U, values.n_fallen[0]
+        change = Change(pair, U, values.V, values.fallen[:n_fallen])
+        changed = [np.array([pair])]
+        for i in self._refined:
+            lowered = self.bounds[i].refine(change)
+            if lowered.size:
+                lowered = lowered[~known[lowered]]  # U is frozen where the model is known
+                changed.append(self._lower(U, i, lowered))
+        values.has_fallen[change.fallen] = False
+        values.n_fallen[0] = 0
+        self._settle(np.concatenate(changed) if len(changed) > 1 else changed[0])
+        self._is_updated[pair] = True
+
+    def resume(self) -> None:
+        """Make up for what an interruption within an update has left undone."""
+        known = self.model.arrays.known
+        for pair in np.flatnonzero(known & ~self._is_updated) if self.refines else ():
+            self.update(int(pair))
+        unknown = np.flatnonzero(~known)
+        for i in self._refined:
+            self._lower(self.values.U, i, unknown)
+        self._settle(np.arange(self.setting.n_pairs))
+
+    def end(self, memory: TaskMemory) -> None:
+        """Keep the task as a source, and count what sources were of use."""
+        source = Source.of(self.model, self.values.Q)
+        for i, bound in enumerate(self.bounds):
+            for task in bound.sources_used()[self.decider == i + 1].tolist():
+                memory.use(task)
+            bound.end_task(source, memory)
+        memory.add(source)
+
+    def _settle(self, pairs: IntArray) -> None:
+        learning.settle(tuple(self.model.arrays), tuple(self.values), pairs)
+        self.greedy.clear()
+
+    def _lower(self, U: FloatArray, i: int, pairs: IntArray) -> IntArray:
+        """Lower `U` to a bound at those of `pairs` where that says something; returns them."""
+        bound = self.bounds[i].U
+        pairs = pairs[bound[pairs] < np.minimum(U[pairs], self.setting.v_max - SAME)]
+        U[pairs] = bound[pairs]
+        self.decider[pairs] = i + 1
+        return pairs
