@@ -6,9 +6,9 @@ import pytest
 import heirloom as hl
 from heirloom.envs.grid import grid_world
 from heirloom.envs.paper_tasks import tight
-from heirloom.transfer.lipschitz.source_bound import Distances
 from tests import learned_twins
 from tests.learned_twins import KeepAll
+from tests.reference.lipschitz import Distances
 from tests.strategies import draw_shape, draw_task
 
 COMMON = {"n_states": 121, "n_actions": 4, "gamma": 0.9, "n_known": 3, "epsilon": 0.01}

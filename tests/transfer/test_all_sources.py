@@ -8,14 +8,13 @@ from heirloom.envs.grid import grid_world
 from heirloom.envs.inventory import prices
 from heirloom.envs.toy_text import frozen_lakes
 from heirloom.kernels import distances
-from heirloom.transfer.lipschitz.all_sources import StackedTransfer
 from heirloom.transfer.lipschitz.distance import WeightedL1
-from heirloom.transfer.lipschitz.source_bound import Distances, Transfer
 from tests.learned_twins import KeepAll
+from tests.reference.lipschitz import Distances, ReferenceLipschitz
 from tests.strategies import draw_shape, draw_task
 
 
-class OneByOne(WeightedL1):
+class Called(WeightedL1):
     """The same distance, of another class: it takes the way of any distance."""
 
 
@@ -75,22 +74,27 @@ def learned_alike(agents, tasks, rng, steps=12):
             agent.memory.sources[:] = agents[0].memory.sources
 
 
+OTHERS = {
+    "the reference": lambda d_max: ReferenceLipschitz(d_max=d_max),
+    "any distance": lambda d_max: hl.Lipschitz(d_max=d_max, distance=Called()),
+}
+
+
+@pytest.mark.parametrize("other_way", OTHERS)
 @pytest.mark.parametrize("seed", range(12))
-def test_it_says_what_sources_say_one_by_one(seed):
+def test_all_sources_at_once_say_what_other_ways_say(seed, other_way):
     """From the task D̂ to the bit, d̂ within the tolerance; bounds as near as values are weights."""
     rng = np.random.default_rng(seed)
     compared = 0
     for _ in range(4):
         options, d_max, tasks = draw_life(rng)
-        bounds = hl.Lipschitz(d_max=d_max), hl.Lipschitz(d_max=d_max, distance=OneByOne())
+        bounds = hl.Lipschitz(d_max=d_max), OTHERS[other_way](d_max)
         agents = agents_of(bounds, options)
         tol = 1e-9 + agents[0].setting.tol
         for _ in learned_alike(agents, tasks, rng):
             here, there = ({t.source.task: t for t in bound.transfers} for bound in bounds)
             for task in here.keys() & there.keys():
                 one, other = here[task], there[task]
-                assert isinstance(one, StackedTransfer)
-                assert isinstance(other, Transfer)
                 assert np.array_equal(one.there.D, other.there.D)
                 assert one.there.largest == pytest.approx(other.there.largest, abs=tol, rel=0)
                 compared += 1
@@ -108,13 +112,12 @@ FAMILIES = {
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_what_an_agent_does_does_not_depend_on_how_distances_are_solved(name):
-    """All sources at once stop elsewhere than one by one, and the agent acts alike to the bit."""
+    """All sources at once stop elsewhere than the reference, and agents act alike to the bit."""
     make, options, length = FAMILIES[name]
     family = make()
     rng = np.random.default_rng(0)
     tasks = [family.draw(rng) for _ in range(6)]
-    ways = WeightedL1(), OneByOne()
-    bounds = [hl.Lipschitz(d_max=family.d_max, distance=way) for way in ways]
+    bounds = [kind(d_max=family.d_max) for kind in (hl.Lipschitz, ReferenceLipschitz)]
     agents = agents_of(bounds, {**options, **family.options})
     differ = False
     for seed, m in enumerate(tasks):
@@ -197,7 +200,7 @@ def test_the_heaviest_states_are_followed(seed):
         fallen = np.flatnonzero(rng.random(n) < 0.1)
         V = W.copy()
         V[fallen] = np.maximum(V[fallen] - np.round(rng.random(fallen.size)), 0.0)
-        changed = distances._follow(V, fallen, 0.0, own)
+        changed = distances.follow(V, fallen, 0.0, own)
         after = np.sort(V)[::-1][:n_ranks]
         assert np.array_equal(W, V)
         assert np.array_equal(W[heavy[:n_ranks]], after)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import heirloom as hl
 from heirloom.transfer.lipschitz.distance import WeightedL1
-from heirloom.transfer.lipschitz.source_bound import Distances
 from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
 from tests import learned_twins, twins
+from tests.reference.lipschitz import Distances
 from tests.strategies import draw_pair
 
 seeds = st.integers(0, 2**32 - 1)

@@ -15,8 +15,8 @@ from heirloom.experiments.variables import TASK, Variable
 from heirloom.learning import lifetime
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.planning.solve import solve
+from heirloom.transfer.lipschitz.all_sources import OneSource, dissimilarity_by_sweeps
 from heirloom.transfer.lipschitz.bound import Lipschitz
-from heirloom.transfer.lipschitz.source_bound import Distances, SourceBound
 
 ROUNDING = 1e-9
 
@@ -103,11 +103,10 @@ class LipschitzUse(LipschitzObserver):
         """The part of all pairs."""
         return self._tighter / self._all if self._all else np.nan
 
-    def _distance(self, transfer: SourceBound) -> FloatArray:
+    def _distance(self, transfer: OneSource) -> FloatArray:
         """min(d̂(M ‖ M̄), d̂(M̄ ‖ M)) at all pairs, known or not."""
-        there = Distances(transfer.there.D, transfer.setting)
-        there.lower(self._agent.model.rows)
-        return np.minimum(there.d, transfer.back.d)
+        there = dissimilarity_by_sweeps(transfer.there.D, self._agent.model, transfer.setting)
+        return np.minimum(there, transfer.back.d)
 
 
 class PriorUse(LipschitzObserver):

@@ -1,9 +1,109 @@
-"""Distances between the models of two tasks, row by row."""
+"""Distances between the models of two tasks, row by row.
+
+For models learned in part, with weights W ≥ 0 and B = ε (1 + γ max W), D is the least of the rows
+of this table that apply (Proposition 3, corrected):
+
+    both known      |R - R̄| + γ Σ W |T - T̄| + 2B
+    one known       max(R - lo, hi - R) + γ (Σ T W + max_j W(j) (1 - 2 T(j))) + B
+    neither         hi - lo + γ (the sum of the two largest of W)
+
+The second half of the file keeps D of many sources up to date, in both directions, as a task is
+learned. Functions that Python calls take plain tuples, which numba looks into in half the time, and
+give them their names.
+"""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 MARGIN = 1e-9  # more than rounding
+
+
+class Terms(NamedTuple):
+    """What weighs beside the states: termination, which is an outcome if `terminating`.
+
+    Then the range of rewards, the discount, and the accuracy of known models.
+    """
+
+    W_end: Any
+    terminating: Any
+    lo: Any
+    hi: Any
+    gamma: Any
+    epsilon: Any
+
+
+class Rows(NamedTuple):
+    """Rows of a model: rewards, probabilities of termination, and where each row stands."""
+
+    R: Any
+    ends: Any
+    first: Any
+    last: Any
+    successors: Any
+    p: Any
+
+
+class Linked(NamedTuple):
+    """The known rows of a model, and what leads to each state; of all sources one after the other.
+
+    The pair k has the row `index[k]` (of source i, `index[i, k]`), or -1. Source i has the rows
+    `start[i]` to `start[i + 1]`, and row j belongs to the pair `of_row[j]`. Transitions that lead
+    to s are linked, from `into[s]` on by `next_into`, and belong to the pairs `owner`.
+    """
+
+    index: Any
+    start: Any
+    of_row: Any
+    rows: Any
+    owner: Any
+    into: Any
+    next_into: Any
+
+
+class SourceWeights(NamedTuple):
+    """The weights of each source, its heaviest states, and what no D is below.
+
+    `least` is below every D, `one_known` below those where only one model is known.
+    """
+
+    W: Any
+    heaviest: Any
+    least: Any
+    one_known: Any
+
+
+class OwnWeights(NamedTuple):
+    """The weights of the task at hand, which fall.
+
+    `heavy` lists more states than are needed by falling weight; `is_heavy` marks them, and no other
+    state weighs more than `bar[0]`. `values` are the largest weights as of the last time.
+    """
+
+    W: Any
+    heavy: Any
+    is_heavy: Any
+    bar: Any
+    values: Any
+
+
+class Measured(NamedTuple):
+    """D of all sources, D[i, k], in both directions; the largest, and how many pairs attain it.
+
+    The entries of `back` that fell are listed in `changed` as i * P + k, `n_changed[0]` of them; a
+    source of which there are too many is marked in `all_changed`. `listed` and `some` are room.
+    """
+
+    there: Any
+    back: Any
+    tops: Any
+    at_top: Any
+    changed: Any
+    n_changed: Any
+    all_changed: Any
+    listed: Any
+    some: Any
 
 
 @njit(cache=True)
@@ -47,96 +147,88 @@ def _apart(i, end, successors, p, j, end_bar, successors_bar, p_bar, f):
 
 
 @njit(cache=True)
-def bound_differences(pairs, m, m_bar, W, W_end, sink, heaviest, lo, hi, gamma, epsilon, D):
+def bound_differences(pairs, m, m_bar, W, heaviest, terms, D):
     """D[i] <- an upper bound on |R - R_bar| + gamma * sum_s' W[s'] |T - T_bar| at pairs[i].
 
-    Whatever is known of either model, with accuracy epsilon, is used: the least of the rows that
-    apply. A model that is unknown may be any, so its distance from a known one is attained with all
-    mass on one outcome, and that of two unknown ones on the two heaviest. The sink is an outcome if
-    `sink`, and weighs `W_end`. `heaviest` lists states by falling weight, more than the longest
-    row has, or all.
+    Whatever is known of either model is used. A model that is unknown may be any, so its distance
+    from a known one is attained with all mass on one outcome, and that of two unknown ones on the
+    two heaviest. `heaviest` lists states by falling weight, more than the longest row has, or all.
     """
     known, R, ends, first, last, successors, p = m
     known_bar, R_bar, ends_bar, first_bar, last_bar, successors_bar, p_bar = m_bar
-    row = R, ends, first, last, successors, p
-    row_bar = R_bar, ends_bar, first_bar, last_bar, successors_bar, p_bar
-    numbers = W_end, sink, lo, hi, gamma, epsilon
+    rows = Rows(R, ends, first, last, successors, p)
+    rows_bar = Rows(R_bar, ends_bar, first_bar, last_bar, successors_bar, p_bar)
+    terms = Terms(*terms)
     for i in range(pairs.size):
         k = pairs[i]
         j, j_bar = k if known[k] else -1, k if known_bar[k] else -1
-        D[i] = _bound_difference(row, j, row_bar, j_bar, W, heaviest, numbers)
+        D[i] = _bound_difference(rows, j, rows_bar, j_bar, W, heaviest, terms)
 
 
 @njit(cache=True)
-def _bound_difference(rows, j, rows_bar, j_bar, W, heaviest, numbers):
+def _bound_difference(rows, j, rows_bar, j_bar, W, heaviest, terms):
     """What `bound_differences` says of the row j of a model and j_bar of another; -1 is unknown."""
-    R, ends, first, last, successors, p = rows
-    R_bar, ends_bar, first_bar, last_bar, successors_bar, p_bar = rows_bar
-    W_end, sink, lo, hi, gamma, epsilon = numbers
-    most, second = _two_largest(W, W_end, sink, heaviest)
-    off = epsilon * (1.0 + gamma * most)
+    lo, hi, gamma = terms.lo, terms.hi, terms.gamma
+    most, second = _two_largest(W, heaviest, terms)
+    off = terms.epsilon * (1.0 + gamma * most)
     bound = hi - lo + gamma * (most + second)
     if j >= 0:
-        far = _farthest(first[j], last[j], successors, p, ends[j], W, W_end, sink, heaviest)
-        bound = min(bound, max(R[j] - lo, hi - R[j]) + gamma * far + off)
+        far = _farthest(rows, j, W, heaviest, terms)
+        bound = min(bound, max(rows.R[j] - lo, hi - rows.R[j]) + gamma * far + off)
     if j_bar >= 0:
-        i, end = first_bar[j_bar], last_bar[j_bar]
-        far = _farthest(i, end, successors_bar, p_bar, ends_bar[j_bar], W, W_end, sink, heaviest)
-        bound = min(bound, max(R_bar[j_bar] - lo, hi - R_bar[j_bar]) + gamma * far + off)
+        far = _farthest(rows_bar, j_bar, W, heaviest, terms)
+        R_bar = rows_bar.R[j_bar]
+        bound = min(bound, max(R_bar - lo, hi - R_bar) + gamma * far + off)
     if j >= 0 and j_bar >= 0:
-        i, end = first_bar[j_bar], last_bar[j_bar]
-        apart = _apart(first[j], last[j], successors, p, i, end, successors_bar, p_bar, W)
-        apart = W_end * abs(ends[j] - ends_bar[j_bar]) + apart
-        bound = min(bound, abs(R[j] - R_bar[j_bar]) + gamma * apart + 2.0 * off)
+        apart = _apart(
+            rows.first[j],
+            rows.last[j],
+            rows.successors,
+            rows.p,
+            rows_bar.first[j_bar],
+            rows_bar.last[j_bar],
+            rows_bar.successors,
+            rows_bar.p,
+            W,
+        )
+        apart = terms.W_end * abs(rows.ends[j] - rows_bar.ends[j_bar]) + apart
+        bound = min(bound, abs(rows.R[j] - rows_bar.R[j_bar]) + gamma * apart + 2.0 * off)
     return bound
 
 
 @njit(cache=True)
-def _two_largest(W, W_end, sink, heaviest):
+def _two_largest(W, heaviest, terms):
     """The largest weights of two outcomes; they add up to 0 if there is only one."""
     most = W[heaviest[0]]
     second = W[heaviest[1]] if heaviest.size > 1 else 0.0
-    if sink:
-        second = max(second, min(most, W_end))
-        most = max(most, W_end)
+    if terms.terminating:
+        second = max(second, min(most, terms.W_end))
+        most = max(most, terms.W_end)
     elif heaviest.size == 1:
         second = -most  # two models cannot differ
     return most, second
 
 
 @njit(cache=True)
-def _farthest(first, last, successors, p, end, W, W_end, sink, heaviest):
-    """max_t sum_s' W[s'] |T[s'] - t[s']| = sum_s' T W + max_j W[j] (1 - 2 T[j]), sink included."""
-    expected = end * W_end
-    far = W_end * (1.0 - 2.0 * end) if sink else -np.inf
-    for j in range(first, last):
-        w = W[successors[j]]
-        expected += p[j] * w
-        far = max(far, w * (1.0 - 2.0 * p[j]))
+def _farthest(rows, j, W, heaviest, terms):
+    """max_t sum_s' W |T - t| = sum_s' T W + max_j W[j] (1 - 2 T[j]), termination included."""
+    first, last, successors, p = rows.first[j], rows.last[j], rows.successors, rows.p
+    end = rows.ends[j]
+    expected = end * terms.W_end
+    far = terms.W_end * (1.0 - 2.0 * end) if terms.terminating else -np.inf
+    for t in range(first, last):
+        w = W[successors[t]]
+        expected += p[t] * w
+        far = max(far, w * (1.0 - 2.0 * p[t]))
     for s in heaviest:
-        if not _contains(successors, first, last, s):
+        at = first + np.searchsorted(successors[first:last], s)
+        if at == last or successors[at] != s:
             far = max(far, W[s])
             break
     return expected + far
 
 
-@njit(cache=True)
-def _contains(successors, first, last, s):
-    """Whether s stands in successors[first:last], which rises."""
-    while first < last:
-        middle = (first + last) // 2
-        if successors[middle] < s:
-            first = middle + 1
-        elif successors[middle] > s:
-            last = middle
-        else:
-            return True
-    return False
-
-
-# All sources at once. In what follows a source i has D[i, k] over pairs, and rows as the class
-# `Rows` of heirloom.transfer.lipschitz.all_sources describes them: `index[i, k]` is its row of the
-# pair, or -1.
+# All sources at once: D[i, k] of source i at the pair k.
 
 
 @njit(cache=True)
@@ -146,21 +238,21 @@ def rank(W, heavy):
     for s in range(n):
         heavy[s] = s
     for i in range(n // 2 - 1, -1, -1):
-        _sink(W, heavy, i, n)
+        _sift_down(W, heavy, i, n)
     for s in range(n, W.size):
         if W[s] > W[heavy[0]]:
             heavy[0] = s
-            _sink(W, heavy, 0, n)
+            _sift_down(W, heavy, 0, n)
     bar = W[heavy[0]] if n < W.size else -np.inf
     for end in range(n - 1, 0, -1):
         heavy[0], heavy[end] = heavy[end], heavy[0]
-        _sink(W, heavy, 0, end)
+        _sift_down(W, heavy, 0, end)
     return bar
 
 
 @njit(cache=True)
-def _sink(W, heap, i, n):
-    """Let heap[i] sink to its place in heap[:n], where the lightest state is first."""
+def _sift_down(W, heap, i, n):
+    """Move heap[i] down to its place in heap[:n], where the lightest state is first."""
     s = heap[i]
     while 2 * i + 1 < n:
         child = 2 * i + 1
@@ -186,71 +278,95 @@ def _insert_again(W, heavy):
 
 
 @njit(cache=True)
-def measure_sources(sources, weights, own, numbers, D_there, D_back, tops, at_top):
+def measure_sources(sources, weights, own, terms, measured):
     """Lower D of all sources in both directions, while nothing of the task at hand is known."""
-    index, _, _, R, ends, first, last, successors, p, _, _, _ = sources
-    W_bar, heaviest, least, one_known = weights
-    W, heavy, _, _, values = own
-    rows = R, ends, first, last, successors, p
-    least_back, one_back = _least(W, heavy, values.size, numbers)
+    _measure_sources(
+        _linked(sources),
+        SourceWeights(*weights),
+        OwnWeights(*own),
+        Terms(*terms),
+        Measured(*measured),
+    )
+
+
+@njit(cache=True)
+def _linked(model):
+    """The named tuple of a plain one."""
+    index, start, of_row, rows, owner, into, next_into = model
+    return Linked(index, start, of_row, Rows(*rows), owner, into, next_into)
+
+
+@njit(cache=True)
+def _measure_sources(sources, weights, own, terms, measured):
+    index, rows, n_ranks = sources.index, sources.rows, own.values.size
+    tops, at_top = measured.tops, measured.at_top
+    least_back, one_back = _least(own.W, own.heavy, n_ranks, terms)
     for i in range(index.shape[0]):
-        rank(W_bar[i], heaviest[i])
-        least[i], one_known[i] = _least(W_bar[i], heaviest[i], values.size, numbers)
-        for D, weight, ranked, lowest, one, way in (
-            (D_there, W_bar[i], heaviest[i], least[i], one_known[i], 0),
-            (D_back, W, heavy, least_back, one_back, 1),
+        W_bar, heaviest = weights.W[i], weights.heaviest[i]
+        rank(W_bar, heaviest)
+        weights.least[i], weights.one_known[i] = _least(W_bar, heaviest, n_ranks, terms)
+        for D, W, ranked, lowest, one, way in (
+            (measured.there, W_bar, heaviest, weights.least[i], weights.one_known[i], 0),
+            (measured.back, own.W, own.heavy, least_back, one_back, 1),
         ):
-            neither = _bound_difference(rows, -1, rows, -1, weight, ranked, numbers)
+            neither = _bound_difference(rows, -1, rows, -1, W, ranked, terms)
             for k in range(index.shape[1]):
                 D[i, k] = min(D[i, k], neither)
                 if index[i, k] >= 0 and D[i, k] > lowest and D[i, k] > one:
-                    bound = _bound_difference(rows, index[i, k], rows, -1, weight, ranked, numbers)
+                    bound = _bound_difference(rows, index[i, k], rows, -1, W, ranked, terms)
                     D[i, k] = min(D[i, k], bound)
             tops[i, way], at_top[i, way] = _top(D[i])
 
 
 @njit(cache=True)
 def remeasure_sources(
-    pair, known_pairs, V, fallen, active, m, sources, weights, own, numbers, floor, measured
+    pair, known_pairs, V, fallen, active, model, sources, weights, own, terms, floor, measured
 ):
     """Lower D of the `active` sources after `pair` became known and V fell at `fallen` states.
 
     From the task to a source the weights stay, so only the pair has changed. Back, weighed by V,
     those pairs have that lead to a state that fell, in either model; and if the heaviest states
-    weigh less, all known ones, for which an unknown model may lead to those. Where D fell on the
-    way back is appended to `changed`, as i * P + k, or i is marked in `all_changed`. Returns the
-    largest D that is left on the way back.
+    weigh less, all known ones, for which an unknown model may lead to those. Returns the largest
+    D that is left on the way back.
     """
-    index, _, _, R, ends, first, last, successors, p, owner, into, next_into = m
-    index_bar, start, of_row, R_bar, ends_bar, first_bar, last_bar = sources[:7]
-    successors_bar, p_bar, owner_bar, into_bar, next_into_bar = sources[7:]
-    W_bar, heaviest, least_there, _ = weights
-    W, heavy, _, _, values = own
-    D_there, D_back, tops, at_top, _, _, _, listed, some = measured
-    rows = R, ends, first, last, successors, p
-    rows_bar = R_bar, ends_bar, first_bar, last_bar, successors_bar, p_bar
+    return _remeasure_sources(
+        pair,
+        known_pairs,
+        V,
+        fallen,
+        active,
+        _linked(model),
+        _linked(sources),
+        SourceWeights(*weights),
+        OwnWeights(*own),
+        Terms(*terms),
+        floor,
+        Measured(*measured),
+    )
+
+
+@njit(cache=True)
+def _remeasure_sources(
+    pair, known_pairs, V, fallen, active, model, sources, weights, own, terms, floor, measured
+):
+    index, rows, index_bar, rows_bar = model.index, model.rows, sources.index, sources.rows
+    start, of_row = sources.start, sources.of_row
+    W, heavy, D_back, tops = own.W, own.heavy, measured.back, measured.tops
     n_pairs = index.size
-    before = _two_largest(W, numbers[0], numbers[1], heavy)
+    before = _two_largest(W, heavy, terms)
     ranks_changed = _follow(V, fallen, floor, own)
-    most, second = _two_largest(W, numbers[0], numbers[1], heavy)
-    least, one = _least(W, heavy, values.size, numbers)
-    neither = _bound_difference(rows, -1, rows_bar, -1, W, heavy, numbers)
-    n_some = _leading_to(fallen, pair, owner, into, next_into, listed, some)
+    most, second = _two_largest(W, heavy, terms)
+    least, one = _least(W, heavy, own.values.size, terms)
+    neither = _bound_difference(rows, -1, rows_bar, -1, W, heavy, terms)
+    n_some = _leading_to(fallen, pair, model, measured.listed, measured.some)
     highest = 0.0
     for i in active:
-        if D_there[i, pair] > least_there[i]:
-            j = index_bar[i, pair]
-            D = _bound_difference(rows, pair, rows_bar, j, W_bar[i], heaviest[i], numbers)
-            if D < D_there[i, pair]:
-                at_top[i, 0] -= D_there[i, pair] == tops[i, 0]
-                D_there[i, pair] = D
-                if at_top[i, 0] == 0:
-                    tops[i, 0], at_top[i, 0] = _top(D_there[i])
+        _remeasure_there(i, pair, rows, index_bar[i, pair], rows_bar, weights, terms, measured)
         if tops[i, 1] <= least:
             highest = max(highest, tops[i, 1])
             continue
         one_decides = one < tops[i, 1]
-        n_chain, chain, n_rows, everywhere = n_some, some, 0, False
+        n_chain, chain, n_rows, everywhere = n_some, measured.some, 0, False
         if (most != before[0] or second != before[1]) and neither < tops[i, 1]:
             everywhere = True
         elif most != before[0] or (ranks_changed and one_decides):
@@ -262,59 +378,79 @@ def remeasure_sources(
                 k = chain[c] if c < n_chain else of_row[start[i] + c - n_chain]
             j, j_bar = index[k], index_bar[i, k]
             if D_back[i, k] > least and (one_decides or (j >= 0 and j_bar >= 0)):
-                D = _bound_difference(rows_bar, j_bar, rows, j, W, heavy, numbers)
+                D = _bound_difference(rows_bar, j_bar, rows, j, W, heavy, terms)
                 _fall(i, k, D, measured)
         if not everywhere and n_rows == 0:
             for s in fallen:
-                t = into_bar[i, s]
+                t = sources.into[i, s]
                 while t >= 0:
-                    k = owner_bar[t]
+                    k = sources.owner[t]
                     j, j_bar = index[k], index_bar[i, k]
                     if D_back[i, k] > least and (one_decides or j >= 0):
-                        D = _bound_difference(rows_bar, j_bar, rows, j, W, heavy, numbers)
+                        D = _bound_difference(rows_bar, j_bar, rows, j, W, heavy, terms)
                         _fall(i, k, D, measured)
-                    t = next_into_bar[t]
-        if at_top[i, 1] == 0:
-            tops[i, 1], at_top[i, 1] = _top(D_back[i])
+                    t = sources.next_into[t]
+        if measured.at_top[i, 1] == 0:
+            tops[i, 1], measured.at_top[i, 1] = _top(D_back[i])
         highest = max(highest, tops[i, 1])
     return highest
 
 
 @njit(cache=True)
+def _remeasure_there(i, pair, rows, j_bar, rows_bar, weights, terms, measured):
+    """Lower D from the task to the source i at the pair, whose row in the task is known now."""
+    D_there, tops, at_top = measured.there, measured.tops, measured.at_top
+    if D_there[i, pair] <= weights.least[i]:
+        return
+    D = _bound_difference(rows, pair, rows_bar, j_bar, weights.W[i], weights.heaviest[i], terms)
+    if D < D_there[i, pair]:
+        at_top[i, 0] -= D_there[i, pair] == tops[i, 0]
+        D_there[i, pair] = D
+        if at_top[i, 0] == 0:
+            tops[i, 0], at_top[i, 0] = _top(D_there[i])
+
+
+@njit(cache=True)
 def _fall(i, k, D, measured):
-    """D_back[i, k] <- D, if it is less."""
-    _, D_back, tops, at_top, changed, n_changed, all_changed, _, _ = measured
+    """Lower D back of source i at the pair k to D, if that is less, and list it."""
+    D_back, n_changed = measured.back, measured.n_changed
     if D >= D_back[i, k]:
         return
-    at_top[i, 1] -= D_back[i, k] == tops[i, 1]
+    measured.at_top[i, 1] -= D_back[i, k] == measured.tops[i, 1]
     D_back[i, k] = D
-    if n_changed[0] == changed.size:
-        all_changed[i] = True
+    if n_changed[0] == measured.changed.size:
+        measured.all_changed[i] = True
     else:
-        changed[n_changed[0]] = i * D_back.shape[1] + k
+        measured.changed[n_changed[0]] = i * D_back.shape[1] + k
         n_changed[0] += 1
 
 
 @njit(cache=True)
-def _least(W, heavy, n_ranks, numbers):
+def _least(W, heavy, n_ranks, terms):
     """What no D is below, and what none is where one model is known; the latter with a margin.
 
     A row leaves out one of the `n_ranks` heaviest states, unless there are no more states.
     """
-    W_end, sink, lo, hi, gamma, epsilon = numbers
-    most, _ = _two_largest(W, W_end, sink, heavy)
-    off = epsilon * (1.0 + gamma * most)
+    lo, hi = terms.lo, terms.hi
+    most, _ = _two_largest(W, heavy, terms)
+    off = terms.epsilon * (1.0 + terms.gamma * most)
     left_out = W[heavy[n_ranks - 1]] if n_ranks < W.size else 0.0
-    one = (hi - lo) / 2.0 + gamma * left_out + off
+    one = (hi - lo) / 2.0 + terms.gamma * left_out + off
     return min(2.0 * off, off + (hi - lo) / 2.0, hi - lo), one - MARGIN * max(1.0, one)
+
+
+@njit(cache=True)
+def follow(V, fallen, floor, own):
+    """`_follow`, of a plain tuple."""
+    return _follow(V, fallen, floor, OwnWeights(*own))
 
 
 @njit(cache=True)
 def _follow(V, fallen, floor, own):
     """Bring weights and heaviest states up to date; returns whether the largest weights changed.
 
-    `heavy` holds more states than are needed, of which those are the heaviest that weigh no less
-    than `bar`, for no other state ever weighs more.
+    Of the states in `heavy` those are the heaviest that weigh no less than `bar`, for no other
+    state ever weighs more.
     """
     W, heavy, is_heavy, bar, values = own
     moved = False
@@ -336,20 +472,20 @@ def _follow(V, fallen, floor, own):
 
 
 @njit(cache=True)
-def _leading_to(states, pair, owner, into, next_into, listed, some):
+def _leading_to(states, pair, model, listed, some):
     """List `pair`, and what may lead to one of `states`, each once; returns how many there are."""
     some[0] = pair
     listed[pair] = True
     n = 1
     for s in states:
-        t = into[s]
+        t = model.into[s]
         while t >= 0:
-            k = owner[t]
+            k = model.owner[t]
             if not listed[k]:
                 listed[k] = True
                 some[n] = k
                 n += 1
-            t = next_into[t]
+            t = model.next_into[t]
     for c in range(n):
         listed[some[c]] = False
     return n

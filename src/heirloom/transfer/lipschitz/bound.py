@@ -10,9 +10,8 @@ from heirloom.errors import InvalidArgument
 from heirloom.mdp.learned import LearnedModel
 from heirloom.theory import tasks_for_distance
 from heirloom.transfer.bound import NOTHING, Bound, Change, Details, Dropped
-from heirloom.transfer.lipschitz.all_sources import Stack, StackedTransfer
+from heirloom.transfer.lipschitz.all_sources import AllSources, OneSource
 from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1
-from heirloom.transfer.lipschitz.source_bound import SourceBound, Transfer
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.validation import numbers, weights
@@ -55,51 +54,29 @@ class Lipschitz(Bound):
         """Bounds from all sources that may lower `v_max` somewhere."""
         self.setting, self.model = setting, model
         self.U = np.full(setting.n_pairs, setting.v_max)
-        self.transfers: list[SourceBound] = []
+        self.transfers: list[OneSource] = []
         self._decider = np.zeros(setting.n_pairs, dtype=np.int64)
         self._dropped: list[Dropped] = []
-        self.stack: Stack | None = None
-        self._active_of: list[SourceBound] | None = None
+        self._all: AllSources | None = None
+        self._active = NOTHING
         if self.n_tasks is not None:
             memory.compare_first(self.n_tasks)
         prior = self._prior(setting, memory)
-        if prior is None:
+        if prior is None or not memory.sources:
             return False
-        if not memory.sources:
-            return False
-        if type(self.distance) is WeightedL1:  # a class derived from it may measure otherwise
-            self.stack = Stack(memory.sources[:], prior, model, setting, self.U, self._decider)
-            self.transfers = [
-                StackedTransfer(self.stack, i, prior) for i in range(len(memory.sources))
-            ]
-            return True
-        V = np.full(setting.n_states, setting.v_max)
-        for source in memory.sources:
-            transfer = Transfer(source, prior, model, V, setting, self.distance)
-            self._lower(transfer, np.zeros(setting.n_pairs, dtype=bool))
-            self.transfers.append(transfer)
+        sources, bound = memory.sources[:], (self.U, self._decider)
+        self._all = AllSources(sources, prior, self.distance, model, setting, bound)
+        self._active = np.arange(len(sources))
+        self.transfers = [OneSource(self._all, i) for i in range(len(sources))]
         return True
 
     def refine(self, change: Change) -> IntArray:
         """Refine every source that can still matter, and drop those that cannot."""
-        if self.stack is not None:
-            return self._refine_stack(self.stack, change)
-        known = self.model.arrays.known
-        transfers = [transfer for transfer in self.transfers if isinstance(transfer, Transfer)]
-        lowered = [
-            self._lower(transfer, known)
-            for transfer in transfers
-            if transfer.refine(change.pair, change.V)
-        ]
-        self._drop([transfer.matters(change.U, self.U) for transfer in transfers])
-        return np.concatenate(lowered) if lowered else NOTHING
-
-    def _refine_stack(self, stack: Stack, change: Change) -> IntArray:
-        if self._active_of is not self.transfers:
-            places = [one.place for one in self.transfers if isinstance(one, StackedTransfer)]
-            self._active_of, self._active = self.transfers, np.array(places, dtype=np.int64)
-        lowered, useful = stack.refine(change, self._active)
-        self._drop(useful[self._active].tolist())
+        if self._all is None:
+            return NOTHING
+        lowered, useful = self._all.refine(change, self._active)
+        if self.drops and not useful[self._active].all():
+            self._drop(useful)
         return lowered
 
     def sources_used(self) -> IntArray:
@@ -151,23 +128,13 @@ class Lipschitz(Bound):
                 np.maximum(largest, D, out=largest)
         return largest
 
-    def _lower(self, transfer: Transfer, known: BoolArray) -> IntArray:
-        """Lower `U` at unknown pairs to what a source says; returns those pairs."""
-        bound = transfer.U
-        pairs = np.flatnonzero(~known & (bound < self.U))
-        self.U[pairs] = bound[pairs]
-        self._decider[pairs] = transfer.source.task
-        return pairs
-
-    def _drop(self, useful: list[bool]) -> None:
-        if all(useful) or not self.drops:
-            return
+    def _drop(self, useful: BoolArray) -> None:
         n_known = int(self.model.arrays.known.sum())
-        judged = list(zip(self.transfers, useful, strict=True))
-        self._dropped += [
-            Dropped(t.source.task, n_known) for t, is_useful in judged if not is_useful
-        ]
-        self.transfers = [transfer for transfer, is_useful in judged if is_useful]
+        for one in self.transfers:
+            if not useful[one.place]:
+                self._dropped.append(Dropped(one.source.task, n_known))
+        self.transfers = [one for one in self.transfers if useful[one.place]]
+        self._active = np.array([one.place for one in self.transfers], dtype=np.int64)
 
     def _learned(self, memory: TaskMemory) -> tuple[FloatArray, int]:
         """The largest distance of the first tasks, over pairs, and how many they are."""

@@ -76,19 +76,19 @@ class WeightedL1:
     ) -> FloatArray:
         """D̂(M ‖ M̄) at `pairs`."""
         D = np.empty(pairs.size)
-        lo, hi = setting.reward_range
-        distances.bound_differences(
-            pairs,
-            m,
-            m_bar,
-            weights.W,
-            -setting.floor,
-            setting.terminating,
-            weights.heaviest,
-            lo,
-            hi,
-            setting.gamma,
-            setting.epsilon,
-            D,
-        )
+        terms = tuple(terms_of(setting))
+        distances.bound_differences(pairs, m, m_bar, weights.W, weights.heaviest, terms, D)
         return D
+
+
+def terms_of(setting: Setting) -> distances.Terms:
+    """What weighs beside the states, and the range of rewards."""
+    lo, hi = setting.reward_range
+    return distances.Terms(
+        W_end=-setting.floor,
+        terminating=setting.terminating,
+        lo=lo,
+        hi=hi,
+        gamma=setting.gamma,
+        epsilon=setting.epsilon,
+    )

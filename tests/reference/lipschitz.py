@@ -1,91 +1,64 @@
-"""What one source says of the task at hand, refined as the task is learned."""
-
-from typing import Any, Protocol
+"""The Lipschitz bound as a reference: source by source, d̂ by sweeps over all pairs."""
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray
+import heirloom as hl
 from heirloom.kernels import dissimilarity
-from heirloom.mdp.learned import Known, LearnedModel
-from heirloom.transfer.lipschitz.distance import ModelDistance
-from heirloom.transfer.memory import Source
-from heirloom.transfer.setting import Setting
-
-ROUNDING = 1e-9
+from heirloom.transfer.bound import NOTHING
+from heirloom.transfer.lipschitz.distance import WeightedL1
 
 
-class Solved(Protocol):
-    """D̂ over pairs in one direction, d̂ solved for it, and the largest d̂."""
+class ReferenceLipschitz(hl.Bound):
+    """`Lipschitz(d_max=...)` in the plainest way that is sound."""
 
-    D: FloatArray
-    d: FloatArray
+    def __init__(self, *, d_max, distance=None):
+        self.d_max, self.distance = np.asarray(d_max, dtype=float), distance or WeightedL1()
 
-    @property
-    def largest(self) -> float:
-        """The largest d̂."""
+    def begin_task(self, setting, model, memory):
+        self.model = model
+        self.U = np.full(setting.n_pairs, setting.v_max)
+        self._decider = np.zeros(setting.n_pairs, dtype=np.int64)
+        prior = np.broadcast_to(self.d_max.reshape(-1), setting.n_pairs)
+        V = np.full(setting.n_states, setting.v_max)
+        self.transfers = [
+            Transfer(source, prior, model, V, setting, self.distance) for source in memory.sources
+        ]
+        for transfer in self.transfers:
+            self._lower(transfer, np.zeros(setting.n_pairs, dtype=bool))
+        return bool(self.transfers)
 
+    def refine(self, change):
+        known = self.model.arrays.known
+        lowered = [
+            self._lower(transfer, known)
+            for transfer in self.transfers
+            if transfer.refine(change.pair, change.V)
+        ]
+        return np.concatenate(lowered) if lowered else NOTHING
 
-class SourceBound:
-    """What one source says of the task at hand: Q̄ + min(d̂(M ‖ M̄), d̂(M̄ ‖ M)).
+    def sources_used(self):
+        return self._decider
 
-    D̂ and d̂ only ever fall: `there` from M to M̄, `back` from M̄ to M. Only pairs that are unknown in
-    M need a bound, and from there M may lead anywhere: d̂(M ‖ M̄) = D̂ + γ max d̂.
-    """
-
-    there: Solved
-    back: Solved
-
-    def __init__(
-        self,
-        source: Source,
-        prior: FloatArray,
-        model: LearnedModel,
-        setting: Setting,
-        distance: ModelDistance,
-    ) -> None:
-        self.source, self.model, self.setting, self.distance = source, model, setting, distance
-        self.prior = prior
-
-    @property
-    def U(self) -> FloatArray:
-        """The bound on Q* at pairs that are unknown in M, over all pairs."""
-        d = self.there.D + self.setting.gamma * self.there.largest
-        if self.distance.both_ways:
-            np.minimum(d, self.back.d, out=d)
-        return self.source.Q + d
-
-    def prior_decides(self) -> BoolArray:
-        """Where the prior is below D̂(M ‖ M̄), over pairs."""
-        widest = max(self.source.widest, self.model.arrays.widest)
-        weights = self.distance.weigh(self.source.V, widest, self.setting)
-        rows, pairs = (self.model.rows, self.source.rows), np.arange(self.setting.n_pairs)
-        D = self.distance.between(*rows, weights, pairs, self.setting)
-        return self.prior < D - ROUNDING * np.maximum(1.0, D)
+    def _lower(self, transfer, known):
+        bound = transfer.U
+        pairs = np.flatnonzero(~known & (bound < self.U))
+        self.U[pairs] = bound[pairs]
+        self._decider[pairs] = transfer.source.task
+        return pairs
 
 
-class Transfer(SourceBound):
+class Transfer:
     """A source, and any model distance."""
 
-    there: "Distances"
-    back: "Distances"
-
-    def __init__(
-        self,
-        source: Source,
-        prior: FloatArray,
-        model: LearnedModel,
-        V: FloatArray,
-        setting: Setting,
-        distance: ModelDistance,
-    ) -> None:
-        super().__init__(source, prior, model, setting, distance)
+    def __init__(self, source, prior, model, V, setting, distance):
+        self.source, self.model, self.setting, self.distance = source, model, setting, distance
+        self.prior = prior
         self.widest = max(source.widest, model.arrays.widest)
         self.pairs = np.arange(setting.n_pairs)
         self.weights = distance.weigh(source.V, self.widest, setting)
         self.least = distance.least(float(source.V.max()), setting)
         self.there = Distances(prior, setting)
         self.unknown_top = 0  # an unknown pair that attains the largest D̂, until it is known
-        self.useful_pair = 0  # an unknown pair where Q̄ is below the bound, until it is not
         self._measure(self.there, model.rows, source.rows, self.weights, self.pairs)
         self._solve_there()
         if distance.both_ways:
@@ -95,7 +68,7 @@ class Transfer(SourceBound):
             self._measure(self.back, source.rows, model.rows, weights, self.pairs)
             self.back.lower(source.rows)
 
-    def refine(self, pair: int, V: FloatArray) -> bool:
+    def refine(self, pair, V):
         """The pair became known; returns whether `U` may have changed."""
         largest = self.there.largest
         here = self.pairs[pair : pair + 1]
@@ -115,18 +88,15 @@ class Transfer(SourceBound):
             return True
         return changed
 
-    def matters(self, U: FloatArray, own_U: FloatArray) -> bool:
-        """Whether the source may still lower a bound: d̂ >= 0, so only where Q̄ is below it."""
-        known, Q, j = self.model.arrays.known, self.source.Q, self.useful_pair
-        if not known[j] and Q[j] < U[j] and Q[j] < own_U[j]:
-            return True
-        useful = ~known & (Q < U) & (Q < own_U)
-        self.useful_pair = int(useful.argmax())
-        return bool(useful[self.useful_pair])
+    @property
+    def U(self):
+        """The bound on Q* at pairs that are unknown in M, over all pairs."""
+        d = self.there.D + self.setting.gamma * self.there.largest
+        if self.distance.both_ways:
+            np.minimum(d, self.back.d, out=d)
+        return self.source.Q + d
 
-    def _measure(
-        self, distances: "Distances", m: Known, m_bar: Known, weights: Any, pairs: IntArray
-    ) -> bool:
+    def _measure(self, distances, m, m_bar, weights, pairs):
         """Lower D̂ at `pairs`, if what is known by now lowers it."""
         D = self.distance.between(m, m_bar, weights, pairs, self.setting)
         lower = D < distances.D[pairs]
@@ -136,7 +106,7 @@ class Transfer(SourceBound):
         distances.top = float(distances.D.max())
         return True
 
-    def _solve_there(self) -> None:
+    def _solve_there(self):
         """The largest d̂(M ‖ M̄): in closed form where an unknown pair attains the largest D̂.
 
         For such a pair may lead to itself, and then d̂ = D̂ / (1-γ).
@@ -153,7 +123,7 @@ class Transfer(SourceBound):
 class Distances:
     """D̂ over pairs, and d̂ solved for it from above."""
 
-    def __init__(self, prior: FloatArray, setting: Setting) -> None:
+    def __init__(self, prior, setting):
         self.setting = setting
         self.D = prior.copy()
         self.top = float(prior.max())
@@ -163,7 +133,7 @@ class Distances:
         self.d = np.full(setting.n_pairs, self.largest)
         self.worst = np.full(setting.n_states, self.largest)
 
-    def lower(self, rows: Known) -> None:
+    def lower(self, rows):
         """Lower d̂ to its fixed point through the model `rows`, within the tolerance."""
         setting = self.setting
         largest = dissimilarity.lower_dissimilarity(
