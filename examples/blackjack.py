@@ -9,9 +9,6 @@ import gymnasium as gym
 
 import heirloom as hl
 from heirloom.envs.numbered import Numbered
-from heirloom.figures.curves import lifelong
-from heirloom.figures.style import save
-from heirloom.runs.compare import compare, table
 
 tables = [Numbered(gym.make("Blackjack-v1", natural=natural)) for natural in (False, True)]
 p_min = 1 / len(tables)
@@ -24,7 +21,7 @@ options = {
     "reward_range": (-1.0, 1.5),
     "v_max": 1.5,
 }
-results = compare(
+results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),
         "LRMax": lambda rng: hl.LRMax(p_min=p_min, seed=rng, **options),
@@ -39,5 +36,5 @@ results = compare(
 
 print(f"MaxQInit starts after {hl.tasks_for_max_q(p_min, 0.05)} tasks,")
 print(f"LRMax has learned its prior after {hl.tasks_for_distance(p_min, 0.05)}.\n")
-print(table(results, last=2))
-save(lifelong(results, title="Blackjack at two tables"), "blackjack.png")
+print(hl.comparison_table(results, last=2))
+hl.save_figure(hl.draw_lifelong(results, title="Blackjack at two tables"), "blackjack.png")

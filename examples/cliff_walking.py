@@ -7,13 +7,10 @@ what RMax does, and MaxQInit, which weighs nothing, is the one that gains.
 
 import heirloom as hl
 from heirloom.envs.toy_text import cliffs
-from heirloom.figures.curves import lifelong
-from heirloom.figures.style import save
-from heirloom.runs.compare import compare, table
 
 family = cliffs()
 options = {"n_known": 5, **family.options}
-results = compare(
+results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),
         "LRMax": lambda rng: hl.LRMax(d_max=family.d_max, seed=rng, **options),
@@ -28,5 +25,5 @@ results = compare(
 
 print(f"The prior is between {family.d_max.min():.0f} and {family.d_max.max():.0f}.")
 print(f"MaxQInit starts after {hl.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
-print(table(results, last=3))
-save(lifelong(results, title="CliffWalking, four tasks"), "cliff_walking.png")
+print(hl.comparison_table(results, last=3))
+hl.save_figure(hl.draw_lifelong(results, title="CliffWalking, four tasks"), "cliff_walking.png")

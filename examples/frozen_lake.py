@@ -7,13 +7,10 @@ exactly; the paper's own experiments make do with as many.
 
 import heirloom as hl
 from heirloom.envs.toy_text import frozen_lakes
-from heirloom.figures.curves import lifelong
-from heirloom.figures.style import save
-from heirloom.runs.compare import compare, table
 
 family = frozen_lakes()
 options = {"n_known": 10, **family.options}
-results = compare(
+results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),
         "LRMax": lambda rng: hl.LRMax(d_max=family.d_max, seed=rng, **options),
@@ -28,5 +25,5 @@ results = compare(
 
 print(f"The prior is up to {family.d_max.max():.2f}, and {family.d_max.mean():.2f} on average.")
 print(f"MaxQInit starts after {hl.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
-print(table(results, last=4))
-save(lifelong(results, title="FrozenLake 8x8, four tasks"), "frozen_lake.png")
+print(hl.comparison_table(results, last=4))
+hl.save_figure(hl.draw_lifelong(results, title="FrozenLake 8x8, four tasks"), "frozen_lake.png")

@@ -7,15 +7,12 @@ moves them little, a change of customers moves them far.
 
 import heirloom as hl
 from heirloom.envs.inventory import prices, seasons
-from heirloom.figures.curves import lifelong
-from heirloom.figures.style import save
-from heirloom.runs.compare import compare, table
 
 
 def face(family):
     """Fifteen seasons of fifty times fifty days."""
     options = {"n_known": 20, **family.options}
-    return compare(
+    return hl.compare(
         {
             "RMax": lambda rng: hl.RMax(seed=rng, **options),
             "LRMax": lambda rng: hl.LRMax(d_max=family.d_max, seed=rng, **options),
@@ -32,7 +29,7 @@ def face(family):
 for name, family in {"prices": prices(), "customers and prices": seasons()}.items():
     results = face(family)
     print(f"Changing {name}: the prior is up to {family.d_max.max():.2f}, rewards are costs.")
-    print(table(results, last=4), "\n")
+    print(hl.comparison_table(results, last=4), "\n")
     title = f"Inventory control, changing {name}"
-    save(lifelong(results, title=title), f"inventory_{name.split()[0]}.png")
+    hl.save_figure(hl.draw_lifelong(results, title=title), f"inventory_{name.split()[0]}.png")
 print(f"MaxQInit starts after {hl.tasks_for_max_q(prices().p_min, 0.05)} seasons.")

@@ -15,9 +15,6 @@ from minigrid.wrappers import FullyObsWrapper
 
 import heirloom as hl
 from heirloom.envs.numbered import Numbered
-from heirloom.figures.curves import lifelong
-from heirloom.figures.style import save
-from heirloom.runs.compare import compare, table
 
 AGENT = 10  # MiniGrid's code for the cell with the agent in it
 
@@ -52,7 +49,7 @@ rooms = [room(layout, numbers) for layout in (3, 5)]
 p_min = 1 / len(rooms)
 # The goal ends the episode, so no value is above 1.
 options = {"n_states": 196, "n_actions": 3, "gamma": 0.95, "n_known": 1, "v_max": 1.0}
-results = compare(
+results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),
         "LRMax": lambda rng: hl.LRMax(p_min=p_min, seed=rng, **options),
@@ -67,5 +64,5 @@ results = compare(
 
 print(f"MaxQInit starts after {hl.tasks_for_max_q(p_min, 0.05)} tasks,")
 print(f"LRMax has learned its prior after {hl.tasks_for_distance(p_min, 0.05)}.\n")
-print(table(results, last=2))
-save(lifelong(results, title="MiniGrid with two openings"), "mini_grid.png")
+print(hl.comparison_table(results, last=2))
+hl.save_figure(hl.draw_lifelong(results, title="MiniGrid with two openings"), "mini_grid.png")

@@ -9,13 +9,10 @@ LRMax keeps the two sources that were of most use, which saves time.
 
 import heirloom as hl
 from heirloom.envs.toy_text import taxis
-from heirloom.figures.curves import lifelong
-from heirloom.figures.style import save
-from heirloom.runs.compare import compare, table
 
 family = taxis()
 options = {"n_known": 1, **family.options}  # all of it is deterministic
-results = compare(
+results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),
         "LRMax": lambda rng: hl.LRMax(
@@ -36,5 +33,5 @@ results = compare(
 print(f"The prior is 0 at {(family.d_max == 0).mean():.1%} of pairs, and up to", end=" ")
 print(f"{family.d_max.max():.0f} at the others.")
 print(f"MaxQInit starts after {hl.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
-print(table(results, last=3))
-save(lifelong(results, title="Taxi, four tasks"), "taxi.png")
+print(hl.comparison_table(results, last=3))
+hl.save_figure(hl.draw_lifelong(results, title="Taxi, four tasks"), "taxi.png")

@@ -11,7 +11,7 @@ from typing import Any
 
 import xarray as xr
 
-from heirloom.runs import compare as comparison
+import heirloom
 from published.experiments import of_first_repetition
 from published.results import PROJECT
 
@@ -35,20 +35,20 @@ def run_example(name: str, **fewer: int) -> tuple[str, list[xr.Dataset]]:
         fewer: arguments of `compare` to be replaced, `repetitions` or `tasks`.
     """
     compared: list[xr.Dataset] = []
-    compare = comparison.compare
+    compare = heirloom.compare
 
     def recorded(*args: Any, **options: Any) -> xr.Dataset:
         compared.append(compare(*args, **{**options, **fewer}))
         return compared[-1]
 
     printed = io.StringIO()
-    comparison.compare = recorded
+    heirloom.compare = recorded
     try:
         with TemporaryDirectory() as folder, _within(Path(folder)):
             with contextlib.redirect_stdout(printed):
                 runpy.run_path(str(PROJECT / "examples" / f"{name}.py"))
     finally:
-        comparison.compare = compare
+        heirloom.compare = compare
     return printed.getvalue(), compared
 
 

@@ -8,7 +8,7 @@ import heirloom as hl
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import CORRIDOR, MAZE, TIGHT
 from heirloom.figures import style
-from heirloom.figures.curves import lifelong
+from heirloom.figures.curves import draw_lifelong
 from heirloom.figures.maps import draw_map, draw_on_grid
 
 
@@ -25,7 +25,7 @@ def results():
 
 
 def test_lines_are_the_means(results):
-    figure = lifelong(results, title="a title")
+    figure = draw_lifelong(results, title="a title")
     (ax,) = figure.axes
     lines = {line.get_label(): line for line in ax.get_lines()}
     for name in ("RMax", "Mine"):
@@ -41,13 +41,13 @@ def test_an_agent_has_the_same_colour_everywhere():
 
 
 def test_a_figure_is_saved_or_says_why_not(results, tmp_path):
-    figure = lifelong(results, title="x")
-    style.save(figure, tmp_path / "x.png")
+    figure = draw_lifelong(results, title="x")
+    style.save_figure(figure, tmp_path / "x.png")
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
-    assert style.save(figure, tmp_path / "y") == tmp_path / "y.png"
+    assert style.save_figure(figure, tmp_path / "y") == tmp_path / "y.png"
     assert (tmp_path / "y.png").exists()
     with pytest.raises(hl.CannotWrite, match="choose another place"):
-        style.save(figure, tmp_path / "x.png" / "x.png")
+        style.save_figure(figure, tmp_path / "x.png" / "x.png")
 
 
 @pytest.mark.parametrize("layout", ["", "o", "g"])

@@ -11,6 +11,7 @@ _HOMES = {
     "agents.bisimulation_transfer": ("BisimulationTransfer",),
     "agents.explanation": ("Explanation",),
     "agents.optimistic": ("OptimisticAgent",),
+    "agents.protocol": ("Agent",),
     "agents.qlearning": ("QLearning",),
     "errors": (
         "CannotWrite",
@@ -24,6 +25,12 @@ _HOMES = {
         "WorkerLost",
         "WrongOrder",
     ),
+    "envs.family": ("FiniteFamily", "TaskFamily"),
+    "envs.grid": ("GridMap", "grid_world"),
+    "experiments.spec": ("ExperimentSpec",),
+    "figures.curves": ("draw_lifelong",),
+    "figures.maps": ("draw_map", "draw_on_grid"),
+    "figures.style": ("save_figure",),
     "learning.learn": ("Record", "learn"),
     "learning.sample_complexity": ("pairs_to_learn",),
     "mdp.garnet": ("garnet",),
@@ -40,6 +47,8 @@ _HOMES = {
         "policy_q_pseudometric",
         "policy_v_pseudometric",
     ),
+    "runs.compare": ("compare", "comparison_table"),
+    "runs.run": ("run",),
     "planning.solve": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
     "theory": (
         "dynamic_programs",
@@ -48,7 +57,7 @@ _HOMES = {
         "tasks_for_max_q",
         "value_iterations",
     ),
-    "transfer.bound": ("Bound", "Constant", "MaxQ"),
+    "transfer.bound": ("Bound", "Change", "Constant", "Details", "MaxQ"),
     "transfer.lipschitz.bound": ("Lipschitz",),
     "transfer.lipschitz.distance": ("ModelDistance", "WeightedL1"),
     "transfer.memory": ("Source", "TaskMemory"),
@@ -57,11 +66,17 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Agent",
     "BisimulationTransfer",
     "Bound",
     "CannotWrite",
+    "Change",
     "Constant",
+    "Details",
+    "ExperimentSpec",
     "Explanation",
+    "FiniteFamily",
+    "GridMap",
     "HeirloomError",
     "IncompatibleTasks",
     "InvalidArgument",
@@ -83,19 +98,26 @@ __all__ = [
     "Solution",
     "Source",
     "TabularMDP",
+    "TaskFamily",
     "TaskMemory",
     "UnsupportedEnvironment",
     "WeightedL1",
     "WorkerLost",
     "WrongOrder",
     "bisimulation_metric",
+    "compare",
+    "comparison_table",
     "dissimilarity",
+    "draw_lifelong",
+    "draw_map",
+    "draw_on_grid",
     "dynamic_programs",
     "evaluate",
     "expected_return",
     "family_distance",
     "garnet",
     "global_pseudometric",
+    "grid_world",
     "learn",
     "lipschitz_bound",
     "local_pseudometric",
@@ -105,6 +127,8 @@ __all__ = [
     "pairs_to_learn",
     "policy_q_pseudometric",
     "policy_v_pseudometric",
+    "run",
+    "save_figure",
     "solve",
     "tasks_for_distance",
     "tasks_for_max_q",
@@ -116,7 +140,10 @@ if TYPE_CHECKING:
     from heirloom.agents.bisimulation_transfer import BisimulationTransfer
     from heirloom.agents.explanation import Explanation
     from heirloom.agents.optimistic import OptimisticAgent
+    from heirloom.agents.protocol import Agent
     from heirloom.agents.qlearning import QLearning
+    from heirloom.envs.family import FiniteFamily, TaskFamily
+    from heirloom.envs.grid import GridMap, grid_world
     from heirloom.errors import (
         CannotWrite,
         HeirloomError,
@@ -129,6 +156,10 @@ if TYPE_CHECKING:
         WorkerLost,
         WrongOrder,
     )
+    from heirloom.experiments.spec import ExperimentSpec
+    from heirloom.figures.curves import draw_lifelong
+    from heirloom.figures.maps import draw_map, draw_on_grid
+    from heirloom.figures.style import save_figure
     from heirloom.learning.learn import Record, learn
     from heirloom.learning.sample_complexity import pairs_to_learn
     from heirloom.mdp.garnet import garnet
@@ -146,6 +177,8 @@ if TYPE_CHECKING:
         policy_v_pseudometric,
     )
     from heirloom.planning.solve import Solution, evaluate, expected_return, optimal_return, solve
+    from heirloom.runs.compare import compare, comparison_table
+    from heirloom.runs.run import run
     from heirloom.theory import (
         dynamic_programs,
         n_known_for,
@@ -153,7 +186,7 @@ if TYPE_CHECKING:
         tasks_for_max_q,
         value_iterations,
     )
-    from heirloom.transfer.bound import Bound, Constant, MaxQ
+    from heirloom.transfer.bound import Bound, Change, Constant, Details, MaxQ
     from heirloom.transfer.lipschitz.bound import Lipschitz
     from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1
     from heirloom.transfer.memory import Source, TaskMemory
@@ -169,4 +202,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, "__version__"])

@@ -6,7 +6,7 @@ import pytest
 import heirloom as hl
 from heirloom.envs.grid import grid_world
 from heirloom.learning.streams import stream
-from heirloom.runs.compare import compare, table
+from heirloom.runs.compare import compare, comparison_table
 
 OPTIONS = {"n_states": 9, "n_actions": 4, "gamma": 0.9, "n_known": 1}
 AGENTS = {
@@ -43,7 +43,7 @@ def test_environments_give_the_same_as_tasks():
 
 def test_the_table_says_what_was_gained():
     results = compare(AGENTS, draw, **SIZES)
-    header, rmax, lrmax, best = table(results, last=2).splitlines()
+    header, rmax, lrmax, best = comparison_table(results, last=2).splitlines()
     assert header.split() == "agent task 1 last 2 updates gain over RMax".split()
     later = results.returns.sel(task=[2, 3]).mean(("task", "episode"))
     assert float(rmax.split()[2]) == pytest.approx(float(later.sel(agent="RMax").mean()), abs=1e-3)
@@ -69,8 +69,8 @@ def test_what_cannot_be_compared():
             compare(agents, draw_task, **{**SIZES, **change})
     results = compare({"LRMax": AGENTS["LRMax"]}, draw, **SIZES)
     with pytest.raises(hl.InvalidArgument, match="baseline is 'RMax': the agents are LRMax"):
-        table(results, last=1)
-    assert "LRMax" in table(results, last=1, baseline="LRMax")
+        comparison_table(results, last=1)
+    assert "LRMax" in comparison_table(results, last=1, baseline="LRMax")
 
 
 def test_no_agents():

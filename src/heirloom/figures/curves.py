@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def lifelong(results: "xr.Dataset", *, title: str) -> "Figure":
+def draw_lifelong(results: "xr.Dataset", *, title: str) -> "Figure":
     """Mean returns over the tasks in a row, with 95 % intervals over repetitions as bands."""
     figure, ax = new_figure()
     names = [str(name) for name in results.agent.values]

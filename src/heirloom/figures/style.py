@@ -70,7 +70,7 @@ def rendered(figure: "Figure", ending: str) -> bytes:
     return data.getvalue()
 
 
-def save(figure: "Figure", path: str | os.PathLike[str]) -> Path:
+def save_figure(figure: "Figure", path: str | os.PathLike[str]) -> Path:
     """Write a figure in the format that its name ends in, PNG if it has no ending."""
     place = Path(path)
     if not place.suffix:

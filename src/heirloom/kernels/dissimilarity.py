@@ -143,7 +143,8 @@ def lower_dissimilarity(m, D, gamma, epsilon, slack, d, worst):
     Stops after a sweep that lowered nothing by more than `slack`; then d is above the fixed point
     by at most gamma / (1 - gamma) * slack. Returns the largest d.
     """
-    known, _, ends, first, last, successors, p = m
+    known, ends, first, last = m.known, m.ends, m.first, m.last
+    successors, p = m.successors, m.p
     n_actions = d.size // worst.size
     largest = min(worst.max(), D.max() / (1.0 - gamma))
     while True:
@@ -278,7 +279,8 @@ def _begin_sources(sources, solving):
 
 @njit(cache=True)
 def _settle_sources(pair, known, active, model, sources, solving, found):
-    distances, there, back, passing, bound, work = solving
+    distances, there, back = solving.distances, solving.there, solving.back
+    passing, bound, work = solving.passing, solving.bound, solving.work
     largest_there, d_back = there.solved.largest, back.d
     U, Q, decider = bound.U, bound.Q, bound.decider
     lowered, is_lowered, touched = found.lowered, found.is_lowered, work.touched
@@ -394,7 +396,8 @@ def _settle(i, model, D, passing, solved, work, waiting):
     gamma, epsilon, slack = passing.gamma, passing.epsilon, passing.slack
     d, worst, pending = solved.d[i], solved.worst[i], solved.pending[i]
     largest, undone, at_largest = solved.largest, solved.undone, solved.at_largest
-    queue, queued, touched, is_touched = work
+    queue, queued = work.queue, work.queued
+    touched, is_touched = work.touched, work.is_touched
     n_actions = d.size // worst.size
     begin, n_touched = 0, 0
     while True:

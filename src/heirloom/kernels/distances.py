@@ -154,11 +154,9 @@ def bound_differences(pairs, m, m_bar, W, heaviest, terms, D):
     from a known one is attained with all mass on one outcome, and that of two unknown ones on the
     two heaviest. `heaviest` lists states by falling weight, more than the longest row has, or all.
     """
-    known, R, ends, first, last, successors, p = m
-    known_bar, R_bar, ends_bar, first_bar, last_bar, successors_bar, p_bar = m_bar
-    rows = Rows(R, ends, first, last, successors, p)
-    rows_bar = Rows(R_bar, ends_bar, first_bar, last_bar, successors_bar, p_bar)
-    terms = Terms(*terms)
+    rows = Rows(m.R, m.ends, m.first, m.last, m.successors, m.p)
+    rows_bar = Rows(m_bar.R, m_bar.ends, m_bar.first, m_bar.last, m_bar.successors, m_bar.p)
+    known, known_bar, terms = m.known, m_bar.known, Terms(*terms)
     for i in range(pairs.size):
         k = pairs[i]
         j, j_bar = k if known[k] else -1, k if known_bar[k] else -1
@@ -452,7 +450,7 @@ def _follow(V, fallen, floor, own):
     Of the states in `heavy` those are the heaviest that weigh no less than `bar`, for no other
     state ever weighs more.
     """
-    W, heavy, is_heavy, bar, values = own
+    W, heavy, is_heavy, bar, values = own.W, own.heavy, own.is_heavy, own.bar, own.values
     moved = False
     for s in fallen:
         W[s] = max(V[s] - floor, 0.0)

@@ -244,7 +244,8 @@ def _settle(model, values, pairs):
 @njit(cache=True)
 def rollout(task, model, values, run, episodes, max_steps, pause):
     """`_rollout`, of plain tuples too: numba looks into those in half the time."""
-    return _rollout(task, Model(*model), Values(*values), run, episodes, max_steps, pause)
+    named = Task(*task), Model(*model), Values(*values), Run(*run)
+    return _rollout(*named, episodes, max_steps, pause)
 
 
 @njit(cache=True, error_model="numpy")
@@ -256,12 +257,20 @@ def _rollout(task, model, values, run, episodes, max_steps, pause):
     ran out; NO_ROOM if the model must grow. Calling again goes on where it stopped.
     """
     # Local names: each use of a field of a tuple would count a reference to its array.
-    indptr, successors, p, rewards, ends, start_states, start_sums = task
+    indptr, successors, p, rewards, ends = (
+        task.indptr,
+        task.successors,
+        task.p,
+        task.rewards,
+        task.ends,
+    )
+    start_states, start_sums = task.start_states, task.start_sums
     known, Q, gamma, tie = model.known, values.Q, values.gamma, values.tie
     n_known, widest, room_p, sizes = model.n_known, model.widest, model.p, model.sizes
     counts, reward_sums, outcomes = model.counts, model.reward_sums, model.outcomes
     times, next_outcome, head = model.times, model.next_outcome, model.head
-    at, discounts, uniforms, choices, returns, discounted, update_steps = run
+    at, discounts, uniforms, choices = run.at, run.discount, run.uniforms, run.choices
+    returns, discounted, update_steps = run.returns, run.discounted, run.update_steps
     n_actions = Q.size // values.V.size
     episode, step, s, steps, uniform, choice, updates = at
     discount = discounts[0]

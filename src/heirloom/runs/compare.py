@@ -96,7 +96,7 @@ def compare(
     )
 
 
-def table(results: "xr.Dataset", *, last: int, baseline: str = "RMax") -> str:
+def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax") -> str:
     """What each agent returned in the first task and in the `last` ones, and what it gained.
 
     The gain is over the baseline in the same tasks, with its 95 % Student interval over
