@@ -44,7 +44,7 @@ def test_a_name_that_is_not_there():
     [
         ("import heirloom", set()),
         ("import heirloom; heirloom.InvalidTask", set()),
-        ("import heirloom.cli", {"typer"}),
+        ("import heirloom.cli.app", {"typer"}),
         ("import heirloom; heirloom.TabularMDP", {"numpy", "scipy"}),
     ],
 )

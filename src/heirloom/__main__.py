@@ -10,7 +10,7 @@ def main() -> None:
     try:
         signals.listen()
         with signals.recognised():
-            from heirloom.cli import app
+            from heirloom.cli.app import app
 
             app()
     except KeyboardInterrupt:

@@ -6,20 +6,20 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import heirloom as hl
-from heirloom.envs import paper_tasks
+from heirloom.envs import paper_families, paper_tasks
 from heirloom.envs.grid import GridMap, grid_world
 from heirloom.envs.grid_env import CELL, GridEnv, as_pixels, as_text
 
 IDS = ["Tight", "Corridor", "Maze", "HeatMap", "TShape"]
 FAMILIES = {
-    "tight, text": paper_tasks.Tight("text"),
-    "tight, released": paper_tasks.Tight("released"),
-    "corridor, text": paper_tasks.Corridor("text"),
-    "corridor, released": paper_tasks.Corridor("released"),
-    "maze, text": paper_tasks.Maze("text"),
-    "maze, released": paper_tasks.Maze("released"),
-    "heat map": paper_tasks.HeatMap(),
-    "T": paper_tasks.TShape(3),
+    "tight, text": paper_families.Tight("text"),
+    "tight, released": paper_families.Tight("released"),
+    "corridor, text": paper_families.Corridor("text"),
+    "corridor, released": paper_families.Corridor("released"),
+    "maze, text": paper_families.Maze("text"),
+    "maze, released": paper_families.Maze("released"),
+    "heat map": paper_families.HeatMap(),
+    "T": paper_families.TShape(3),
 }
 
 
@@ -78,12 +78,12 @@ def test_families_draw_comparable_tasks(name):
 @pytest.mark.parametrize(("variant", "least"), [("text", 0.8), ("released", 0.9)])
 def test_what_is_drawn_in_the_two_variants(variant, least):
     rng = np.random.default_rng(1)
-    rewards = [paper_tasks.Tight(variant).draw(rng).R.max() for _ in range(200)]
+    rewards = [paper_families.Tight(variant).draw(rng).R.max() for _ in range(200)]
     assert least - 0.1 <= min(rewards) < least + 0.07  # slip lowers what a goal pays as released
     assert max(rewards) <= 1
-    pay = [paper_tasks.Corridor(variant).draw(rng).R.max() for _ in range(200)]
+    pay = [paper_families.Corridor(variant).draw(rng).R.max() for _ in range(200)]
     assert least <= min(pay) < least + 0.01
-    slipping = [paper_tasks.Maze(variant).draw(rng).T.data.min() for _ in range(20)]
+    slipping = [paper_families.Maze(variant).draw(rng).T.data.min() for _ in range(20)]
     assert (min(slipping) < 1) == (variant == "released")
 
 
@@ -116,7 +116,7 @@ def test_a_closed_cell_is_a_state_that_cannot_be_entered():
 
 
 def test_the_heat_map():
-    first, second = paper_tasks.HeatMap().tasks
+    first, second = paper_families.HeatMap().tasks
     start = int(first.start.argmax())
     assert first.R[start] == pytest.approx(np.exp(-(3**2 + 3**2) / 2))
     assert second.R[start] == pytest.approx(0.6 * np.exp(-(2**2 + 3**2) / (2 * 1.5**2)))
@@ -149,8 +149,11 @@ def test_pictures():
         (lambda: paper_tasks.maze("blue"), "layout is 'blue'"),
         (lambda: paper_tasks.t_shape(2, goal="left"), "goal is 'left'"),
         (lambda: paper_tasks.t_shape(-1, goal="up"), "k is -1"),
-        (lambda: paper_tasks.Tight("draft").draw(np.random.default_rng(0)), "variant is 'draft'"),
-        (lambda: paper_tasks.Maze("draft").draw(np.random.default_rng(0)), "variant is 'draft'"),
+        (
+            lambda: paper_families.Tight("draft").draw(np.random.default_rng(0)),
+            "variant is 'draft'",
+        ),
+        (lambda: paper_families.Maze("draft").draw(np.random.default_rng(0)), "variant is 'draft'"),
         (lambda: GridMap.read(("S.G",), closed="a"), "closed is 'a'"),
         (lambda: paper_tasks.heat_map(cells=["S.."]), "the map has 0 goals"),
         (lambda: paper_tasks.heat_map(cells=["SGG"]), "the map has 2 goals"),

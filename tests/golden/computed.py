@@ -8,7 +8,7 @@ import numpy as np
 
 import heirloom as hl
 from heirloom.envs.inventory import prices
-from heirloom.envs.paper_tasks import Corridor, Garnet
+from heirloom.envs.paper_families import Corridor, Garnet
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.run import run
 

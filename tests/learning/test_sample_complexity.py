@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import heirloom as hl
-from heirloom.cli import app
+from heirloom.cli.app import app
 from tests.domains import stay_or_go
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from heirloom import cli
+from heirloom.cli import app as cli
 from heirloom.paper import bounds, tight
 from heirloom.runs.run import run
 
@@ -121,7 +121,7 @@ def test_run_takes_what_show_prints(tmp_path):
 
 
 def test_another_seed_has_a_folder_of_its_own():
-    folder = cli._folder_name
+    folder = cli.folder_name
     assert folder("tight", "released", None, None, quick=False) == "tight-released"
     assert folder("tight", "released", 3, 1, quick=True) == (
         "tight-released-quick-3-repetitions-seed-1"

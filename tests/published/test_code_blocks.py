@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from heirloom import cli
+from heirloom.cli import app as cli
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.run import run
 from published import code_blocks

@@ -10,7 +10,7 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import heirloom as hl
-from heirloom.cli import app
+from heirloom.cli.app import app
 from heirloom.experiments.job import run_unit
 from heirloom.runs.export import columns_of, export
 from heirloom.runs.run import run

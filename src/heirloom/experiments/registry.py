@@ -14,19 +14,19 @@ from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.agents.options import Known
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray
-from heirloom.envs import inventory, paper_tasks, toy_text
+from heirloom.envs import inventory, paper_families, toy_text
 from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.mdp.tabular import TabularMDP, check_task
 
 FAMILIES: dict[str, Callable[..., TaskFamily]] = {
-    "tight": paper_tasks.Tight,
-    "corridor": paper_tasks.Corridor,
-    "maze": paper_tasks.Maze,
-    "heat-map": paper_tasks.HeatMap,
-    "t-shape": paper_tasks.TShape,
-    "grid": paper_tasks.Grid,
-    "garnet": paper_tasks.Garnet,
+    "tight": paper_families.Tight,
+    "corridor": paper_families.Corridor,
+    "maze": paper_families.Maze,
+    "heat-map": paper_families.HeatMap,
+    "t-shape": paper_families.TShape,
+    "grid": paper_families.Grid,
+    "garnet": paper_families.Garnet,
     "frozen-lakes": toy_text.frozen_lakes,
     "taxis": toy_text.taxis,
     "cliffs": toy_text.cliffs,

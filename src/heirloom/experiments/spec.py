@@ -26,11 +26,9 @@ Users write it as TOML:
     d_max = [0.1, 0.2]      # a list is a sweep: two agents, LRMax(0.1) and LRMax(0.2)
 """
 
-import itertools
 import json
-import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,14 +38,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.experiments.observers import OBSERVERS
-from heirloom.experiments.registry import OWN, is_own, make_family
-
-OPTIONS = {
-    option: [name for name, other in ALGORITHMS.items() if option in other.model_fields]
-    for model in ALGORITHMS.values()
-    for option in model.model_fields
-}
-"""By the name of an option: the algorithms that have it."""
+from heirloom.experiments.reading import (
+    OPTIONS,
+    check_defaults,
+    first_reason,
+    swept,
+    with_defaults,
+    wrong_option,
+)
+from heirloom.experiments.registry import is_own, make_family
 
 
 class _Strict(BaseModel):
@@ -110,7 +109,7 @@ class AgentSpec(_Named):
         try:
             options = model.model_validate_json(json.dumps(self.options), strict=True)
         except ValidationError as error:
-            raise ValueError(_wrong_option(error)) from None
+            raise ValueError(wrong_option(error)) from None
         # As few as make the same agent, so that specs that mean the same are the same.
         assert self.__pydantic_extra__ is not None
         self.__pydantic_extra__.clear()
@@ -121,19 +120,6 @@ class AgentSpec(_Named):
     def all_options(self) -> Any:
         """The options with their defaults, as attributes; only of Heirloom's own algorithms."""
         return ALGORITHMS[self.algorithm].model_validate(self.options)
-
-
-def _wrong_option(error: ValidationError) -> str:
-    """The first option that is wrong, in words."""
-    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
-    option = str(first["loc"][0])
-    if first["type"] == "extra_forbidden":
-        return f"{option} is not a key of an agent: heirloom show tight prints one"
-    if first["type"] == "missing":
-        reason = "after how many visits is a pair known?" if option == "n_known" else "give one"
-        return f"{option} is missing: {reason}"
-    message = first["msg"]
-    return f"{option} is {first['input']!r}: {message[0].lower()}{message[1:]}"
 
 
 class ExperimentSpec(_Strict):
@@ -181,19 +167,19 @@ class ExperimentSpec(_Strict):
         """A spec from TOML's tables: defaults filled in, sweeps spread out, all checked."""
         data = dict(data)
         defaults, agents = data.pop("defaults", {}), data.get("agents")
-        _check_defaults(defaults)
+        check_defaults(defaults)
         places: list[int] = []  # of each agent that a sweep makes, in the list as it was given
         if isinstance(agents, list | tuple):
             data["agents"] = []
             for i, given in enumerate(agents):
-                swept = list(_swept(_with_defaults(given, defaults), f"agents.{i + 1}"))
-                data["agents"] += swept
-                places += [i] * len(swept)
+                spread = list(swept(with_defaults(given, defaults), f"agents.{i + 1}"))
+                data["agents"] += spread
+                places += [i] * len(spread)
         try:
             # As JSON, where a list may be a tuple and a table a model, but no string is a number.
             return cls.model_validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
-            raise InvalidArgument(_first_reason(error, places)) from None
+            raise InvalidArgument(first_reason(error, places, _keys())) from None
         except TypeError as error:
             raise InvalidArgument(f"a value is neither number nor text: {error}") from None
 
@@ -241,82 +227,6 @@ class ExperimentSpec(_Strict):
         return ""
 
 
-def _with_defaults(agent: Any, defaults: dict[str, Any]) -> Any:
-    """An agent's own options before the defaults; those not meant for its algorithm are left."""
-    if not isinstance(agent, dict):
-        return agent
-    algorithm = agent.get("algorithm")
-    meant = {key: value for key, value in defaults.items() if algorithm in OPTIONS[key]}
-    return {**meant, **agent}
-
-
-def _check_defaults(defaults: Any) -> None:
-    if not isinstance(defaults, dict):
-        raise InvalidArgument("defaults is not a table: write [defaults]")
-    for key in defaults:
-        if key not in OPTIONS:
-            raise InvalidArgument(
-                f"defaults.{key} is not an option of agents: they are {', '.join(OPTIONS)}"
-            )
-
-
-def _swept(agent: Any, place: str) -> Iterator[Any]:
-    """One agent for each combination of options that are given as lists."""
-    if not isinstance(agent, dict):
-        yield agent
-        return
-    for key in ("algorithm", "name"):
-        if isinstance(agent.get(key), list):
-            raise InvalidArgument(f"{place}.{key} is a list: write an agent for each")
-    for key, value in agent.items():
-        if value == []:
-            raise InvalidArgument(f"{place}.{key} is an empty list: a sweep has values")
-    if not isinstance(agent.get("algorithm"), str):
-        yield {"name": "an agent", **agent}  # to be refused for its algorithm
-        return
-    swept = [key for key, value in agent.items() if isinstance(value, list)]
-    for values in itertools.product(*(agent[key] for key in swept)):
-        chosen = dict(zip(swept, values, strict=True))
-        name = agent.get("name")
-        if name is None or swept:
-            base = name or agent["algorithm"].rpartition(OWN)[2]
-            name = _name(base, {**_prior(agent, name), **chosen})
-        yield {**agent, **chosen, "name": name}
-
-
-def _prior(agent: dict[str, Any], name: str | None) -> dict[str, Any]:
-    """The prior is part of the paper's names, swept or not: LRMax(0.1)."""
-    d_max = agent.get("d_max")
-    return {"d_max": d_max} if name is None and d_max is not None else {}
-
-
-def _name(base: str, options: dict[str, Any]) -> str:
-    parts = [str(value) if key == "d_max" else f"{key}={value}" for key, value in options.items()]
-    return f"{base}({', '.join(parts)})" if parts else base
-
-
-def _first_reason(error: ValidationError, places: list[int]) -> str:
-    """The first thing that is wrong, with the key it stands at in what was given."""
-    # A key that is not one is told first: another may be missing because of it.
-    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
-    keys = {*ExperimentSpec.model_fields, *AgentSpec.model_fields, *FamilySpec.model_fields}
-    if first["type"] == "extra_forbidden":
-        keys.add(str(first["loc"][-1]))
-    place = ".".join(
-        str(places[part] + 1) if isinstance(part, int) else part
-        for part in first["loc"]
-        if isinstance(part, int) or part in keys  # other parts tell the kinds of a value apart
-    )
-    if first["type"] == "too_short":
-        return f"{place} is {first['input']!r}: it must not be empty"
-    if first["type"] == "extra_forbidden":
-        return f"{place} is not a key of an experiment: heirloom show tight prints one"
-    if first["type"] == "missing":
-        return f"{place} is missing"
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "value_error":
-        if not place or message.startswith("family"):
-            return message
-        at_option = re.match(r"\w+ is (?!missing|for )", message)
-        return f"{place}.{message}" if at_option else f"{place}: {message}"
-    return f"{place} is {first['input']!r}: {message[0].lower()}{message[1:]}"
+def _keys() -> set[str]:
+    """All keys of a spec, without the options of agents and families."""
+    return {*ExperimentSpec.model_fields, *AgentSpec.model_fields, *FamilySpec.model_fields}

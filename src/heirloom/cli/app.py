@@ -1,33 +1,22 @@
-"""The command `heirloom`: parse, call, print."""
+"""The commands of `heirloom`."""
 
 import io
-import logging
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 import heirloom
-from heirloom import signals
 from heirloom.choices import Backend, Format, Variant
+from heirloom.cli import theory
+from heirloom.cli.errors import clean_errors
+from heirloom.cli.output import print_report, print_results, print_status
 from heirloom.paper.registry import MODULES
 
-if TYPE_CHECKING:
-    import xarray as xr
-    from rich.console import Console
-    from rich.table import Table
-
-    from heirloom.paper.experiment import Report
-    from heirloom.runs.stored_run import StoredRun
-    from heirloom.storage.location import Location
-
 RESULTS = "results"
-SHOWN = 10  # damaged units that are named
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -104,7 +93,7 @@ def reproduce(
     What the paper claims is printed beside what was measured. A run that was stopped goes on with
     the same command.
     """
-    with _clean_errors():
+    with clean_errors():
         from heirloom.paper import registry
         from heirloom.paper.experiment import Options
         from heirloom.paper.reproducibility import reproducibility_table
@@ -120,7 +109,7 @@ def reproduce(
                 has_variants = registry.experiment(name).has_variants
                 for one in _variants(variant, both=everything and has_variants):
                     label = one if has_variants else None
-                    folder = _folder_name(name, label, repetitions, seed, quick=quick)
+                    folder = folder_name(name, label, repetitions, seed, quick=quick)
                     place = root / folder if everything or out is None else root
                     options = Options(one, place, repetitions, seed, quick, compute)
                     started = time.monotonic()
@@ -128,7 +117,7 @@ def reproduce(
                     ran[name, label or "both"] = report.spec, time.monotonic() - started
                     title = f"{name} ({label})" if label else name
                     title += ", quick look" if quick else ""
-                    _print_report(report, title, place)
+                    print_report(report, title, place)
         if everything:
             table = reproducibility_table(ran, quick=quick)
             root.write("reproducibility.md", table.encode())
@@ -147,14 +136,14 @@ def run(
 
     A run that was stopped goes on with the same command.
     """
-    with _clean_errors():
+    with clean_errors():
         from heirloom.experiments.spec import ExperimentSpec
         from heirloom.runs.run import run as run_experiment
 
         experiment = ExperimentSpec.load(spec)
         place = out or f"{RESULTS}/{spec.stem}"
         results = run_experiment(experiment, place, jobs=jobs, backend=backend, address=address)
-        _print_results(results, experiment.name)
+        print_results(results, experiment.name)
         typer.echo(f"Results are in {place}; xarray.open_zarr opens them.")
 
 
@@ -165,10 +154,10 @@ def status(run: Run) -> None:
     All of it is read, and its checksums are checked. The exit status is 0 if all is there, as it
     was written, and 1 if not.
     """
-    with _clean_errors():
+    with clean_errors():
         from heirloom.runs.stored_run import StoredRun, runs_in
 
-        complete = [_print_status(StoredRun(place)) for place in runs_in(run)]
+        complete = [print_status(StoredRun(place)) for place in runs_in(run)]
         if not all(complete):
             raise typer.Exit(1)
 
@@ -186,7 +175,7 @@ def export(
 
     Tables are tidy, with units and labels.
     """
-    with _clean_errors():
+    with clean_errors():
         from heirloom.runs.export import export as export_run
         from heirloom.runs.stored_run import StoredRun, runs_in
         from heirloom.storage.location import Location
@@ -214,7 +203,7 @@ def export(
 @app.command("list")
 def list_() -> None:
     """List experiments, families of tasks, and algorithms."""
-    with _clean_errors():
+    with clean_errors():
         from heirloom.agents.algorithms import ALGORITHMS
         from heirloom.experiments.registry import FAMILIES
         from heirloom.paper.registry import experiment
@@ -238,7 +227,7 @@ def show(experiment: Name, variant: Which = "released") -> None:
 
     `heirloom run` takes it, changed or not.
     """
-    with _clean_errors():
+    with clean_errors():
         from heirloom.paper import registry
 
         settings = registry.experiment(experiment).settings
@@ -249,107 +238,7 @@ def show(experiment: Name, variant: Which = "released") -> None:
         typer.echo(settings(variant).to_toml(), nl=False)
 
 
-theory = typer.Typer(
-    no_args_is_help=True, help="The calculators of the theory.", rich_markup_mode=None
-)
-app.add_typer(theory, name="theory")
-
-States = Annotated[int, typer.Option(min=1, help="The number of states.")]
-Actions = Annotated[int, typer.Option(min=1, help="The number of actions.")]
-Sources = Annotated[int, typer.Option(min=0, help="The number of sources.")]
-Epsilon = Annotated[float, typer.Option(help="The accuracy.")]
-Delta = Annotated[float, typer.Option(help="The probability of failure.")]
-
-
-@theory.command("n-known")
-def n_known(
-    states: States, actions: Actions, epsilon: Epsilon, delta: Delta = 0.05, sources: Sources = 0
-) -> None:
-    """After how many visits a pair is known to an accuracy."""
-    with _clean_errors():
-        n = heirloom.n_known_for(states, actions, epsilon=epsilon, delta=delta, n_sources=sources)
-        typer.echo(f"n_known = {n:,}")
-
-
-@theory.command()
-def tasks(
-    p_min: Annotated[float, typer.Option(help="The least probability of a task.")],
-    delta: Delta = 0.05,
-) -> None:
-    """How many tasks MaxQInit and a learned D_max need."""
-    with _clean_errors():
-        for what, n in (
-            ("MaxQInit", heirloom.tasks_for_max_q(p_min, delta)),
-            ("a learned D_max", heirloom.tasks_for_distance(p_min, delta)),
-        ):
-            typer.echo(f"{what} needs {n:,} tasks, and is used from task {n + 1:,} on")
-
-
-@theory.command()
-def computations(
-    states: States,
-    actions: Actions,
-    sources: Sources,
-    gamma: Annotated[float, typer.Option(help="The discount factor.")] = 0.9,
-    precision: Annotated[float, typer.Option(help="Of values.")] = 0.01,
-) -> None:
-    """How many dynamic programs a task takes.
-
-    At most, and how many sweeps each of them.
-    """
-    with _clean_errors():
-        programs = heirloom.dynamic_programs(states, actions, sources)
-        sweeps = heirloom.value_iterations(gamma, precision)
-        typer.echo(f"{programs:,} dynamic programs of {sweeps:,} sweeps each, at most")
-
-
-@theory.command("pairs-to-learn")
-def pairs_to_learn(
-    family: Annotated[str, typer.Argument(help="A family; see `heirloom list`.")] = "tight",
-    d_max: Annotated[float, typer.Option(min=0, help="The prior of LRMax.")] = 0.1,
-    epsilon: Epsilon = 0.01,
-    n_known: Annotated[int, typer.Option(min=1, help="Visits that make a pair known.")] = 10,
-    episodes: Annotated[int, typer.Option(min=1, help="Of the source task.")] = 2000,
-    steps: Annotated[int, typer.Option(min=1, help="Of an episode.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Which tasks are drawn.")] = 0,
-) -> None:
-    """How many pairs there are to be learned.
-
-    Those that the sample complexity counts, U >= V* - ε, with one source and without.
-    """
-    with _clean_errors():
-        from heirloom.experiments.registry import make_family
-        from heirloom.learning.sample_complexity import count_pairs
-
-        counted = count_pairs(
-            make_family(family, {}),
-            d_max=d_max,
-            epsilon=epsilon,
-            n_known=n_known,
-            episodes=episodes,
-            steps=steps,
-            seed=seed,
-        )
-        for name, (count, n_pairs) in counted.items():
-            typer.echo(f"{name}: {count:,} of {n_pairs:,} pairs at the beginning of the task")
-
-
-@contextmanager
-def _clean_errors() -> Iterator[None]:
-    """A mistake gets one line; Ctrl-C, or being told to end, says how to go on."""
-    try:
-        with signals.recognised():
-            yield
-    except heirloom.HeirloomError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
-    except MemoryError as error:
-        typer.echo(f"error: there is not enough memory ({error}): make it smaller", err=True)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        logging.disable()  # what libraries were about to do, they did not
-        typer.echo("stopped; the same command goes on where this one was", err=True)
-        raise typer.Exit(130) from None
+app.add_typer(theory.app, name="theory", help="The calculators of the theory.")
 
 
 def _variants(variant: Variant | None, *, both: bool) -> list[Variant]:
@@ -358,7 +247,7 @@ def _variants(variant: Variant | None, *, both: bool) -> list[Variant]:
     return ["text", "released"] if both else ["released"]
 
 
-def _folder_name(
+def folder_name(
     experiment: str,
     variant: Variant | None,
     repetitions: int | None,
@@ -372,73 +261,3 @@ def _folder_name(
     parts += [f"{repetitions}-repetitions"] if repetitions is not None else []
     parts += [f"seed-{seed}"] if seed is not None else []
     return "-".join(parts)
-
-
-def _print_report(report: "Report", title: str, place: "Location") -> None:
-    console = _console()
-    table = _table(title, "claim", "whose", "measured", "holds")
-    for claim in report.claims:
-        verdict = {True: "yes", False: "no", None: "?"}[claim.holds]
-        table.add_row(claim.statement, claim.whose, claim.measured, verdict)
-    console.print(table)
-    if any(claim.holds is None for claim in report.claims):
-        console.print("There are too few repetitions to tell what holds.")
-    for note in report.notes:
-        console.print(note)
-    console.print(f"Figures and summary.json are in {place}.")
-
-
-def _print_status(run: "StoredRun") -> bool:
-    """Print what is there of a run; returns whether it is complete."""
-    from heirloom.runs.versions import differences, versions
-
-    console, status, spec = _console(), run.status(), run.spec
-    table = _table(f"{spec.name}: {run.place}", "agent", "done", "missing", "damaged")
-    for i, agent in enumerate(spec.agents):
-        of = (status.done, status.missing, status.damaged)
-        table.add_row(agent.name, *(str(sum(u[0] == i for u in units)) for units in of))
-    console.print(table)
-    total = len(run.units)
-    if status.is_complete:
-        console.print(f"All {total} units are there, and their checksums hold.")
-    else:
-        console.print(
-            f"{len(status.done)} of {total} units are there, and their checksums hold; "
-            f"{len(status.missing)} are missing, and {len(status.damaged)} damaged."
-        )
-        for i, j in status.damaged[:SHOWN]:
-            console.print(f"Damaged: {spec.agents[i].name}, repetition {j + 1}.")
-        if len(status.damaged) > SHOWN:
-            console.print(f"And {len(status.damaged) - SHOWN} more.")
-        if status.repairable:
-            console.print(f"To be repaired: {', '.join(status.repairable)}.")
-        console.print("The command that began the run computes what is missing.")
-    for difference in differences(versions(), run.versions):
-        console.print(f"The run was begun with other versions: {difference}.")
-    return status.is_complete
-
-
-def _print_results(results: "xr.Dataset", title: str) -> None:
-    from heirloom.stats import student_interval
-
-    table = _table(title, "agent", "mean return", "best possible", "updates a task")
-    for name in results.agent.values:
-        one = results.sel(agent=name)
-        mean, half = student_interval(one.returns.mean(("task", "episode")).values)
-        interval = "" if half != half else f" ± {half:.2g}"  # NaN is unlike itself
-        best, updates = float(one.optimal.mean()), float(one.updates.mean())
-        table.add_row(str(name), f"{mean:.4g}{interval}", f"{best:.4g}", f"{updates:.1f}")
-    _console().print(table)
-
-
-def _console() -> "Console":
-    """Names are printed as they are, whatever brackets they hold."""
-    from rich.console import Console
-
-    return Console(markup=False, highlight=False)
-
-
-def _table(title: str, *columns: str) -> "Table":
-    from rich.table import Column, Table
-
-    return Table(*(Column(name, overflow="fold") for name in columns), title=title)

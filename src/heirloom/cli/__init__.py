@@ -1,0 +1,1 @@
+"""The command `heirloom`: parse, call, print."""
