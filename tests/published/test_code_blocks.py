@@ -58,8 +58,12 @@ def test_a_block_that_starts_a_cluster_runs(block, tmp_path):
 
 
 @pytest.mark.parametrize("block", blocks("toml"))
-def test_a_spec_runs(block, tmp_path):
-    """With fewer repetitions, tasks and episodes than it says."""
+def test_a_spec_runs(block, tmp_path, monkeypatch):
+    """With fewer repetitions, tasks and episodes than it says, and with `mine.py` as shown."""
+    document = block.place.split(":")[0]
+    shown = [b.code for b in BLOCKS if b.place.startswith(document) and b.language == "python"]
+    (tmp_path / "mine.py").write_text("\n".join(shown[-1:]))
+    monkeypatch.syspath_prepend(tmp_path)
     spec = ExperimentSpec.read(tomllib.loads(block.code))
     small = spec.with_changes(repetitions=1, tasks=2, episodes=10)
     results = run(small, tmp_path / "run", jobs=1)
