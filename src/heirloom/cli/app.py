@@ -3,9 +3,10 @@
 import io
 import sys
 import time
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -94,34 +95,53 @@ def reproduce(
     the same command.
     """
     with clean_errors():
-        from heirloom.paper import registry
-        from heirloom.paper.experiment import Options
         from heirloom.paper.reproducibility import reproducibility_table
         from heirloom.runs.workers import workers
         from heirloom.storage.location import Location
 
         everything = experiment == ALL
         names = list(MODULES) if everything else [experiment.value]
-        ran = {}
-        root = Location(out or RESULTS)
+        root, ran = Location(out or RESULTS), {}
         with workers(backend, jobs=jobs, address=address) as compute:
-            for name in names:
-                has_variants = registry.experiment(name).has_variants
-                for one in _variants(variant, both=everything and has_variants):
-                    label = one if has_variants else None
-                    folder = folder_name(name, label, repetitions, seed, quick=quick)
-                    place = root / folder if everything or out is None else root
-                    options = Options(one, place, repetitions, seed, quick, compute)
-                    started = time.monotonic()
-                    report = registry.reproduce(name, options)
-                    ran[name, label or "both"] = report.spec, time.monotonic() - started
-                    title = f"{name} ({label})" if label else name
-                    title += ", quick look" if quick else ""
-                    print_report(report, title, place)
+            for name, one in _chosen(names, variant, both=everything):
+                folder = folder_name(name, one, repetitions, seed, quick=quick)
+                place = root / folder if everything or out is None else root
+                how = place, repetitions, seed, quick, compute
+                ran[name, one or "both"] = _reproduce_one(name, one, how)
         if everything:
             table = reproducibility_table(ran, quick=quick)
             root.write("reproducibility.md", table.encode())
             typer.echo(table)
+
+
+def _chosen(
+    names: list[str], variant: Variant | None, *, both: bool
+) -> Iterator[tuple[str, Variant | None]]:
+    """Each experiment with its variants, or with None if it has none."""
+    from heirloom.paper.registry import experiment
+
+    for name in names:
+        if not experiment(name).has_variants:
+            yield name, None
+        elif variant is None and both:
+            yield from ((name, one) for one in get_args(Variant))
+        else:
+            yield name, variant or "released"
+
+
+def _reproduce_one(name: str, variant: Variant | None, how: Any) -> tuple[Any, float]:
+    """Run an experiment and print its report; returns its spec and the seconds that it took."""
+    from heirloom.paper import registry
+    from heirloom.paper.experiment import Options
+
+    options = Options(variant or "released", *how)
+    started = time.monotonic()
+    report = registry.reproduce(name, options)
+    taken = time.monotonic() - started
+    title = f"{name} ({variant})" if variant else name
+    title += ", quick look" if options.quick else ""
+    print_report(report, title, options.place)
+    return report.spec, taken
 
 
 @app.command()
@@ -239,12 +259,6 @@ def show(experiment: Name, variant: Which = "released") -> None:
 
 
 app.add_typer(theory.app, name="theory", help="The calculators of the theory.")
-
-
-def _variants(variant: Variant | None, *, both: bool) -> list[Variant]:
-    if variant is not None:
-        return [variant]
-    return ["text", "released"] if both else ["released"]
 
 
 def folder_name(

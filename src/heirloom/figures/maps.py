@@ -1,7 +1,7 @@
 """Maps, and what holds of their cells: values, bounds, the known set."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from heirloom.figures.style import new_figure
 from heirloom.validation import numbers
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 GOAL = "#9fd5c5"
@@ -76,7 +77,6 @@ def _figure(
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
-    from matplotlib.patches import Polygon, Rectangle
 
     n_rows, n_columns = grid.symbols.shape
     bar = 0.9 if label else 0.0
@@ -92,19 +92,10 @@ def _figure(
     def colour(value: float) -> object:
         return colours(norm(value)) if np.isfinite(value) else "white"
 
-    for (row, column), symbol in np.ndenumerate(grid.symbols):
-        face = "#404040" if symbol == "#" or symbol in grid.closed else "white"
-        face = CLOSABLE.get(str(symbol), face) if not grid.closed else face
-        face = GOAL if symbol == "G" else face
-        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=face, edgecolor="0.8"))
+    _draw_cells(ax, grid)
     for s, (row, column) in enumerate(grid.positions):
         if np.isfinite(values[s]).all():
-            for a, name in enumerate(actions) if values.ndim == 2 else ():
-                corners = [(column + x, row + y) for x, y in (*TRIANGLES[name], (0.0, 0.0))]
-                ax.add_patch(Polygon(corners, facecolor=colour(values[s, a]), linewidth=0))
-            if values.ndim == 1:
-                place = (column - 0.5, row - 0.5)
-                ax.add_patch(Rectangle(place, 1, 1, facecolor=colour(values[s]), linewidth=0))
+            _draw_values(ax, (row, column), values[s], colour, actions)
         symbol = str(grid.symbols[row, column])
         if symbol in "SG":
             dark = np.isfinite(values[s]).all() and norm(float(np.mean(values[s]))) < 0.5
@@ -119,3 +110,33 @@ def _figure(
     if label:
         figure.colorbar(ScalarMappable(norm, colours), ax=ax, label=label, shrink=0.8)
     return figure
+
+
+def _draw_cells(ax: "Axes", grid: GridMap) -> None:
+    from matplotlib.patches import Rectangle
+
+    for (row, column), symbol in np.ndenumerate(grid.symbols):
+        face = "#404040" if symbol == "#" or symbol in grid.closed else "white"
+        face = CLOSABLE.get(str(symbol), face) if not grid.closed else face
+        face = GOAL if symbol == "G" else face
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=face, edgecolor="0.8"))
+
+
+def _draw_values(
+    ax: "Axes",
+    cell: tuple[int, int],
+    values: Any,
+    colour: Callable[[float], Any],
+    actions: tuple[str, ...],
+) -> None:
+    """One value fills the cell; one for each action, a triangle in its direction."""
+    from matplotlib.patches import Polygon, Rectangle
+
+    row, column = cell
+    if np.ndim(values) == 0:
+        corner = (column - 0.5, row - 0.5)
+        ax.add_patch(Rectangle(corner, 1, 1, facecolor=colour(float(values)), linewidth=0))
+        return
+    for a, name in enumerate(actions):
+        corners = [(column + x, row + y) for x, y in (*TRIANGLES[name], (0.0, 0.0))]
+        ax.add_patch(Polygon(corners, facecolor=colour(values[a]), linewidth=0))

@@ -63,9 +63,18 @@ def reproduce(options: Options) -> Report:
             after.setdefault(agent.name, []).append(
                 np.where(np.isnan(numbers), shown.episodes, numbers)
             )
-    intervals = {name: student_interval(np.array(numbers).T) for name, numbers in after.items()}
+    episodes = {name: np.array(numbers).T for name, numbers in after.items()}
+    return report(shown, episodes, never, options.mark)
+
+
+def report(
+    spec: ExperimentSpec, episodes: Mapping[str, FloatArray], never: Mapping[str, int], mark: str
+) -> Report:
+    """Claims, figures and numbers, from episodes [repetition, k] by agent."""
+    intervals = {name: student_interval(numbers) for name, numbers in episodes.items()}
+    title = "Episodes until the policy is optimal for good" + mark
     summary: dict[str, Any] = {
-        "repetitions": shown.repetitions,
+        "repetitions": spec.repetitions,
         "k": list(K),
         "agents": {
             name: {
@@ -77,21 +86,13 @@ def reproduce(options: Options) -> Report:
         },
     }
     return Report(
-        spec=shown,
+        spec=spec,
         summary=summary,
-        claims=judged(
-            claims(K, {name: np.array(numbers).T for name, numbers in after.items()}),
-            shown.repetitions,
-        ),
+        claims=judged(claims(K, episodes), spec.repetitions),
         figures={
             "environment": draw_map(t_shape_map(4, goal="up"), title="source, k = 4"),
             "environment-target": draw_map(t_shape_map(4, goal="down"), title="target, k = 4"),
-            "negative-transfer": episodes_to_optimality(
-                np.array(K),
-                intervals,
-                title="Episodes until the policy is optimal for good"
-                + (", quick" if options.quick else ""),
-            ),
+            "negative-transfer": episodes_to_optimality(np.array(K), intervals, title=title),
         },
     )
 

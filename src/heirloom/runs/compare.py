@@ -1,7 +1,7 @@
 """Agents side by side, on the same tasks one after the other."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,8 +47,25 @@ def compare(
         task], how often the model was updated; `optimal` [repetition, task], the best expected
         return, NaN where no exact model is at hand.
     """
-    import xarray as xr
+    _check_arguments(agents, draw_task)
+    episodes, max_steps = whole_number("episodes", episodes), whole_number("max_steps", max_steps)
+    tasks, repetitions = whole_number("tasks", tasks), whole_number("repetitions", repetitions)
+    returns = np.empty((len(agents), repetitions, tasks, episodes))
+    updates = np.empty(returns.shape[:3], dtype=np.int64)
+    optimal = np.empty((repetitions, tasks))
+    length: Any = {"episodes": episodes, "steps": max_steps, "seed": seed}
+    for j in range(repetitions):
+        rng = stream(seed, "tasks", j)
+        drawn = [draw_task(rng) for _ in range(tasks)]
+        optimal[j] = best_returns(drawn, max_steps, discounted=False)
+        for i, (name, make_agent) in enumerate(agents.items()):
+            agent = make_agent(stream(seed, "agent", name, j))
+            lived = live(agent, drawn, **length, name=name, repetition=j)
+            returns[i, j], updates[i, j] = lived["returns"], lived["updates"]
+    return _labelled(list(agents), returns, updates, optimal)
 
+
+def _check_arguments(agents: Mapping[str, MakeAgent], draw_task: DrawTask) -> None:
     if not agents:
         raise InvalidArgument("there are no agents: give one or more by name")
     for name, make in agents.items():
@@ -61,26 +78,14 @@ def compare(
         raise InvalidArgument(
             f"draw_task is {draw_task!r}: give what draws a task, as in family.draw"
         )
-    episodes, max_steps = whole_number("episodes", episodes), whole_number("max_steps", max_steps)
-    tasks, repetitions = whole_number("tasks", tasks), whole_number("repetitions", repetitions)
-    returns = np.empty((len(agents), repetitions, tasks, episodes))
-    updates = np.empty(returns.shape[:3], dtype=np.int64)
-    optimal = np.empty((repetitions, tasks))
-    for j in range(repetitions):
-        rng = stream(seed, "tasks", j)
-        drawn = [draw_task(rng) for _ in range(tasks)]
-        optimal[j] = best_returns(drawn, max_steps, discounted=False)
-        for i, (name, make_agent) in enumerate(agents.items()):
-            life = live(
-                make_agent(stream(seed, "agent", name, j)),
-                drawn,
-                episodes=episodes,
-                steps=max_steps,
-                seed=seed,
-                name=name,
-                repetition=j,
-            )
-            returns[i, j], updates[i, j] = life["returns"], life["updates"]
+
+
+def _labelled(
+    names: list[str], returns: np.ndarray, updates: np.ndarray, optimal: np.ndarray
+) -> "xr.Dataset":
+    import xarray as xr
+
+    _, repetitions, tasks, episodes = returns.shape
     return xr.Dataset(
         {
             "returns": (("agent", "repetition", "task", "episode"), returns),
@@ -88,7 +93,7 @@ def compare(
             "optimal": (("repetition", "task"), optimal),
         },
         coords={
-            "agent": list(agents),
+            "agent": names,
             "repetition": np.arange(1, repetitions + 1),
             "task": np.arange(1, tasks + 1),
             "episode": np.arange(1, episodes + 1),
