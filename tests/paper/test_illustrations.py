@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.cli import app as cli
+from heirloom.cli.options import Reproduction
 from heirloom.paper import corridor, maze, negative_transfer, prior_use, tight
 from heirloom.paper.bounds_illustration import PAIR, task
 from heirloom.paper.experiment import Options
@@ -120,4 +120,4 @@ def test_the_papers_numbers_of_samples():
 @pytest.mark.parametrize("name", MODULES)
 def test_every_name_of_the_registry_is_an_experiment_and_a_name_of_the_command(name):
     assert experiment(name).summary
-    assert name in {one.value for one in cli.Reproduction}
+    assert name in {one.value for one in Reproduction}

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from heirloom.cli import app as cli
+from heirloom.cli.output import folder_name
 from heirloom.paper import bounds, tight
 from heirloom.runs.run import run
 
@@ -121,9 +122,8 @@ def test_run_takes_what_show_prints(tmp_path):
 
 
 def test_another_seed_has_a_folder_of_its_own():
-    folder = cli.folder_name
-    assert folder("tight", "released", None, None, quick=False) == "tight-released"
-    assert folder("tight", "released", 3, 1, quick=True) == (
+    assert folder_name("tight", "released", None, None, quick=False) == "tight-released"
+    assert folder_name("tight", "released", 3, 1, quick=True) == (
         "tight-released-quick-3-repetitions-seed-1"
     )
 

@@ -41,7 +41,7 @@ class OptimisticAgent:
         terminating: whether tasks may terminate; it is safe to say so.
         v_max: an upper bound on every value; hi / (1-γ) unless a smaller one is known.
         tol: how far `Q` may be above its fixed point; by default 1e-11 times the range of values.
-            A larger one saves little time, and results then depend on where iterations stop.
+            With a larger one results depend on where iterations stop.
         memory: what the agent carries from task to task; empty by default.
     """
 
@@ -220,11 +220,9 @@ class OptimisticAgent:
 
     def __repr__(self) -> str:
         names = ", ".join(type(bound).__name__ for bound in self.bounds) or "v_max"
-        return (
-            f"{type(self).__name__}(n_states={self.n_states}, n_actions={self.n_actions}, "
-            f"gamma={self.gamma}, n_known={self.n_known}, bounds: {names}, "
-            f"tasks seen: {self.memory.n_tasks})"
-        )
+        sizes = f"n_states={self.n_states}, n_actions={self.n_actions}, gamma={self.gamma}"
+        rest = f"n_known={self.n_known}, bounds: {names}, tasks seen: {self.memory.n_tasks}"
+        return f"{type(self).__name__}({sizes}, {rest})"
 
     def _by_pair(self, array: np.ndarray) -> np.ndarray:
         view = array.reshape(self.n_states, self.n_actions)

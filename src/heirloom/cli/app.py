@@ -4,17 +4,28 @@ import io
 import sys
 import time
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
 
 import heirloom
-from heirloom.choices import Backend, Format, Variant
+from heirloom.choices import Format, Variant
 from heirloom.cli import theory
 from heirloom.cli.errors import clean_errors
-from heirloom.cli.output import print_report, print_results, print_status
+from heirloom.cli.options import (
+    ALL,
+    Address,
+    Jobs,
+    Name,
+    Repetitions,
+    Reproduction,
+    Run,
+    Seed,
+    Where,
+    Which,
+)
+from heirloom.cli.output import folder_name, print_report, print_results, print_status
 from heirloom.paper.registry import MODULES
 
 RESULTS = "results"
@@ -24,32 +35,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # to load what draws boxes takes as long as all else of --help
 )
-
-
-ALL = "all"
-Experiment = StrEnum("Experiment", {name: name for name in MODULES})  # type: ignore[misc]
-Reproduction = StrEnum("Reproduction", {name: name for name in (*MODULES, ALL)})  # type: ignore[misc]
-
-
-Name = Annotated[Experiment, typer.Argument(help="Which experiment.")]
-Which = Annotated[Variant, typer.Option(help="As the text has it, or as the authors released it.")]
-Jobs = Annotated[
-    int | None,
-    typer.Option(min=1, help="Units at once; one a processor, or all a cluster can, by default."),
-]
-Where = Annotated[
-    Backend, typer.Option(help="Processes of this machine, a Dask cluster or a Ray cluster.")
-]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        help="Of the cluster: tcp://HOST:8786 or a scheduler file for Dask, auto or HOST:6379 for "
-        "Ray. Without it one is started on this machine."
-    ),
-]
-Run = Annotated[str, typer.Argument(help="The folder or URL of a run.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Of all random numbers.")]
-Repetitions = Annotated[int | None, typer.Option(min=1, help="How often all is repeated.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -259,19 +244,3 @@ def show(experiment: Name, variant: Which = "released") -> None:
 
 
 app.add_typer(theory.app, name="theory", help="The calculators of the theory.")
-
-
-def folder_name(
-    experiment: str,
-    variant: Variant | None,
-    repetitions: int | None,
-    seed: int | None,
-    *,
-    quick: bool,
-) -> str:
-    """A folder of its own for each experiment."""
-    parts = [experiment] if variant is None else [experiment, variant]
-    parts += ["quick"] if quick else []
-    parts += [f"{repetitions}-repetitions"] if repetitions is not None else []
-    parts += [f"seed-{seed}"] if seed is not None else []
-    return "-".join(parts)

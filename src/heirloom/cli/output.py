@@ -1,6 +1,8 @@
-"""Tables that the command prints."""
+"""Tables that the command prints, and the names of folders that it writes to."""
 
 from typing import TYPE_CHECKING
+
+from heirloom.choices import Variant
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -84,3 +86,19 @@ def _table(title: str, *columns: str) -> "Table":
     from rich.table import Column, Table
 
     return Table(*(Column(name, overflow="fold") for name in columns), title=title)
+
+
+def folder_name(
+    experiment: str,
+    variant: Variant | None,
+    repetitions: int | None,
+    seed: int | None,
+    *,
+    quick: bool,
+) -> str:
+    """A folder of its own for each experiment."""
+    parts = [experiment] if variant is None else [experiment, variant]
+    parts += ["quick"] if quick else []
+    parts += [f"{repetitions}-repetitions"] if repetitions is not None else []
+    parts += [f"seed-{seed}"] if seed is not None else []
+    return "-".join(parts)

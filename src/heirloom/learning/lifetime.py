@@ -8,7 +8,8 @@ import numpy as np
 
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray
-from heirloom.learning.learn import Plan, follow
+from heirloom.learning.learn import follow
+from heirloom.learning.plan import Plan
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.planning.solve import optimal_return

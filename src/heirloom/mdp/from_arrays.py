@@ -1,6 +1,7 @@
 """Tasks from arrays: the many forms in which people hold them, turned into one."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from scipy import sparse
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidTask
 from heirloom.mdp.transitions import SUM_TOLERANCE, Outcomes, Transitions, collect, place
-from heirloom.validation import numbers
+from heirloom.validation import Range, check_range, numbers
+
+LARGEST = 1e300
 
 
 def read_transitions(R: Any, T: Any, terminates: Any) -> Transitions:
@@ -189,3 +192,47 @@ def _row_task_numbers(matrix: sparse.csr_array) -> IntArray:
 
 def _task_numbers(array: Any, name: str) -> FloatArray:
     return numbers(name, array, InvalidTask)
+
+
+def range_around(transitions: Transitions, reward_range: Range | None, gamma: float) -> Range:
+    """The range of rewards; raises `InvalidTask` unless all rewards of the task are in it."""
+    rewards = transitions.R if transitions.rewards is None else transitions.rewards
+    largest = float(np.abs(rewards).max())
+    if largest > LARGEST * (1 - gamma) ** 3:
+        raise InvalidTask(
+            f"a reward of size {largest:g} with gamma={gamma}: values and distances would not fit "
+            "into doubles; rescale the rewards"
+        )
+    if reward_range is None:
+        return min(0.0, float(rewards.min())), max(1.0, float(rewards.max()))
+    lo, hi = check_range(reward_range)
+    outside = np.flatnonzero((rewards < lo) | (rewards > hi))
+    if outside.size:
+        j = int(outside[0])
+        where = place(j, transitions.n_actions)
+        if transitions.rewards is not None:
+            where = place(transitions.pairs[j], transitions.n_actions)
+            where += f", s'={transitions.successors[j]}"
+        raise InvalidTask(
+            f"R[{where}] is {float(rewards[j])}, outside reward_range ({lo}, {hi}): give "
+            f"reward_range=({float(rewards.min())}, {float(rewards.max())}) or wider, the same for "
+            "all tasks that are compared"
+        )
+    return lo, hi
+
+
+def checked_names(names: Sequence[str] | None, number: int, noun: str) -> tuple[str, ...] | None:
+    """Names of states or actions; raises `InvalidTask` unless there is one each."""
+    if names is None:
+        return None
+    if not isinstance(names, Sequence):
+        raise InvalidTask(f"{noun}_names is {names!r}: it is a list of names, one each, in order")
+    names = tuple(str(name) for name in names)
+    if len(names) != number:
+        raise InvalidTask(
+            f"there are {len(names)} {noun} names for {number} {noun}s: give one each"
+        )
+    if len(set(names)) < number:
+        twice = Counter(names).most_common(1)[0][0]
+        raise InvalidTask(f"two {noun}s are named {twice!r}: names tell {noun}s apart")
+    return names

@@ -1,24 +1,20 @@
 """`TabularMDP`: a task whose model is known."""
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from heirloom.arrays import FloatArray, frozen
-from heirloom.errors import InvalidArgument, InvalidTask
-from heirloom.mdp.from_arrays import read_start, read_transitions
-from heirloom.mdp.transitions import Transitions, place
-from heirloom.validation import Range, check_gamma, check_range
+from heirloom.errors import InvalidArgument
+from heirloom.mdp.from_arrays import checked_names, range_around, read_start, read_transitions
+from heirloom.mdp.transitions import Transitions
+from heirloom.validation import Range, check_gamma
 
 if TYPE_CHECKING:
     import gymnasium as gym
-
-LARGEST = 1e300
 
 
 class TabularMDP:
@@ -131,9 +127,9 @@ class TabularMDP:
             transitions=transitions,
             gamma=check_gamma(gamma),
             start=frozen(read_start(start, n_states)),
-            reward_range=_range_around(transitions, reward_range, gamma),
-            state_names=_checked_names(state_names, n_states, "state"),
-            action_names=_checked_names(action_names, n_actions, "action"),
+            reward_range=range_around(transitions, reward_range, gamma),
+            state_names=checked_names(state_names, n_states, "state"),
+            action_names=checked_names(action_names, n_actions, "action"),
         )
 
     transitions: Transitions
@@ -244,45 +240,3 @@ def value_range(reward_range: Range, gamma: float, *, terminating: bool) -> Rang
     v_min = lo if terminating and lo > 0 else lo / (1 - gamma)
     v_max = hi if terminating and hi < 0 else hi / (1 - gamma)
     return v_min, v_max
-
-
-def _range_around(transitions: Transitions, reward_range: Range | None, gamma: float) -> Range:
-    rewards = transitions.R if transitions.rewards is None else transitions.rewards
-    largest = float(np.abs(rewards).max())
-    if largest > LARGEST * (1 - gamma) ** 3:
-        raise InvalidTask(
-            f"a reward of size {largest:g} with gamma={gamma}: values and distances would not fit "
-            "into doubles; rescale the rewards"
-        )
-    if reward_range is None:
-        return min(0.0, float(rewards.min())), max(1.0, float(rewards.max()))
-    lo, hi = check_range(reward_range)
-    outside = np.flatnonzero((rewards < lo) | (rewards > hi))
-    if outside.size:
-        j = int(outside[0])
-        where = place(j, transitions.n_actions)
-        if transitions.rewards is not None:
-            where = place(transitions.pairs[j], transitions.n_actions)
-            where += f", s'={transitions.successors[j]}"
-        raise InvalidTask(
-            f"R[{where}] is {float(rewards[j])}, outside reward_range ({lo}, {hi}): give "
-            f"reward_range=({float(rewards.min())}, {float(rewards.max())}) or wider, the same for "
-            "all tasks that are compared"
-        )
-    return lo, hi
-
-
-def _checked_names(names: Sequence[str] | None, number: int, noun: str) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    if not isinstance(names, Sequence):
-        raise InvalidTask(f"{noun}_names is {names!r}: it is a list of names, one each, in order")
-    names = tuple(str(name) for name in names)
-    if len(names) != number:
-        raise InvalidTask(
-            f"there are {len(names)} {noun} names for {number} {noun}s: give one each"
-        )
-    if len(set(names)) < number:
-        twice = Counter(names).most_common(1)[0][0]
-        raise InvalidTask(f"two {noun}s are named {twice!r}: names tell {noun}s apart")
-    return names
