@@ -254,7 +254,7 @@ def test_errors_of_units_come_through(tmp_path):
 @pytest.mark.cluster
 @pytest.mark.parametrize("backend", ["dask", "ray"])
 def test_errors_of_workers_come_through(tmp_path, backend, monkeypatch):
-    module = f"heirloom.runs.workers.on_{backend}"
+    module = f"heirloom.runs.workers.{backend}"
     monkeypatch.setattr(f"{module}.versions", lambda: {**versions(), "numpy": "1.0"})
     with pytest.raises(hl.InvalidArgument, match="would not give the same bits"):
         run(SPEC, tmp_path / "run", backend=backend, jobs=1)
