@@ -7,7 +7,7 @@ __version__ = "0.1.0.dev0"
 
 # A name is imported from its module when it is first used: numba and gymnasium take their time.
 _HOMES = {
-    "agents.algorithms": ("LRMax", "LRMaxQInit", "MaxQInit", "RMax"),
+    "agents.paper_algorithms": ("LRMax", "LRMaxQInit", "MaxQInit", "RMax"),
     "agents.bisimulation_transfer": ("BisimulationTransfer",),
     "agents.explanation": ("Explanation",),
     "agents.optimistic": ("OptimisticAgent",),
@@ -136,10 +136,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from heirloom.agents.algorithms import LRMax, LRMaxQInit, MaxQInit, RMax
     from heirloom.agents.bisimulation_transfer import BisimulationTransfer
     from heirloom.agents.explanation import Explanation
     from heirloom.agents.optimistic import OptimisticAgent
+    from heirloom.agents.paper_algorithms import LRMax, LRMaxQInit, MaxQInit, RMax
     from heirloom.agents.protocol import Agent
     from heirloom.agents.qlearning import QLearning
     from heirloom.envs.family import FiniteFamily, TaskFamily

@@ -221,3 +221,21 @@ def test_damaged_and_forged_files(path):
     archive.write(path, "agent", archive.Content(header, forged))
     with pytest.raises(hl.InvalidFile, match="not in"):
         hl.OptimisticAgent.load(path)
+
+
+class WithOptions(hl.RMax):
+    def __init__(self, *, exploration, **options):
+        super().__init__(**options)
+        self.exploration = exploration
+
+
+def test_algorithms_load_their_own_agents_only(path):
+    hl.LRMax(d_max=0.1, **COMMON, seed=0).save(path)
+    assert isinstance(hl.LRMax.load(path), hl.LRMax)
+    assert hl.OptimisticAgent.load(path).bounds[0].d_max == 0.1
+    with pytest.raises(hl.InvalidArgument, match="was saved by LRMax, not by RMax"):
+        hl.RMax.load(path)
+    WithOptions(exploration=0.1, **COMMON, seed=0).save(path)
+    with pytest.raises(hl.InvalidArgument, match="has a constructor of its own"):
+        WithOptions.load(path)
+    assert hl.OptimisticAgent.load(path).memory.n_tasks == 0

@@ -563,3 +563,23 @@ def test_an_end_is_learned_as_an_end():
     assert agent.Q[1, 1] == pytest.approx(1.0)
     assert agent.Q[0, 1] == pytest.approx(0.9)
     assert agent.model.ends[1, 1] == 1
+
+
+@pytest.mark.parametrize(
+    ("U", "message"),
+    [
+        (np.zeros(3), r"U of the bound Fixed is \(3,\): begin_task sets it"),
+        (np.zeros((121, 4)), r"U of the bound Fixed is \(121, 4\)"),
+        (np.full(484, np.nan), "has NaN at pair 0"),
+        (np.zeros(484, dtype=int), "of shape"),
+    ],
+)
+def test_a_bound_that_cannot_be_one_is_refused(U, message):
+    agent = hl.OptimisticAgent(bounds=[Fixed(U)], **COMMON, seed=0)
+    with pytest.raises(hl.InvalidArgument, match=message):
+        agent.begin_task()
+
+
+def test_a_class_is_not_a_bound():
+    with pytest.raises(hl.InvalidArgument, match="bounds holds the class Constant"):
+        hl.OptimisticAgent(bounds=[hl.Constant], **COMMON, seed=0)

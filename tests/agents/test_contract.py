@@ -46,6 +46,29 @@ def test_an_agent_learns_tasks_in_a_row_and_the_same_seed_gives_the_same_bits(al
     assert (agent.n_states, agent.n_actions, agent.gamma) == (11, 6, FAMILY.gamma)
 
 
+def test_a_task_and_its_environment_give_the_same_bits(algorithm):
+    """Compiled or step by step: an exact task is learned like the environment made of it."""
+    agents = [make(algorithm)[0] for _ in range(2)]
+    _, (m, *_) = make(algorithm)
+    length = {"episodes": 10, "max_steps": 20, "seed": 0}
+    one, other = (
+        hl.learn(agent, env, **length)
+        for agent, env in zip(agents, (m, m.to_gymnasium()), strict=True)
+    )
+    assert np.array_equal(one.returns, other.returns)
+    assert np.array_equal(agents[0].Q, agents[1].Q)
+
+
+def test_a_derived_agent_that_acts_otherwise_is_not_compiled_away():
+    class AlwaysFirst(hl.RMax):
+        def act(self, s):
+            return 0
+
+    agent = AlwaysFirst(n_known=2, seed=0, **FAMILY.options)
+    hl.learn(agent, FAMILY.first, episodes=5, max_steps=10, seed=0)
+    assert agent.model.counts[:, 1:].sum() == 0
+
+
 def test_acting_does_not_learn(algorithm):
     agent, (m, *_) = make(algorithm)
     agent.begin_task()

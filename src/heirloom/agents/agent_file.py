@@ -23,7 +23,11 @@ from heirloom.transfer.memory import TaskMemory
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 OPTIONS = ("gamma", "epsilon", "reward_range", "terminating", "v_max", "tol")
 
-KNOWN: dict[str, type[Bound]] = {kind.__name__: kind for kind in (Constant, MaxQ, Lipschitz)}
+KNOWN: dict[str, type[Bound]] = {
+    "Constant": Constant,
+    "Lipschitz": Lipschitz,
+    "MaxQ": MaxQ,
+}
 """The bounds that are made again from a file without being named by whoever loads it."""
 
 A = TypeVar("A", bound=OptimisticAgent)
@@ -69,6 +73,11 @@ def unpacked(
         raise InvalidArgument(
             f"{where} was saved by {saved}, not by {cls.__name__}: load it with {saved}.load, or "
             "with OptimisticAgent.load"
+        )
+    if not cls.__init__.__module__.startswith("heirloom."):
+        raise InvalidArgument(
+            f"{cls.__name__} has a constructor of its own, which a file cannot call: load the "
+            "agent with OptimisticAgent.load, and make yours with its memory"
         )
     with making_sense(where, "agent"):
         memory_header = header["memory"]

@@ -75,6 +75,8 @@ class OptimisticAgent:
         self.n_known = whole_number("n_known", n_known)
         self.bounds = list(bounds)
         for bound in self.bounds:
+            if isinstance(bound, type):
+                raise InvalidArgument(f"bounds holds the class {bound.__name__}: give a bound")
             bound.check(self.setting)
         self.uniforms = Uniforms(generator(seed))
         """Random numbers for the choice among equal actions."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
+from heirloom.errors import InvalidArgument
 from heirloom.kernels import learning
 from heirloom.mdp.learned import LearnedModel
 from heirloom.transfer.bound import Bound, Change
@@ -43,7 +44,8 @@ class TaskLearner:
         U = np.full(n_pairs, setting.v_max)
         self.decider = np.zeros(n_pairs, dtype=np.int64)
         """Which bound decides `U` at each pair: 0 is `v_max`, i the i-th of `bounds`."""
-        for i in range(len(bounds)):
+        for i, bound in enumerate(bounds):
+            _check_bound(bound, n_pairs)
             self._lower(U, i, np.arange(U.size))
         self.values = learning.Values(
             gamma=setting.gamma,
@@ -121,3 +123,16 @@ class TaskLearner:
         U[pairs] = bound[pairs]
         self.decider[pairs] = i + 1
         return pairs
+
+
+def _check_bound(bound: Bound, n_pairs: int) -> None:
+    """Raise `InvalidArgument` unless a bound has set a `U` that can be one."""
+    U, name = getattr(bound, "U", None), type(bound).__name__
+    if not isinstance(U, np.ndarray) or U.shape != (n_pairs,) or U.dtype != np.float64:
+        shape = U.shape if isinstance(U, np.ndarray) else type(U).__name__
+        raise InvalidArgument(
+            f"U of the bound {name} is {shape}: begin_task sets it to a float64 array over pairs "
+            f"k = s * A + a, of shape ({n_pairs},)"
+        )
+    if np.isnan(U).any():
+        raise InvalidArgument(f"U of the bound {name} has NaN at pair {np.isnan(U).argmax()}")

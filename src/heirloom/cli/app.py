@@ -145,6 +145,8 @@ def run(
         from heirloom.experiments.spec import ExperimentSpec
         from heirloom.runs.run import run as run_experiment
 
+        # As `python -m heirloom` does: algorithms of one's own may be in this folder.
+        sys.path.append(str(Path.cwd()))
         experiment = ExperimentSpec.load(spec)
         place = out or f"{RESULTS}/{spec.stem}"
         results = run_experiment(experiment, place, jobs=jobs, backend=backend, address=address)

@@ -14,7 +14,7 @@ from heirloom.experiments.registry import make_family
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
 from heirloom.learning.lifetime import live
 from heirloom.learning.streams import stream
-from heirloom.mdp.tabular import TabularMDP
+from heirloom.mdp.tabular import TabularMDP, check_task
 
 Unit = tuple[int, int]
 """An agent and a repetition, by their places."""
@@ -48,9 +48,15 @@ def draw_tasks(spec: ExperimentSpec, repetition: int) -> list[TabularMDP]:
         return _in_order(family, spec)
     rng = stream(spec.seed, "tasks", repetition)
     if spec.distinct_tasks is None:
-        return [family.draw(rng) for _ in range(spec.tasks)]
-    distinct = [family.draw(rng) for _ in range(spec.distinct_tasks)]
+        return [_drawn(family, rng) for _ in range(spec.tasks)]
+    distinct = [_drawn(family, rng) for _ in range(spec.distinct_tasks)]
     return [distinct[i] for i in rng.integers(spec.distinct_tasks, size=spec.tasks)]
+
+
+def _drawn(family: TaskFamily, rng: np.random.Generator) -> TabularMDP:
+    task = family.draw(rng)
+    check_task(task)
+    return task
 
 
 def make_agent(

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray
+from heirloom.errors import InvalidArgument
 from heirloom.experiments.variables import TASK, Variable
 from heirloom.learning import lifetime
 from heirloom.mdp.tabular import TabularMDP
@@ -157,6 +158,11 @@ class OptimalAfter(Observer):
 
     def begin(self) -> None:
         """Solve the task."""
+        if not hasattr(self._agent, "greedy"):
+            raise InvalidArgument(
+                "measure is 'optimal_after', and the agent has no `greedy`: the actions [s, a] "
+                "that it may choose"
+            )
         sol = solve(self._task)
         # Two actions whose values are within their errors of each other may both be optimal.
         self._optimal: BoolArray = sol.Q >= sol.Q.max(axis=1, keepdims=True) - 2 * sol.error

@@ -189,27 +189,24 @@ def _family(name: str, options: dict[str, Any]) -> TaskFamily:
     if missing:
         raise InvalidArgument(f"family.{missing[0]} is missing: {name!r} needs it")
     hints = get_type_hints(make.__init__ if inspect.isclass(make) else make)
+    checked = {
+        option: _checked_option(option, value, hints[option]) for option, value in options.items()
+    }
     try:
-        checked = {
-            option: TypeAdapter(hints[option]).validate_python(_frozen(value), strict=True)
-            for option, value in options.items()
-        }
         return make(**checked)
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        option = next(name for name, value in options.items() if _is_of(wrong, value))
-        message = wrong["msg"]
-        raise InvalidArgument(
-            f"family.{option} is {options[option]!r}: {message[0].lower()}{message[1:]}"
-        ) from None
     except HeirloomError as error:
         raise InvalidArgument(f"family: {error}") from None
 
 
-def _is_of(wrong: Any, value: Any) -> bool:
-    """Whether it is this value that is wrong, or a part of it."""
-    given = _frozen(value)
-    return wrong["input"] == given or (isinstance(given, tuple) and wrong["input"] in given)
+def _checked_option(option: str, value: Any, hint: Any) -> Any:
+    """An option of the type that its hint says; raises `InvalidArgument` if it is not."""
+    try:
+        return TypeAdapter(hint).validate_python(_frozen(value), strict=True)
+    except ValidationError as error:
+        message = error.errors()[0]["msg"]
+        raise InvalidArgument(
+            f"family.{option} is {value!r}: {message[0].lower()}{message[1:]}"
+        ) from None
 
 
 def _frozen(value: Any) -> Any:

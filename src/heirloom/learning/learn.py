@@ -84,11 +84,17 @@ def learn(
 
 def follow(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan) -> Record:
     """Let an agent whose task has begun learn it as planned."""
-    if isinstance(env, TabularMDP) and isinstance(agent, OptimisticAgent):
+    if isinstance(env, TabularMDP) and isinstance(agent, OptimisticAgent) and _is_plain(agent):
         return _learn_compiled(agent, env, plan)
     return _learn_step_by_step(
         agent, env.to_gymnasium() if isinstance(env, TabularMDP) else env, plan
     )
+
+
+def _is_plain(agent: OptimisticAgent) -> bool:
+    """Whether a compiled rollout does what the agent does: a derived class may act otherwise."""
+    kind = type(agent)
+    return kind.act is OptimisticAgent.act and kind.observe is OptimisticAgent.observe
 
 
 def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record:

@@ -41,6 +41,11 @@ class Plan:
         seed: int | None,
     ) -> "Plan":
         """A plan with valid numbers; raises unless the task is one for the agent."""
+        for name in ("n_states", "n_actions", "gamma"):
+            if not hasattr(agent, name):
+                raise InvalidArgument(
+                    f"the agent {agent!r} has no {name!r}: an agent says which tasks it is for"
+                )
         episodes = whole_number("episodes", episodes)
         max_steps = None if max_steps is None else whole_number("max_steps", max_steps)
         seed = None if seed is None else whole_number("seed", seed, least=0)

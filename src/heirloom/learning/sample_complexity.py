@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.agents.algorithms import LRMax, RMax
+from heirloom.agents.paper_algorithms import LRMax, RMax
 from heirloom.arrays import BoolArray
 from heirloom.envs.family import TaskFamily
 from heirloom.errors import InvalidArgument
