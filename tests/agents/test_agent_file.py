@@ -239,3 +239,22 @@ def test_algorithms_load_their_own_agents_only(path):
     with pytest.raises(hl.InvalidArgument, match="has a constructor of its own"):
         WithOptions.load(path)
     assert hl.OptimisticAgent.load(path).memory.n_tasks == 0
+
+
+def test_a_bound_that_is_derived_from_ours_is_not_taken_for_it(path):
+    class Constant(hl.Constant):
+        def begin_task(self, setting, model, memory):
+            self.U = np.full(setting.n_pairs, setting.v_max / 2)
+            return False
+
+    class Wider(hl.Lipschitz):
+        def __init__(self, *, factor=1.0, **options):
+            super().__init__(**options)
+            self.factor = factor
+
+    for bound in (Constant(), Wider(factor=7.0, d_max=0.1)):
+        hl.OptimisticAgent(bounds=[bound], **COMMON, seed=0).save(path)
+        for bounds in (None, [type(bound)]):
+            with pytest.raises(hl.InvalidArgument, match="a bound of your own"):
+                hl.OptimisticAgent.load(path, bounds=bounds)
+        assert hl.OptimisticAgent.load(path, bounds=[bound]).bounds == [bound]

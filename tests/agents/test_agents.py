@@ -583,3 +583,17 @@ def test_a_bound_that_cannot_be_one_is_refused(U, message):
 def test_a_class_is_not_a_bound():
     with pytest.raises(hl.InvalidArgument, match="bounds holds the class Constant"):
         hl.OptimisticAgent(bounds=[hl.Constant], **COMMON, seed=0)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999])
+@pytest.mark.parametrize("v_max", [1.0, np.inf])
+def test_one_step_earlier_is_never_a_tie(gamma, v_max):
+    """A goal that pays once: going straight to it is worth (1-γ) more than waiting a step."""
+    m = grid_world(["S........G"], gamma=gamma, terminal=True, reward_on="entering")
+    agent = hl.RMax(n_states=10, n_actions=4, gamma=gamma, n_known=1, seed=0, v_max=v_max)
+    hl.learn(agent, m, episodes=60, max_steps=60, seed=0)
+    best = hl.solve(m).policy
+    assert agent.setting.tie <= 0.01 * (1 - gamma)
+    assert agent.known[:-1].all()
+    assert (agent.greedy[:-1].sum(axis=1) == 1).all()
+    assert (agent.policy[:-1] == best[:-1]).all()

@@ -1,5 +1,7 @@
 """An algorithm and a family of one's own, as a user writes them."""
 
+import functools
+
 import numpy as np
 from pydantic import BaseModel
 
@@ -51,3 +53,13 @@ class Rooms:
 
 
 NOT_CALLABLE = 3
+
+
+class Broken:
+    """Fails to be made."""
+
+    def __init__(self, **options):
+        raise RuntimeError("no")
+
+
+Partial = functools.partial(Lazy, action=2)

@@ -87,3 +87,32 @@ def test_what_is_wrong_with_an_own_family_is_named(family, message, tmp_path):
     spec = ExperimentSpec.read({**SPEC, "family": family})
     with pytest.raises(hl.InvalidArgument, match=message):
         run(spec, tmp_path / "run", jobs=1)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), None, [1, [None]]])
+def test_options_that_cannot_be_written_are_refused(value):
+    agent = {"algorithm": f"{HERE}:Lazy", "action": [value]}
+    with pytest.raises(hl.InvalidArgument, match=r"action is .*numbers are finite"):
+        ExperimentSpec.read({**SPEC, "agents": [agent]})
+
+
+def test_specs_that_are_equal_have_the_same_hash():
+    one = {"algorithm": f"{HERE}:Lazy", "action": 1, "label": "x"}
+    other = {"algorithm": f"{HERE}:Lazy", "label": "x", "action": 1.0}
+    a, b = (ExperimentSpec.read({**SPEC, "agents": [agent]}).agents[0] for agent in (one, other))
+    assert a == b
+    assert len({a, b}) == 1
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        ({"algorithm": f"{HERE}:Lazy", "gamma": 0.5}, "gamma is given by the experiment"),
+        ({"algorithm": f"{HERE}:Broken"}, r"could not be made \(RuntimeError: no\)"),
+        ({"algorithm": f"{HERE}:Partial", "speed": 1}, "speed is not an option"),
+    ],
+)
+def test_code_of_ones_own_that_fails_is_named(agent, message, tmp_path):
+    spec = ExperimentSpec.read({**SPEC, "agents": [agent]})
+    with pytest.raises(hl.InvalidArgument, match=message):
+        run(spec, tmp_path / "run", jobs=1)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom.transfer.lipschitz.known_rows import KnownRows
 from tests.domains import corridor, one_state
 
 M = hl.garnet(30, 3, branching=3, gamma=0.9, seed=0)
@@ -198,3 +199,42 @@ def test_bad_arguments(options, message):
     with pytest.raises(hl.InvalidArgument, match=message):
         hl.learn(learner, M, **{"episodes": 1, "max_steps": 1, "seed": 0, **options})
     assert not learner.in_task
+
+
+def test_an_update_interrupted_while_the_model_grows_is_made_up_for(monkeypatch):
+    """The arrays of a larger model are taken as a whole, or not at all."""
+    ring = np.roll(np.eye(300), 1, axis=1)[:, None, :]
+    m = hl.TabularMDP(np.linspace(0, 1, 300)[:, None], ring, gamma=0.9, start=0)
+    options = {"n_states": 300, "n_actions": 1, "gamma": 0.9, "n_known": 1}
+    length = {"episodes": 40, "max_steps": 20, "seed": 0}
+    plain, agent = (hl.LRMax(d_max=0.05, seed=0, **options) for _ in range(2))
+    for one in (plain, agent):
+        hl.learn(one, m, **length)
+    of_task = KnownRows.of_task
+    interrupted = []
+
+    def fragile(arrays, index):
+        if arrays.p.size > 256 and not interrupted:
+            interrupted.append(True)
+            raise KeyboardInterrupt
+        return of_task(arrays, index)
+
+    agent.begin_task()
+    env = m.to_gymnasium()
+    s, _ = env.reset(seed=0)
+    monkeypatch.setattr(KnownRows, "of_task", fragile)
+    steps = []
+    for _ in range(400):
+        s_next, r, *_ = env.step(0)
+        steps.append((s, 0, float(r), int(s_next)))
+        try:
+            agent.observe(*steps[-1], terminated=False)
+        except KeyboardInterrupt:
+            agent.task.resume()
+        s = s_next
+    assert interrupted
+    plain.begin_task()
+    for step in steps:
+        plain.observe(*step, terminated=False)
+    np.testing.assert_allclose(plain.U, agent.U, atol=1e-8)
+    np.testing.assert_allclose(plain.Q, agent.Q, atol=1e-8)

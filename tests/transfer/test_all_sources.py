@@ -200,7 +200,7 @@ def test_the_heaviest_states_are_followed(seed):
         fallen = np.flatnonzero(rng.random(n) < 0.1)
         V = W.copy()
         V[fallen] = np.maximum(V[fallen] - np.round(rng.random(fallen.size)), 0.0)
-        changed = distances.follow(V, fallen, 0.0, own)
+        changed = distances._follow(V, fallen, 0.0, distances.OwnWeights(*own))
         after = np.sort(V)[::-1][:n_ranks]
         assert np.array_equal(W, V)
         assert np.array_equal(W[heavy[:n_ranks]], after)

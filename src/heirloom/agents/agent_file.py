@@ -6,7 +6,7 @@ the numbers drawn from the generator and not yet used, and a `prior/i` for each 
 """
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,21 +33,32 @@ KNOWN: dict[str, type[Bound]] = {
 A = TypeVar("A", bound=OptimisticAgent)
 
 
+class Described(NamedTuple):
+    """A bound as a file describes it; `own` if it is not one of Heirloom's."""
+
+    name: str
+    options: dict[str, Any] | None
+    own: bool
+
+
 def packed(agent: OptimisticAgent) -> Content:
     """All that the agent needs to go on."""
     memory = memory_file.packed(agent.memory)
     arrays = {**memory.arrays, "drawn": agent.uniforms.left}
     bounds = []
     for i, bound in enumerate(agent.bounds):
-        options = bound.options()
-        if options is not None:
-            given, options = options, {}
-            for key, value in given.items():
-                if isinstance(value, np.ndarray):
-                    arrays[_array_name(i, key)] = value
-                else:
-                    options[key] = value
-        bounds.append({"name": type(bound).__name__, "options": options})
+        kind = type(bound)
+        name, own = kind.__name__, kind is not KNOWN.get(kind.__name__)
+        # The options of a class that it derives from would make another bound.
+        given = None if own and "options" not in vars(kind) else bound.options()
+        plain: dict[str, Any] = {}
+        for key, value in (given or {}).items():
+            if isinstance(value, np.ndarray):
+                arrays[_array_name(i, key)] = value
+            else:
+                plain[key] = value.item() if isinstance(value, np.generic) else value
+        options = None if given is None else plain
+        bounds.append({"name": name, "options": options, **({"own": True} if own else {})})
     header = {
         "memory": memory.header,
         "algorithm": type(agent).__name__,
@@ -71,8 +82,8 @@ def unpacked(
         raise InvalidFile(f"{where} is not an agent: its algorithm is {saved!r}")
     if cls is not OptimisticAgent and saved != cls.__name__:
         raise InvalidArgument(
-            f"{where} was saved by {saved}, not by {cls.__name__}: load it with {saved}.load, or "
-            "with OptimisticAgent.load"
+            f"{where} was saved by {saved}, not by {cls.__name__}: OptimisticAgent.load loads "
+            "agents of all kinds"
         )
     if not cls.__init__.__module__.startswith("heirloom."):
         raise InvalidArgument(
@@ -81,7 +92,13 @@ def unpacked(
         )
     with making_sense(where, "agent"):
         memory_header = header["memory"]
-        described = [(entry["name"], entry["options"]) for entry in header["bounds"]]
+        described = [
+            Described(entry["name"], entry["options"], entry.get("own", False))
+            for entry in header["bounds"]
+        ]
+        for one in described:
+            if not isinstance(one.name, str) or not isinstance(one.own, bool):
+                raise InvalidFile(f"a bound is described as {one}")
     memory = memory_file.unpacked(TaskMemory, Content(memory_header, arrays), where)
     made = _rebuilt(bounds, described, arrays, where)
     with making_sense(where, "agent"):
@@ -105,12 +122,12 @@ def _array_name(i: int, option: str) -> str:
 
 def _rebuilt(
     bounds: Sequence[Bound | type[Bound]] | None,
-    described: list[tuple[str, dict[str, Any] | None]],
+    described: list["Described"],
     arrays: dict[str, FloatArray],
     where: str,
 ) -> list[Bound]:
     """The bounds of an agent: those given, or made again from their options."""
-    names = [name for name, _ in described]
+    names = [one.name for one in described]
     given: Sequence[Bound | type[Bound] | None] = [None] * len(names) if bounds is None else bounds
     if bounds is not None:
         classes = [one if isinstance(one, type) else type(one) for one in bounds]
@@ -120,11 +137,11 @@ def _rebuilt(
                 f"{names}: give the same, in this order"
             )
     made = []
-    for i, (one, (name, options)) in enumerate(zip(given, described, strict=True)):
+    for i, (one, (name, options, own)) in enumerate(zip(given, described, strict=True)):
         if one is not None and not isinstance(one, type):
             made.append(one)
             continue
-        kind = KNOWN.get(name) if one is None else one
+        kind = one if one is not None else None if own else KNOWN.get(name)
         if kind is None or options is None:
             raise InvalidArgument(
                 f"{where} was saved with a bound of your own, {name}: load it with bounds=[...], "

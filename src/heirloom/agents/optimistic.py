@@ -27,7 +27,7 @@ class OptimisticAgent:
     Off the known set `Q = U`, the least of `v_max` and of all bounds; on it
     `Q = min(U, R̂ + γ Σ T̂ V)`. `Q` and `U` never rise within a task, and `U` freezes at a pair that
     becomes known. Actions whose values differ by at most `setting.tie`, 1e-8 of the range of
-    values, count as equal; the agent chooses among equal actions uniformly, with its own generator.
+    rewards, count as equal; the agent chooses among them uniformly, with its own generator.
 
     Args:
         bounds: upper bounds to combine, none for RMax; each serves this agent only.
@@ -40,7 +40,7 @@ class OptimisticAgent:
         reward_range: (lo, hi), what every reward lies in.
         terminating: whether tasks may terminate; it is safe to say so.
         v_max: an upper bound on every value; hi / (1-γ) unless a smaller one is known.
-        tol: how far `Q` may be above its fixed point; by default 1e-11 times the range of values.
+        tol: how far `Q` may be above its fixed point; by default 1e-11 times the range of rewards.
             With a larger one results depend on where iterations stop.
         memory: what the agent carries from task to task; empty by default.
     """

@@ -89,7 +89,7 @@ def check_agents(spec: ExperimentSpec) -> None:
 
 def _in_order(family: TaskFamily, spec: ExperimentSpec) -> list[TabularMDP]:
     tasks = family.all_tasks
-    if tasks is None:
+    if not tasks:
         raise InvalidArgument(
             f"in_order is true, and {spec.family.name!r} is not a finite family: leave it out"
         )

@@ -79,7 +79,7 @@ def _made(name: str, options: str) -> TaskFamily:
 
 def _own_family(make: Callable[..., Any], options: dict[str, Any]) -> TaskFamily:
     check_arguments(make, options, "family")
-    family = make(**options)
+    family = _called(make, options, "the family")
     return family if isinstance(family, TaskFamily) else OtherFamily(family)
 
 
@@ -128,11 +128,26 @@ def make_agent(
     told = {**known.options, "seed": seed}
     optional = ("reward_range", "terminating", "v_max")
     told = {key: told[key] for key in told if key not in optional or _takes(make, key)}
+    for option in options:
+        if option in known.options or option == "seed":
+            raise InvalidArgument(f"{option} is given by the experiment: leave it out")
     model = getattr(make, "Options", None)
     if model is not None:
-        return make(**told, **_checked(model, options).model_dump())
+        options = _checked(model, options).model_dump()
     check_arguments(make, {**told, **options}, algorithm)
-    return make(**told, **options)
+    return _called(make, {**told, **options}, algorithm)
+
+
+def _called(make: Callable[..., Any], options: Mapping[str, Any], what: str) -> Any:
+    """What code of one's own returns; what it raises becomes an `InvalidArgument`."""
+    try:
+        return make(**options)
+    except HeirloomError:
+        raise
+    except Exception as error:  # whatever that code raises
+        raise InvalidArgument(
+            f"{what} could not be made ({type(error).__name__}: {error}): see to its constructor"
+        ) from error
 
 
 def _checked(model: Any, options: Mapping[str, Any]) -> Any:
@@ -158,18 +173,18 @@ def _parameters(make: Callable[..., Any]) -> list[inspect.Parameter]:
 
 def check_arguments(make: Callable[..., Any], options: Mapping[str, Any], what: str) -> None:
     """Raise `InvalidArgument` unless a callable takes these keyword arguments, and no more."""
-    parameters = _parameters(make)
+    parameters, name = _parameters(make), getattr(make, "__name__", repr(make))
     allowed = sorted(p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
     for option in options:
         if not _takes(make, option):
             raise InvalidArgument(
-                f"{what}.{option} is not an option of {make.__name__!r}: it has "
+                f"{what}.{option} is not an option of {name!r}: it has "
                 f"{', '.join(allowed) or 'none'}"
             )
     for p in parameters:
         named = p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
         if named and p.default is p.empty and p.name not in options:
-            raise InvalidArgument(f"{what}.{p.name} is missing: {make.__name__!r} needs it")
+            raise InvalidArgument(f"{what}.{p.name} is missing: {name!r} needs it")
 
 
 def _family(name: str, options: dict[str, Any]) -> TaskFamily:

@@ -14,7 +14,7 @@ Users write it as TOML:
     name = "tight"
     variant = "released"
 
-    [defaults]              # options of all agents
+    [defaults]              # options of all agents, but not of algorithms of one's own
     n_known = 10
     epsilon = 0.01
 
@@ -27,8 +27,9 @@ Users write it as TOML:
 """
 
 import json
+import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -57,20 +58,39 @@ class _Named(BaseModel):
     """A name, and options under any other key."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
+    name: str = Field(min_length=1)
 
     @property
     def options(self) -> dict[str, Any]:
         """What was given, without defaults."""
         return dict(self.__pydantic_extra__ or {})
 
+    @model_validator(mode="after")
+    def _can_be_written(self) -> Self:
+        """A spec is written as JSON and TOML, which have no infinity and no empty value."""
+        for option, value in self.options.items():
+            for one in _parts(value):
+                if one is None or (isinstance(one, float) and not math.isfinite(one)):
+                    raise ValueError(f"{option} is {value!r}: numbers are finite")
+        return self
+
     def __hash__(self) -> int:
-        return hash(self.model_dump_json())
+        return hash((type(self), self.name, *sorted(self.options)))
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """A value, or all values in lists and tables."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _parts(one)
+    else:
+        yield value
 
 
 class FamilySpec(_Named):
     """A family by name, `package.module:Name` for one's own, and its options."""
-
-    name: str
 
     @model_validator(mode="after")
     def _exists(self) -> Self:
@@ -88,7 +108,6 @@ class FamilySpec(_Named):
 class AgentSpec(_Named):
     """An algorithm, `package.module:Name` for one's own, and its options."""
 
-    name: str = Field(min_length=1)
     algorithm: str
 
     @model_validator(mode="after")

@@ -438,12 +438,6 @@ def _least(W, heavy, n_ranks, terms):
 
 
 @njit(cache=True)
-def follow(V, fallen, floor, own):
-    """`_follow`, of a plain tuple."""
-    return _follow(V, fallen, floor, OwnWeights(*own))
-
-
-@njit(cache=True)
 def _follow(V, fallen, floor, own):
     """Bring weights and heaviest states up to date; returns whether the largest weights changed.
 

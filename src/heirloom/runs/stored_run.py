@@ -142,7 +142,14 @@ class StoredRun:
 
     def coordinates(self) -> dict[str, np.ndarray]:
         """The labels of each dimension; that of an observer is as long as it was made."""
-        return coordinates(self.spec, lambda name: int(self.array(name).shape[0]))
+
+        def size_of(name: str) -> int:
+            try:
+                return int(self.array(name).shape[0])
+            except KeyError:  # the run died before it was made
+                return 0
+
+        return coordinates(self.spec, size_of)
 
     def is_readable(self, name: str) -> bool:
         """Whether an array is there as a whole, and not damaged."""

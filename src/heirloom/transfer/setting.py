@@ -8,11 +8,13 @@ from heirloom.errors import InvalidArgument
 from heirloom.mdp.tabular import value_range
 from heirloom.validation import Range, check_gamma, check_range, real_number, whole_number
 
-# As fractions of the range of values. Fixed points are solved far more accurately than actions are
-# told apart, so that which action is greedy does not depend on how a fixed point was approached.
-DEFAULT_TOL = 1e-11
+# In units of the range of rewards. Fixed points are solved more accurately than actions are told
+# apart, so that which action is greedy does not depend on how a fixed point was approached.
+TOLERANCE = 1e-11
 TIE = 1e-8
-ROUNDING = 1e-14  # a backup of values is not more accurate than this
+MARGIN = 10  # a tie is at least so many times the tolerance,
+STEP = 0.01  # and at most this part of what one step earlier is worth, (1-γ) times a reward
+ROUNDING = 1e-14  # a backup is not more accurate than this part of the largest value
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Setting:
         v_max: an upper bound on every value; hi / (1-γ) unless a smaller one is known.
         epsilon: how accurate known pairs are taken to be, in reward and in L1 norm.
         tol: the error to which fixed points are computed, always from above; by default 1e-11
-            times the range of values, or what rounding allows if that is more.
+            times the range of rewards, or what rounding allows if that is more.
     """
 
     n_states: int
@@ -42,7 +44,7 @@ class Setting:
     slack: float = field(init=False)
     """What one backup may leave undone, so that all of them leave undone at most `tol`."""
     tie: float = field(init=False)
-    """Actions whose values differ by no more than this, 1e-8 of the range of values, are equal."""
+    """Actions whose values differ by no more than this are equal: 1e-8 of the range of rewards."""
 
     def __post_init__(self) -> None:
         gamma, reward_range = check_gamma(self.gamma), check_range(self.reward_range)
@@ -52,9 +54,11 @@ class Setting:
                 f"v_max is {self.v_max}: with rewards in {reward_range} and gamma={gamma} values "
                 f"lie between {v_min:g} and {v_max:g}"
             )
-        width = max(v_max - v_min, 1e-12)
-        least = width * max(DEFAULT_TOL, ROUNDING / (1 - gamma))
-        tol = least if self.tol is None else self.tol
+        lo, hi = reward_range
+        scale = max(hi - lo, ROUNDING * max(abs(lo), abs(hi)), 1e-300)
+        rounding = ROUNDING * max(abs(v_min), abs(v_max)) / (1 - gamma)
+        solved = max(TOLERANCE * scale, rounding)
+        tol = solved if self.tol is None else self.tol
         tol = real_number("tol", tol, "the error of values is a positive number", above=0)
         self.__dict__.update(
             n_states=whole_number("n_states", self.n_states),
@@ -66,7 +70,7 @@ class Setting:
             epsilon=real_number("epsilon", self.epsilon, "an accuracy is from 0 up", least=0),
             tol=tol,
             slack=tol * (1 - gamma),
-            tie=TIE * width,
+            tie=min(max(TIE * scale, MARGIN * solved), STEP * (1 - gamma) * scale),
         )
 
     @property

@@ -14,6 +14,8 @@ d̂ falls along what leads to those pairs, from its last solution downwards: the
 and below the last one, so every iterate is a bound. It stops within the tolerance (`kernels`).
 """
 
+from typing import Any
+
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray
@@ -80,6 +82,7 @@ class AllSources:
         self._found_arrays = tuple(self._found)
         self._index = np.full(n_pairs, -1)
         self._arrays: learning.Model | None = None
+        self._task: Any = None
 
     def refine(self, change: Change, active: IntArray) -> tuple[IntArray, BoolArray]:
         """Follow a change; returns where the bound fell, and which sources still matter.
@@ -88,11 +91,11 @@ class AllSources:
         """
         arrays, pair = self.model.arrays, change.pair
         if self._arrays is not arrays:  # the model has grown
-            self._arrays = arrays
-            self._task = plain(KnownRows.of_task(arrays, self._index))
+            task = plain(KnownRows.of_task(arrays, self._index))
+            self._task, self._arrays = task, arrays  # last: an interruption may come before
         if self._index[pair] < 0:  # an update that was interrupted may come again
-            self._index[pair] = pair
             self.measured.add(pair)
+            self._index[pair] = pair
         linked, graph = self._task
         self.measured.follow(change, linked, active)
         n_lowered = dissimilarity.settle_sources(

@@ -66,9 +66,10 @@ class ByKernel:
         self._highest, self._looked = float(self.D.tops[:, 1].max()), False
 
     def add(self, pair: int) -> None:
-        """The pair is known in the task from now on."""
-        self._known_pairs[self._n_known] = pair
-        self._n_known += 1
+        """The pair is known in the task from now on; it may be said again."""
+        if self._n_known == 0 or self._known_pairs[self._n_known - 1] != pair:
+            self._known_pairs[self._n_known] = pair
+            self._n_known += 1
 
     def follow(self, change: Change, linked: Any, active: IntArray) -> None:
         """Lower D̂ of the `active` sources after a change; `linked` is what the task knows."""
