@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.algorithms import ALGORITHMS
-from heirloom.agents.options import Known
 from heirloom.envs.inventory import prices
 
 FAMILY = prices()
@@ -22,7 +22,7 @@ def make(name, seed=0, tasks=3):
     drawn = [FAMILY.draw(np.random.default_rng(i)) for i in range(tasks)]
     model = ALGORITHMS[name]
     options = model(**{key: NEEDED[key] for key in NEEDED if key in model.model_fields})
-    known = Known(FAMILY.options, FAMILY.p_min, lambda: FAMILY.d_max, drawn)
+    known = TaskKnowledge(FAMILY.options, FAMILY.p_min, lambda: FAMILY.d_max, drawn)
     return options.make(known, np.random.default_rng(seed)), drawn
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.cli.options import Reproduction
+from heirloom.cli.arguments import Reproduction
 from heirloom.paper import corridor, maze, negative_transfer, prior_use, tight
 from heirloom.paper.bounds_illustration import PAIR, task
 from heirloom.paper.experiment import Options

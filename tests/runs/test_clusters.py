@@ -14,7 +14,7 @@ from heirloom.runs.run import run
 from heirloom.runs.stored_run import read_results
 from heirloom.runs.versions import versions
 from heirloom.runs.workers import workers
-from heirloom.runs.workers.job import compute_elsewhere, error_of_worker
+from heirloom.runs.workers.compute import compute_elsewhere, error_of_worker
 from tests.small_run import LONG, SPEC, Command, wait_until
 
 MIDDLE = LONG.with_changes(repetitions=40)

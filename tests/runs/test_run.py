@@ -70,7 +70,7 @@ def test_a_run_goes_on_where_it_was(tmp_path, whole, monkeypatch):
         return run_unit(spec, agent, repetition)
 
     allowed = []
-    monkeypatch.setattr("heirloom.runs.workers.job.run_unit", interrupted)
+    monkeypatch.setattr("heirloom.runs.workers.compute.run_unit", interrupted)
     stops = 0
     while True:
         try:

@@ -4,8 +4,8 @@ An entry is a model of an algorithm's options, which makes the agent: `heirloom 
 a spec and the contract tests of all agents come from it.
 """
 
+from heirloom.agents.algorithm_options import AlgorithmOptions
 from heirloom.agents.bisimulation_transfer import BisimulationTransferOptions
-from heirloom.agents.options import AlgorithmOptions
 from heirloom.agents.paper_algorithms import (
     LRMaxOptions,
     LRMaxQInitOptions,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.agents.options import Known
+from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.protocol import Agent
 from heirloom.agents.qlearning import QLearning, QLearningOptions
 from heirloom.arrays import FloatArray
@@ -113,6 +113,6 @@ class BisimulationTransferOptions(QLearningOptions):
     ground: Ground = "identity"
     """The ground metric of bisimulation."""
 
-    def make(self, known: Known, seed: np.random.Generator) -> Agent:
+    def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
         """An agent that is given the models of all tasks."""
         return BisimulationLearner(known.tasks, ground=self.ground, **self.common(known, seed))

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field
 
+from heirloom.agents.algorithm_options import AlgorithmOptions, TaskKnowledge
 from heirloom.agents.optimistic import OptimisticAgent
-from heirloom.agents.options import AlgorithmOptions, Known
 from heirloom.agents.protocol import Agent
 from heirloom.choices import Keep
 from heirloom.errors import InvalidArgument
@@ -109,11 +109,11 @@ class RMaxOptions(AlgorithmOptions):
     keep: Keep = "latest"
     tol: float | None = Field(None, gt=0)
 
-    def make(self, known: Known, seed: np.random.Generator) -> Agent:
+    def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
         """An agent for tasks of which this is known."""
         return RMax(**self.common(known, seed))
 
-    def common(self, known: Known, seed: np.random.Generator) -> Any:
+    def common(self, known: TaskKnowledge, seed: np.random.Generator) -> Any:
         """The options of `OptimisticAgent`."""
         n_states, n_actions = known.options["n_states"], known.options["n_actions"]
         memory = TaskMemory(n_states, n_actions, capacity=self.capacity, keep=self.keep)
@@ -127,11 +127,11 @@ class MaxQInitOptions(RMaxOptions):
     p_min: float | None = Field(None, gt=0, le=1)
     """The least probability of a task; by default 1 / distinct_tasks, or that of the family."""
 
-    def make(self, known: Known, seed: np.random.Generator) -> Agent:
+    def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
         """An agent for tasks of which this is known."""
         return MaxQInit(p_min=self.probability(known), delta=self.delta, **self.common(known, seed))
 
-    def probability(self, known: Known) -> float:
+    def probability(self, known: TaskKnowledge) -> float:
         """The least probability of a task; raises `InvalidArgument` if nobody says."""
         p_min = self.p_min if self.p_min is not None else known.p_min
         if p_min is None:
@@ -147,13 +147,13 @@ class LRMaxQInitOptions(MaxQInitOptions):
     d_max: Annotated[float, Field(ge=0)] | Literal["family"] | None = None
     """A prior on distances; "family" computes the largest one of a finite family."""
 
-    def make(self, known: Known, seed: np.random.Generator) -> Agent:
+    def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
         """An agent for tasks of which this is known."""
         p_min = self.probability(known)
         options = self.common(known, seed)
         return LRMaxQInit(p_min=p_min, delta=self.delta, d_max=self.prior(known), **options)
 
-    def prior(self, known: Known) -> Any:
+    def prior(self, known: TaskKnowledge) -> Any:
         """The prior as a number or as an array."""
         if self.d_max != "family":
             return self.d_max
@@ -167,7 +167,7 @@ class LRMaxQInitOptions(MaxQInitOptions):
 class LRMaxOptions(LRMaxQInitOptions):
     """Lipschitz RMax: with a prior d_max, or learning it from the first tasks."""
 
-    def make(self, known: Known, seed: np.random.Generator) -> Agent:
+    def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
         """An agent for tasks of which this is known; with a prior it learns none."""
         d_max, p_min = self.prior(known), self.p_min if self.p_min is not None else known.p_min
         learned = p_min if d_max is None else None

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field
 
-from heirloom.agents.options import AlgorithmOptions, Known
+from heirloom.agents.algorithm_options import AlgorithmOptions, TaskKnowledge
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument, WrongOrder
@@ -132,11 +132,11 @@ class QLearningOptions(AlgorithmOptions):
     exploration: float = Field(0.1, ge=0, le=1)
     initial_Q: float = 0.0  # noqa: N815 -- the letter of the paper
 
-    def make(self, known: Known, seed: np.random.Generator) -> Agent:
+    def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
         """An agent for tasks of which this is known."""
         return QLearning(**self.common(known, seed))
 
-    def common(self, known: Known, seed: np.random.Generator) -> dict[str, Any]:
+    def common(self, known: TaskKnowledge, seed: np.random.Generator) -> dict[str, Any]:
         """The options of `QLearning`."""
         sizes = {name: known.options[name] for name in ("n_states", "n_actions", "gamma")}
         own = {name: getattr(self, name) for name in QLearningOptions.model_fields}

@@ -11,9 +11,8 @@ import typer
 
 import heirloom
 from heirloom.choices import Format, Variant
-from heirloom.cli import theory
-from heirloom.cli.errors import clean_errors
-from heirloom.cli.options import (
+from heirloom.cli import calculators
+from heirloom.cli.arguments import (
     ALL,
     Address,
     Jobs,
@@ -25,6 +24,7 @@ from heirloom.cli.options import (
     Where,
     Which,
 )
+from heirloom.cli.failures import clean_errors
 from heirloom.cli.output import folder_name, print_report, print_results, print_status
 from heirloom.paper.registry import MODULES
 
@@ -209,9 +209,10 @@ def export(
 
 @app.command("list")
 def list_() -> None:
-    """List experiments, families of tasks, and algorithms."""
+    """List experiments, families of tasks, algorithms and measures."""
     with clean_errors():
         from heirloom.agents.algorithms import ALGORITHMS
+        from heirloom.experiments.observers import OBSERVERS
         from heirloom.experiments.registry import FAMILIES
         from heirloom.paper.registry import experiment
 
@@ -222,6 +223,7 @@ def list_() -> None:
             "experiments": {name: experiment(name).summary for name in MODULES},
             "families": {name: summary(make) for name, make in FAMILIES.items()},
             "algorithms": {name: one.summary() for name, one in ALGORITHMS.items()},
+            "measures": {name: summary(one) for name, one in OBSERVERS.items()},
         }.items():
             typer.echo(f"{title}:")
             for name, what in entries.items():
@@ -245,4 +247,4 @@ def show(experiment: Name, variant: Which = "released") -> None:
         typer.echo(settings(variant).to_toml(), nl=False)
 
 
-app.add_typer(theory.app, name="theory", help="The calculators of the theory.")
+app.add_typer(calculators.app, name="theory", help="The calculators of the theory.")

@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike
 from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.metrics.pseudometrics import check_comparable, family_distance
 from heirloom.planning.solve import solve
 from heirloom.validation import Range, real_number, weights
-
-SUM_TOLERANCE = 1e-9
 
 
 class FamilyOptions(TypedDict):

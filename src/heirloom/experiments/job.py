@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heirloom.agents.options import Known
+from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.protocol import Agent
 from heirloom.envs.family import TaskFamily
 from heirloom.errors import InvalidArgument
@@ -68,7 +68,7 @@ def make_agent(
     """A fresh agent that knows what all tasks of the family have in common."""
     family = make_family(spec.family.name, spec.family.options)
     given = None if spec.distinct_tasks is None else 1 / spec.distinct_tasks
-    known = Known(
+    known = TaskKnowledge(
         options=family.options,
         p_min=family.p_min if given is None else given,
         d_max=lambda: family.d_max,

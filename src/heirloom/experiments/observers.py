@@ -16,10 +16,12 @@ from heirloom.experiments.variables import TASK, Variable
 from heirloom.learning import lifetime
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.planning.solve import solve
-from heirloom.transfer.lipschitz.all_sources import OneSource, dissimilarity_by_sweeps
+from heirloom.transfer.lipschitz.all_sources import (
+    ROUNDING,
+    OneSource,
+    dissimilarity_by_sweeps,
+)
 from heirloom.transfer.lipschitz.bound import Lipschitz
-
-ROUNDING = 1e-9
 
 
 class Observer(lifetime.Observer, ABC):

@@ -10,8 +10,8 @@ from typing import Any, get_type_hints
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
+from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.algorithms import ALGORITHMS
-from heirloom.agents.options import Known
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray
 from heirloom.envs import inventory, paper_families, toy_text
@@ -119,7 +119,7 @@ class OtherFamily(TaskFamily):
 
 
 def make_agent(
-    algorithm: str, options: Mapping[str, Any], known: Known, seed: np.random.Generator
+    algorithm: str, options: Mapping[str, Any], known: TaskKnowledge, seed: np.random.Generator
 ) -> Agent:
     """A fresh agent of an algorithm, Heirloom's or one's own."""
     if not is_own(algorithm):

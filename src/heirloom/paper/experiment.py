@@ -14,7 +14,7 @@ from heirloom.figures.style import rendered
 from heirloom.paper.claims import Claim
 from heirloom.runs.run import run_on
 from heirloom.runs.workers import workers as local_workers
-from heirloom.runs.workers.job import Compute
+from heirloom.runs.workers.compute import Compute
 from heirloom.stats import Interval, student_interval
 from heirloom.storage.location import Location
 

@@ -18,7 +18,7 @@ from heirloom.runs.progress import progress
 from heirloom.runs.store import RunStore
 from heirloom.runs.versions import differences, versions
 from heirloom.runs.workers import check_workers, workers
-from heirloom.runs.workers.job import Compute
+from heirloom.runs.workers.compute import Compute
 from heirloom.storage.location import Location
 
 if TYPE_CHECKING:

@@ -22,11 +22,11 @@ from heirloom.arrays import frozen
 from heirloom.errors import InvalidFile
 from heirloom.mdp.learned import Known
 from heirloom.mdp.tabular import value_range
+from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.storage.archive import Content, making_sense, take
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
 
-SUM_TOLERANCE = 1e-9
 SOURCE, FIRST = 1, 2
 SETTING = (
     *("n_states", "n_actions", "gamma", "reward_range"),

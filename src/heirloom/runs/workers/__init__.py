@@ -10,7 +10,7 @@ from typing import get_args
 
 from heirloom.choices import Backend
 from heirloom.errors import InvalidArgument
-from heirloom.runs.workers.job import Compute
+from heirloom.runs.workers.compute import Compute
 from heirloom.validation import whole_number
 
 BACKENDS = get_args(Backend)

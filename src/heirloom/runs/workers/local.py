@@ -12,7 +12,7 @@ from heirloom.errors import WorkerLost
 from heirloom.experiments.job import Unit
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import versions
-from heirloom.runs.workers.job import Compute, Computed, compute_elsewhere, compute_unit
+from heirloom.runs.workers.compute import Compute, Computed, compute_elsewhere, compute_unit
 from heirloom.signals import uninterrupted
 
 

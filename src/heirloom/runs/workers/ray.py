@@ -14,7 +14,7 @@ from heirloom.errors import InvalidArgument, WorkerLost
 from heirloom.experiments.job import Unit
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import versions
-from heirloom.runs.workers.job import Compute, Computed, error_of_worker, portable
+from heirloom.runs.workers.compute import Compute, Computed, error_of_worker, portable
 from heirloom.runs.workers.local import processors
 from heirloom.signals import uninterrupted
 

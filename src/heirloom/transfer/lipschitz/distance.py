@@ -29,12 +29,6 @@ class ModelDistance(Protocol):
     ) -> FloatArray:
         """D̂(M ‖ M̄) at `pairs`, with weights from the values of M̄."""
 
-    def least(self, largest_V_bar: float, setting: Setting) -> float:
-        """A number that no D̂ is below, of models of values up to `largest_V_bar`.
-
-        Where D̂ is that small already, it need not be computed again.
-        """
-
 
 class Weights(NamedTuple):
     """The weights of states, W = V̄ - c, and the heaviest of them by falling weight."""
@@ -65,7 +59,10 @@ class WeightedL1:
         return Weights(W, some[np.argsort(-W[some], kind="stable")])
 
     def least(self, largest_V_bar: float, setting: Setting) -> float:
-        """2B where both are known, B + (hi - lo) / 2 where one is, hi - lo where neither is."""
+        """A number that no D̂ is below, of models of values up to `largest_V_bar`.
+
+        2B where both are known, B + (hi - lo) / 2 where one is, hi - lo where neither is.
+        """
         lo, hi = setting.reward_range
         heaviest = max(largest_V_bar - setting.floor, -setting.floor if setting.terminating else 0)
         off = setting.epsilon * (1 + setting.gamma * heaviest)

@@ -31,7 +31,7 @@ def portable() -> Callable[[dict[str, Any], Unit, dict[str, str]], Computed]:
     """
 
     def compute(spec: dict[str, Any], unit: Unit, theirs: dict[str, str]) -> Computed:
-        from heirloom.runs.workers.job import compute_elsewhere
+        from heirloom.runs.workers.compute import compute_elsewhere
 
         return compute_elsewhere(spec, unit, theirs)
 

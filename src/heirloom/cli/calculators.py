@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import heirloom
-from heirloom.cli.errors import clean_errors
+from heirloom.cli.failures import clean_errors
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

@@ -14,7 +14,7 @@ from heirloom.mdp.tabular import TabularMDP
 
 
 @dataclass(frozen=True)
-class Known:
+class TaskKnowledge:
     """What an experiment knows of its tasks before the first one begins.
 
     Args:
@@ -36,7 +36,7 @@ class AlgorithmOptions(BaseModel, ABC):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @abstractmethod
-    def make(self, known: Known, seed: np.random.Generator) -> Agent:
+    def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
         """A fresh agent for tasks of which this is known."""
 
     @classmethod
