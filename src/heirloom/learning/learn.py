@@ -101,17 +101,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
     rng, episodes = generator(plan.seed), plan.episodes
     learner, uniforms = agent.task, agent.uniforms
     task, values = tuple(_drawable(m)), tuple(learner.values)
-    uniforms.refill()
-    run = learning.Run(
-        at=np.array([0, 0, -1, 0, 0, 0, 0]),
-        discount=np.ones(1),
-        uniforms=rng.random(BLOCK),
-        choices=uniforms.block,
-        returns=np.zeros(episodes),
-        discounted=np.zeros(episodes),
-        update_steps=np.empty(agent.setting.n_pairs, dtype=np.int64),
-    )
-    run.at[learning.CHOICE] = uniforms.used
+    run = _begun(agent, episodes, rng)
     stride, reported = episodes if plan.callback is None else plan.stride, 0
     limit = -1 if plan.max_steps is None else plan.max_steps
     pause = learner.refines or plan.on_update is not None
@@ -145,6 +135,22 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
         frozen(run.update_steps[: run.at[learning.UPDATES]].copy()),
         int(run.at[learning.STEPS]),
     )
+
+
+def _begun(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) -> learning.Run:
+    """A run before its first episode, with random numbers for the task and for the agent."""
+    agent.uniforms.refill()
+    run = learning.Run(
+        at=np.array([0, 0, -1, 0, 0, 0, 0]),
+        discount=np.ones(1),
+        uniforms=rng.random(BLOCK),
+        choices=agent.uniforms.block,
+        returns=np.zeros(episodes),
+        discounted=np.zeros(episodes),
+        update_steps=np.empty(agent.setting.n_pairs, dtype=np.int64),
+    )
+    run.at[learning.CHOICE] = agent.uniforms.used
+    return run
 
 
 def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> Record:

@@ -111,7 +111,14 @@ def _unpacked(cls: type[M], content: Content) -> M:
         _check(bool((largest >= 0).all()), f"a learned distance of {name} is negative")
         _check(_count(n_compared) <= memory.n_tasks, "more tasks were compared than seen")
         memory.learned[name] = frozen(largest), n_compared
-    sources = _sources(memory, arrays)
+    _restore_sources(memory, _sources(memory, arrays), arrays)
+    return memory
+
+
+def _restore_sources(
+    memory: TaskMemory, sources: list[Source], arrays: dict[str, np.ndarray]
+) -> None:
+    """Give the stored tasks their roles; raises `InvalidFile` if they do not agree."""
     largest = memory.max_Q if memory.max_Q is not None else np.empty(0)
     for source in sources:
         _check(bool((source.Q <= largest).all()), "a Q is above the largest of all")
@@ -131,7 +138,6 @@ def _unpacked(cls: type[M], content: Content) -> M:
     _check(kept == most, f"{kept} sources are kept where there are {most}")
     first = [source.task for source in memory._first]
     _check(first == list(range(1, len(first) + 1)), "the first tasks have gaps")
-    return memory
 
 
 def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
@@ -148,18 +154,7 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     lengths = take(arrays, "lengths", np.int32, shape).astype(np.int64)
     successors = take(arrays, "successors", np.int32, (-1,))
     p = _finite(take(arrays, "p", np.float64, successors.shape), "p")
-    _check(bool(((lengths >= 0) & (known | (lengths == 0))).all()), "a row has a wrong length")
-    _check(bool(((successors >= 0) & (successors < memory.n_states)).all()), "a state is unknown")
-    _check(lengths.sum() == p.size, "the lengths of rows do not add up")
-    _check(bool((p >= 0).all() and (ends >= 0).all()), "a probability is negative")
-    owner = np.repeat(np.arange(lengths.size), lengths.reshape(-1))
-    rises = (np.diff(successors) > 0) | (np.diff(owner) > 0)
-    _check(bool(rises.all()), "the successors of a pair are not in order")
-    sums = np.bincount(owner, p, minlength=lengths.size).reshape(shape) + ends
-    _check(bool((np.abs(sums - known) <= SUM_TOLERANCE).all()), "a row does not sum to 1")
-    if memory.setting is not None:
-        lo, hi = memory.setting.reward_range
-        _check(bool(((R >= lo - 1e-9) & (R <= hi + 1e-9) | ~known).all()), "a reward is outside")
+    _check_rows(memory, known, R, ends, lengths, successors, p)
     # Rows are stored task by task, and start anew in each.
     last = np.cumsum(lengths, axis=1)
     bounds = np.concatenate([[0], np.cumsum(lengths.sum(axis=1))])
@@ -183,6 +178,30 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
         )
         for i, task in enumerate(tasks.tolist())
     ]
+
+
+def _check_rows(
+    memory: TaskMemory,
+    known: np.ndarray,
+    R: np.ndarray,
+    ends: np.ndarray,
+    lengths: np.ndarray,
+    successors: np.ndarray,
+    p: np.ndarray,
+) -> None:
+    """Raise `InvalidFile` unless known rows are distributions over states, and rewards in range."""
+    _check(bool(((lengths >= 0) & (known | (lengths == 0))).all()), "a row has a wrong length")
+    _check(bool(((successors >= 0) & (successors < memory.n_states)).all()), "a state is unknown")
+    _check(lengths.sum() == p.size, "the lengths of rows do not add up")
+    _check(bool((p >= 0).all() and (ends >= 0).all()), "a probability is negative")
+    owner = np.repeat(np.arange(lengths.size), lengths.reshape(-1))
+    rises = (np.diff(successors) > 0) | (np.diff(owner) > 0)
+    _check(bool(rises.all()), "the successors of a pair are not in order")
+    sums = np.bincount(owner, p, minlength=lengths.size).reshape(known.shape) + ends
+    _check(bool((np.abs(sums - known) <= SUM_TOLERANCE).all()), "a row does not sum to 1")
+    if memory.setting is not None:
+        lo, hi = memory.setting.reward_range
+        _check(bool(((R >= lo - 1e-9) & (R <= hi + 1e-9) | ~known).all()), "a reward is outside")
 
 
 def _check_values(memory: TaskMemory, Q: np.ndarray) -> None:

@@ -56,13 +56,7 @@ class AllSources:
             self.measured = ByKernel(sources, known, prior, model, setting)
         else:
             self.measured = ByCall(sources, distance, prior, model, setting)
-        self.back = _solved(n, setting)
-        self.there = dissimilarity.There(
-            solved=_solved(n, setting),
-            state=np.full(n, dissimilarity.NEVER),
-            unknown=np.zeros(n, dtype=np.int64),
-            unknown_of=np.full(n, -1.0),
-        )
+        self.back, self.there = _solved(n, setting), _there(n, setting)
         U, decider = bound
         tasks, Q = np.array([one.task for one in sources]), np.array([one.Q for one in sources])
         self._found = dissimilarity.Found(
@@ -167,6 +161,16 @@ def _solved(n: int, setting: Setting) -> dissimilarity.Solved:
         largest=np.empty(n),
         undone=np.zeros(n),
         at_largest=np.zeros(n, dtype=np.int64),
+    )
+
+
+def _there(n: int, setting: Setting) -> dissimilarity.There:
+    """The same from the task to n sources, of which nothing was solved yet."""
+    return dissimilarity.There(
+        solved=_solved(n, setting),
+        state=np.full(n, dissimilarity.NEVER),
+        unknown=np.zeros(n, dtype=np.int64),
+        unknown_of=np.full(n, -1.0),
     )
 
 
