@@ -178,3 +178,26 @@ def test_a_source_keeps_exactly_its_known_pairs():
     assert source.V.tolist() == [1, 3, 5, 7, 9]
     with pytest.raises(ValueError, match="read-only"):
         source.rows.p[:] = 0
+
+
+def test_a_task_that_was_not_stored_does_not_count_as_compared(monkeypatch):
+    """An interruption while a task is stored, which is then forgotten: others take its place."""
+    options = {"n_states": 1, "n_actions": 2, "gamma": 0.0, "n_known": 1, "seed": 0}
+    agent = hl.LRMax(p_min=0.5, delta=0.5, **options)
+    first, lost, other = (
+        hl.TabularMDP([[0.0, r]], np.ones((1, 2, 1)), gamma=0.0) for r in (0.0, 0.0, 1.0)
+    )
+    hl.learn(agent, first, episodes=4, max_steps=4, seed=0)
+    with monkeypatch.context() as patched:
+        patched.setattr(agent.memory, "add", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            hl.learn(agent, lost, episodes=4, max_steps=4, seed=0)
+    agent.drop_task()
+    hl.learn(agent, other, episodes=4, max_steps=4, seed=0)
+    (largest, n_compared), *_ = agent.memory.learned.values()
+    assert n_compared == agent.memory.n_tasks == 2
+    assert largest[1] >= 1.0
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt

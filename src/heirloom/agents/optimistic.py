@@ -109,8 +109,6 @@ class OptimisticAgent:
             raise WrongOrder("save() within a task: end_task() stores it, drop_task() forgets it")
         archive.write(path, "agent", packed(self))
 
-    # The four verbs
-
     def begin_task(self) -> None:
         """A new task begins: nothing of it is known, bounds transfer what was learned before."""
         if self.in_task:
@@ -166,8 +164,6 @@ class OptimisticAgent:
     def drop_task(self) -> None:
         """Forget the task at hand: what is in the memory by now is all that stays."""
         self.in_task = False
-
-    # What can be read until the next task begins
 
     @property
     def task(self) -> TaskLearner:

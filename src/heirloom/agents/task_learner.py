@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heirloom import signals
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import learning
@@ -107,12 +106,11 @@ class TaskLearner:
     def end(self, memory: TaskMemory) -> None:
         """Keep the task as a source, and count what sources were of use."""
         source = Source.of(self.model, self.values.Q)
-        with signals.uninterrupted():  # the memory has all of it or nothing
-            for i, bound in enumerate(self.bounds):
-                for task in bound.sources_used()[self.decider == i + 1].tolist():
-                    memory.use(task)
-                bound.end_task(source, memory)
-            memory.add(source)
+        for i, bound in enumerate(self.bounds):
+            for task in bound.sources_used()[self.decider == i + 1].tolist():
+                memory.use(task)
+            bound.end_task(source, memory)
+        memory.add(source)
 
     def _settle(self, pairs: IntArray) -> None:
         learning.settle(tuple(self.model.arrays), tuple(self.values), pairs)

@@ -111,3 +111,14 @@ def wrong_option(error: ValidationError) -> str:
         return f"{option} is missing: {reason}"
     message = first["msg"]
     return f"{option} is {first['input']!r}: {message[0].lower()}{message[1:]}"
+
+
+def parts(value: Any) -> Iterator[Any]:
+    """A value, or all values in lists and tables."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from parts(one)
+    else:
+        yield value

@@ -29,7 +29,7 @@ Users write it as TOML:
 import json
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -43,6 +43,7 @@ from heirloom.experiments.reading import (
     OPTIONS,
     check_defaults,
     first_reason,
+    parts,
     swept,
     with_defaults,
     wrong_option,
@@ -69,24 +70,13 @@ class _Named(BaseModel):
     def _can_be_written(self) -> Self:
         """A spec is written as JSON and TOML, which have no infinity and no empty value."""
         for option, value in self.options.items():
-            for one in _parts(value):
+            for one in parts(value):
                 if one is None or (isinstance(one, float) and not math.isfinite(one)):
                     raise ValueError(f"{option} is {value!r}: numbers are finite")
         return self
 
     def __hash__(self) -> int:
         return hash((type(self), self.name, *sorted(self.options)))
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    """A value, or all values in lists and tables."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for one in value:
-            yield from _parts(one)
-    else:
-        yield value
 
 
 class FamilySpec(_Named):

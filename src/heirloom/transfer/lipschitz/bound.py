@@ -137,9 +137,14 @@ class Lipschitz(Bound):
         self._active = np.array([one.place for one in self.transfers], dtype=np.int64)
 
     def _learned(self, memory: TaskMemory) -> tuple[FloatArray, int]:
-        """The largest distance of the first tasks, over pairs, and how many they are."""
+        """The largest distance of the first tasks, over pairs, and how many they are.
+
+        One that counts more tasks than were seen was interrupted before its last task was stored;
+        the tasks are then compared anew.
+        """
         nothing = np.zeros(self.setting.n_pairs), 0
-        return memory.learned.get(self._distance_name, nothing)
+        largest, n_compared = memory.learned.get(self._distance_name, nothing)
+        return (largest, n_compared) if n_compared <= memory.n_tasks else nothing
 
     @property
     def _distance_name(self) -> str:
