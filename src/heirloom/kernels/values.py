@@ -10,15 +10,6 @@ from numba import njit
 
 
 @njit(cache=True)
-def _expected(k, indptr, successors, p, V):
-    """sum_s' T[k, s'] V[s'], of the row k."""
-    expected = 0.0
-    for j in range(indptr[k], indptr[k + 1]):
-        expected += p[j] * V[successors[j]]
-    return expected
-
-
-@njit(cache=True)
 def improve(R, indptr, successors, p, gamma, V, V_new, policy):
     """V_new[s] <- max_a R[s, a] + gamma * sum_s' T[s, a, s'] V[s'], and `policy` attains it.
 
@@ -30,7 +21,10 @@ def improve(R, indptr, successors, p, gamma, V, V_new, policy):
         best, best_action = -np.inf, 0
         for a in range(n_actions):
             k = s * n_actions + a
-            q = R[k] + gamma * _expected(k, indptr, successors, p, V)
+            expected = 0.0
+            for j in range(indptr[k], indptr[k + 1]):
+                expected += p[j] * V[successors[j]]
+            q = R[k] + gamma * expected
             if q > best:
                 best, best_action = q, a
         V_new[s] = best
@@ -51,7 +45,10 @@ def improve_among(states, R, indptr, successors, p, gamma, V, V_new, q):
     """
     best, last = -np.inf, -1
     for k in range(R.size):
-        q[k] = R[k] + gamma * _expected(k, indptr, successors, p, V)
+        expected = 0.0
+        for j in range(indptr[k], indptr[k + 1]):
+            expected += p[j] * V[successors[j]]
+        q[k] = R[k] + gamma * expected
         best = max(q[k], best if states[k] == last else -np.inf)
         last = states[k]
         V_new[last] = best
@@ -101,7 +98,10 @@ def improve_in_place(R, indptr, successors, p, gamma, V, policy, backwards):
         best, best_action = -np.inf, 0
         for a in range(n_actions):
             k = s * n_actions + a
-            q = R[k] + gamma * _expected(k, indptr, successors, p, V)
+            expected = 0.0
+            for j in range(indptr[k], indptr[k + 1]):
+                expected += p[j] * V[successors[j]]
+            q = R[k] + gamma * expected
             if q > best:
                 best, best_action = q, a
         V[s] = best
@@ -118,7 +118,10 @@ def follow(R, indptr, successors, p, gamma, policy, V, V_new):
     lowest, highest = np.inf, -np.inf
     for s in range(V.size):
         k = s * n_actions + policy[s]
-        V_new[s] = R[k] + gamma * _expected(k, indptr, successors, p, V)
+        expected = 0.0
+        for j in range(indptr[k], indptr[k + 1]):
+            expected += p[j] * V[successors[j]]
+        V_new[s] = R[k] + gamma * expected
         change = V_new[s] - V[s]
         lowest = min(lowest, change)
         highest = max(highest, change)
