@@ -77,28 +77,9 @@ def unpacked(
 ) -> A:
     """The agent that was packed; raises `InvalidFile` unless it is a valid one."""
     header, arrays = content
-    saved = header.get("algorithm", cls.__name__)
-    if not isinstance(saved, str):
-        raise InvalidFile(f"{where} is not an agent: its algorithm is {saved!r}")
-    if cls is not OptimisticAgent and saved != cls.__name__:
-        raise InvalidArgument(
-            f"{where} was saved by {saved}, not by {cls.__name__}: OptimisticAgent.load loads "
-            "agents of all kinds"
-        )
-    if not cls.__init__.__module__.startswith("heirloom."):
-        raise InvalidArgument(
-            f"{cls.__name__} has a constructor of its own, which a file cannot call: load the "
-            "agent with OptimisticAgent.load, and make yours with its memory"
-        )
+    _check_class(cls, header.get("algorithm", cls.__name__), where)
     with making_sense(where, "agent"):
-        memory_header = header["memory"]
-        described = [
-            Described(entry["name"], entry["options"], entry.get("own", False))
-            for entry in header["bounds"]
-        ]
-        for one in described:
-            if not isinstance(one.name, str) or not isinstance(one.own, bool):
-                raise InvalidFile(f"a bound is described as {one}")
+        memory_header, described = header["memory"], _described(header["bounds"])
     memory = memory_file.unpacked(TaskMemory, Content(memory_header, arrays), where)
     made = _rebuilt(bounds, described, arrays, where)
     with making_sense(where, "agent"):
@@ -113,6 +94,32 @@ def unpacked(
             raise InvalidFile("a number that was drawn is not in [0, 1)")
     agent.uniforms = Uniforms(rng, drawn)
     return agent
+
+
+def _check_class(cls: type[OptimisticAgent], saved: Any, where: str) -> None:
+    """Raise unless a class can be made from a file that an agent of the class `saved` wrote."""
+    if not isinstance(saved, str):
+        raise InvalidFile(f"{where} is not an agent: its algorithm is {saved!r}")
+    if cls is not OptimisticAgent and saved != cls.__name__:
+        raise InvalidArgument(
+            f"{where} was saved by {saved}, not by {cls.__name__}: OptimisticAgent.load loads "
+            "agents of all kinds"
+        )
+    if not cls.__init__.__module__.startswith("heirloom."):
+        raise InvalidArgument(
+            f"{cls.__name__} has a constructor of its own, which a file cannot call: load the "
+            "agent with OptimisticAgent.load, and make yours with its memory"
+        )
+
+
+def _described(bounds: Any) -> list[Described]:
+    described = [
+        Described(entry["name"], entry["options"], entry.get("own", False)) for entry in bounds
+    ]
+    for one in described:
+        if not isinstance(one.name, str) or not isinstance(one.own, bool):
+            raise InvalidFile(f"a bound is described as {one}")
+    return described
 
 
 def _array_name(i: int, option: str) -> str:

@@ -26,11 +26,10 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
+from heirloom.envs.spaces import LARGEST, number_of, size_of_space, value_of
 from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
 from heirloom.storage import archive
 from heirloom.validation import whole_number
-
-LARGEST = 2**31 - 1
 
 
 class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -76,7 +75,7 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self.numbers: dict[Hashable, int] = {} if numbers is None else numbers
         """Observations that were seen, and their numbers."""
         n = (
-            _size(env.observation_space, "observation", env)
+            size_of_space(env.observation_space, "observation", env)
             if n_states is None
             else whole_number("n_states", n_states, most=LARGEST)
         )
@@ -85,7 +84,7 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
                 f"n_states is {n}, and {len(self.numbers)} states are numbered already: it is the "
                 "same for all tasks of a family"
             )
-        self.n_states, self.n_actions = n, _size(env.action_space, "action", env)
+        self.n_states, self.n_actions = n, size_of_space(env.action_space, "action", env)
         self.observation_space = spaces.Discrete(self.n_states)
         self.action_space = spaces.Discrete(self.n_actions)
 
@@ -119,7 +118,7 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def _new_number(self, observation: Any) -> int:
         if not self.as_seen:
-            return _number(self.env.observation_space, observation)
+            return number_of(self.env.observation_space, observation)
         if len(self.numbers) >= self.n_states:
             raise self._too_many()
         return len(self.numbers)
@@ -154,105 +153,12 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if self.as_seen:
             raise InvalidArgument("observations were numbered as seen: look them up in `numbers`")
         state = whole_number("state", state, least=0, most=self.n_states - 1)
-        return _value(self.env.observation_space, state)
+        return value_of(self.env.observation_space, state)
 
     def action_of(self, action: int) -> Any:
         """The environment's action of a number."""
         action = whole_number("action", action, least=0, most=self.n_actions - 1)
-        return _value(self.env.action_space, action)
-
-
-def _size(space: gym.Space[Any], what: str, env: gym.Env[Any, Any]) -> int:
-    size = _size_of(space)
-    if size is None:
-        remedy = ": number them as they are seen, with n_states=..."
-        remedy = remedy if what == "observation" else ""
-        raise UnsupportedEnvironment(
-            f"the {what} space of {env} is {space}, whose values cannot be counted{remedy}"
-        )
-    if size > LARGEST:
-        remedy = "number them as they are seen, with n_states=..."
-        raise UnsupportedEnvironment(
-            f"the {what} space of {env} has {size:,} values: "
-            + (remedy if what == "observation" else "Heirloom needs fewer actions")
-        )
-    return size
-
-
-def _size_of(space: gym.Space[Any]) -> int | None:
-    """How many values a space has, if that can be told."""
-    if isinstance(space, spaces.Discrete):
-        return int(space.n)
-    if isinstance(space, spaces.MultiDiscrete):
-        return int(np.prod(space.nvec.astype(object)))
-    if isinstance(space, spaces.MultiBinary):
-        return int(2 ** int(np.prod(space.shape)))
-    if isinstance(space, spaces.Tuple | spaces.Dict):
-        size = 1
-        for part in _parts(space):
-            n = _size_of(part)
-            if n is None:
-                return None
-            size *= n
-        return size
-    return None
-
-
-def _parts(space: Any) -> list[gym.Space[Any]]:
-    return list(space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces)
-
-
-def _number(space: gym.Space[Any], value: Any) -> int:
-    """The number of a value in its space."""
-    if not space.contains(value):
-        raise UnsupportedEnvironment(
-            f"{value!r} is not in {space}: the environment is inconsistent"
-        )
-    if isinstance(space, spaces.Discrete):
-        return int(value) - int(space.start)
-    if isinstance(space, spaces.MultiDiscrete):
-        digits = (np.asarray(value) - space.start).ravel().tolist()
-        return _joined(digits, space.nvec.ravel().tolist())
-    if isinstance(space, spaces.MultiBinary):
-        digits = np.asarray(value).ravel().tolist()
-        return _joined(digits, [2] * len(digits))
-    values = [value[name] for name in space.spaces] if isinstance(space, spaces.Dict) else value
-    parts = _parts(space)
-    digits = [_number(part, one) for part, one in zip(parts, values, strict=True)]
-    return _joined(digits, [_size_of(part) or 1 for part in parts])
-
-
-def _value(space: gym.Space[Any], number: int) -> Any:
-    """The value of a number in its space."""
-    if isinstance(space, spaces.Discrete):
-        return number + int(space.start)
-    if isinstance(space, spaces.MultiDiscrete):
-        digits = np.array(_digits(number, space.nvec.ravel().tolist())).reshape(space.nvec.shape)
-        return (digits + space.start).astype(space.dtype)
-    if isinstance(space, spaces.MultiBinary):
-        bits = np.array(_digits(number, [2] * int(np.prod(space.shape))), dtype=space.dtype)
-        return bits.reshape(space.shape)
-    parts = _parts(space)
-    places = _digits(number, [_size_of(part) or 1 for part in parts])
-    values = [_value(part, one) for part, one in zip(parts, places, strict=True)]
-    if isinstance(space, spaces.Dict):
-        return dict(zip(space.spaces, values, strict=True))
-    return tuple(values)
-
-
-def _joined(digits: list[int], sizes: list[int]) -> int:
-    number = 0
-    for digit, size in zip(digits, sizes, strict=True):
-        number = number * size + digit
-    return number
-
-
-def _digits(number: int, sizes: list[int]) -> list[int]:
-    digits = []
-    for size in reversed(sizes):
-        number, digit = divmod(number, size)
-        digits.append(digit)
-    return digits[::-1]
+        return value_of(self.env.action_space, action)
 
 
 def _hashable(observation: Any) -> Hashable:

@@ -2,7 +2,8 @@
 
 `improve*` take the maximum over actions, `follow*` the action of a policy. The plain forms read one
 array and write another, so that the change of a sweep bounds the error (MacQueen's bounds); the
-`*_in_place` forms use each new value at once, so that values travel along a path in one sweep.
+`*_in_place` forms use each new value at once, so that values travel along a path in one sweep. The
+expected value is written out in each: as a function of its own it takes a quarter more time.
 """
 
 import numpy as np

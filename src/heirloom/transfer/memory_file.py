@@ -66,8 +66,12 @@ def packed(memory: TaskMemory) -> Content:
     }
     if memory.max_Q is not None:
         arrays["max_Q"] = memory.max_Q
+    return Content(_header(memory), arrays)
+
+
+def _header(memory: TaskMemory) -> dict[str, Any]:
     setting = memory.setting
-    header = {
+    return {
         "n_states": memory.n_states,
         "n_actions": memory.n_actions,
         "capacity": memory.capacity,
@@ -77,7 +81,6 @@ def packed(memory: TaskMemory) -> Content:
         "learned": {name: n_compared for name, (_, n_compared) in memory.learned.items()},
         "setting": None if setting is None else {name: getattr(setting, name) for name in SETTING},
     }
-    return Content(header, arrays)
 
 
 def unpacked(cls: type[M], content: Content, where: str) -> M:

@@ -1,0 +1,105 @@
+"""Gymnasium's finite spaces, whose values are numbered by place: the last part counts fastest."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from heirloom.errors import UnsupportedEnvironment
+
+LARGEST = 2**31 - 1
+
+
+def size_of_space(space: gym.Space[Any], what: str, env: gym.Env[Any, Any]) -> int:
+    """How many values a space has; raises `UnsupportedEnvironment` if they cannot be numbered."""
+    size = _size_of(space)
+    if size is None:
+        remedy = ": number them as they are seen, with n_states=..."
+        remedy = remedy if what == "observation" else ""
+        raise UnsupportedEnvironment(
+            f"the {what} space of {env} is {space}, whose values cannot be counted{remedy}"
+        )
+    if size > LARGEST:
+        remedy = "number them as they are seen, with n_states=..."
+        raise UnsupportedEnvironment(
+            f"the {what} space of {env} has {size:,} values: "
+            + (remedy if what == "observation" else "Heirloom needs fewer actions")
+        )
+    return size
+
+
+def _size_of(space: gym.Space[Any]) -> int | None:
+    """How many values a space has, if that can be told."""
+    if isinstance(space, spaces.Discrete):
+        return int(space.n)
+    if isinstance(space, spaces.MultiDiscrete):
+        return int(np.prod(space.nvec.astype(object)))
+    if isinstance(space, spaces.MultiBinary):
+        return int(2 ** int(np.prod(space.shape)))
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        size = 1
+        for part in _parts(space):
+            n = _size_of(part)
+            if n is None:
+                return None
+            size *= n
+        return size
+    return None
+
+
+def _parts(space: Any) -> list[gym.Space[Any]]:
+    return list(space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces)
+
+
+def number_of(space: gym.Space[Any], value: Any) -> int:
+    """The number of a value in its space."""
+    if not space.contains(value):
+        raise UnsupportedEnvironment(
+            f"{value!r} is not in {space}: the environment is inconsistent"
+        )
+    if isinstance(space, spaces.Discrete):
+        return int(value) - int(space.start)
+    if isinstance(space, spaces.MultiDiscrete):
+        digits = (np.asarray(value) - space.start).ravel().tolist()
+        return _joined(digits, space.nvec.ravel().tolist())
+    if isinstance(space, spaces.MultiBinary):
+        digits = np.asarray(value).ravel().tolist()
+        return _joined(digits, [2] * len(digits))
+    values = [value[name] for name in space.spaces] if isinstance(space, spaces.Dict) else value
+    parts = _parts(space)
+    digits = [number_of(part, one) for part, one in zip(parts, values, strict=True)]
+    return _joined(digits, [_size_of(part) or 1 for part in parts])
+
+
+def value_of(space: gym.Space[Any], number: int) -> Any:
+    """The value of a number in its space."""
+    if isinstance(space, spaces.Discrete):
+        return number + int(space.start)
+    if isinstance(space, spaces.MultiDiscrete):
+        digits = np.array(_digits(number, space.nvec.ravel().tolist())).reshape(space.nvec.shape)
+        return (digits + space.start).astype(space.dtype)
+    if isinstance(space, spaces.MultiBinary):
+        bits = np.array(_digits(number, [2] * int(np.prod(space.shape))), dtype=space.dtype)
+        return bits.reshape(space.shape)
+    parts = _parts(space)
+    places = _digits(number, [_size_of(part) or 1 for part in parts])
+    values = [value_of(part, one) for part, one in zip(parts, places, strict=True)]
+    if isinstance(space, spaces.Dict):
+        return dict(zip(space.spaces, values, strict=True))
+    return tuple(values)
+
+
+def _joined(digits: list[int], sizes: list[int]) -> int:
+    number = 0
+    for digit, size in zip(digits, sizes, strict=True):
+        number = number * size + digit
+    return number
+
+
+def _digits(number: int, sizes: list[int]) -> list[int]:
+    digits = []
+    for size in reversed(sizes):
+        number, digit = divmod(number, size)
+        digits.append(digit)
+    return digits[::-1]
