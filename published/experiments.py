@@ -49,7 +49,7 @@ def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
             "notes": report.notes,
             "summary": report.summary,
         }
-        if report.settings is not None:
+        if report.spec is not None:
             names = ("repetitions", "tasks", "episodes", "steps")
             measured["size"] = {
                 "agents": len(report.spec.agents),

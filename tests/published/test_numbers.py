@@ -91,3 +91,11 @@ def test_the_source_of_a_result_is_named_as_git_names_it():
         [*git, "rev-parse", "HEAD:src"], capture_output=True, text=True, check=True
     ).stdout.strip()
     assert (results.source_tree() == committed) == clean
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["corridor-text", "prior-illustration"])
+def test_an_experiment_measured_in_full_is_what_is_stored(key):
+    (experiment,) = [one for one in experiments.EXPERIMENTS if one.key == key]
+    measured, _ = experiments.measure(experiment)
+    assert results.rounded(measured) == results.load(key)
