@@ -54,10 +54,10 @@ class Command:
         )
         self.started.append(self)
 
-    def wait_for(self, units: int, seconds: float = 90) -> None:
+    def wait_for(self, jobs: int, seconds: float = 90) -> None:
         """Until so many units are done."""
         wait_until(
-            lambda: units_done(self.folder) >= units or self.process.poll() is not None, seconds
+            lambda: jobs_done(self.folder) >= jobs or self.process.poll() is not None, seconds
         )
 
     def kill(self) -> None:
@@ -94,7 +94,7 @@ class Command:
         return self.process.returncode, said
 
 
-def units_done(folder: Path) -> int:
+def jobs_done(folder: Path) -> int:
     chunks = folder / "done" / "c"
     return sum(path.is_file() for path in chunks.rglob("*")) if chunks.exists() else 0
 

@@ -6,8 +6,8 @@ import pytest
 import heirloom as hl
 from heirloom.envs.grid import grid_world
 from heirloom.envs.paper_tasks import tight
-from tests import learned_twins
-from tests.learned_twins import KeepAll
+from tests.reference import learned_models
+from tests.reference.learned_models import KeepAll
 from tests.reference.lipschitz import Distances
 from tests.strategies import draw_shape, draw_task
 
@@ -76,7 +76,7 @@ class TestContract:
         agent = AGENTS[name](**COMMON, seed=0, tol=1e-3)
         for i, m in enumerate(tight_tasks(2)):
             hl.learn(agent, m, episodes=300, max_steps=10, seed=i)
-            Q = learned_twins.optimistic_Q(
+            Q = learned_models.optimistic_Q(
                 agent.model.rows, np.array(agent.U).ravel(), agent.setting
             )
             assert (agent.Q.ravel() >= Q - 1e-8).all()
@@ -171,7 +171,7 @@ def test_the_learned_distance_is_the_largest_of_the_first_tasks():
     first = agent.memory.sources[:needed]
     expected = np.max(
         [
-            learned_twins.distance(m.rows, m_bar.rows, m_bar.V, agent.setting)
+            learned_models.distance(m.rows, m_bar.rows, m_bar.V, agent.setting)
             for m in first
             for m_bar in first
             if m is not m_bar
@@ -498,7 +498,7 @@ def test_q_stays_within_its_tolerance_where_many_small_falls_add_up(tol):
         m = hl.garnet(20, 2, branching=2 + seed % 9, gamma=0.97, seed=seed)
         agent = hl.RMax(n_states=20, n_actions=2, gamma=0.97, n_known=20, seed=0, tol=tol)
         hl.learn(agent, m, episodes=500, max_steps=20, seed=seed)
-        Q = learned_twins.optimistic_Q(agent.model.rows, np.array(agent.U).ravel(), agent.setting)
+        Q = learned_models.optimistic_Q(agent.model.rows, np.array(agent.U).ravel(), agent.setting)
         assert (agent.Q.ravel() >= Q - 1e-8).all()
         assert (agent.Q.ravel() <= Q + tol + 1e-8).all()
 
@@ -520,9 +520,9 @@ def test_distances_follow_what_is_learned():
         if agent.observe(s, a, r, s_next, terminated=False):
             for transfer in agent.bounds[0].transfers:
                 here, there = agent.model.rows, transfer.source.rows
-                table = learned_twins.distance(here, there, transfer.source.V, agent.setting)
+                table = learned_models.distance(here, there, transfer.source.V, agent.setting)
                 assert (transfer.there.D <= table + 1e-9).all()
-                table = learned_twins.distance(there, here, V, agent.setting)
+                table = learned_models.distance(there, here, V, agent.setting)
                 assert (transfer.back.D <= table + 1e-9).all()
                 fell += 1
         s = s_next

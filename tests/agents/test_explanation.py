@@ -98,7 +98,7 @@ def test_the_prior_decides_where_it_is_below_what_is_known():
     learned(agent, tight_tasks(2), episodes=400)
     between = agent.explain().prior_use["Lipschitz, task 1"]
     assert 0 < between < 1
-    decided = agent.explain().prior_decides["Lipschitz, task 1"]
+    decided = agent.explain().prior_used["Lipschitz, task 1"]
     assert np.array_equal(decided, agent.bounds[0].transfers[0].there.D.reshape(121, 4) == 12.0)
 
 
@@ -150,7 +150,7 @@ def test_as_xarray():
     names = agent.explain().n_decided
     for name, number in names.items():
         assert int((data.decider == name).sum()) == number
-    assert data.prior_decides.sel(source="Lipschitz, task 1").dtype == bool
+    assert data.prior_used.sel(source="Lipschitz, task 1").dtype == bool
 
 
 def test_an_explanation_is_a_snapshot():

@@ -10,7 +10,7 @@ import heirloom as hl
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.transfer.bound import MaxQ
 from heirloom.transfer.lipschitz.bound import Lipschitz
-from tests import twins
+from tests.reference import exact
 from tests.strategies import RANGES
 
 ROUNDING = 1e-9
@@ -54,7 +54,7 @@ def largest_distances(tasks):
     """max over ordered pairs of tasks of D_sa(M ‖ M̄), [s, a]: a valid prior."""
     return np.max(
         [
-            twins.source_distance(m, m_bar, hl.solve(m_bar).V + 1e-8)
+            exact.source_distance(m, m_bar, hl.solve(m_bar).V + 1e-8)
             for m in tasks
             for m_bar in tasks
         ],

@@ -31,8 +31,8 @@ FAMILIES = {
 def known_exactly(m):
     """A source that knows all of a task."""
     t = m.transitions
-    going_on = np.ones(t.p.size, dtype=bool) if t.ends is None else ~t.ends
-    lengths = np.bincount(t.pairs[going_on], minlength=t.R.size)
+    continuing = np.ones(t.p.size, dtype=bool) if t.ends is None else ~t.ends
+    lengths = np.bincount(t.pairs[continuing], minlength=t.R.size)
     last = np.cumsum(lengths)
     rows = Known(
         known=np.ones(t.R.size, dtype=bool),
@@ -40,8 +40,8 @@ def known_exactly(m):
         ends=np.array(m.ends).ravel(),
         first=last - lengths,
         last=last,
-        successors=t.successors[going_on].astype(np.int32),
-        p=t.p[going_on],
+        successors=t.successors[continuing].astype(np.int32),
+        p=t.p[continuing],
     )
     sol = hl.solve(m)
     return hl.Source(rows, sol.Q.ravel() + sol.error, sol.V + sol.error)

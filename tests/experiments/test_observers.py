@@ -4,25 +4,25 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.experiments.job import run_unit
+from heirloom.experiments.job import run_job
 from heirloom.experiments.observers import OBSERVERS, LipschitzUse, OptimalAfter
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.learning.lifetime import best_returns, late_update, live
+from heirloom.learning.lifetime import late_update, learn_tasks, optimal_returns
 from tests.agents.test_agents import COMMON, tight_tasks
 
 
-def lived(d_max, episodes, observer=None):
+def learned_in(d_max, episodes, observer=None):
     """LRMax after two tasks, and what it did in them."""
     agent = hl.LRMax(d_max=d_max, **COMMON, seed=0)
     options = {"episodes": episodes, "steps": 10, "seed": 0, "name": "x", "repetition": 0}
-    return agent, live(agent, tight_tasks(2), **options, observer=observer)
+    return agent, learn_tasks(agent, tight_tasks(2), **options, observer=observer)
 
 
 @pytest.mark.parametrize("d_max", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("name", OBSERVERS)
 def test_observing_changes_no_bit(name, d_max):
     observer = OBSERVERS[name]()
-    (one, plain), (other, observed) = lived(d_max, 150), lived(d_max, 150, observer)
+    (one, plain), (other, observed) = learned_in(d_max, 150), learned_in(d_max, 150, observer)
     for what in plain:
         assert np.array_equal(plain[what], observed[what], equal_nan=True)
     assert np.array_equal(one.Q, other.Q)
@@ -37,7 +37,7 @@ def test_a_prior_of_zero_is_always_tighter_and_a_large_one_never():
     fractions = []
     for d_max in (0.0, 0.2, 0.5, 19.0):
         observer = LipschitzUse()
-        lived(d_max, 300, observer)
+        learned_in(d_max, 300, observer)
         assert np.isnan(observer.measured[0])
         fractions.append(observer.measured[1])
     assert fractions[0] == 1.0
@@ -48,7 +48,7 @@ def test_a_prior_of_zero_is_always_tighter_and_a_large_one_never():
 def test_where_the_agent_has_a_bound_the_measured_one_is_that():
     """At pairs that are unknown in the task; where it is known the agent needs none."""
     observer = LipschitzUse()
-    agent, _ = lived(0.2, 100, observer)
+    agent, _ = learned_in(0.2, 100, observer)
     (transfer,) = agent.bounds[0].transfers
     unknown = ~agent.known.ravel()
     U = (transfer.source.Q + observer._distance(transfer))[unknown]
@@ -67,8 +67,8 @@ def test_measuring_a_learned_prior_changes_no_bit(algorithm):
         "episodes": 20,
         "steps": 11,
     }
-    plain = run_unit(ExperimentSpec.read(given), 0, 0)
-    measured = run_unit(ExperimentSpec.read({**given, "measure": "lipschitz_use"}), 0, 0)
+    plain = run_job(ExperimentSpec.read(given), 0, 0)
+    measured = run_job(ExperimentSpec.read({**given, "measure": "lipschitz_use"}), 0, 0)
     assert np.array_equal(plain["returns"], measured["returns"])
     assert np.isfinite(measured["lipschitz_use"][-1])
 
@@ -105,6 +105,6 @@ def test_the_mean_time_of_the_last_updates():
 
 def test_best_returns_of_tasks_that_come_again():
     one, other = tight_tasks(2)
-    best = best_returns([one, other, one, one.to_gymnasium()], 10, discounted=True)
+    best = optimal_returns([one, other, one, one.to_gymnasium()], 10, discounted=True)
     assert best[0] == best[2] == hl.optimal_return(one, horizon=10)
     assert np.isnan(best[3])

@@ -78,14 +78,14 @@ def _moved_entries(name: str, before: np.ndarray, now: np.ndarray, tolerance: fl
     differ = ~(same | near)
     if not differ.any():
         return []
-    place = tuple(int(i[0]) for i in np.nonzero(differ))
+    index = tuple(int(i[0]) for i in np.nonzero(differ))
     largest = np.nanmax(np.abs(now - before)[differ], initial=0.0)
-    first = f"{float(before[place])!r} became {float(now[place])!r}"
+    first = f"{float(before[index])!r} became {float(now[index])!r}"
     return [
         Moved(
             name,
             f"{differ.sum():,} of {now.size:,} entries moved, by up to {largest:.3g}; the first, "
-            f"at {place}: {first}",
+            f"at {index}: {first}",
         )
     ]
 

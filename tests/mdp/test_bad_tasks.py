@@ -48,7 +48,7 @@ CASES = {
     ),
     "a pair that leads nowhere": (
         {"T": changed(T, (1, 0), 0)},
-        r"T\[s=1, a=0\] sums to 0, not 1: .* lead to itself",
+        r"T\[s=1, a=0\] sums to 0, not 1: .* has itself as successor",
     ),
     "T of two dimensions": ({"T": np.eye(2)}, r"T has shape \(2, 2\)"),
     "T that is not square": ({"T": np.ones((2, 1, 3)) / 3}, r"T has shape \(2, 1, 3\)"),

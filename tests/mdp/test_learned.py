@@ -138,7 +138,7 @@ class TestNKnown:
             p = np.concatenate([m.T.toarray(), m.ends.reshape(-1, 1)], axis=1)
             p[:, :2] = 0
             for k, row in enumerate(p):
-                on = m.transitions.going_on
+                on = m.transitions.continuing
                 row[on.successors[on.indptr[k] : on.indptr[k + 1]]] = on.p[
                     on.indptr[k] : on.indptr[k + 1]
                 ]

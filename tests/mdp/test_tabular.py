@@ -9,7 +9,7 @@ from scipy import sparse
 
 import heirloom as hl
 from heirloom.mdp.tabular import value_range
-from tests import twins
+from tests.reference import exact
 from tests.strategies import tasks
 
 R = np.array([[0.0, 1.0], [0.5, 0.25], [0.0, 0.0]])
@@ -122,7 +122,7 @@ class TestImmutability:
     def test_arrays_are_read_only(self):
         m = hl.TabularMDP(R_TRANSITION, T, gamma=0.9, terminates=[1])
         t = m.transitions
-        for array in (m.R, m.start, m.ends, m.T.data, t.p, t.rewards, t.ends, *t.going_on):
+        for array in (m.R, m.start, m.ends, m.T.data, t.p, t.rewards, t.ends, *t.continuing):
             with pytest.raises(ValueError, match="read-only"):
                 array[...] = 0
 
@@ -142,12 +142,12 @@ class TestImmutability:
     def test_it_goes_to_another_process_and_stays_immutable(self):
         m = hl.TabularMDP(R_TRANSITION, T, gamma=0.9, terminates=[1], start=1)
         assert m.ends.any()
-        assert m.transitions.going_on.p.size
+        assert m.transitions.continuing.p.size
         copy = pickle.loads(pickle.dumps(m))
         assert same(m, copy)
         assert (copy.gamma, copy.reward_range) == (m.gamma, m.reward_range)
         t = copy.transitions
-        for array in (copy.R, copy.start, copy.ends, t.p, t.rewards, t.ends, *t.going_on):
+        for array in (copy.R, copy.start, copy.ends, t.p, t.rewards, t.ends, *t.continuing):
             assert not array.flags.writeable
         assert np.array_equal(hl.solve(copy).Q, hl.solve(m).Q)
 
@@ -155,7 +155,7 @@ class TestImmutability:
 @given(tasks())
 def test_rows_go_on_or_end(m):
     """What goes on, what ends and T agree, and T is a distribution."""
-    on = twins.dense(m).T
+    on = exact.dense(m).T
     np.testing.assert_allclose(on.sum(axis=2), 1, atol=1e-12)
     np.testing.assert_allclose(on[:, :, -1], m.ends, atol=1e-15)
     np.testing.assert_allclose(m.T.sum(axis=1), 1, atol=1e-12)

@@ -9,7 +9,7 @@ import heirloom as hl
 from heirloom.planning import action_elimination as elimination
 from heirloom.planning import certificate as fixed_point
 from heirloom.planning.action_elimination import Elimination
-from tests import twins
+from tests.reference import exact
 from tests.strategies import tasks
 
 a_fixture_for_all = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -47,7 +47,7 @@ def certificates(monkeypatch):
 def test_the_error_is_certified(of_all_sizes, m, tol):
     sol = hl.solve(m, tol=tol)
     assert sol.error <= tol
-    assert np.abs(sol.Q - twins.optimal_Q(m)).max() <= sol.error + 1e-10
+    assert np.abs(sol.Q - exact.optimal_Q(m)).max() <= sol.error + 1e-10
 
 
 @a_fixture_for_all
@@ -55,7 +55,7 @@ def test_the_error_is_certified(of_all_sizes, m, tol):
 def test_the_error_is_certified_where_the_best_was_left_out(of_all_sizes, all_but_one, m, tol):
     sol = hl.solve(m, tol=tol)
     assert sol.error <= tol
-    assert np.abs(sol.Q - twins.optimal_Q(m)).max() <= sol.error + 1e-10
+    assert np.abs(sol.Q - exact.optimal_Q(m)).max() <= sol.error + 1e-10
 
 
 def test_where_the_best_was_left_out_a_second_certificate_tells(all_but_one, certificates):

@@ -7,17 +7,17 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import heirloom as hl
-from tests import twins
 from tests.domains import DOMAINS, coin, corridor, one_state, stay_or_go
+from tests.reference import exact
 from tests.strategies import draw_policy, draw_shape, draw_task, tasks
 
 
 def within(values, truth, error):
     """Whether values [s][a] are within `error` of rational ones, in rational arithmetic."""
     return all(
-        abs(twins.Fraction(q) - exact) <= twins.Fraction(error)
+        abs(exact.Fraction(q) - true) <= exact.Fraction(error)
         for row, exact_row in zip(values.tolist(), truth, strict=True)
-        for q, exact in zip(row, exact_row, strict=True)
+        for q, true in zip(row, exact_row, strict=True)
     )
 
 
@@ -34,7 +34,7 @@ def test_tasks_solved_by_hand(domain):
 def test_the_error_is_certified(m, tol):
     sol = hl.solve(m, tol=tol)
     assert sol.error <= tol
-    assert np.abs(sol.Q - twins.optimal_Q(m)).max() <= sol.error + 1e-10
+    assert np.abs(sol.Q - exact.optimal_Q(m)).max() <= sol.error + 1e-10
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -44,7 +44,7 @@ def test_the_error_of_a_policy_is_certified(seed):
     pi = draw_policy(rng, m)
     sol = hl.evaluate(m, pi)
     assert sol.error <= 1e-8
-    Q = twins.policy_Q(m, pi)
+    Q = exact.policy_Q(m, pi)
     assert np.abs(sol.Q - Q).max() <= sol.error + 1e-10
     assert np.abs(sol.V - (pi * Q).sum(axis=1)).max() <= sol.error + 1e-10
 
@@ -57,11 +57,11 @@ def check_in_exact_arithmetic(rng):
     tol = float(rng.choice([1e-2, 1e-5, 1e-8]))
     sol = hl.solve(m, tol=tol)
     assert sol.error <= tol
-    assert within(sol.Q, twins.exact_Q(m), sol.error)
+    assert within(sol.Q, exact.exact_Q(m), sol.error)
     actions = rng.integers(m.n_actions, size=m.n_states)
     followed = hl.evaluate(m, actions, tol=tol)
     assert followed.error <= tol
-    assert within(followed.Q, twins.exact_Q(m, lambda s: int(actions[s])), followed.error)
+    assert within(followed.Q, exact.exact_Q(m, lambda s: int(actions[s])), followed.error)
 
 
 def test_the_certificate_is_true_in_exact_arithmetic():
@@ -86,7 +86,7 @@ def test_the_certificate_is_true_for_long_rows(gamma, terminating):
     n = 300 if terminating else 1000
     m = hl.garnet(n, 2, branching=n, gamma=gamma, seed=9, terminating=terminating)
     sol = hl.solve(m)
-    R, T, _ = (np.asarray(part, dtype=np.longdouble) for part in twins.dense(m))
+    R, T, _ = (np.asarray(part, dtype=np.longdouble) for part in exact.dense(m))
     V = sol.V.astype(np.longdouble)
     for _ in range(60 if terminating else 20):
         Q = R + m.gamma * (T[:, :, :-1] @ V)
@@ -106,7 +106,7 @@ def test_the_certificate_is_true_for_long_rows(gamma, terminating):
 def test_numbers_next_to_nothing_are_certified_too():
     m = hl.garnet(4, 2, branching=2, gamma=0.9, seed=0, reward_range=(0, 1e-310))
     sol = hl.solve(m)
-    assert within(sol.Q, twins.exact_Q(m), sol.error)
+    assert within(sol.Q, exact.exact_Q(m), sol.error)
 
 
 def test_a_policy_that_ends_is_certified_by_its_own_contraction():
@@ -122,7 +122,7 @@ def test_a_policy_that_ends_is_certified_by_its_own_contraction():
     )
     pi = np.full((3, 2), 0.5)
     sol = hl.evaluate(m, pi, tol=1e-10)
-    assert np.abs(sol.Q - twins.policy_Q(m, pi)).max() <= sol.error + 1e-10
+    assert np.abs(sol.Q - exact.policy_Q(m, pi)).max() <= sol.error + 1e-10
     assert (hl.policy_q_pseudometric(m, m_bar, pi, tol=1e-8) > 0).all()
 
 
@@ -132,7 +132,7 @@ def test_small_tasks_are_solved_for_discounts_very_near_to_one(terminating):
     for seed in range(10):
         m = hl.garnet(4, 3, branching=2, gamma=1 - 1e-7, seed=seed, terminating=terminating)
         sol = hl.solve(m)
-        assert within(sol.Q, twins.exact_Q(m), sol.error)
+        assert within(sol.Q, exact.exact_Q(m), sol.error)
         assert sol.error <= 1e-6 * np.abs(sol.Q).max()
 
 
@@ -286,13 +286,13 @@ class TestReturns:
         rng = np.random.default_rng(seed)
         m = draw_task(rng)
         pi = draw_policy(rng, m)
-        R, T, gamma = twins.dense(m)
+        R, T, gamma = exact.dense(m)
         for discounted in (True, False):
             discount = gamma if discounted else 1.0
             best = followed = np.zeros(m.n_states)
             for _ in range(horizon):
-                best = (R + discount * twins.after(T, best)).max(axis=1)
-                followed = (pi * (R + discount * twins.after(T, followed))).sum(axis=1)
+                best = (R + discount * exact.after(T, best)).max(axis=1)
+                followed = (pi * (R + discount * exact.after(T, followed))).sum(axis=1)
             optimal = hl.optimal_return(m, horizon=horizon, discounted=discounted)
             expected = hl.expected_return(m, pi, horizon=horizon, discounted=discounted)
             assert optimal == pytest.approx(m.start @ best, abs=1e-12)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 
 import heirloom as hl
-from tests import twins
+from tests.reference import exact
 from tests.strategies import task_pairs, tasks
 
 
@@ -20,7 +20,7 @@ def test_it_bounds_the_gap_of_optimal_q_values(pair):
 def test_it_is_its_formula(pair):
     m, m_bar = pair
     directions = [
-        twins.source_distance(a, b, twins.optimal_Q(b).max(axis=1)).max() / (1 - m.gamma)
+        exact.source_distance(a, b, exact.optimal_Q(b).max(axis=1)).max() / (1 - m.gamma)
         for a, b in ((m, m_bar), (m_bar, m))
     ]
     assert abs(hl.global_pseudometric(m, m_bar) - min(directions)) <= 2e-6

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import heirloom as hl
-from tests import twins
+from tests.reference import exact
 from tests.strategies import draw_pair, draw_policy, pairs_and_policies
 
 
@@ -29,8 +29,8 @@ def test_they_bound_the_gaps_of_values(example):
 def test_they_are_their_formulas(example):
     m, m_bar, pi = example
     there, back = (
-        twins.policy_dissimilarity(m, m_bar, pi),
-        twins.policy_dissimilarity(m_bar, m, pi),
+        exact.policy_dissimilarity(m, m_bar, pi),
+        exact.policy_dissimilarity(m_bar, m, pi),
     )
     Q = np.minimum(there, back)
     V = np.minimum((pi * there).sum(axis=1), (pi * back).sum(axis=1))
@@ -42,21 +42,21 @@ def test_they_are_their_formulas(example):
 def test_iteration_from_anywhere_leads_to_them(example, anywhere):
     """Lemmas 2 and 3: the equations of states and of pairs have one solution each."""
     m, m_bar, pi = example
-    D = twins.source_distance(m, m_bar, (pi * twins.policy_Q(m_bar, pi)).sum(axis=1))
-    _, T, gamma = twins.dense(m)
-    of_states = twins.fixed_point(
-        lambda d: (pi * (D + gamma * twins.after(T, d))).sum(axis=1),
+    D = exact.source_distance(m, m_bar, (pi * exact.policy_Q(m_bar, pi)).sum(axis=1))
+    _, T, gamma = exact.dense(m)
+    of_states = exact.fixed_point(
+        lambda d: (pi * (D + gamma * exact.after(T, d))).sum(axis=1),
         np.full(m.n_states, anywhere),
         modulus=gamma,
         tol=1e-9,
     )
-    of_pairs = twins.fixed_point(
-        lambda d: D + gamma * twins.after(T, (pi * d).sum(axis=1)),
+    of_pairs = exact.fixed_point(
+        lambda d: D + gamma * exact.after(T, (pi * d).sum(axis=1)),
         np.full(D.shape, anywhere),
         modulus=gamma,
         tol=1e-9,
     )
-    expected = twins.policy_dissimilarity(m, m_bar, pi)
+    expected = exact.policy_dissimilarity(m, m_bar, pi)
     np.testing.assert_allclose(of_pairs, expected, atol=1e-8)
     np.testing.assert_allclose(of_states, (pi * expected).sum(axis=1), atol=1e-8)
     assert (hl.policy_q_pseudometric(m, m_bar, pi) <= of_pairs + 2e-6).all()

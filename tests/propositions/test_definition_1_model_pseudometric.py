@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import heirloom as hl
-from tests import twins
 from tests.domains import coin, one_state
+from tests.reference import exact
 from tests.strategies import task_pairs, task_triples, tasks
 
 
@@ -24,7 +24,7 @@ def test_it_is_its_formula(pair, seed):
     m, m_bar = pair
     f, f_end = weights(m, seed)
     D = hl.model_pseudometric(m, m_bar, f, f_end=f_end)
-    np.testing.assert_allclose(D, twins.model_distance(m, m_bar, f, f_end), atol=1e-12)
+    np.testing.assert_allclose(D, exact.model_distance(m, m_bar, f, f_end), atol=1e-12)
 
 
 @given(task_pairs(), seeds)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 import heirloom as hl
-from tests import twins
+from tests.reference import exact
 from tests.strategies import draw_pair, task_pairs
 
 
@@ -19,9 +19,9 @@ def test_it_is_an_upper_bound(pair):
 @given(task_pairs())
 def test_it_is_its_formula(pair):
     m, m_bar = pair
-    delta = np.minimum(twins.dissimilarity(m, m_bar), twins.dissimilarity(m_bar, m))
+    delta = np.minimum(exact.dissimilarity(m, m_bar), exact.dissimilarity(m_bar, m))
     U = hl.lipschitz_bound(m, m_bar)
-    np.testing.assert_allclose(U, twins.optimal_Q(m_bar) + delta, atol=2e-6)
+    np.testing.assert_allclose(U, exact.optimal_Q(m_bar) + delta, atol=2e-6)
 
 
 @pytest.mark.slow
@@ -33,6 +33,6 @@ def test_it_is_an_upper_bound_in_exact_arithmetic():
         U = hl.lipschitz_bound(m, m_bar, tol=1e-4)
         assert all(
             u >= q
-            for bounds, truth in zip(U.tolist(), twins.exact_Q(m), strict=True)
+            for bounds, truth in zip(U.tolist(), exact.exact_Q(m), strict=True)
             for u, q in zip(bounds, truth, strict=True)
         )

@@ -6,8 +6,8 @@ from scipy.optimize import linprog
 
 import heirloom as hl
 from heirloom.envs.paper_tasks import tight
-from heirloom.experiments.job import draw_tasks, run_unit
-from heirloom.learning.lifetime import best_returns
+from heirloom.experiments.job import draw_tasks, run_job
+from heirloom.learning.lifetime import optimal_returns
 from heirloom.paper import tight as tight_experiment
 
 
@@ -182,10 +182,10 @@ class TestErratum6WhatFigure3aIsRelativeTo:
         spec = tight_experiment.settings("released").with_changes(tasks=4)
         names = [agent.name for agent in spec.agents]
         rmax, lrmax = (
-            run_unit(spec, names.index(name), 0)["discounted_returns"].mean(axis=1)
+            run_job(spec, names.index(name), 0)["discounted_returns"].mean(axis=1)
             for name in ("RMax", "LRMax(0.1)")
         )
-        optimal = best_returns(draw_tasks(spec, 0), spec.steps, discounted=True)
+        optimal = optimal_returns(draw_tasks(spec, 0), spec.steps, discounted=True)
         assert (lrmax[1:] / rmax[1:] > 1.5).all()
         assert (lrmax / optimal < 1).all()
 

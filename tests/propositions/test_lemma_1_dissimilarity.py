@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import heirloom as hl
-from tests import twins
+from tests.reference import exact
 from tests.strategies import task_pairs, tasks
 
 
 @given(task_pairs())
 def test_it_agrees_with_iteration_from_zero(pair):
     m, m_bar = pair
-    d, expected = hl.dissimilarity(m, m_bar), twins.dissimilarity(m, m_bar)
+    d, expected = hl.dissimilarity(m, m_bar), exact.dissimilarity(m, m_bar)
     assert (d >= expected - 1e-8 * (1 + expected)).all()
     assert (d <= expected + 1e-6 + 1e-8 * (1 + expected)).all()
 
@@ -20,10 +20,10 @@ def test_it_agrees_with_iteration_from_zero(pair):
 @given(task_pairs(), st.floats(-1e3, 1e3))
 def test_iteration_from_anywhere_leads_to_it(pair, anywhere):
     m, m_bar = pair
-    D = twins.source_distance(m, m_bar, twins.optimal_Q(m_bar).max(axis=1))
-    _, T, gamma = twins.dense(m)
-    d = twins.fixed_point(
-        lambda d: D + gamma * twins.after(T, d.max(axis=1)),
+    D = exact.source_distance(m, m_bar, exact.optimal_Q(m_bar).max(axis=1))
+    _, T, gamma = exact.dense(m)
+    d = exact.fixed_point(
+        lambda d: D + gamma * exact.after(T, d.max(axis=1)),
         np.full(D.shape, anywhere),
         modulus=gamma,
         tol=1e-9,

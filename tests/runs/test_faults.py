@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import heirloom as hl
-from heirloom.experiments.job import run_unit
+from heirloom.experiments.job import run_job
 from heirloom.runs.run import _lock, run
 from heirloom.runs.store import RunStore
 from heirloom.runs.stored_run import StoredRun, read_results
 from heirloom.storage.location import Location
-from tests.small_run import FAST, LONG, SPEC, Command, units_done, wait_until
+from tests.small_run import FAST, LONG, SPEC, Command, jobs_done, wait_until
 
 KILLED = FAST.with_changes(repetitions=10, episodes=400)
 GOES_ON = "stopped; the same command goes on where this one was"
@@ -31,9 +31,9 @@ def whole(tmp_path_factory):
 def test_a_run_that_is_killed_three_times_gives_the_same(tmp_path, whole):
     """SIGKILL, to all its processes, then the same command again."""
     folder = tmp_path / "run"
-    for units in (2, 9, 20):
+    for jobs in (2, 9, 20):
         command = Command(KILLED, folder, "--jobs", "2")
-        command.wait_for(units)
+        command.wait_for(jobs)
         command.kill()
         assert command.end()[0] == -signal.SIGKILL
     assert Command(KILLED, folder, "--jobs", "2").end()[0] == 0
@@ -130,7 +130,7 @@ def test_ctrl_c_that_is_dropped(tmp_path, where):
     command = [sys.executable, "-c", LOST, where, "run", "spec.toml", "--out", "run", "--jobs", "1"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50)
     assert (ended.returncode, ended.stderr) == (130, GOES_ON + "\n")
-    assert units_done(tmp_path / "run") == 0
+    assert jobs_done(tmp_path / "run") == 0
 
 
 @pytest.mark.slow
@@ -185,11 +185,11 @@ def test_two_commands_at_once(tmp_path, whole):
 
 # Python's filters of warnings are not made for threads; runs are in processes otherwise.
 @pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning")
-@pytest.mark.parametrize("place", ["memory://two/runs", "folder"])
-def test_two_runs_where_there_are_no_locks(tmp_path, monkeypatch, whole, place):
+@pytest.mark.parametrize("location", ["memory://two/runs", "folder"])
+def test_two_runs_where_there_are_no_locks(tmp_path, monkeypatch, whole, location):
     """Both finish, and both are right."""
-    if place == "folder":
-        place = str(tmp_path / "run")
+    if location == "folder":
+        location = str(tmp_path / "run")
         import fcntl
 
         def no_locks(*_):
@@ -199,7 +199,7 @@ def test_two_runs_where_there_are_no_locks(tmp_path, monkeypatch, whole, place):
     results = {}
 
     def one(number):
-        results[number] = run(KILLED, place, jobs=1)
+        results[number] = run(KILLED, location, jobs=1)
 
     threads = [threading.Thread(target=one, args=(number,), daemon=True) for number in range(2)]
     for thread in threads:
@@ -263,7 +263,7 @@ def test_a_disk_that_is_full_while_a_unit_is_written(tmp_path, monkeypatch):
     """Whichever of its arrays does not fit, the unit is not taken for done."""
     folder = tmp_path / "run"
     store = RunStore(folder, SPEC)
-    results = run_unit(SPEC, 0, 0)
+    results = run_job(SPEC, 0, 0)
     array = type(store.group["returns"])
     write = array.__setitem__
     for fits in range(5):
@@ -285,8 +285,8 @@ def test_a_disk_that_is_full_while_a_unit_is_written(tmp_path, monkeypatch):
 
 def test_a_place_that_forgets_is_told(tmp_path, monkeypatch):
     """What was written is read again before a run says that it is done."""
-    monkeypatch.setattr(RunStore, "write", lambda self, unit, results: None)
-    with pytest.raises(hl.CannotWrite, match="does not hold what was written to it, 12 units"):
+    monkeypatch.setattr(RunStore, "write", lambda self, job, results: None)
+    with pytest.raises(hl.CannotWrite, match=r"12 jobs written to .* could not be read back"):
         run(SPEC, tmp_path / "run", jobs=1)
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 import zarr
 
 import heirloom as hl
-from heirloom.experiments.job import run_unit
+from heirloom.experiments.job import run_job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.progress import progress
 from heirloom.runs.run import run
@@ -44,10 +44,10 @@ def test_one_and_two_workers_give_the_same_bits(tmp_path, whole):
 
 
 def test_units_depend_on_the_spec_and_their_numbers_only(whole):
-    for unit in ((3, 2), (0, 0), (1, 1)):
-        results = run_unit(SPEC, *unit)
+    for job in ((3, 2), (0, 0), (1, 1)):
+        results = run_job(SPEC, *job)
         for name, array in results.items():
-            stored = whole[name].isel(agent=unit[0], repetition=unit[1]).values
+            stored = whole[name].isel(agent=job[0], repetition=job[1]).values
             assert np.array_equal(array, stored, equal_nan=True)
 
 
@@ -67,10 +67,10 @@ def test_a_run_goes_on_where_it_was(tmp_path, whole, monkeypatch):
             raise KeyboardInterrupt
         allowed.clear()
         computed.append((agent, repetition))
-        return run_unit(spec, agent, repetition)
+        return run_job(spec, agent, repetition)
 
     allowed = []
-    monkeypatch.setattr("heirloom.runs.workers.compute.run_unit", interrupted)
+    monkeypatch.setattr("heirloom.runs.workers.compute.run_job", interrupted)
     stops = 0
     while True:
         try:
@@ -221,10 +221,10 @@ def test_a_run_opens_its_folder_once_and_reads_no_spec(tmp_path, monkeypatch):
     opened, computed = [], []
     monkeypatch.setattr(
         "heirloom.runs.store.open_group",
-        lambda place, **options: opened.append(place) or open_group(place, **options),
+        lambda location, **options: opened.append(location) or open_group(location, **options),
     )
     monkeypatch.setattr(ExperimentSpec, "read", lambda *_: pytest.fail("a spec was read"))
-    monkeypatch.setattr("heirloom.runs.run.best_returns", lambda *_, **__: computed.append(1))
+    monkeypatch.setattr("heirloom.runs.run.optimal_returns", lambda *_, **__: computed.append(1))
     run(FAST, tmp_path / "run", jobs=1)
     assert len(opened) == 1
     assert computed == []

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli.app import app
-from heirloom.experiments.job import run_unit
+from heirloom.experiments.job import run_job
 from heirloom.runs.export import columns_of, export
 from heirloom.runs.run import run
 from heirloom.runs.store import RunStore
@@ -36,11 +36,11 @@ def invoke(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-@pytest.mark.parametrize("place", ["folder", "memory"])
-def test_a_url_holds_a_run_as_a_folder_does(tmp_path, done, place):
-    where = tmp_path / "run" if place == "folder" else f"memory:/{tmp_path}/run"
+@pytest.mark.parametrize("location", ["folder", "memory"])
+def test_a_url_holds_a_run_as_a_folder_does(tmp_path, done, location):
+    where = tmp_path / "run" if location == "folder" else f"memory:/{tmp_path}/run"
     store = RunStore(where, SPEC)
-    store.write((0, 0), run_unit(SPEC, 0, 0))
+    store.write((0, 0), run_job(SPEC, 0, 0))
     assert len(StoredRun(where).status().missing) == 11
     results = run(SPEC, where, jobs=1)
     with xr.open_zarr(str(where)) as opened, xr.open_zarr(done, chunks=None) as expected:
@@ -111,12 +111,12 @@ def test_other_versions_are_told(folder):
 
 
 def test_runs_below_a_folder(done, tmp_path):
-    assert [str(place) for place in runs_in(done)] == [str(done)]
-    assert [str(place) for place in runs_in(done.parent)] == [str(done)]
+    assert [str(location) for location in runs_in(done)] == [str(done)]
+    assert [str(location) for location in runs_in(done.parent)] == [str(done)]
     with pytest.raises(hl.InvalidFile, match="there is no run in"):
         runs_in(tmp_path / "missing")
     assert invoke("status", done.parent).exit_code == 0
-    assert str(done) in [str(place) for place in runs_in(done.parents[1])]
+    assert str(done) in [str(location) for location in runs_in(done.parents[1])]
     ended = invoke("export", done.parent, "--to", "csv")
     assert ended.exit_code == 1
     assert "is not a run, but has some" in ended.stderr
@@ -251,9 +251,9 @@ def test_errors_of_the_network_are_not_damage(tmp_path, monkeypatch):
 
     monkeypatch.setattr(MemoryFileSystem, "cat_file", fails)
     there = StoredRun(where)
-    for look in (there.status, there.results, lambda: run(SPEC, where, jobs=1)):
+    for read_job in (there.status, there.results, lambda: run(SPEC, where, jobs=1)):
         with pytest.raises(hl.InvalidFile, match=r"could not be read \(try later\)"):
-            look()
+            read_job()
 
 
 def test_nothing_is_half_exported(done, tmp_path, monkeypatch):

@@ -13,21 +13,21 @@ def test_a_place_is_written_and_listed(tmp_path, kind):
         "file URL": f"file://{tmp_path}/a",
         "memory": f"memory:/{tmp_path}/a/",
     }[kind]
-    place = Location(where)
-    assert place.names() == []
-    place.write("one", b"1")
-    place.write("deep/two", b"2")
-    place.write("one", b"11")
-    assert place.names() == ["deep", "one"]
-    assert (place / "deep").names() == ["two"]
-    assert Location(place).name == place.name
+    location = Location(where)
+    assert location.names() == []
+    location.write("one", b"1")
+    location.write("deep/two", b"2")
+    location.write("one", b"11")
+    assert location.names() == ["deep", "one"]
+    assert (location / "deep").names() == ["two"]
+    assert Location(location).name == location.name
 
 
 def test_a_file_url_is_a_path(tmp_path):
-    place = Location(f"file://{tmp_path}/a")
-    assert place.is_local
-    assert place.path == tmp_path.resolve() / "a"
-    assert str(place / "b") == f"{tmp_path}/a/b"
+    location = Location(f"file://{tmp_path}/a")
+    assert location.is_local
+    assert location.path == tmp_path.resolve() / "a"
+    assert str(location / "b") == f"{tmp_path}/a/b"
 
 
 def test_urls_keep_their_slashes():

@@ -9,7 +9,7 @@ from heirloom.envs.inventory import prices
 from heirloom.envs.toy_text import frozen_lakes
 from heirloom.kernels import distances
 from heirloom.transfer.lipschitz.distance import WeightedL1
-from tests.learned_twins import KeepAll
+from tests.reference.learned_models import KeepAll
 from tests.reference.lipschitz import Distances, ReferenceLipschitz
 from tests.strategies import draw_shape, draw_task
 
@@ -22,7 +22,7 @@ class Looking(hl.Lipschitz):
     """Looks at all states, not only at those whose value fell."""
 
     def refine(self, change):
-        return super().refine(change._replace(fallen=np.arange(change.V.size)))
+        return super().refine(change._replace(decreased=np.arange(change.V.size)))
 
 
 def draw_life(rng, n_tasks=4):
@@ -197,10 +197,10 @@ def test_the_heaviest_states_are_followed(seed):
     own = W, heavy, is_heavy, bar, np.sort(W)[::-1][:n_ranks].copy()
     for _ in range(60):
         before = np.sort(W)[::-1][:n_ranks].copy()
-        fallen = np.flatnonzero(rng.random(n) < 0.1)
+        decreased = np.flatnonzero(rng.random(n) < 0.1)
         V = W.copy()
-        V[fallen] = np.maximum(V[fallen] - np.round(rng.random(fallen.size)), 0.0)
-        changed = distances._follow(V, fallen, 0.0, distances.OwnWeights(*own))
+        V[decreased] = np.maximum(V[decreased] - np.round(rng.random(decreased.size)), 0.0)
+        changed = distances._follow(V, decreased, 0.0, distances.OwnWeights(*own))
         after = np.sort(V)[::-1][:n_ranks]
         assert np.array_equal(W, V)
         assert np.array_equal(W[heavy[:n_ranks]], after)

@@ -9,7 +9,7 @@ import heirloom as hl
 from heirloom.transfer.lipschitz.distance import WeightedL1
 from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
-from tests import learned_twins, twins
+from tests.reference import exact, learned_models
 from tests.reference.lipschitz import Distances
 from tests.strategies import draw_pair
 
@@ -27,7 +27,7 @@ def learned_exactly(m, known):
         successors=np.empty(t.p.size, dtype=np.int32), p=np.empty(t.p.size)
     )
     a = model.arrays
-    on, size = t.going_on, 0
+    on, size = t.continuing, 0
     for k in np.flatnonzero(known.ravel()):
         row = slice(on.indptr[k], on.indptr[k + 1])
         length = row.stop - row.start
@@ -84,7 +84,7 @@ def test_it_is_the_table_with_exact_maxima(seed, epsilon):
     *_, model, model_bar, setting = draw_partly_known(rng, epsilon=epsilon)
     V_bar = setting.floor + rng.random(setting.n_states) * 10
     D = measured(model.rows, model_bar.rows, V_bar, setting)
-    expected = learned_twins.distance(model.rows, model_bar.rows, V_bar, setting)
+    expected = learned_models.distance(model.rows, model_bar.rows, V_bar, setting)
     np.testing.assert_allclose(D, expected, atol=1e-10)
     assert (D >= WeightedL1().least(V_bar.max(), setting) - 1e-12).all()
 
@@ -98,7 +98,7 @@ def test_proposition_3_it_bounds_the_distance_of_the_tasks(seed, epsilon):
         blur(learned, setting, rng)
     V_star = hl.solve(m_bar).V
     D = measured(model.rows, model_bar.rows, V_star + 1e-8 + rng.random(V_star.size), setting)
-    assert (D.reshape(m.R.shape) >= twins.source_distance(m, m_bar, V_star) - 1e-9).all()
+    assert (D.reshape(m.R.shape) >= exact.source_distance(m, m_bar, V_star) - 1e-9).all()
 
 
 @given(seeds)
@@ -125,7 +125,7 @@ def test_it_is_solved_for_the_worst_case_over_the_ball(seed, epsilon):
     D = rng.random(setting.n_pairs)
     solved = Distances(D, setting)
     solved.lower(model.rows)
-    after = learned_twins.one_step_further(model.rows, D, solved.d, setting)
+    after = learned_models.one_step_further(model.rows, D, solved.d, setting)
     assert (after <= solved.d + 1e-9).all()
     assert (after >= solved.d - setting.tol * (1 - setting.gamma) - 1e-9).all()
     assert solved.largest >= solved.d.max() - 1e-9
@@ -142,13 +142,13 @@ def test_it_is_never_above_the_papers(seed, epsilon):
     D = rng.random(setting.n_pairs)
     solved = Distances(D, setting)
     solved.lower(model.rows)
-    known, _, T = learned_twins.as_dense(model.rows, setting.n_states)
+    known, _, T = learned_models.as_dense(model.rows, setting.n_states)
 
     def papers(d):
         worst = np.append(d.reshape(setting.n_states, -1).max(axis=1), 0.0)
         return D + setting.gamma * np.where(known, T @ worst + epsilon * worst.max(), worst.max())
 
-    d = twins.fixed_point(papers, np.zeros(D.size), modulus=setting.gamma * (1 + epsilon), tol=1e-9)
+    d = exact.fixed_point(papers, np.zeros(D.size), modulus=setting.gamma * (1 + epsilon), tol=1e-9)
     assert (solved.d <= d + setting.tol + 1e-8).all()
 
 
@@ -162,7 +162,7 @@ def test_proposition_4_it_bounds_the_dissimilarity_of_the_tasks(seed, epsilon):
     D = measured(model.rows, model_bar.rows, V_bar, setting)
     solved = Distances(D, setting)
     solved.lower(model.rows)
-    assert (solved.d.reshape(m.R.shape) >= twins.dissimilarity(m, m_bar) - 1e-7).all()
+    assert (solved.d.reshape(m.R.shape) >= exact.dissimilarity(m, m_bar) - 1e-7).all()
 
 
 def test_a_source_keeps_exactly_its_known_pairs():
@@ -171,7 +171,7 @@ def test_a_source_keeps_exactly_its_known_pairs():
     model = learned_exactly(m, known)
     source = Source.of(model, np.arange(10.0))
     for part, other in zip(
-        learned_twins.as_dense(source.rows, 5), learned_twins.as_dense(model.rows, 5), strict=True
+        learned_models.as_dense(source.rows, 5), learned_models.as_dense(model.rows, 5), strict=True
     ):
         assert np.array_equal(part, other)
     assert source.rows.p.size == sum(len(model.successors(*pair)) for pair in np.argwhere(known))

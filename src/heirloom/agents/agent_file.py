@@ -14,7 +14,7 @@ from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.uniforms import Uniforms
 from heirloom.arrays import FloatArray
 from heirloom.errors import InvalidArgument, InvalidFile
-from heirloom.storage.archive import Content, making_sense, take
+from heirloom.storage.archive import Content, parsing, take
 from heirloom.transfer import memory_file
 from heirloom.transfer.bound import Bound, Constant, MaxQ
 from heirloom.transfer.lipschitz.bound import Lipschitz
@@ -78,11 +78,11 @@ def unpacked(
     """The agent that was packed; raises `InvalidFile` unless it is a valid one."""
     header, arrays = content
     _check_class(cls, header.get("algorithm", cls.__name__), where)
-    with making_sense(where, "agent"):
+    with parsing(where, "agent"):
         memory_header, described = header["memory"], _described(header["bounds"])
     memory = memory_file.unpacked(TaskMemory, Content(memory_header, arrays), where)
     made = _rebuilt(bounds, described, arrays, where)
-    with making_sense(where, "agent"):
+    with parsing(where, "agent"):
         options = {name: header["options"][name] for name in ("n_known", *OPTIONS)}
         options["reward_range"] = tuple(options["reward_range"])
         options |= {"n_states": memory.n_states, "n_actions": memory.n_actions}
@@ -154,7 +154,7 @@ def _rebuilt(
                 f"{where} was saved with a bound of your own, {name}: load it with bounds=[...], "
                 "all of them in order, each made as it was, or its class if it has `options`"
             )
-        with making_sense(where, "agent"):
+        with parsing(where, "agent"):
             made.append(_bound(i, kind, options, arrays))
     return made
 

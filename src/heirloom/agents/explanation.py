@@ -37,7 +37,7 @@ class Explanation:
     """Visits that counted."""
     to_explore: BoolArray
     """Unknown pairs that are greedy in a state that was reached: what would be tried there."""
-    prior_decides: dict[str, BoolArray]
+    prior_used: dict[str, BoolArray]
     """By the name of each source in use: where the prior is below D̂, strictly."""
     dropped: tuple[Dropped, ...]
     """The sources that were dropped in this task, and how many pairs were known then."""
@@ -51,7 +51,7 @@ class Explanation:
     @property
     def prior_use(self) -> dict[str, float]:
         """By the name of each source in use: at what part of the pairs the prior decides."""
-        return {name: float(where.mean()) for name, where in self.prior_decides.items()}
+        return {name: float(where.mean()) for name, where in self.prior_used.items()}
 
     def why(self, s: int, a: int) -> str:
         """What decides at a pair, in a sentence."""
@@ -81,12 +81,12 @@ class Explanation:
             "bound": names[self.bound],
         }
         dataset = xr.Dataset({name: (("state", "action"), a) for name, a in arrays.items()})
-        if self.prior_decides:
-            dataset["prior_decides"] = (
+        if self.prior_used:
+            dataset["prior_used"] = (
                 ("source", "state", "action"),
-                np.array(list(self.prior_decides.values())),
+                np.array(list(self.prior_used.values())),
             )
-            dataset = dataset.assign_coords(source=list(self.prior_decides))
+            dataset = dataset.assign_coords(source=list(self.prior_used))
         return dataset.assign_coords(
             state=np.arange(self.Q.shape[0]), action=np.arange(self.Q.shape[1])
         )
@@ -135,10 +135,10 @@ def explain(agent: OptimisticAgent) -> Explanation:
     return Explanation(
         (*names, MODEL),
         *arrays,
-        prior_decides={
+        prior_used={
             _name(agent, i, task): frozen(where.reshape(shape))
             for i, one in enumerate(details)
-            for task, where in one.prior_decides.items()
+            for task, where in one.prior_used.items()
         },
         dropped=tuple(dropped for one in details for dropped in one.dropped),
     )

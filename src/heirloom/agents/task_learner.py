@@ -57,9 +57,9 @@ class TaskLearner:
             pending=np.zeros(n_pairs),
             queue=np.empty(n_pairs, dtype=np.int64),
             queued=np.zeros(n_pairs, dtype=bool),
-            fallen=np.empty(n_states, dtype=np.int64),
-            n_fallen=np.zeros(1, dtype=np.int64),
-            has_fallen=np.zeros(n_states, dtype=bool),
+            decreased=np.empty(n_states, dtype=np.int64),
+            n_decreased=np.zeros(1, dtype=np.int64),
+            is_decreased=np.zeros(n_states, dtype=bool),
         )
         self.greedy: dict[int, list[int]] = {}
         """The greedy actions of states that were asked for; to be cleared when `Q` changes."""
@@ -80,17 +80,17 @@ class TaskLearner:
     def update(self, pair: int) -> None:
         """The pair became known: refine the bounds, then lower `Q` to its new fixed point."""
         values, known = self.values, self.model.arrays.known
-        U, n_fallen = values.U, values.n_fallen[0]
-        change = Change(pair, U, values.V, values.fallen[:n_fallen])
+        U, n_decreased = values.U, values.n_decreased[0]
+        change = Change(pair, U, values.V, values.decreased[:n_decreased])
         changed = [np.array([pair])]
         for i in self._refined:
             lowered = self.bounds[i].refine(change)
             if lowered.size:
                 lowered = lowered[~known[lowered]]  # U is frozen where the model is known
                 changed.append(self._lower(U, i, lowered))
-        values.has_fallen[change.fallen] = False
-        values.n_fallen[0] = 0
-        self._settle(np.concatenate(changed) if len(changed) > 1 else changed[0])
+        values.is_decreased[change.decreased] = False
+        values.n_decreased[0] = 0
+        self._update_values(np.concatenate(changed) if len(changed) > 1 else changed[0])
         self._is_updated[pair] = True
 
     def resume(self) -> None:
@@ -101,7 +101,7 @@ class TaskLearner:
         unknown = np.flatnonzero(~known)
         for i in self._refined:
             self._lower(self.values.U, i, unknown)
-        self._settle(np.arange(self.setting.n_pairs))
+        self._update_values(np.arange(self.setting.n_pairs))
 
     def end(self, memory: TaskMemory) -> None:
         """Keep the task as a source, and count what sources were of use."""
@@ -112,8 +112,8 @@ class TaskLearner:
             bound.end_task(source, memory)
         memory.add(source)
 
-    def _settle(self, pairs: IntArray) -> None:
-        learning.settle(tuple(self.model.arrays), tuple(self.values), pairs)
+    def _update_values(self, pairs: IntArray) -> None:
+        learning.update_values(tuple(self.model.arrays), tuple(self.values), pairs)
         self.greedy.clear()
 
     def _lower(self, U: FloatArray, i: int, pairs: IntArray) -> IntArray:

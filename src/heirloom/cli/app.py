@@ -90,8 +90,8 @@ def reproduce(
         with workers(backend, jobs=jobs, address=address) as compute:
             for name, one in _chosen(names, variant, both=everything):
                 folder = folder_name(name, one, repetitions, seed, quick=quick)
-                place = root / folder if everything or out is None else root
-                how = place, repetitions, seed, quick, compute
+                location = root / folder if everything or out is None else root
+                how = location, repetitions, seed, quick, compute
                 ran[name, one or "both"] = _reproduce_one(name, one, how)
         if everything:
             table = reproducibility_table(ran, quick=quick)
@@ -125,7 +125,7 @@ def _reproduce_one(name: str, variant: Variant | None, how: Any) -> tuple[Any, f
     taken = time.monotonic() - started
     title = f"{name} ({variant})" if variant else name
     title += ", quick look" if options.quick else ""
-    print_report(report, title, options.place)
+    print_report(report, title, options.location)
     return report.spec, taken
 
 
@@ -148,10 +148,10 @@ def run(
         # As `python -m heirloom` does: algorithms of one's own may be in this folder.
         sys.path.append(str(Path.cwd()))
         experiment = ExperimentSpec.load(spec)
-        place = out or f"{RESULTS}/{spec.stem}"
-        results = run_experiment(experiment, place, jobs=jobs, backend=backend, address=address)
+        location = out or f"{RESULTS}/{spec.stem}"
+        results = run_experiment(experiment, location, jobs=jobs, backend=backend, address=address)
         print_results(results, experiment.name)
-        typer.echo(f"Results are in {place}; xarray.open_zarr opens them.")
+        typer.echo(f"Results are in {location}; xarray.open_zarr opens them.")
 
 
 @app.command()
@@ -164,7 +164,7 @@ def status(run: Run) -> None:
     with clean_errors():
         from heirloom.runs.stored_run import StoredRun, runs_in
 
-        complete = [print_status(StoredRun(place)) for place in runs_in(run)]
+        complete = [print_status(StoredRun(location)) for location in runs_in(run)]
         if not all(complete):
             raise typer.Exit(1)
 
@@ -187,21 +187,21 @@ def export(
         from heirloom.runs.stored_run import StoredRun, runs_in
         from heirloom.storage.location import Location
 
-        place, *others = runs_in(run)
-        if others or place.name != Location(run).name:
-            found = ", ".join(str(one) for one in (place, *others))
+        location, *others = runs_in(run)
+        if others or location.name != Location(run).name:
+            found = ", ".join(str(one) for one in (location, *others))
             raise heirloom.InvalidArgument(f"{run} is not a run, but has some ({found}): name one")
-        beside = Path(place.name if place.is_local else place.name.rsplit("/", 1)[-1])
+        beside = Path(location.name if location.is_local else location.name.rsplit("/", 1)[-1])
         if beside.name in ("", ".."):  # the folder that one is in, say
-            beside = place.path
+            beside = location.path
         ending = ".nc" if to == "netcdf" else f"-{to}"
         default = beside.with_name(beside.name + ending)
-        exported = export_run(StoredRun(place), to, out or default)
+        exported = export_run(StoredRun(location), to, out or default)
         for file in exported.files:
             typer.echo(file)
         if exported.left_out:
             typer.echo(
-                f"{exported.left_out} of {exported.units} units are missing or damaged and were "
+                f"{exported.left_out} of {exported.jobs} units are missing or damaged and were "
                 f"left out: `heirloom status {run}` tells which",
                 err=True,
             )

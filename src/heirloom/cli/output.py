@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SHOWN = 10  # damaged units that are named
 
 
-def print_report(report: "Report", title: str, place: "Location") -> None:
+def print_report(report: "Report", title: str, location: "Location") -> None:
     """The claims of an experiment beside what was measured."""
     console = _console()
     table = _table(title, "claim", "whose", "measured", "holds")
@@ -28,7 +28,7 @@ def print_report(report: "Report", title: str, place: "Location") -> None:
         console.print("There are too few repetitions to tell what holds.")
     for note in report.notes:
         console.print(note)
-    console.print(f"Figures and summary.json are in {place}.")
+    console.print(f"Figures and summary.json are in {location}.")
 
 
 def print_status(run: "StoredRun") -> bool:
@@ -36,12 +36,12 @@ def print_status(run: "StoredRun") -> bool:
     from heirloom.runs.versions import differences, versions
 
     console, status, spec = _console(), run.status(), run.spec
-    table = _table(f"{spec.name}: {run.place}", "agent", "done", "missing", "damaged")
+    table = _table(f"{spec.name}: {run.location}", "agent", "done", "missing", "damaged")
     for i, agent in enumerate(spec.agents):
         of = (status.done, status.missing, status.damaged)
-        table.add_row(agent.name, *(str(sum(u[0] == i for u in units)) for units in of))
+        table.add_row(agent.name, *(str(sum(u[0] == i for u in jobs)) for jobs in of))
     console.print(table)
-    total = len(run.units)
+    total = len(run.jobs)
     if status.is_complete:
         console.print(f"All {total} units are there, and their checksums hold.")
     else:

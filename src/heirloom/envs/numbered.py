@@ -140,7 +140,7 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     def load_numbers(path: str | os.PathLike[str]) -> dict[Hashable, int]:
         """The numbers in a file, for `numbers` of new environments."""
         header, _ = archive.read(path, "numbers")
-        with archive.making_sense(str(path), "numbering"):
+        with archive.parsing(str(path), "numbering"):
             # Literals only: nothing is executed.
             seen = [ast.literal_eval(text) for text in header["observations"]]
             numbers = dict(zip(seen, header["numbers"], strict=True))

@@ -12,21 +12,21 @@ from heirloom.experiments import registry
 from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.registry import make_family
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
-from heirloom.learning.lifetime import live
+from heirloom.learning.lifetime import learn_tasks
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP, check_task
 
-Unit = tuple[int, int]
+Job = tuple[int, int]
 """An agent and a repetition, by their places."""
 
 
-def run_unit(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.ndarray]:
+def run_job(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.ndarray]:
     """What an agent did in a repetition; depends on the spec and these two numbers only."""
     chosen = spec.agents[agent]
     tasks = draw_tasks(spec, repetition)
     learner = make_agent(chosen, spec, tasks, stream(spec.seed, "agent", chosen.name, repetition))
     observer = None if spec.measure is None else OBSERVERS[spec.measure]()
-    results = live(
+    results = learn_tasks(
         learner,
         tasks,
         episodes=spec.episodes,

@@ -135,7 +135,7 @@ class PriorUse(LipschitzObserver):
     def after_update(self) -> None:
         """Look where the prior decides."""
         for bound in self._bounds:
-            decides = list(bound.prior_decides().values())
+            decides = list(bound.prior_used().values())
             if decides:
                 self._parts.append(float(decides[-1].mean()))
 

@@ -39,17 +39,17 @@ def check_defaults(defaults: Any) -> None:
             )
 
 
-def swept(agent: Any, place: str) -> Iterator[Any]:
+def swept(agent: Any, where: str) -> Iterator[Any]:
     """One agent for each combination of options that are given as lists."""
     if not isinstance(agent, dict):
         yield agent
         return
     for key in ("algorithm", "name"):
         if isinstance(agent.get(key), list):
-            raise InvalidArgument(f"{place}.{key} is a list: write an agent for each")
+            raise InvalidArgument(f"{where}.{key} is a list: write an agent for each")
     for key, value in agent.items():
         if value == []:
-            raise InvalidArgument(f"{place}.{key} is an empty list: a sweep has values")
+            raise InvalidArgument(f"{where}.{key} is an empty list: a sweep has values")
     if not isinstance(agent.get("algorithm"), str):
         yield {"name": "an agent", **agent}  # to be refused for its algorithm
         return
@@ -74,30 +74,30 @@ def _name(base: str, options: dict[str, Any]) -> str:
     return f"{base}({', '.join(parts)})" if parts else base
 
 
-def first_reason(error: ValidationError, places: list[int], keys: set[str]) -> str:
+def first_reason(error: ValidationError, agent_numbers: list[int], keys: set[str]) -> str:
     """The first thing that is wrong, with the key it stands at in what was given."""
     # A key that is not one is told first: another may be missing because of it.
     first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     if first["type"] == "extra_forbidden":
         keys.add(str(first["loc"][-1]))
-    place = ".".join(
-        str(places[part] + 1) if isinstance(part, int) else part
+    key = ".".join(
+        str(agent_numbers[part] + 1) if isinstance(part, int) else part
         for part in first["loc"]
         if isinstance(part, int) or part in keys  # other parts tell the kinds of a value apart
     )
     if first["type"] == "too_short":
-        return f"{place} is {first['input']!r}: it must not be empty"
+        return f"{key} is {first['input']!r}: it must not be empty"
     if first["type"] == "extra_forbidden":
-        return f"{place} is not a key of an experiment: heirloom show tight prints one"
+        return f"{key} is not a key of an experiment: heirloom show tight prints one"
     if first["type"] == "missing":
-        return f"{place} is missing"
+        return f"{key} is missing"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
-        if not place or message.startswith("family"):
+        if not key or message.startswith("family"):
             return message
         at_option = re.match(r"\w+ is (?!missing|for )", message)
-        return f"{place}.{message}" if at_option else f"{place}: {message}"
-    return f"{place} is {first['input']!r}: {message[0].lower()}{message[1:]}"
+        return f"{key}.{message}" if at_option else f"{key}: {message}"
+    return f"{key} is {first['input']!r}: {message[0].lower()}{message[1:]}"
 
 
 def wrong_option(error: ValidationError) -> str:

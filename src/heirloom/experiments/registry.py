@@ -38,7 +38,7 @@ OWN = ":"
 """In the name of an algorithm or a family of one's own, `package.module:Name`."""
 
 
-def is_own(name: str) -> bool:
+def is_user_defined(name: str) -> bool:
     """Whether a name stands for code that is not Heirloom's."""
     return OWN in name
 
@@ -72,7 +72,7 @@ def make_family(name: str, options: Mapping[str, Any]) -> TaskFamily:
 @lru_cache(maxsize=16)
 def _made(name: str, options: str) -> TaskFamily:
     given = json.loads(options)
-    if is_own(name):
+    if is_user_defined(name):
         return _own_family(imported("family.name", name), given)
     return _family(name, given)
 
@@ -122,7 +122,7 @@ def make_agent(
     algorithm: str, options: Mapping[str, Any], known: TaskKnowledge, seed: np.random.Generator
 ) -> Agent:
     """A fresh agent of an algorithm, Heirloom's or one's own."""
-    if not is_own(algorithm):
+    if not is_user_defined(algorithm):
         return ALGORITHMS[algorithm].model_validate(options).make(known, seed)
     make = imported("algorithm", algorithm)
     told = {**known.options, "seed": seed}

@@ -48,7 +48,7 @@ from heirloom.experiments.reading import (
     with_defaults,
     wrong_option,
 )
-from heirloom.experiments.registry import is_own, make_family
+from heirloom.experiments.registry import is_user_defined, make_family
 
 
 class _Strict(BaseModel):
@@ -84,7 +84,7 @@ class FamilySpec(_Named):
 
     @model_validator(mode="after")
     def _exists(self) -> Self:
-        if not is_own(self.name):  # that is not imported before it is run
+        if not is_user_defined(self.name):  # that is not imported before it is run
             try:
                 make_family(self.name, self.options).draw(np.random.default_rng(0))
             except HeirloomError as error:
@@ -102,7 +102,7 @@ class AgentSpec(_Named):
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
-        if is_own(self.algorithm):  # that is not imported before it is run
+        if is_user_defined(self.algorithm):  # that is not imported before it is run
             return self
         model = ALGORITHMS.get(self.algorithm)
         if model is None:
@@ -177,18 +177,18 @@ class ExperimentSpec(_Strict):
         data = dict(data)
         defaults, agents = data.pop("defaults", {}), data.get("agents")
         check_defaults(defaults)
-        places: list[int] = []  # of each agent that a sweep makes, in the list as it was given
+        agent_numbers: list[int] = []  # for each agent of a sweep, its index in the list as given
         if isinstance(agents, list | tuple):
             data["agents"] = []
             for i, given in enumerate(agents):
                 spread = list(swept(with_defaults(given, defaults), f"agents.{i + 1}"))
                 data["agents"] += spread
-                places += [i] * len(spread)
+                agent_numbers += [i] * len(spread)
         try:
             # As JSON, where a list may be a tuple and a table a model, but no string is a number.
             return cls.model_validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
-            raise InvalidArgument(first_reason(error, places, _keys())) from None
+            raise InvalidArgument(first_reason(error, agent_numbers, _keys())) from None
         except TypeError as error:
             raise InvalidArgument(f"a value is neither number nor text: {error}") from None
 

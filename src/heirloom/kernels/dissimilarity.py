@@ -224,7 +224,7 @@ def begin_sources(sources, solving):
 
 
 @njit(cache=True)
-def settle_sources(pair, known, own_U, active, model, sources, solving, found):
+def update_sources(pair, known, own_U, active, model, sources, solving, found):
     """Lower d of all `active` sources to what their D are by now, and the bound U to Q + d.
 
     Only pairs that are unknown in the task need a bound. Marks the sources that may still lower U
@@ -232,7 +232,7 @@ def settle_sources(pair, known, own_U, active, model, sources, solving, found):
     many pairs U fell, and lists them.
     """
     named, found = _named(solving), Found(*found)
-    n_lowered = _settle_sources(pair, known, active, Graph(*model), Graph(*sources), named, found)
+    n_lowered = _update_sources(pair, known, active, Graph(*model), Graph(*sources), named, found)
     _find_useful(known, own_U, active, named.bound, found)
     return n_lowered
 
@@ -267,7 +267,7 @@ def _begin_sources(sources, solving):
             waiting = _what_begins_lower(
                 distances.back[i], tops[i, 1], sources.index[i], sources.ends, work
             )
-            _settle_back(i, sources, distances, back, passing, work, waiting)
+            _update_from_source(i, sources, distances, back, passing, work, waiting)
         else:
             d[i] = np.inf
         for k in range(d.shape[1]):
@@ -278,7 +278,7 @@ def _begin_sources(sources, solving):
 
 
 @njit(cache=True)
-def _settle_sources(pair, known, active, model, sources, solving, found):
+def _update_sources(pair, known, active, model, sources, solving, found):
     distances, there, back = solving.distances, solving.there, solving.back
     passing, bound, work = solving.passing, solving.bound, solving.work
     largest_there, d_back = there.solved.largest, back.d
@@ -292,13 +292,13 @@ def _settle_sources(pair, known, active, model, sources, solving, found):
     c, n_lowered = 0, 0
     for i in active:
         before = largest_there[i]
-        _settle_there(i, pair, model, distances, there, passing, work)
+        _update_to_source(i, pair, model, distances, there, passing, work)
         c, waiting = _what_fell(i, fell, c, work)
         if distances.all_changed[i]:
             distances.all_changed[i], waiting = False, _everything(work)
         n_touched = 0
         if waiting > 0:
-            n_touched = _settle_back(i, sources, distances, back, passing, work, waiting)
+            n_touched = _update_from_source(i, sources, distances, back, passing, work, waiting)
         everywhere = largest_there[i] < before
         for v in range(n_pairs if everywhere else n_touched):
             k = v if everywhere else touched[v]
@@ -330,7 +330,7 @@ def _find_useful(known, own_U, active, bound, found):
 
 
 @njit(cache=True)
-def _settle_there(i, pair, model, distances, there, passing, work):
+def _update_to_source(i, pair, model, distances, there, passing, work):
     """The largest d from the task to the source i, now that the task's model of `pair` is known.
 
     From an unknown pair the task may lead anywhere, also to the pair itself. So if one attains
@@ -359,11 +359,11 @@ def _settle_there(i, pair, model, distances, there, passing, work):
         state[i], solved.undone[i], solved.at_largest[i] = KEPT, 0.0, 0
     if limit < solved.largest[i]:
         _limit_largest(i, limit, passing.gamma, solved)
-    _settle(i, model, D[i], passing, solved, work, waiting)
+    _update_values(i, model, D[i], passing, solved, work, waiting)
 
 
 @njit(cache=True)
-def _settle_back(i, sources, distances, back, passing, work, waiting):
+def _update_from_source(i, sources, distances, back, passing, work, waiting):
     """Solve d from the source i to the task, from pairs in the queue; returns how many d fell."""
     limit = distances.tops[i, 1] / (1.0 - passing.gamma)
     if limit < back.largest[i]:
@@ -379,11 +379,11 @@ def _settle_back(i, sources, distances, back, passing, work, waiting):
         sources.into[i],
         sources.next_into,
     )
-    return _settle(i, model, distances.back[i], passing, back, work, waiting)
+    return _update_values(i, model, distances.back[i], passing, back, work, waiting)
 
 
 @njit(cache=True)
-def _settle(i, model, D, passing, solved, work, waiting):
+def _update_values(i, model, D, passing, solved, work, waiting):
     """Lower d of source i to the fixed point, from pairs in the queue.
 
     From the last solution downwards, along what leads to a state whose value fell. `pending` and

@@ -318,7 +318,7 @@ def _measure_sources(sources, weights, own, terms, measured):
 
 @njit(cache=True)
 def remeasure_sources(
-    pair, known_pairs, V, fallen, active, model, sources, weights, own, terms, floor, measured
+    pair, known_pairs, V, decreased, active, model, sources, weights, own, terms, floor, measured
 ):
     """Lower D of the `active` sources after `pair` became known and V fell at `fallen` states.
 
@@ -331,7 +331,7 @@ def remeasure_sources(
         pair,
         known_pairs,
         V,
-        fallen,
+        decreased,
         active,
         _linked(model),
         _linked(sources),
@@ -345,18 +345,18 @@ def remeasure_sources(
 
 @njit(cache=True)
 def _remeasure_sources(
-    pair, known_pairs, V, fallen, active, model, sources, weights, own, terms, floor, measured
+    pair, known_pairs, V, decreased, active, model, sources, weights, own, terms, floor, measured
 ):
     index, rows, index_bar, rows_bar = model.index, model.rows, sources.index, sources.rows
     start, of_row = sources.start, sources.of_row
     W, heavy, D_back, tops = own.W, own.heavy, measured.back, measured.tops
     n_pairs = index.size
     before = _two_largest(W, heavy, terms)
-    ranks_changed = _follow(V, fallen, floor, own)
+    ranks_changed = _follow(V, decreased, floor, own)
     most, second = _two_largest(W, heavy, terms)
     least, one = _least(W, heavy, own.values.size, terms)
     neither = _bound_difference(rows, -1, rows_bar, -1, W, heavy, terms)
-    n_some = _leading_to(fallen, pair, model, measured.listed, measured.some)
+    n_some = _leading_to(decreased, pair, model, measured.listed, measured.some)
     highest = 0.0
     for i in active:
         _remeasure_there(i, pair, rows, index_bar[i, pair], rows_bar, weights, terms, measured)
@@ -379,7 +379,7 @@ def _remeasure_sources(
                 D = _bound_difference(rows_bar, j_bar, rows, j, W, heavy, terms)
                 _fall(i, k, D, measured)
         if not everywhere and n_rows == 0:
-            for s in fallen:
+            for s in decreased:
                 t = sources.into[i, s]
                 while t >= 0:
                     k = sources.owner[t]
@@ -438,7 +438,7 @@ def _least(W, heavy, n_ranks, terms):
 
 
 @njit(cache=True)
-def _follow(V, fallen, floor, own):
+def _follow(V, decreased, floor, own):
     """Bring weights and heaviest states up to date; returns whether the largest weights changed.
 
     Of the states in `heavy` those are the heaviest that weigh no less than `bar`, for no other
@@ -446,7 +446,7 @@ def _follow(V, fallen, floor, own):
     """
     W, heavy, is_heavy, bar, values = own.W, own.heavy, own.is_heavy, own.bar, own.values
     moved = False
-    for s in fallen:
+    for s in decreased:
         W[s] = max(V[s] - floor, 0.0)
         moved |= is_heavy[s]
     if not moved:

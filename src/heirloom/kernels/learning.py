@@ -62,9 +62,9 @@ class Values(NamedTuple):
     pending: Any
     queue: Any
     queued: Any
-    fallen: Any
-    n_fallen: Any
-    has_fallen: Any
+    decreased: Any
+    n_decreased: Any
+    is_decreased: Any
 
 
 class Task(NamedTuple):
@@ -174,13 +174,13 @@ def make_known(model, k):
 
 
 @njit(cache=True)
-def settle(model, values, pairs):
+def update_values(model, values, pairs):
     """`_settle`, of plain tuples too: numba looks into those in half the time."""
-    return _settle(Model(*model), Values(*values), pairs)
+    return _update_values(Model(*model), Values(*values), pairs)
 
 
 @njit(cache=True, error_model="numpy")
-def _settle(model, values, pairs):
+def _update_values(model, values, pairs):
     """Lower `Q` and `V` to the fixed point, starting from pairs whose bound or model changed.
 
     At the end no pair would fall by more than `slack`, so Q is above the fixed point by at most
@@ -188,7 +188,7 @@ def _settle(model, values, pairs):
     """
     gamma, slack, U, Q, V = values.gamma, values.slack, values.U, values.Q, values.V
     pending, queue, queued = values.pending, values.queue, values.queued
-    fallen, n_fallen, has_fallen = values.fallen, values.n_fallen, values.has_fallen
+    decreased, n_decreased, is_decreased = values.decreased, values.n_decreased, values.is_decreased
     known, R, first, last = model.known, model.R, model.first, model.last
     successors, p, owner = model.successors, model.p, model.owner
     into, next_into = model.into, model.next_into
@@ -224,10 +224,10 @@ def _settle(model, values, pairs):
         if fall <= 0.0:
             continue
         V[s] = best
-        if not has_fallen[s]:
-            has_fallen[s] = True
-            fallen[n_fallen[0]] = s
-            n_fallen[0] += 1
+        if not is_decreased[s]:
+            is_decreased[s] = True
+            decreased[n_decreased[0]] = s
+            n_decreased[0] += 1
         j = into[s]
         while j >= 0:
             before = owner[j]
@@ -343,7 +343,7 @@ def _rollout(task, model, values, run, episodes, max_steps, pause):
                     status, pair = KNOWN, k
                     break
                 changed[0] = k
-                _settle(model, values, changed)
+                _update_values(model, values, changed)
     at[:] = episode, step, s, steps, uniform, choice, updates
     discounts[0] = discount
     return status, pair

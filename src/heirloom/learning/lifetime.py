@@ -44,7 +44,7 @@ class Observer(Protocol):
 LATE = 50  # updates: the mean time of the last ones tells when learning was over
 
 
-def live(
+def learn_tasks(
     agent: Agent,
     tasks: Sequence["Task"],
     *,
@@ -99,7 +99,7 @@ def late_update(update_steps: IntArray) -> float:
     return float(update_steps[-LATE:].mean()) if update_steps.size else np.nan
 
 
-def best_returns(tasks: Sequence["Task"], steps: int, *, discounted: bool) -> FloatArray:
+def optimal_returns(tasks: Sequence["Task"], steps: int, *, discounted: bool) -> FloatArray:
     """The best expected return of each task over a horizon; NaN where its model is not known.
 
     A task that comes again is solved once.

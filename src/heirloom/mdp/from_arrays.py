@@ -10,7 +10,7 @@ from scipy import sparse
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidTask
-from heirloom.mdp.transitions import SUM_TOLERANCE, Outcomes, Transitions, collect, place
+from heirloom.mdp.transitions import SUM_TOLERANCE, Outcomes, Transitions, collect, pair_text
 from heirloom.validation import Range, check_range, numbers
 
 LARGEST = 1e300
@@ -86,11 +86,11 @@ def _read_rewards(
     if not sparse.issparse(R):
         R = _task_numbers(R, "R")
         if R.shape == (n_states, n_actions):
-            _check_finite(R.reshape(-1), lambda k: place(k, n_actions))
+            _check_finite(R.reshape(-1), lambda k: pair_text(k, n_actions))
             return R.reshape(-1)[pairs]
     matrix = _flat(R, "R", n_states, n_actions, or_pairs=True)
     rows, columns = _row_task_numbers(matrix), matrix.indices
-    _check_finite(matrix.data, lambda j: f"{place(rows[j], n_actions)}, s'={columns[j]}")
+    _check_finite(matrix.data, lambda j: f"{pair_text(rows[j], n_actions)}, s'={columns[j]}")
     return _entries_at(matrix, pairs, successors)
 
 
@@ -209,9 +209,9 @@ def range_around(transitions: Transitions, reward_range: Range | None, gamma: fl
     outside = np.flatnonzero((rewards < lo) | (rewards > hi))
     if outside.size:
         j = int(outside[0])
-        where = place(j, transitions.n_actions)
+        where = pair_text(j, transitions.n_actions)
         if transitions.rewards is not None:
-            where = place(transitions.pairs[j], transitions.n_actions)
+            where = pair_text(transitions.pairs[j], transitions.n_actions)
             where += f", s'={transitions.successors[j]}"
         raise InvalidTask(
             f"R[{where}] is {float(rewards[j])}, outside reward_range ({lo}, {hi}): give "

@@ -49,7 +49,7 @@ class LearnedModel:
         def per_pair(dtype: type, value: float = 0) -> np.ndarray:
             return np.full(n_pairs, value, dtype=dtype)
 
-        def places(dtype: type) -> np.ndarray:
+        def space(dtype: type) -> np.ndarray:
             return np.empty(room, dtype=dtype)
 
         self.arrays = learning.Model(
@@ -62,14 +62,14 @@ class LearnedModel:
             ends=per_pair(np.float64),
             first=per_pair(np.int64),
             last=per_pair(np.int64),
-            successors=places(np.int32),
-            p=places(np.float64),
-            owner=places(np.int64),
-            next_into=places(np.int64),
+            successors=space(np.int32),
+            p=space(np.float64),
+            owner=space(np.int64),
+            next_into=space(np.int64),
             into=np.full(self.n_states, -1),
-            outcomes=places(np.int32),
-            times=places(np.int64),
-            next_outcome=places(np.int64),
+            outcomes=space(np.int32),
+            times=space(np.int64),
+            next_outcome=space(np.int64),
             head=per_pair(np.int64, -1),
             sizes=np.array([0, 0, -1]),
         )

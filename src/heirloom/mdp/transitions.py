@@ -60,7 +60,7 @@ class Transitions:
         return np.repeat(np.arange(self.indptr.size - 1), np.diff(self.indptr))
 
     @cached_property
-    def going_on(self) -> Rows:
+    def continuing(self) -> Rows:
         """The transitions that do not end the episode; a row sums to one minus its ends."""
         if self.ends is None:
             return Rows(self.indptr, self.successors, self.p)
@@ -118,7 +118,7 @@ def _check_probabilities(outcomes: Outcomes, n_actions: int) -> None:
     if bad.size:
         pair, successor = outcomes.pairs[bad[0]], outcomes.successors[bad[0]]
         raise InvalidTask(
-            f"T[{place(pair, n_actions)}, s'={successor}] is {p[bad[0]]}: "
+            f"T[{pair_text(pair, n_actions)}, s'={successor}] is {p[bad[0]]}: "
             "a probability is a number from 0 to 1"
         )
 
@@ -128,7 +128,7 @@ def _check_rewards(outcomes: Outcomes, n_actions: int) -> None:
     if bad.size:
         pair, successor = outcomes.pairs[bad[0]], outcomes.successors[bad[0]]
         raise InvalidTask(
-            f"R[{place(pair, n_actions)}, s'={successor}] is {outcomes.rewards[bad[0]]}: "
+            f"R[{pair_text(pair, n_actions)}, s'={successor}] is {outcomes.rewards[bad[0]]}: "
             "rewards are finite numbers"
         )
 
@@ -178,20 +178,20 @@ def _normalised(p: FloatArray, indptr: IntArray, n_actions: int) -> FloatArray:
     empty = np.flatnonzero(counts == 0)
     if empty.size:
         raise InvalidTask(
-            f"T[{place(empty[0], n_actions)}] sums to 0, not 1: every action leads somewhere in "
-            "every state; let a state that is never left lead to itself"
+            f"T[{pair_text(empty[0], n_actions)}] sums to 0, not 1: every action needs a successor "
+            "in every state; an absorbing state has itself as successor"
         )
     sums = np.add.reduceat(p, indptr[:-1])
     worst = int(np.abs(sums - 1).argmax())
     if abs(sums[worst] - 1) > SUM_TOLERANCE:
         raise InvalidTask(
-            f"T[{place(worst, n_actions)}] sums to {sums[worst]:.12g}, not 1: "
+            f"T[{pair_text(worst, n_actions)}] sums to {sums[worst]:.12g}, not 1: "
             "divide counts or weights by their sum, in double precision"
         )
     return p / np.repeat(sums, counts)
 
 
-def place(pair: int, n_actions: int) -> str:
+def pair_text(pair: int, n_actions: int) -> str:
     """Where a pair stands, as error messages say it."""
     s, a = divmod(int(pair), n_actions)
     return f"s={s}, a={a}"

@@ -44,7 +44,9 @@ def model_pseudometric(
     W = np.array(weights("f", f, (m.n_states,), "a weight a state"))
     f_end = real_number("f_end", f_end, "the weight of the sink is a number from 0 up", least=0)
     D = np.empty(m.n_states * m.n_actions)
-    distances.weigh_differences(*m.transitions.going_on, *m_bar.transitions.going_on, frozen(W), D)
+    distances.weigh_differences(
+        *m.transitions.continuing, *m_bar.transitions.continuing, frozen(W), D
+    )
     return D.reshape(m.R.shape) + np.abs(m.R - m_bar.R) + f_end * np.abs(m.ends - m_bar.ends)
 
 

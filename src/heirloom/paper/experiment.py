@@ -31,7 +31,7 @@ class Options:
     """How an experiment is to be run."""
 
     variant: Variant
-    place: Location
+    location: Location
     repetitions: int | None = None
     seed: int | None = None
     quick: bool = False
@@ -56,7 +56,7 @@ class Options:
     def run(self, spec: ExperimentSpec, name: str = "run") -> "xr.Dataset":
         """Run an experiment below the location of all, or continue it."""
         workers = local_workers if self.compute is None else lambda: nullcontext(self.compute)
-        return run_on(workers, spec, self.place / name)
+        return run_on(workers, spec, self.location / name)
 
 
 @dataclass
@@ -70,13 +70,13 @@ class Report:
     spec: ExperimentSpec | None = None
     """The experiment as it was run, if it is one."""
 
-    def write(self, place: Location) -> None:
+    def write(self, location: Location) -> None:
         """Write `summary.json`, and each figure as PNG and PDF."""
         for name, figure in self.figures.items():
             for ending in ("png", "pdf"):
-                place.write(f"figures/{name}.{ending}", rendered(figure, ending))
+                location.write(f"figures/{name}.{ending}", rendered(figure, ending))
         text = json.dumps(self.summary, indent=2, allow_nan=False) + "\n"
-        place.write("summary.json", text.encode())
+        location.write("summary.json", text.encode())
 
 
 @dataclass(frozen=True)

@@ -38,5 +38,5 @@ def reproduce(name: str, options: "Options") -> "Report":
             "a quick look, with few repetitions and less of all else, not the experiment"
         )
     report.summary = {**head, **report.summary}
-    report.write(options.place)
+    report.write(options.location)
     return report

@@ -26,7 +26,7 @@ from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import NotConverged
 from heirloom.kernels import values
 from heirloom.planning.operators import Choice, Problem
-from heirloom.planning.policy_iteration import Approach
+from heirloom.planning.policy_iteration import PolicyIteration
 from heirloom.validation import real_number
 
 ROUNDOFF = 2.0**-53
@@ -74,7 +74,7 @@ def fixed_point(problem: Problem, choice: Choice, tol: Tolerance) -> Certified:
 
     Raises `NotConverged` where doubles cannot certify as much.
     """
-    approach = Approach(choice.restrict(problem))
+    approach = PolicyIteration(choice.restrict(problem))
     for target in tol.error * TARGETS:
         result = certify(problem, choice, approach.until(target))
         if result.error <= tol.error:

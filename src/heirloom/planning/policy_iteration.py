@@ -30,7 +30,7 @@ ROUNDING = 1e-12  # relative changes of this size may be rounding, in long rows 
 ROUNDS_IN_VAIN = 20  # after so many stretches of only such changes, nothing comes nearer
 
 
-class Approach:
+class PolicyIteration:
     """An approach to the fixed point of max_a R + γ Σ T V from below, which can be gone on with."""
 
     def __init__(self, problem: Problem) -> None:
@@ -56,7 +56,7 @@ class Approach:
             return self.V + self.middle
         best, in_vain = self._improve(), 0
         while self.estimate > target and in_vain < ROUNDS_IN_VAIN:
-            self._stretch()
+            self._run_rounds()
             rounded = self.estimate <= self.factor * ROUNDING * np.abs(self.V).max()
             stuck = (rounded or self.kind == "direct") and self.estimate >= best
             in_vain = in_vain + 1 if stuck else 0
@@ -74,7 +74,7 @@ class Approach:
             self._take(*elimination.improve(self.V, self.spare))
         return self.estimate <= self.target
 
-    def _stretch(self) -> None:
+    def _run_rounds(self) -> None:
         """A few rounds of one kind, and the choice of the next."""
         before, work = self.estimate, 0.0
         for _ in range(ROUNDS[self.kind]):
@@ -147,10 +147,10 @@ class Approach:
             self.V, self.spare = self.spare, self.V
             sweeps += 1
         if self.problem.ending:
-            sweeps += self._leap()
+            sweeps += self._extrapolate()
         return sweeps / self.problem.n_actions
 
-    def _leap(self) -> int:
+    def _extrapolate(self) -> int:
         """Add what the last change of a plain sweep will still lead to, at least.
 
         Where a sweep changes V by δ and the next one by δ' >= λ δ >= 0, all later ones together

@@ -128,7 +128,7 @@ def _problem(m: TabularMDP, R: FloatArray | None = None) -> Problem:
     check_task(m)
     return Problem(
         m.transitions.R if R is None else frozen(R),
-        m.transitions.going_on,
+        m.transitions.continuing,
         m.gamma,
         m.n_states,
         m.terminating,

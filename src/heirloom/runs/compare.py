@@ -7,7 +7,7 @@ import numpy as np
 
 from heirloom.agents.protocol import Agent
 from heirloom.errors import InvalidArgument
-from heirloom.learning.lifetime import best_returns, live
+from heirloom.learning.lifetime import learn_tasks, optimal_returns
 from heirloom.learning.streams import stream
 from heirloom.stats import gain, student_interval
 from heirloom.validation import whole_number
@@ -57,10 +57,10 @@ def compare(
     for j in range(repetitions):
         rng = stream(seed, "tasks", j)
         drawn = [draw_task(rng) for _ in range(tasks)]
-        optimal[j] = best_returns(drawn, max_steps, discounted=False)
+        optimal[j] = optimal_returns(drawn, max_steps, discounted=False)
         for i, (name, make_agent) in enumerate(agents.items()):
             agent = make_agent(stream(seed, "agent", name, j))
-            lived = live(agent, drawn, **length, name=name, repetition=j)
+            lived = learn_tasks(agent, drawn, **length, name=name, repetition=j)
             returns[i, j], updates[i, j] = lived["returns"], lived["updates"]
     return _labelled(list(agents), returns, updates, optimal)
 

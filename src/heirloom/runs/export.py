@@ -16,7 +16,7 @@ import numpy as np
 
 from heirloom.choices import Format
 from heirloom.errors import CannotWrite, InvalidArgument
-from heirloom.experiments.job import Unit
+from heirloom.experiments.job import Job
 from heirloom.experiments.variables import JOB
 from heirloom.runs.schema import COORDINATES, SHARED, VARIABLES
 from heirloom.runs.stored_run import StoredRun
@@ -33,7 +33,7 @@ class Exported(NamedTuple):
     """What was written."""
 
     files: list[Path]
-    units: int
+    jobs: int
     left_out: int
     """Units that are missing or damaged."""
 
@@ -46,17 +46,17 @@ def export(run: StoredRun, to: Format, out: str | os.PathLike[str]) -> Exported:
         to: the format.
         out: the folder for tables, or the netCDF file.
     """
-    place = Path(out)
-    if "://" in os.fspath(out) or not place.name:
+    location = Path(out)
+    if "://" in os.fspath(out) or not location.name:
         raise InvalidArgument(
             f"{out} is not a place for an export: give a {'file' if to == 'netcdf' else 'folder'} "
             "of this machine"
         )
     try:
         if to == "netcdf":
-            return _netcdf(run, place)
-        place.mkdir(parents=True, exist_ok=True)
-        return _tables(run, to, place)
+            return _netcdf(run, location)
+        location.mkdir(parents=True, exist_ok=True)
+        return _tables(run, to, location)
     except OSError as error:
         raise CannotWrite(
             f"{out} could not be written ({error.strerror or error}): make room, or choose "
@@ -81,16 +81,16 @@ def _tables(run: StoredRun, to: Format, folder: Path) -> Exported:
     paths = [folder / f"{name}.{to}" for name in columns]
     left_out = 0
     with _writers(to, paths, list(schemas.values())) as writers:
-        for unit in run.units:
-            state, results = run.look(unit)
+        for job in run.jobs:
+            state, results = run.read_job(job)
             if state != "done":
                 left_out += 1
                 continue
-            row = {name: values[unit[1]] for name, values in shared.items()}
+            row = {name: values[job[1]] for name, values in shared.items()}
             for schema, write in zip(schemas.values(), writers, strict=True):
-                write(_rows(run, unit, results | row, schema))
+                write(_rows(run, job, results | row, schema))
     _write_meanings(folder / COLUMNS, columns)
-    return Exported([*paths, folder / COLUMNS], len(run.units), left_out)
+    return Exported([*paths, folder / COLUMNS], len(run.jobs), left_out)
 
 
 def _schema(run: StoredRun, columns: list[str]) -> "pa.Schema":
@@ -116,7 +116,7 @@ def _about(run: StoredRun) -> dict[str, str]:
 
 
 def _rows(
-    run: StoredRun, unit: Unit, results: dict[str, np.ndarray], schema: "pa.Schema"
+    run: StoredRun, job: Job, results: dict[str, np.ndarray], schema: "pa.Schema"
 ) -> "pa.Table":
     """The rows of a unit, the last dimension fastest."""
     import pyarrow as pa
@@ -127,8 +127,8 @@ def _rows(
     numbers = (1 + np.indices(shape)).reshape(len(shape), -1)
     n = numbers.shape[1]
     columns: dict[str, Any] = {
-        "agent": [run.spec.agents[unit[0]].name] * n,
-        "repetition": np.full(n, unit[1] + 1),
+        "agent": [run.spec.agents[job[0]].name] * n,
+        "repetition": np.full(n, job[1] + 1),
         **dict(zip(inner, numbers, strict=True)),
         **{name: results[name].reshape(-1) for name in names},
     }
@@ -158,7 +158,7 @@ def _netcdf(run: StoredRun, path: Path) -> Exported:
     path.parent.mkdir(parents=True, exist_ok=True)
     with _in_place_at_the_end([path]) as parts:
         dataset.to_netcdf(parts[0], engine="h5netcdf")
-    return Exported([path], len(run.units), left_out)
+    return Exported([path], len(run.jobs), left_out)
 
 
 def _dataset(run: StoredRun) -> "tuple[xr.Dataset, int]":
@@ -173,11 +173,11 @@ def _dataset(run: StoredRun) -> "tuple[xr.Dataset, int]":
         shape = [sizes[dimension] for dimension in of.dimensions]
         data[name] = np.full(shape, of.fill, dtype=of.dtype)
     done = np.zeros([sizes[dimension] for dimension in JOB], dtype=bool)
-    for unit in run.units:
-        state, results = run.look(unit)
-        done[unit] = state == "done"
+    for job in run.jobs:
+        state, results = run.read_job(job)
+        done[job] = state == "done"
         for name, values in results.items():
-            data[name][unit] = values
+            data[name][job] = values
     data |= {**run.shared(), "done": done}
     dataset = xr.Dataset(
         {name: (VARIABLES[name].dimensions, values) for name, values in data.items()},

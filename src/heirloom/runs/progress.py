@@ -46,7 +46,7 @@ def progress(title: str, total: int, done: int, file: TextIO | None = None) -> I
         task = bar.add_task(title, total=total, completed=done, rate="")
         started, n = time.monotonic(), 0
 
-        def advance(unit: str) -> None:
+        def advance(job: str) -> None:
             nonlocal n
             n += 1
             rate = f"{n / max(time.monotonic() - started, 1e-9):.1f} units/s"
@@ -61,7 +61,7 @@ class _Log:
         self.before, self.started = done, time.monotonic()
         self.told = self.started
 
-    def advance(self, unit: str) -> None:
+    def advance(self, job: str) -> None:
         self.done += 1
         now = time.monotonic()
         if now - self.told < EVERY and self.done < self.total:
@@ -72,7 +72,7 @@ class _Log:
         left = "?" if few else f"{(self.total - self.done) / rate:.0f}"
         print(
             f"{self.title}: {self.done} of {self.total} units done, {rate:.1f} units/s, "
-            f"{left} s left (last: {unit})",
+            f"{left} s left (last: {job})",
             file=self.file,
             flush=True,
         )

@@ -11,9 +11,9 @@ import numpy as np
 from heirloom import signals
 from heirloom.choices import Backend
 from heirloom.errors import CannotWrite, InvalidArgument
-from heirloom.experiments.job import Unit, check_agents, draw_tasks
+from heirloom.experiments.job import Job, check_agents, draw_tasks
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.learning.lifetime import best_returns
+from heirloom.learning.lifetime import optimal_returns
 from heirloom.runs.progress import progress
 from heirloom.runs.store import RunStore
 from heirloom.runs.versions import differences, versions
@@ -30,7 +30,7 @@ PASSES = 3  # over units that are not there once they were written
 
 def run(
     spec: ExperimentSpec,
-    place: str | os.PathLike[str] | Location,
+    location: str | os.PathLike[str] | Location,
     *,
     jobs: int | None = None,
     backend: Backend | None = None,
@@ -43,7 +43,7 @@ def run(
 
     Args:
         spec: the experiment.
-        place: the folder where results go, or a URL that fsspec opens; the same place goes on with
+        location: the folder where results go, or a URL that fsspec opens; the same location resumes
             the same experiment.
         jobs: how many units are computed at once; by default as many as there are processors, or
             all that a cluster can.
@@ -53,19 +53,19 @@ def run(
             already is taken, or else one is started on this machine.
     """
     check_workers(backend, jobs, address)
-    return run_on(lambda: workers(backend, jobs=jobs, address=address), spec, place)
+    return run_on(lambda: workers(backend, jobs=jobs, address=address), spec, location)
 
 
 def run_on(
     start_workers: Callable[[], AbstractContextManager[Compute]],
     spec: ExperimentSpec,
-    place: str | os.PathLike[str] | Location,
+    location: str | os.PathLike[str] | Location,
 ) -> "xr.Dataset":
     """`run`, on workers that are started, or handed over, when there is something to compute."""
-    place = Location(place)
+    location = Location(location)
     check_agents(spec)
-    with _lock(place) as alone:
-        store = RunStore(place, spec, alone=alone)
+    with _lock(location) as alone:
+        store = RunStore(location, spec, alone=alone)
         left = store.left()
         if left:
             _warn_of_versions(store)
@@ -75,8 +75,8 @@ def run_on(
             store.repair_optimal(lambda: _optimal(spec))
         if left:
             raise CannotWrite(
-                f"{place} does not hold what was written to it, {len(left)} units of it: choose a "
-                "place where nothing else writes"
+                f"{len(left)} jobs written to {location} could not be read back: choose a location "
+                "that no other program writes to"
             )
         return store.results()
 
@@ -85,12 +85,12 @@ def _warn_of_versions(store: RunStore) -> None:
     for difference in differences(versions(), store.versions):
         logging.getLogger("heirloom").warning(
             "heirloom: %s was begun with other versions (%s), and bits may differ",
-            store.place,
+            store.location,
             difference,
         )
 
 
-def _compute_all(store: RunStore, left: list[Unit], compute: Compute, *, alone: bool) -> list[Unit]:
+def _compute_all(store: RunStore, left: list[Job], compute: Compute, *, alone: bool) -> list[Job]:
     """Compute units until all are there as they were written; returns those that never are."""
     for _ in range(PASSES):
         left = _compute(store, left, compute)
@@ -101,19 +101,19 @@ def _compute_all(store: RunStore, left: list[Unit], compute: Compute, *, alone: 
     return left
 
 
-def _compute(store: RunStore, units: list[Unit], compute: Compute) -> list[Unit]:
+def _compute(store: RunStore, jobs: list[Job], compute: Compute) -> list[Job]:
     """Compute and keep units; returns those that cannot be read again as they were written."""
     lost = []
-    spec, n = store.spec, len(store.units)
-    computed = compute(spec, units)
-    with closing(computed), progress(spec.name, n, n - len(units)) as advance:
+    spec, n = store.spec, len(store.jobs)
+    computed = compute(spec, jobs)
+    with closing(computed), progress(spec.name, n, n - len(jobs)) as advance:
         signals.check()
         store.repair_optimal(lambda: _optimal(spec))  # while workers start
-        for unit, results in computed:
-            store.write(unit, results)
-            if not store.is_done(unit):
-                lost.append(unit)
-            advance(f"{spec.agents[unit[0]].name}, repetition {unit[1] + 1}")
+        for job, results in computed:
+            store.write(job, results)
+            if not store.is_done(job):
+                lost.append(job)
+            advance(f"{spec.agents[job[0]].name}, repetition {job[1] + 1}")
             signals.check()
     return lost
 
@@ -122,14 +122,14 @@ def _optimal(spec: ExperimentSpec) -> tuple[np.ndarray, np.ndarray]:
     """The best expected returns, undiscounted and discounted, [repetition, task]."""
     tasks = [draw_tasks(spec, j) for j in range(spec.repetitions)]
     undiscounted, discounted = (
-        np.array([best_returns(row, spec.steps, discounted=d) for row in tasks])
+        np.array([optimal_returns(row, spec.steps, discounted=d) for row in tasks])
         for d in (False, True)
     )
     return undiscounted, discounted
 
 
 @contextmanager
-def _lock(place: Location) -> Iterator[bool]:
+def _lock(location: Location) -> Iterator[bool]:
     """Keep other runs out of a folder; the lock goes with the process, however it ends.
 
     Yields whether the run is alone. Behind a URL, and where the file system has no locks, it may
@@ -140,19 +140,20 @@ def _lock(place: Location) -> Iterator[bool]:
     except ImportError:  # no such locks on this system
         yield False
         return
-    if not place.is_local:
+    if not location.is_local:
         yield False
         return
     try:
-        path = place.path  # a link leads to the same lock
+        path = location.path  # a link leads to the same lock
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = open(path.parent / f".{path.name}{LOCK}", "w")
     except OSError as error:
-        if place.path.is_dir() and os.access(place.path, os.W_OK):
+        if location.path.is_dir() and os.access(location.path, os.W_OK):
             yield False  # there is no place for a lock beside it
             return
         raise CannotWrite(
-            f"{place} could not be made ({error.strerror}): choose a folder that you may write to"
+            f"{location} could not be created ({error.strerror}): choose a folder that you may "
+            "write to"
         ) from error
     with lock:
         alone = True
@@ -160,7 +161,7 @@ def _lock(place: Location) -> Iterator[bool]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InvalidArgument(
-                f"another run is working in {place}: wait for it, or choose another folder"
+                f"another run is working in {location}: wait for it, or choose another folder"
             ) from None
         except OSError:
             alone = False  # a network file system without locks

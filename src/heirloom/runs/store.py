@@ -23,7 +23,7 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.errors import ContainsArrayError, ContainsGroupError, ZarrUserWarning
 
 from heirloom.errors import CannotWrite, InvalidArgument, InvalidFile
-from heirloom.experiments.job import Unit, draw_tasks
+from heirloom.experiments.job import Job, draw_tasks
 from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.variables import JOB
@@ -57,33 +57,37 @@ class RunStore(StoredRun):
     """
 
     def __init__(
-        self, place: str | os.PathLike[str] | Location, spec: ExperimentSpec, *, alone: bool = True
+        self,
+        location: str | os.PathLike[str] | Location,
+        spec: ExperimentSpec,
+        *,
+        alone: bool = True,
     ) -> None:
-        place = Location(place)
-        self._set(place, _opened(place, spec, alone=alone), spec)
+        location = Location(location)
+        self._set(location, _opened(location, spec, alone=alone), spec)
         for name, values in self.coordinates().items():
             self._repair(name, values)
 
-    def is_done(self, unit: Unit) -> bool:
+    def is_done(self, job: Job) -> bool:
         """Whether a unit was computed, and is as it was written."""
-        return self.look(unit)[0] == "done"
+        return self.read_job(job)[0] == "done"
 
-    def left(self) -> list[Unit]:
+    def left(self) -> list[Job]:
         """The units that are still to be computed."""
-        return [unit for unit in self.units if not self.is_done(unit)]
+        return [job for job in self.jobs if not self.is_done(job)]
 
-    def write(self, unit: Unit, results: dict[str, np.ndarray]) -> None:
+    def write(self, job: Job, results: dict[str, np.ndarray]) -> None:
         """Keep the results of a unit; the mark that it is done comes last."""
-        with self.place.writing():
-            if self.is_done(unit):
+        with self.location.writing():
+            if self.is_done(job):
                 return  # another run at this place was faster
             # In the types that they are stored in, which is what the checksum is of.
             stored = {n: np.asarray(results[n], dtype=VARIABLES[n].dtype) for n in self.names}
-            self.array("done")[unit] = False
+            self.array("done")[job] = False
             for name, values in stored.items():
-                self.array(name)[unit] = values
-            self.array("checksum")[unit] = checksum(stored)
-            self.array("done")[unit] = True
+                self.array(name)[job] = values
+            self.array("checksum")[job] = checksum(stored)
+            self.array("done")[job] = True
 
     def repair_optimal(self, compute: Callable[[], tuple[np.ndarray, np.ndarray]]) -> None:
         """Keep the best expected returns, [repetition, task]; compute them if they are not there.
@@ -97,16 +101,16 @@ class RunStore(StoredRun):
     def _repair(self, name: str, values: np.ndarray) -> None:
         """Write an array that belongs to no unit, unless it is there as it should be."""
         if not self.holds(name, values):
-            with self.place.writing():
+            with self.location.writing():
                 self.array(name)[:] = values
 
 
-def _opened(place: Location, spec: ExperimentSpec, *, alone: bool) -> zarr.Group:
+def _opened(location: Location, spec: ExperimentSpec, *, alone: bool) -> zarr.Group:
     """The group of a run, with all its arrays; made if it is not there, or not as a whole."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with place.writing():
-                return _whole_group(place, spec, alone=alone) or _create(place, spec)
+            with location.writing():
+                return _whole_group(location, spec, alone=alone) or _create(location, spec)
         except (CannotWrite, InvalidFile, ContainsGroupError):
             if alone or attempt == ATTEMPTS:
                 raise
@@ -114,25 +118,25 @@ def _opened(place: Location, spec: ExperimentSpec, *, alone: bool) -> zarr.Group
     raise AssertionError("the last attempt returns or raises")
 
 
-def _whole_group(place: Location, spec: ExperimentSpec, *, alone: bool) -> zarr.Group | None:
+def _whole_group(location: Location, spec: ExperimentSpec, *, alone: bool) -> zarr.Group | None:
     """The group if all arrays of this experiment are there; parts of files that died are removed.
 
     Raises `InvalidArgument` if it is that of another experiment.
     """
     # A run that died while it wrote its first file leaves a part of it, and nothing else.
-    if all(PART.fullmatch(name) for name in place.names()):
-        if place.is_local and alone and place.path.is_dir():
-            _remove_parts(place.path, [])
+    if all(PART.fullmatch(name) for name in location.names()):
+        if location.is_local and alone and location.path.is_dir():
+            _remove_parts(location.path, [])
         return None
-    group = open_group(place, read_only=False)
+    group = open_group(location, read_only=False)
     if group.attrs.get("spec") != spec.as_json():  # it is read only to say in what it differs
-        difference = spec.difference(spec_of(group, place))
+        difference = spec.difference(spec_of(group, location))
         if difference:
             raise InvalidArgument(
-                f"{place} holds another experiment ({difference}): choose another folder"
+                f"{location} holds another experiment ({difference}): choose another folder"
             )
-    if place.is_local and alone:
-        _remove_parts(place.path, _arrays(spec))
+    if location.is_local and alone:
+        _remove_parts(location.path, _arrays(spec))
     # The consolidated metadata is written last; without it the run died while it was made.
     return group if group.metadata.consolidated_metadata is not None else None
 
@@ -147,7 +151,7 @@ def _remove_parts(folder: Path, names: list[str]) -> None:
             left.unlink()
 
 
-def _create(place: Location, spec: ExperimentSpec) -> zarr.Group:
+def _create(location: Location, spec: ExperimentSpec) -> zarr.Group:
     """Make a group with all arrays, or what is left to be made of one."""
     attributes: dict[str, Any] = {
         "heirloom_run": FORMAT,
@@ -155,7 +159,7 @@ def _create(place: Location, spec: ExperimentSpec) -> zarr.Group:
         "seed": spec.seed,
         "versions": versions(),
     }
-    group = zarr.open_group(zarr_store(place, read_only=False), mode="a", attributes=attributes)
+    group = zarr.open_group(zarr_store(location, read_only=False), mode="a", attributes=attributes)
     sizes = {name: values.size for name, values in _coordinates(spec).items()}
     for name in _arrays(spec):
         _create_array(group, name, sizes)
@@ -167,14 +171,14 @@ def _create(place: Location, spec: ExperimentSpec) -> zarr.Group:
 def _create_array(group: zarr.Group, name: str, sizes: dict[str, int]) -> None:
     variable = VARIABLES[name]
     shape = tuple(sizes[dimension] for dimension in variable.dimensions)
-    by_unit = variable.dimensions[:2] == JOB
+    per_job = variable.dimensions[:2] == JOB
     options: dict[str, Any] = {
         "shape": shape,
-        "chunks": (1, 1, *shape[2:]) if by_unit else shape,
+        "chunks": (1, 1, *shape[2:]) if per_job else shape,
         "dtype": str if name == "agent" else variable.dtype,
         "fill_value": None if name in sizes else variable.fill,
         # A unit has a checksum over all its arrays; other arrays have their own.
-        "compressors": [ZstdCodec()] if by_unit else [ZstdCodec(), Crc32cCodec()],
+        "compressors": [ZstdCodec()] if per_job else [ZstdCodec(), Crc32cCodec()],
         "dimension_names": variable.dimensions,
         "attributes": {"long_name": variable.meaning, "units": variable.units},
     }

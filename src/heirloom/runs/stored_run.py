@@ -14,7 +14,7 @@ import zarr
 from zarr.abc.store import Store
 
 from heirloom.errors import InvalidArgument, InvalidFile
-from heirloom.experiments.job import Unit
+from heirloom.experiments.job import Job
 from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.schema import SHARED, recorded
@@ -35,10 +35,10 @@ State = Literal["done", "missing", "damaged"]
 class Status:
     """How much of a run is there."""
 
-    done: list[Unit]
-    missing: list[Unit]
+    done: list[Job]
+    missing: list[Job]
     """Never computed, or not finished."""
-    damaged: list[Unit]
+    damaged: list[Job]
     """Marked as done, but not as they were written."""
     repairable: list[str]
     """Arrays that belong to no unit and are missing or damaged."""
@@ -56,13 +56,13 @@ class StoredRun:
         place: its folder or URL.
     """
 
-    def __init__(self, place: str | os.PathLike[str] | Location) -> None:
-        place = Location(place)
-        group = open_group(place)
-        self._set(place, group, spec_of(group, place))
+    def __init__(self, location: str | os.PathLike[str] | Location) -> None:
+        location = Location(location)
+        group = open_group(location)
+        self._set(location, group, spec_of(group, location))
 
-    def _set(self, place: Location, group: zarr.Group, spec: ExperimentSpec) -> None:
-        self.place, self.group, self.spec = place, group, spec
+    def _set(self, location: Location, group: zarr.Group, spec: ExperimentSpec) -> None:
+        self.location, self.group, self.spec = location, group, spec
         self._opened: dict[str, Any] = {}
 
     @property
@@ -77,19 +77,19 @@ class StoredRun:
         return recorded(self.spec.measure)
 
     @property
-    def units(self) -> list[Unit]:
+    def jobs(self) -> list[Job]:
         """All units of the experiment, a repetition of all agents after the other."""
         spec = self.spec
         return [(i, j) for j in range(spec.repetitions) for i in range(len(spec.agents))]
 
-    def look(self, unit: Unit) -> tuple[State, dict[str, np.ndarray]]:
+    def read_job(self, job: Job) -> tuple[State, dict[str, np.ndarray]]:
         """Whether a unit was computed and is as it was written; and its results if it is."""
-        with self.place.reading():
+        with self.location.reading():
             try:
-                if not self.array("done")[unit]:
+                if not self.array("done")[job]:
                     return "missing", {}
-                results = {name: np.asarray(self.array(name)[unit]) for name in self.names}
-                if self.array("checksum")[unit] == checksum(results):
+                results = {name: np.asarray(self.array(name)[job]) for name in self.names}
+                if self.array("checksum")[job] == checksum(results):
                     return "done", results
             except self._unreadable:
                 pass  # a chunk that cannot be decoded
@@ -97,9 +97,9 @@ class StoredRun:
 
     def status(self) -> Status:
         """The state of everything; reads all of it."""
-        states: dict[State, list[Unit]] = {"done": [], "missing": [], "damaged": []}
-        for unit in self.units:
-            states[self.look(unit)[0]].append(unit)
+        states: dict[State, list[Job]] = {"done": [], "missing": [], "damaged": []}
+        for job in self.jobs:
+            states[self.read_job(job)[0]].append(job)
         repairable = [name for name in SHARED if not self.is_readable(name)]
         repairable += [
             name for name, values in self.coordinates().items() if not self.holds(name, values)
@@ -110,9 +110,9 @@ class StoredRun:
         """All results, in memory."""
         import xarray as xr
 
-        with self.place.reading():
+        with self.location.reading():
             try:
-                store = zarr_store(self.place, read_only=True)
+                store = zarr_store(self.location, read_only=True)
                 with xr.open_zarr(store, chunks=None) as dataset:
                     return dataset.load()
             except self._unreadable as error:
@@ -120,7 +120,7 @@ class StoredRun:
 
     def shared(self) -> dict[str, np.ndarray]:
         """What is the same for all agents; raises `InvalidFile` if it is damaged."""
-        with self.place.reading():
+        with self.location.reading():
             try:
                 return {name: np.asarray(self.array(name)[:]) for name in SHARED}
             except self._unreadable as error:
@@ -134,7 +134,7 @@ class StoredRun:
 
     def holds(self, name: str, values: np.ndarray) -> bool:
         """Whether an array is there and has these values."""
-        with self.place.reading():
+        with self.location.reading():
             try:
                 return np.array_equal(np.asarray(self.array(name)[:]), values)
             except self._unreadable:
@@ -153,7 +153,7 @@ class StoredRun:
 
     def is_readable(self, name: str) -> bool:
         """Whether an array is there as a whole, and not damaged."""
-        with self.place.reading():
+        with self.location.reading():
             try:
                 return not np.isnan(self.array(name)[:]).any()  # what is not there reads as NaN
             except self._unreadable:
@@ -161,14 +161,14 @@ class StoredRun:
 
     def _damaged(self, error: Exception) -> InvalidFile:
         return InvalidFile(
-            f"{self.place} is damaged ({error}): run the experiment again there, which computes "
+            f"{self.location} is damaged ({error}): run the experiment again there, which computes "
             "what is missing"
         )
 
     @property
     def _unreadable(self) -> tuple[type[Exception], ...]:
         """What damage may raise; behind a URL, an OSError may be the network's."""
-        return UNREADABLE if self.place.is_local else UNREADABLE[1:]
+        return UNREADABLE if self.location.is_local else UNREADABLE[1:]
 
 
 def coordinates(spec: ExperimentSpec, size_of: Callable[[str], int]) -> dict[str, np.ndarray]:
@@ -180,50 +180,50 @@ def coordinates(spec: ExperimentSpec, size_of: Callable[[str], int]) -> dict[str
     return {"agent": names} | {name: np.arange(1, n + 1) for name, n in sizes.items()}
 
 
-def read_results(place: str | os.PathLike[str] | Location) -> "xr.Dataset":
+def read_results(location: str | os.PathLike[str] | Location) -> "xr.Dataset":
     """All results of a run, in memory."""
-    return StoredRun(place).results()
+    return StoredRun(location).results()
 
 
-def runs_in(place: str | os.PathLike[str] | Location) -> list[Location]:
+def runs_in(location: str | os.PathLike[str] | Location) -> list[Location]:
     """The run at a place, or else those below it; `heirloom reproduce` has several."""
-    place = Location(place)
-    runs = _runs_below(place, depth=2)
+    location = Location(location)
+    runs = _runs_below(location, depth=2)
     if not runs:
-        raise InvalidFile(f"there is no run in {place}: give the folder of one")
+        raise InvalidFile(f"there is no run in {location}: give the folder of one")
     return runs
 
 
-def _runs_below(place: Location, depth: int) -> list[Location]:
-    inside = place.names()
+def _runs_below(location: Location, depth: int) -> list[Location]:
+    inside = location.names()
     if "zarr.json" in inside:
-        return [place]
-    return [run for name in inside if depth for run in _runs_below(place / name, depth - 1)]
+        return [location]
+    return [run for name in inside if depth for run in _runs_below(location / name, depth - 1)]
 
 
-def zarr_store(place: Location, *, read_only: bool) -> Store:
+def zarr_store(location: Location, *, read_only: bool) -> Store:
     """What zarr reads and writes a place through."""
-    if place.is_local:
-        return zarr.storage.LocalStore(place.path, read_only=read_only)
-    return zarr.storage.FsspecStore.from_url(place.name, read_only=read_only)
+    if location.is_local:
+        return zarr.storage.LocalStore(location.path, read_only=read_only)
+    return zarr.storage.FsspecStore.from_url(location.name, read_only=read_only)
 
 
-def open_group(place: Location, *, read_only: bool = True) -> zarr.Group:
+def open_group(location: Location, *, read_only: bool = True) -> zarr.Group:
     """The group of a run; raises `InvalidFile` if the place holds none."""
     try:
-        store = zarr_store(place, read_only=read_only)
+        store = zarr_store(location, read_only=read_only)
         group = zarr.open_group(store, mode="r" if read_only else "r+")
         if int(group.attrs["heirloom_run"]) > FORMAT:  # type: ignore[arg-type]
             raise InvalidFile(
-                f"{place} was written by a newer Heirloom: install a newer one to read it"
+                f"{location} was written by a newer Heirloom: install a newer one to read it"
             )
     except InvalidFile:
         raise
     except Exception as error:
-        if not place.is_local and place.names() == []:  # raises if it cannot be reached
-            raise InvalidFile(f"there is nothing at {place}: check the URL") from error
+        if not location.is_local and location.names() == []:  # raises if it cannot be reached
+            raise InvalidFile(f"there is nothing at {location}: check the URL") from error
         raise InvalidFile(
-            f"{place} is not a run of Heirloom's, or its zarr.json is damaged: choose a folder "
+            f"{location} is not a run of Heirloom's, or its zarr.json is damaged: choose a folder "
             "that is empty or not there"
         ) from error
     return group
@@ -238,9 +238,9 @@ def checksum(results: dict[str, np.ndarray]) -> np.uint64:
     return np.frombuffer(digest.digest(), dtype="<u8")[0]
 
 
-def spec_of(group: zarr.Group, place: Location) -> ExperimentSpec:
+def spec_of(group: zarr.Group, location: Location) -> ExperimentSpec:
     """The experiment that a group holds; raises `InvalidFile` if that cannot be read."""
     try:
         return ExperimentSpec.read(group.attrs["spec"])  # type: ignore[arg-type]
     except (KeyError, TypeError, InvalidArgument) as error:
-        raise InvalidFile(f"the spec of the run in {place} is damaged ({error})") from None
+        raise InvalidFile(f"the spec of the run in {location} is damaged ({error})") from None

@@ -58,15 +58,15 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> 
     """Either the old content or all of `data`, whatever happens."""
     aside = None
     try:
-        place = Path(path).resolve()  # a link stays a link
-        descriptor, aside = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:100]}.")
+        target = Path(path).resolve()  # a link stays a link
+        descriptor, aside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
         with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
             if hasattr(os, "fchmod"):
-                os.fchmod(file.fileno(), _mode_for(place))
-        os.replace(aside, place)
+                os.fchmod(file.fileno(), _mode_for(target))
+        os.replace(aside, target)
         aside = None
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -78,7 +78,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> 
         if aside is not None:
             with suppress(OSError):
                 os.unlink(aside)
-    _sync_folder(place.parent)
+    _sync_folder(target.parent)
 
 
 def read(path: str | os.PathLike[str], kind: str) -> Content:
@@ -122,7 +122,7 @@ def check_seal(data: bytes, kind: str, where: str) -> None:
 
 
 @contextmanager
-def making_sense(where: str, kind: str) -> Iterator[None]:
+def parsing(where: str, kind: str) -> Iterator[None]:
     """Whatever goes wrong within, of an intact file, is that it does not hold what it says."""
     try:
         yield
@@ -186,10 +186,10 @@ def _array(member: bytes) -> np.ndarray:
     return np.frombuffer(member, dtype, offset=file.tell()).reshape(shape)
 
 
-def _mode_for(place: Path) -> int:
+def _mode_for(target: Path) -> int:
     """The permissions of the file that is replaced, or those that a new one would have."""
-    if place.exists():
-        return place.stat().st_mode & 0o777
+    if target.exists():
+        return target.stat().st_mode & 0o777
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

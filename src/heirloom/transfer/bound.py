@@ -26,7 +26,7 @@ class Change(NamedTuple):
     """The agent's own bound, the least of all its bounds, over pairs."""
     V: FloatArray
     """The agent's values, over states."""
-    fallen: IntArray
+    decreased: IntArray
     """The states whose value decreased since the last change."""
 
 
@@ -42,7 +42,7 @@ class Details(NamedTuple):
 
     sources: tuple[int, ...] = ()
     """The tasks, by their number in the memory, that may decide the bound somewhere."""
-    prior_decides: dict[int, BoolArray] = {}  # noqa: RUF012 -- never written to
+    prior_used: dict[int, BoolArray] = {}  # noqa: RUF012 -- never written to
     """By the number of each source in use: the pairs where the prior is the smaller distance."""
     dropped: tuple[Dropped, ...] = ()
     """The sources that were dropped in this task."""

@@ -23,7 +23,7 @@ from heirloom.errors import InvalidFile
 from heirloom.mdp.learned import Known
 from heirloom.mdp.tabular import value_range
 from heirloom.mdp.transitions import SUM_TOLERANCE
-from heirloom.storage.archive import Content, making_sense, take
+from heirloom.storage.archive import Content, parsing, take
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
 
@@ -85,7 +85,7 @@ def _header(memory: TaskMemory) -> dict[str, Any]:
 
 def unpacked(cls: type[M], content: Content, where: str) -> M:
     """The memory that was packed; raises `InvalidFile` unless it is a valid one."""
-    with making_sense(where, "memory"):
+    with parsing(where, "memory"):
         return _unpacked(cls, content)
 
 

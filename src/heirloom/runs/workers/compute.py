@@ -6,39 +6,39 @@ from typing import Any
 import numpy as np
 
 from heirloom.errors import HeirloomError, InvalidArgument, WorkerLost
-from heirloom.experiments.job import Unit, run_unit
+from heirloom.experiments.job import Job, run_job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import differences, versions
 
-Computed = tuple[Unit, dict[str, np.ndarray]]
-Compute = Callable[[ExperimentSpec, list[Unit]], Generator[Computed]]
+Computed = tuple[Job, dict[str, np.ndarray]]
+Compute = Callable[[ExperimentSpec, list[Job]], Generator[Computed]]
 """Computes units of an experiment, and yields them as they are done, in any order.
 
 Workers may begin before the first is asked for. Closing the generator ends the work on those left.
 """
 
 
-def compute_unit(spec: dict[str, Any], unit: Unit) -> Computed:
+def compute_job(spec: dict[str, Any], job: Job) -> Computed:
     """A unit, from the spec in plain types."""
-    return unit, run_unit(ExperimentSpec.read(spec), *unit)
+    return job, run_job(ExperimentSpec.read(spec), *job)
 
 
-def portable() -> Callable[[dict[str, Any], Unit, dict[str, str]], Computed]:
+def portable() -> Callable[[dict[str, Any], Job, dict[str, str]], Computed]:
     """`compute_elsewhere`, to be sent to workers.
 
     A function within another is sent as its code, not as its name. So a worker that has no Heirloom
     can say so, where Dask would end it and Ray would raise an error of its own.
     """
 
-    def compute(spec: dict[str, Any], unit: Unit, theirs: dict[str, str]) -> Computed:
+    def compute(spec: dict[str, Any], job: Job, theirs: dict[str, str]) -> Computed:
         from heirloom.runs.workers.compute import compute_elsewhere
 
-        return compute_elsewhere(spec, unit, theirs)
+        return compute_elsewhere(spec, job, theirs)
 
     return compute
 
 
-def compute_elsewhere(spec: dict[str, Any], unit: Unit, theirs: dict[str, str]) -> Computed:
+def compute_elsewhere(spec: dict[str, Any], job: Job, theirs: dict[str, str]) -> Computed:
     """A unit on another machine, if it has the versions of the one that asks."""
     differ = differences(versions(), theirs)
     if differ:
@@ -48,7 +48,7 @@ def compute_elsewhere(spec: dict[str, Any], unit: Unit, theirs: dict[str, str]) 
             f"a worker on {gethostname()} would not give the same bits ({differ[0]}): install the "
             "same versions on all machines"
         )
-    return compute_unit(spec, unit)
+    return compute_job(spec, job)
 
 
 def error_of_worker(error: BaseException, backend: str) -> BaseException:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heirloom.errors import InvalidArgument, WorkerLost
-from heirloom.experiments.job import Unit
+from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import versions
 from heirloom.runs.workers.compute import Compute, Computed, error_of_worker, portable
@@ -26,22 +26,22 @@ PATIENCE = 30.0  # seconds to find a scheduler
 
 
 @contextmanager
-def dask_workers(jobs: int | None, address: str | None) -> Iterator[Compute]:
+def dask_workers(n_parallel: int | None, address: str | None) -> Iterator[Compute]:
     """The workers of a Dask cluster.
 
     The cluster may grow and shrink, and begin with no worker at all. A unit whose worker died is
     computed by another one.
     """
-    with _client(jobs, address) as client:
+    with _client(n_parallel, address) as client:
 
-        def compute(spec: ExperimentSpec, units: list[Unit]) -> Generator[Computed]:
-            return _computed(client, spec, units, jobs)
+        def compute(spec: ExperimentSpec, jobs: list[Job]) -> Generator[Computed]:
+            return _computed(client, spec, jobs, n_parallel)
 
         yield compute
 
 
 def _computed(
-    client: "Client", spec: ExperimentSpec, units: list[Unit], jobs: int | None
+    client: "Client", spec: ExperimentSpec, jobs: list[Job], n_parallel: int | None
 ) -> Generator[Computed]:
     from distributed import as_completed
 
@@ -52,18 +52,18 @@ def _computed(
             client.scheduler_info()["address"],
         )
 
-    def submit(unit: Unit) -> Any:
-        return client.submit(work, asked[0], unit, asked[1], pure=False)
+    def submit(job: Job) -> Any:
+        return client.submit(work, asked[0], job, asked[1], pure=False)
 
-    left = iter(units)
-    pending = {submit(unit) for unit in islice(left, jobs)}
+    left = iter(jobs)
+    pending = {submit(job) for job in islice(left, n_parallel)}
     futures = as_completed(pending)
     try:
         for future in futures:
             yield _result(future)
             pending.discard(future)  # forgotten here, it is forgotten by its worker
-            for unit in islice(left, 1):
-                pending.add(another := submit(unit))
+            for job in islice(left, 1):
+                pending.add(another := submit(job))
                 futures.add(another)
     except (CancelledError, OSError) as error:
         raise WorkerLost(
@@ -91,7 +91,7 @@ def _result(future: Any) -> Computed:
 
 
 @contextmanager
-def _client(jobs: int | None, address: str | None) -> "Iterator[Client]":
+def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
     """A client of the cluster at an address, of the one in use, or of one that is started here."""
     try:
         from distributed import Client, LocalCluster
@@ -121,7 +121,7 @@ def _client(jobs: int | None, address: str | None) -> "Iterator[Client]":
         with uninterrupted():  # and what was started is stopped
             cluster = started.enter_context(
                 LocalCluster(
-                    n_workers=jobs or processors(),
+                    n_workers=n_parallel or processors(),
                     threads_per_worker=1,
                     dashboard_address=":0",
                     silence_logs=logging.CRITICAL,

@@ -9,28 +9,28 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from heirloom.errors import WorkerLost
-from heirloom.experiments.job import Unit
+from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import versions
-from heirloom.runs.workers.compute import Compute, Computed, compute_elsewhere, compute_unit
+from heirloom.runs.workers.compute import Compute, Computed, compute_elsewhere, compute_job
 from heirloom.signals import uninterrupted
 
 
 @contextmanager
-def processes(jobs: int | None, *, local: bool) -> Iterator[Compute]:
+def processes(n_parallel: int | None, *, local: bool) -> Iterator[Compute]:
     """Processes of this machine; unless told to be `local`, a joblib context may say otherwise."""
     from concurrent.futures.process import BrokenProcessPool
 
-    def compute(spec: ExperimentSpec, units: list[Unit]) -> Generator[Computed]:
+    def compute(spec: ExperimentSpec, jobs: list[Job]) -> Generator[Computed]:
         # That units are left when a run is stopped is known.
         warnings.filterwarnings("ignore", r"\d+ tasks (have been|which were)", UserWarning)
         context = None if local else _joblib_context()
         if context is not None:
-            return _through_joblib(spec, units, jobs, *context)
-        n = min(jobs or processors(), len(units))
+            return _through_joblib(spec, jobs, n_parallel, *context)
+        n = min(n_parallel or processors(), len(jobs))
         if n == 1:
-            return (compute_unit(spec.as_json(), unit) for unit in units)
-        return _in_processes(spec, units, n)
+            return (compute_job(spec.as_json(), job) for job in jobs)
+        return _in_processes(spec, jobs, n)
 
     try:
         yield compute
@@ -46,14 +46,14 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _in_processes(spec: ExperimentSpec, units: list[Unit], jobs: int) -> Generator[Computed]:
+def _in_processes(spec: ExperimentSpec, jobs: list[Job], n_parallel: int) -> Generator[Computed]:
     from joblib import Parallel, delayed
 
-    work = (delayed(_compute_child)(spec.as_json(), unit, os.getpid()) for unit in units)
+    work = (delayed(_compute_child)(spec.as_json(), job, os.getpid()) for job in jobs)
     with ExitStack() as started:
         with uninterrupted():
             results: Generator[Computed] = Parallel(
-                n_jobs=jobs, backend="loky", return_as="generator_unordered"
+                n_jobs=n_parallel, backend="loky", return_as="generator_unordered"
             )(work)
             started.callback(results.close)
         started.pop_all()  # from here on whoever asked closes it
@@ -71,13 +71,13 @@ def _joblib_context() -> tuple[Any, int] | None:
 
 
 def _through_joblib(
-    spec: ExperimentSpec, units: list[Unit], jobs: int | None, backend: Any, n_jobs: int
+    spec: ExperimentSpec, jobs: list[Job], n_parallel: int | None, backend: Any, n_jobs: int
 ) -> Generator[Computed]:
     from joblib import Parallel, delayed
 
-    n_jobs = jobs or n_jobs
+    n_jobs = n_parallel or n_jobs
     asked = spec.as_json(), versions()
-    work = [delayed(compute_elsewhere)(asked[0], unit, asked[1]) for unit in units]
+    work = [delayed(compute_elsewhere)(asked[0], job, asked[1]) for job in jobs]
     if getattr(backend, "supports_return_generator", False):
         yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work)
         return
@@ -89,9 +89,9 @@ def _through_joblib(
             yield from parallel(work[i : i + size])
 
 
-def _compute_child(spec: dict[str, Any], unit: Unit, parent: int) -> Computed:
+def _compute_child(spec: dict[str, Any], job: Job, parent: int) -> Computed:
     _end_with(parent)
-    return compute_unit(spec, unit)
+    return compute_job(spec, job)
 
 
 _watching = False

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from heirloom.errors import InvalidArgument, WorkerLost
-from heirloom.experiments.job import Unit
+from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import versions
 from heirloom.runs.workers.compute import Compute, Computed, error_of_worker, portable
@@ -23,7 +23,7 @@ RETRIES = 3  # of a unit whose worker died
 
 
 @contextmanager
-def ray_workers(jobs: int | None, address: str | None) -> Iterator[Compute]:
+def ray_workers(n_parallel: int | None, address: str | None) -> Iterator[Compute]:
     """The workers of a Ray cluster; a unit whose worker died is computed by another one."""
     try:
         import ray
@@ -32,8 +32,8 @@ def ray_workers(jobs: int | None, address: str | None) -> Iterator[Compute]:
             "backend is 'ray', which is not installed: pip install 'heirloom-rl[ray]'"
         ) from None
 
-    def compute(spec: ExperimentSpec, units: list[Unit]) -> Generator[Computed]:
-        return _computed(spec, units, jobs)
+    def compute(spec: ExperimentSpec, jobs: list[Job]) -> Generator[Computed]:
+        return _computed(spec, jobs, n_parallel)
 
     if ray.is_initialized():
         if address is not None:
@@ -44,19 +44,19 @@ def ray_workers(jobs: int | None, address: str | None) -> Iterator[Compute]:
         yield compute
         return
     try:
-        _connect(jobs, address)
+        _connect(n_parallel, address)
         yield compute
     finally:
         ray.shutdown()  # left to the end of Python, it may crash
 
 
-def _connect(jobs: int | None, address: str | None) -> None:
+def _connect(n_parallel: int | None, address: str | None) -> None:
     """Use the cluster at an address, or one that is started here."""
     import ray
 
     where: dict[str, Any] = {"address": address}
     if address is None:  # a cluster of its own, whatever else there is on this machine
-        where = {"address": "local", "num_cpus": jobs or processors()}
+        where = {"address": "local", "num_cpus": n_parallel or processors()}
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a run tells nobody of itself
     try:
         _check_answers(address)
@@ -95,7 +95,7 @@ def _check_answers(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=PATIENCE).close()
 
 
-def _computed(spec: ExperimentSpec, units: list[Unit], jobs: int | None) -> Generator[Computed]:
+def _computed(spec: ExperimentSpec, jobs: list[Job], n_parallel: int | None) -> Generator[Computed]:
     import ray
     from ray.exceptions import RayError, RayTaskError
 
@@ -105,13 +105,13 @@ def _computed(spec: ExperimentSpec, units: list[Unit], jobs: int | None) -> Gene
             "heirloom: the Ray cluster has no processors, and the run waits for one"
         )
     asked = ray.put(spec.as_json()), ray.put(versions())
-    left = iter(units)
-    pending = [work.remote(asked[0], unit, asked[1]) for unit in islice(left, jobs)]
+    left = iter(jobs)
+    pending = [work.remote(asked[0], job, asked[1]) for job in islice(left, n_parallel)]
     try:
         while pending:
             ready, pending = ray.wait(pending, num_returns=1)
             yield ray.get(ready[0])
-            pending += [work.remote(asked[0], unit, asked[1]) for unit in islice(left, 1)]
+            pending += [work.remote(asked[0], job, asked[1]) for job in islice(left, 1)]
     except RayTaskError as error:
         raise error_of_worker(error.cause, "ray") from error
     except RayError as error:

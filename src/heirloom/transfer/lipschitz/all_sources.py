@@ -92,7 +92,7 @@ class AllSources:
             self._index[pair] = pair
         linked, graph = self._task
         self.measured.follow(change, linked, active)
-        n_lowered = dissimilarity.settle_sources(
+        n_lowered = dissimilarity.update_sources(
             pair,
             arrays.known,
             change.U,
@@ -122,7 +122,7 @@ class OneSource:
         there = self.there.D + self.setting.gamma * self.there.largest
         return self.source.Q + np.minimum(there, self.back.d)
 
-    def prior_decides(self) -> BoolArray:
+    def prior_used(self) -> BoolArray:
         """Where the prior is below D̂(M ‖ M̄), strictly and beyond rounding, over pairs."""
         widest = max(self.source.widest, self.model.arrays.widest)
         weights = self.distance.weigh(self.source.V, widest, self.setting)

@@ -88,7 +88,7 @@ class Lipschitz(Bound):
         in_use = {transfer.source.task for transfer in self.transfers}
         dropped = tuple(self._dropped)
         sources = tuple(sorted(in_use | {one.task for one in dropped}))
-        return Details(sources, self.prior_decides(), dropped)
+        return Details(sources, self.prior_used(), dropped)
 
     def options(self) -> dict[str, Any] | None:
         """The prior and the probabilities; None with a distance of one's own."""
@@ -97,12 +97,12 @@ class Lipschitz(Bound):
         options = {"p_min": self.p_min, "delta": self.delta}
         return options if self.d_max is None else {**options, "d_max": self.d_max}
 
-    def prior_decides(self) -> dict[int, BoolArray]:
+    def prior_used(self) -> dict[int, BoolArray]:
         """By the number of each source in use: the pairs where the prior is below D̂(M ‖ M̄).
 
         Strictly and beyond rounding; D̂ is computed anew, from what is known by now.
         """
-        return {transfer.source.task: transfer.prior_decides() for transfer in self.transfers}
+        return {transfer.source.task: transfer.prior_used() for transfer in self.transfers}
 
     def end_task(self, source: Source, memory: TaskMemory) -> None:
         """Compare the first tasks with each other, until enough were; this may be one of them."""

@@ -77,14 +77,14 @@ class ByKernel:
         if self._all_stays(V):
             self._looked = False
             return
-        fallen = change.fallen
+        decreased = change.decreased
         if not self._looked:  # values may have fallen at other states as well
-            fallen = np.flatnonzero(np.maximum(V - self.setting.floor, 0.0) != W)
+            decreased = np.flatnonzero(np.maximum(V - self.setting.floor, 0.0) != W)
         self._highest = distances.remeasure_sources(
             change.pair,
             self._known_pairs[: self._n_known],
             V,
-            fallen,
+            decreased,
             active,
             linked,
             self._sources,

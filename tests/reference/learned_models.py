@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 import heirloom as hl
-from tests.twins import fixed_point
+from tests.reference.exact import fixed_point
 
 
 class KeepAll(hl.Lipschitz):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from heirloom.arrays import frozen
 from heirloom.kernels import distances, values
-from tests import twins
+from tests.reference import exact
 from tests.strategies import task_pairs, tasks
 
 seeds = st.integers(0, 2**32 - 1)
@@ -15,9 +15,9 @@ seeds = st.integers(0, 2**32 - 1)
 def parts(m, seed):
     """What the kernels take, random values and the twin's Q for them."""
     V = np.random.default_rng(seed).normal(size=m.n_states) * 10
-    R, T, gamma = twins.dense(m)
-    arguments = (m.transitions.R, *m.transitions.going_on, m.gamma)
-    return arguments, V, R + gamma * twins.after(T, V)
+    R, T, gamma = exact.dense(m)
+    arguments = (m.transitions.R, *m.transitions.continuing, m.gamma)
+    return arguments, V, R + gamma * exact.after(T, V)
 
 
 @given(tasks(), seeds)
@@ -66,10 +66,10 @@ def test_pairs_that_are_nearly_the_best(m, seed, gap):
 @given(tasks(), seeds, st.booleans())
 def test_improve_in_place(m, seed, backwards):
     arguments, V, _ = parts(m, seed)
-    R, T, gamma = twins.dense(m)
+    R, T, gamma = exact.dense(m)
     expected = V.copy()
     for s in range(m.n_states)[:: -1 if backwards else 1]:
-        expected[s] = (R[s] + gamma * twins.after(T[s], expected)).max()
+        expected[s] = (R[s] + gamma * exact.after(T[s], expected)).max()
     values.improve_in_place(*arguments, V, np.empty(m.n_states, dtype=np.int32), backwards)
     np.testing.assert_allclose(V, expected, atol=1e-11)
 
@@ -88,12 +88,12 @@ def test_follow(m, seed):
 @given(tasks(), seeds, st.booleans())
 def test_follow_in_place(m, seed, backwards):
     arguments, V, _ = parts(m, seed)
-    R, T, gamma = twins.dense(m)
+    R, T, gamma = exact.dense(m)
     policy = np.random.default_rng(seed).integers(m.n_actions, size=m.n_states, dtype=np.int32)
     expected = V.copy()
     for s in range(m.n_states)[:: -1 if backwards else 1]:
         a, loop = policy[s], T[s, policy[s], s]
-        others = twins.after(T[s, a], expected) - loop * expected[s]
+        others = exact.after(T[s, a], expected) - loop * expected[s]
         expected[s] = (R[s, a] + gamma * others) / (1 - gamma * loop)
     values.follow_in_place(*arguments, policy, V, backwards)
     np.testing.assert_allclose(V, expected, atol=1e-10)
@@ -114,7 +114,7 @@ def test_back_up(m, seed):
     Q, sums = np.empty(expected.size), np.empty(expected.size)
     values.back_up(*arguments, frozen(V), Q, sums)
     np.testing.assert_allclose(Q, expected.ravel(), atol=1e-12)
-    np.testing.assert_allclose(sums, twins.dense(m).T[:, :, :-1].sum(axis=2).ravel(), atol=1e-15)
+    np.testing.assert_allclose(sums, exact.dense(m).T[:, :, :-1].sum(axis=2).ravel(), atol=1e-15)
 
 
 def test_back_up_loses_nothing_to_a_long_sum():
@@ -135,6 +135,8 @@ def test_weigh_differences(pair, seed):
     m, m_bar = pair
     f = np.random.default_rng(seed).random(m.n_states) * 10
     D = np.empty(m.n_states * m.n_actions)
-    distances.weigh_differences(*m.transitions.going_on, *m_bar.transitions.going_on, frozen(f), D)
-    expected = twins.model_distance(m, m_bar, f) - np.abs(m.R - m_bar.R)
+    distances.weigh_differences(
+        *m.transitions.continuing, *m_bar.transitions.continuing, frozen(f), D
+    )
+    expected = exact.model_distance(m, m_bar, f) - np.abs(m.R - m_bar.R)
     np.testing.assert_allclose(D.reshape(m.R.shape), expected, atol=1e-12)
