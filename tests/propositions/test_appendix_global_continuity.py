@@ -9,15 +9,15 @@ from tests.strategies import task_pairs, tasks
 
 
 @given(task_pairs())
-def test_it_bounds_the_gap_of_optimal_q_values(pair):
+def test_global_pseudometric_bounds_the_gap_of_optimal_q_values(pair):
     m, m_bar = pair
-    one, other = hl.solve(m), hl.solve(m_bar)
-    gap = np.abs(one.Q - other.Q).max()
-    assert gap <= hl.global_pseudometric(m, m_bar) + one.error + other.error
+    sol, sol_bar = hl.solve(m), hl.solve(m_bar)
+    gap = np.abs(sol.Q - sol_bar.Q).max()
+    assert gap <= hl.global_pseudometric(m, m_bar) + sol.error + sol_bar.error
 
 
 @given(task_pairs())
-def test_it_is_its_formula(pair):
+def test_global_pseudometric_agrees_with_the_reference_implementation(pair):
     m, m_bar = pair
     directions = [
         exact.source_distance(a, b, exact.optimal_Q(b).max(axis=1)).max() / (1 - m.gamma)
@@ -27,7 +27,7 @@ def test_it_is_its_formula(pair):
 
 
 @given(task_pairs())
-def test_it_is_symmetric_and_above_the_local_one(pair):
+def test_global_pseudometric_is_symmetric_and_at_least_the_local_one(pair):
     m, m_bar = pair
     delta = hl.global_pseudometric(m, m_bar)
     assert delta == hl.global_pseudometric(m_bar, m)
@@ -35,5 +35,5 @@ def test_it_is_symmetric_and_above_the_local_one(pair):
 
 
 @given(tasks())
-def test_equal_tasks_are_at_distance_zero(m):
+def test_equal_tasks_are_at_global_distance_zero(m):
     assert hl.global_pseudometric(m, m) == 0

@@ -8,8 +8,8 @@ from tests.strategies import task_pairs
 
 
 @given(task_pairs())
-def test_the_local_distance_bounds_the_gap_of_optimal_values(pair):
+def test_local_pseudometric_bounds_the_gap_of_optimal_values(pair):
     m, m_bar = pair
-    one, other = hl.solve(m), hl.solve(m_bar)
+    sol, sol_bar = hl.solve(m), hl.solve(m_bar)
     bound = hl.local_pseudometric(m, m_bar).max(axis=1)
-    assert (np.abs(one.V - other.V) <= bound + one.error + other.error).all()
+    assert (np.abs(sol.V - sol_bar.V) <= bound + sol.error + sol_bar.error).all()

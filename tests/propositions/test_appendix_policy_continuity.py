@@ -1,6 +1,6 @@
 """Appendix: |V^π_M - V^π_M̄| <= Δ^π_s and |Q^π_M - Q^π_M̄| <= Δ^π_sa, for any stochastic π.
 
-Lemmas 2 and 3: both are fixed points that exist and are unique.
+Lemmas 2 and 3: both are unique fixed points.
 """
 
 import numpy as np
@@ -14,33 +14,33 @@ from tests.strategies import draw_pair, draw_policy, pairs_and_policies
 
 
 def check(m, m_bar, pi):
-    one, other = hl.evaluate(m, pi), hl.evaluate(m_bar, pi)
-    slack = one.error + other.error
-    assert (np.abs(one.V - other.V) <= hl.policy_v_pseudometric(m, m_bar, pi) + slack).all()
-    assert (np.abs(one.Q - other.Q) <= hl.policy_q_pseudometric(m, m_bar, pi) + slack).all()
+    sol, sol_bar = hl.evaluate(m, pi), hl.evaluate(m_bar, pi)
+    slack = sol.error + sol_bar.error
+    assert (np.abs(sol.V - sol_bar.V) <= hl.policy_v_pseudometric(m, m_bar, pi) + slack).all()
+    assert (np.abs(sol.Q - sol_bar.Q) <= hl.policy_q_pseudometric(m, m_bar, pi) + slack).all()
 
 
 @given(pairs_and_policies())
-def test_they_bound_the_gaps_of_values(example):
+def test_policy_pseudometrics_bound_the_gaps_of_the_policys_values(example):
     check(*example)
 
 
 @given(pairs_and_policies())
-def test_they_are_their_formulas(example):
+def test_policy_pseudometrics_agree_with_the_reference_implementation(example):
     m, m_bar, pi = example
-    there, back = (
+    to_source, from_source = (
         exact.policy_dissimilarity(m, m_bar, pi),
         exact.policy_dissimilarity(m_bar, m, pi),
     )
-    Q = np.minimum(there, back)
-    V = np.minimum((pi * there).sum(axis=1), (pi * back).sum(axis=1))
+    Q = np.minimum(to_source, from_source)
+    V = np.minimum((pi * to_source).sum(axis=1), (pi * from_source).sum(axis=1))
     np.testing.assert_allclose(hl.policy_q_pseudometric(m, m_bar, pi), Q, atol=2e-6)
     np.testing.assert_allclose(hl.policy_v_pseudometric(m, m_bar, pi), V, atol=2e-6)
 
 
 @given(pairs_and_policies(), st.floats(-1e3, 1e3))
-def test_iteration_from_anywhere_leads_to_them(example, anywhere):
-    """Lemmas 2 and 3: the equations of states and of pairs have one solution each."""
+def test_policy_dissimilarities_are_unique_fixed_points(example, anywhere):
+    """Lemmas 2 and 3: iteration from any starting point converges to the same solution."""
     m, m_bar, pi = example
     D = exact.source_distance(m, m_bar, (pi * exact.policy_Q(m_bar, pi)).sum(axis=1))
     _, T, gamma = exact.dense(m)
@@ -64,7 +64,7 @@ def test_iteration_from_anywhere_leads_to_them(example, anywhere):
 
 
 @given(pairs_and_policies())
-def test_they_are_symmetric_and_zero_for_equal_tasks(example):
+def test_policy_pseudometrics_are_symmetric_and_zero_for_equal_tasks(example):
     m, m_bar, pi = example
     for metric in (hl.policy_v_pseudometric, hl.policy_q_pseudometric):
         assert (metric(m, m_bar, pi) == metric(m_bar, m, pi)).all()
@@ -72,7 +72,7 @@ def test_they_are_symmetric_and_zero_for_equal_tasks(example):
 
 
 @given(pairs_and_policies())
-def test_a_deterministic_policy_may_be_given_by_its_actions(example):
+def test_deterministic_policy_can_be_given_as_actions(example):
     m, m_bar, pi = example
     actions = pi.argmax(axis=1)
     as_probabilities = np.eye(m.n_actions)[actions]
@@ -82,7 +82,7 @@ def test_a_deterministic_policy_may_be_given_by_its_actions(example):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
-def test_they_bound_the_gaps_on_thousands_of_pairs(block):
+def test_policy_pseudometrics_bound_the_gaps_on_thousands_of_pairs(block):
     rng = np.random.default_rng([3, block])
     for _ in range(200):
         m, m_bar = draw_pair(rng, most_states=12)

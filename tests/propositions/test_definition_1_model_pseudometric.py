@@ -20,7 +20,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @given(task_pairs(), seeds)
-def test_it_is_its_formula(pair, seed):
+def test_model_pseudometric_agrees_with_the_reference_implementation(pair, seed):
     m, m_bar = pair
     f, f_end = weights(m, seed)
     D = hl.model_pseudometric(m, m_bar, f, f_end=f_end)
@@ -28,7 +28,7 @@ def test_it_is_its_formula(pair, seed):
 
 
 @given(task_pairs(), seeds)
-def test_it_is_not_negative_and_symmetric(pair, seed):
+def test_model_pseudometric_is_nonnegative_and_symmetric(pair, seed):
     m, m_bar = pair
     f, f_end = weights(m, seed)
     D = hl.model_pseudometric(m, m_bar, f, f_end=f_end)
@@ -43,7 +43,7 @@ def test_a_task_is_at_distance_zero_from_itself(m, seed):
 
 
 @given(task_triples(), seeds)
-def test_it_satisfies_the_triangle_inequality(triple, seed):
+def test_model_pseudometric_satisfies_the_triangle_inequality(triple, seed):
     x, y, z = triple
     f, f_end = weights(x, seed)
 
@@ -53,7 +53,7 @@ def test_it_satisfies_the_triangle_inequality(triple, seed):
     assert (D(x, z) <= D(x, y) + D(y, z) + 1e-12).all()
 
 
-def test_ends_weigh_what_the_sink_weighs():
+def test_termination_probabilities_are_weighted_by_f_end():
     often, seldom = coin(0.9, 0.5, 1.0).task, coin(0.9, 0.25, 1.0).task
     D = hl.model_pseudometric(often, seldom, [8.0, 100.0], f_end=3.0)
     assert D[0, 0] == 0.25 * 8.0 + 0.25 * 3.0
@@ -61,13 +61,13 @@ def test_ends_weigh_what_the_sink_weighs():
 
 
 @pytest.mark.parametrize("f", [[1.0, 1.0], [-1.0], [np.nan], [[1.0]], "no"])
-def test_weights_are_not_negative_and_one_a_state(f):
+def test_weights_that_are_negative_or_of_the_wrong_shape_are_refused(f):
     m = one_state(0.9, 1.0).task
     with pytest.raises(hl.InvalidArgument, match="f"):
         hl.model_pseudometric(m, m, f)
 
 
-def test_the_sink_has_no_negative_weight():
+def test_negative_weight_of_termination_is_refused():
     m = one_state(0.9, 1.0).task
     for f_end in (-1, None, "x", [1.0, 2.0], np.nan):
         with pytest.raises(hl.InvalidArgument, match="f_end is"):

@@ -10,14 +10,14 @@ from tests.strategies import draw_pair, task_pairs
 
 
 @given(task_pairs())
-def test_it_is_an_upper_bound(pair):
+def test_lipschitz_bound_is_at_least_q_star(pair):
     m, m_bar = pair
     truth = hl.solve(m)
     assert (hl.lipschitz_bound(m, m_bar) >= truth.Q - truth.error).all()
 
 
 @given(task_pairs())
-def test_it_is_its_formula(pair):
+def test_lipschitz_bound_agrees_with_the_reference_implementation(pair):
     m, m_bar = pair
     delta = np.minimum(exact.dissimilarity(m, m_bar), exact.dissimilarity(m_bar, m))
     U = hl.lipschitz_bound(m, m_bar)
@@ -25,8 +25,8 @@ def test_it_is_its_formula(pair):
 
 
 @pytest.mark.slow
-def test_it_is_an_upper_bound_in_exact_arithmetic():
-    """Against Q* in rational numbers, with no tolerance at all."""
+def test_lipschitz_bound_is_at_least_q_star_in_exact_arithmetic():
+    """Q* is computed in rational arithmetic, and no tolerance is added."""
     rng = np.random.default_rng(2)
     for _ in range(1000):
         m, m_bar = draw_pair(rng, most_states=4)

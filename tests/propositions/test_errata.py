@@ -1,4 +1,4 @@
-"""Where the paper errs, shown by numbers. The numbering is that of the documentation."""
+"""Errors of the paper, each shown by an example. The numbers are those of docs/errata.md."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from heirloom.paper import tight as tight_experiment
 
 
 def greedy_recipe(T, V):
-    """The paper's simplex-like procedure: mass goes to the largest values first."""
+    """The paper's procedure, which moves mass to the states with the largest values first."""
     t = np.zeros(T.size)
     for s in np.argsort(-V, kind="stable"):
         t[s] = 1.0 if T[s] <= 0.5 else 0.0
@@ -23,7 +23,7 @@ def greedy_recipe(T, V):
 
 
 def largest_difference(T, V):
-    """max_t Σ V |T - t|: convex in t, so attained where all mass is on one outcome."""
+    """max_t Σ V |T - t|, which is attained with all mass on one outcome, since it is convex in t."""
     return T @ V + (V * (1 - 2 * T)).max()
 
 
@@ -33,10 +33,10 @@ def random_case(rng):
 
 
 class TestErratum1TheGreedyMaximisation:
-    """With one model unknown, neither the greedy recipe nor max V̄ is the maximum it is called."""
+    """With one model unknown, neither the greedy procedure nor max V̄ attains the maximum."""
 
-    def test_the_largest_difference_is_the_largest(self):
-        """No distribution does better, and a linear program over 2^n signs agrees."""
+    def test_no_distribution_exceeds_the_vertex_maximum(self):
+        """Random distributions stay below it, and linear programs over all 2^n signs attain it."""
         rng = np.random.default_rng(4)
         for _ in range(50):
             T, V = random_case(rng)
@@ -49,14 +49,14 @@ class TestErratum1TheGreedyMaximisation:
             ]
             assert max(programs) == pytest.approx(largest)
 
-    def test_a_case_by_hand(self):
+    def test_hand_computed_case_where_both_are_too_small(self):
         """T̂ = (1/2, 1/2, 0), V̄ = (10, 0, 9): mass on the third state gives 14, not 5 or 10."""
         T, V = np.array([0.5, 0.5, 0.0]), np.array([10.0, 0.0, 9.0])
         assert largest_difference(T, V) == 14.0
         assert greedy_recipe(T, V) == 5.0
         assert V.max() == 10.0
 
-    def test_three_is_the_supremum_of_the_ratio(self):
+    def test_supremum_of_the_ratio_is_three(self):
         T = np.array([0.5, 0.5, 0.0])
         ratios = [
             largest_difference(T, V) / greedy_recipe(T, V)
@@ -66,8 +66,8 @@ class TestErratum1TheGreedyMaximisation:
         assert 3 - 1e-5 < ratios[-1] < 3
 
     @pytest.mark.slow
-    def test_how_often_and_by_how_much_on_20000_random_cases(self):
-        """The recipe falls short in 23 % by up to 2.7 times, max V̄ in 90 % by up to 2 times."""
+    def test_frequency_and_size_of_the_error_on_20000_random_cases(self):
+        """The procedure is too small in 23 % (up to 2.7 times), max V̄ in 90 % (up to 2 times)."""
         rng = np.random.default_rng(0)
         recipe, simple = [], []
         for _ in range(20_000):
@@ -84,26 +84,26 @@ class TestErratum1TheGreedyMaximisation:
 
 
 class TestErratum2TheTriangleInequality:
-    """Δ, local and global, is called a pseudometric and violates the triangle inequality."""
+    """Δ, local and global, violates the triangle inequality, so it is not a pseudometric."""
 
     IDENTITY = np.eye(2)[:, None]
     SWAP = np.eye(2)[::-1][:, None]
 
     def tasks(self):
-        """Paid 1 and staying, paid 1 and swapping, and a mediator that is paid nothing."""
+        """Reward 1 and staying, reward 1 and swapping states, and a mediator with reward 0."""
         return (
             hl.TabularMDP([[1.0], [1.0]], self.IDENTITY, gamma=0.9),
             hl.TabularMDP([[1.0], [1.0]], self.SWAP, gamma=0.9),
             hl.TabularMDP([[0.0], [0.0]], self.IDENTITY, gamma=0.9),
         )
 
-    def test_globally_180_is_more_than_10_and_10(self):
+    def test_global_distance_of_180_exceeds_10_plus_10(self):
         staying, swapping, mediator = self.tasks()
         assert hl.global_pseudometric(staying, swapping) == pytest.approx(180)
         assert hl.global_pseudometric(staying, mediator) == pytest.approx(10)
         assert hl.global_pseudometric(mediator, swapping) == pytest.approx(10)
 
-    def test_locally_180_is_more_than_10_and_10(self):
+    def test_local_distance_of_180_exceeds_10_plus_10(self):
         staying, swapping, mediator = self.tasks()
         assert hl.local_pseudometric(staying, swapping) == pytest.approx(np.full((2, 1), 180.0))
         assert hl.local_pseudometric(staying, mediator) == pytest.approx(np.full((2, 1), 10.0))
@@ -111,7 +111,7 @@ class TestErratum2TheTriangleInequality:
 
 
 class TestErratum3ThePriorOfTheMainExperiment:
-    """D_max = 0.1 is no upper bound on D in the `tight` family, and a valid one is of no use."""
+    """D_max = 0.1 is not an upper bound on D in the `tight` family; a valid one gives no transfer."""
 
     LEAST = {"text": 0.8, "released": 0.9}  # noqa: RUF012 -- a constant of the paper
     SUPREMUM = {"text": 2.0, "released": 1.945}  # noqa: RUF012 -- likewise
@@ -124,13 +124,13 @@ class TestErratum3ThePriorOfTheMainExperiment:
         return tight(rewards, rng.uniform(0, 0.1), variant=variant)
 
     @pytest.mark.parametrize("variant", ["text", "released"])
-    def test_the_extreme_tasks_are_about_two_apart(self, variant):
+    def test_extreme_tasks_attain_the_supremum(self, variant):
         m = tight(self.LEAST[variant], 0.1, variant=variant)
         m_bar = tight(1.0, 0.0, variant=variant)
         assert self.distance(m, m_bar) == pytest.approx(self.SUPREMUM[variant])
 
     @pytest.mark.parametrize("variant", ["text", "released"])
-    def test_no_drawn_tasks_are_further_apart(self, variant):
+    def test_drawn_tasks_do_not_exceed_the_supremum(self, variant):
         rng = np.random.default_rng(5)
         for _ in range(100):
             D = self.distance(self.draw(variant, rng), self.draw(variant, rng))
@@ -138,7 +138,7 @@ class TestErratum3ThePriorOfTheMainExperiment:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("variant", ["text", "released"])
-    def test_five_drawn_tasks_are_already_far_above_the_prior(self, variant):
+    def test_distances_of_five_drawn_tasks_are_far_above_the_prior(self, variant):
         """The largest distance among five is 1.24 on average, and not once below 0.1."""
         rng = np.random.default_rng(6)
         largest = []
@@ -151,18 +151,18 @@ class TestErratum3ThePriorOfTheMainExperiment:
         assert np.mean(largest) == pytest.approx(1.24, abs=0.06)
 
     @pytest.mark.parametrize("variant", ["text", "released"])
-    def test_a_valid_scalar_prior_transfers_nothing(self, variant):
-        """Where nothing is known of M, d = D_max / (1-γ), so U = Q̄ + d is above v_max."""
+    def test_valid_scalar_prior_gives_no_transfer(self, variant):
+        """While M is unknown, d = D_max / (1-γ), so U = Q̄ + d is above v_max."""
         m_bar = tight(1.0, 0.0, variant=variant)
         U = hl.solve(m_bar).Q + self.SUPREMUM[variant] / (1 - m_bar.gamma)
         assert (U >= m_bar.v_max).all()
 
 
 class TestErratum5TheRangeOfSlip:
-    """The text draws the slip in [0, 0.1], the appendix in [0, 1]: another family altogether."""
+    """The text draws the slip in [0, 0.1], the appendix in [0, 1], which is a different family."""
 
     @pytest.mark.parametrize("variant", ["text", "released"])
-    def test_tasks_are_ten_times_as_far_apart(self, variant):
+    def test_distances_are_ten_times_as_large_with_the_appendix_range(self, variant):
         def largest(slip):
             tasks = [tight(1.0, 0.0, variant=variant), tight(1.0, slip, variant=variant)]
             return hl.family_distance(tasks).max()
@@ -170,15 +170,15 @@ class TestErratum5TheRangeOfSlip:
         assert largest(0.1) < 2.001
         assert largest(1.0) > 9 * largest(0.1)
 
-    def test_and_the_best_return_vanishes(self):
+    def test_optimal_return_nearly_vanishes_with_the_appendix_range(self):
         best = [hl.optimal_return(tight(1.0, slip), horizon=10) for slip in (0.0, 0.1, 1.0)]
         assert best[2] < 0.1 * best[1] < 0.1 * best[0]
 
 
 class TestErratum6WhatFigure3aIsRelativeTo:
-    """Relative to the optimal return no agent could be above 1; LRMax(0.1) is at about 2."""
+    """Relative to the optimal return no agent can exceed 1, but the figure shows LRMax at about 2."""
 
-    def test_more_than_one_is_relative_to_rmax(self):
+    def test_ratios_above_one_are_relative_to_rmax(self):
         spec = tight_experiment.settings("released").with_changes(tasks=4)
         names = [agent.name for agent in spec.agents]
         rmax, lrmax = (
@@ -191,10 +191,10 @@ class TestErratum6WhatFigure3aIsRelativeTo:
 
 
 class TestErratum8TheLearnedValueIsNoUpperBound:
-    """At a model that is ε-accurate the values that it implies may be below the optimal ones."""
+    """The optimal values of an ε-accurate model can be below those of the task."""
 
-    def test_by_hand(self):
-        """A fair coin that came up 49 times out of 100: within 0.01, and Q is below Q* by 0.1."""
+    def test_hand_computed_case_where_q_is_below_q_star(self):
+        """A fair coin that showed heads 49 times in 100: accurate to 0.01, and Q = Q* - 0.1."""
         agent = hl.RMax(n_states=1, n_actions=1, gamma=0.9, n_known=100, tol=1e-9)
         agent.begin_task()
         for i in range(100):
@@ -202,7 +202,7 @@ class TestErratum8TheLearnedValueIsNoUpperBound:
         assert agent.Q[0, 0] == pytest.approx(4.9, abs=1e-6)
         assert agent.Q[0, 0] < 5.0
 
-    def test_it_is_one_up_to_the_slack_of_the_design(self):
+    def test_learned_values_are_upper_bounds_up_to_the_stated_slack(self):
         """Q >= Q* - ε (1 + γ span(V*) / 2) / (1-γ), and often below Q*."""
         rng = np.random.default_rng(8)
         below = 0
@@ -223,10 +223,10 @@ class TestErratum8TheLearnedValueIsNoUpperBound:
 
 
 class TestErratum9TransferMayLowerTheFirstReturns:
-    """With a bound that holds, exactly: the sample complexity is no worse, the first return is."""
+    """With a valid bound the sample complexity is no worse, but the first returns can be."""
 
-    def test_a_source_that_knows_only_the_good_arm(self):
-        """Of two arms the good one pays 0.9. It is known, so the other looks better at first."""
+    def test_source_that_knows_only_the_good_arm_lowers_the_first_return(self):
+        """The source knows only the arm that pays 0.9, so the agent first tries the other one."""
         bandit = hl.TabularMDP([[0.9, 0.0]], [[[1.0], [1.0]]], gamma=0.9)
         options = {"n_states": 1, "n_actions": 2, "gamma": 0.9, "n_known": 1}
         firsts = {"LRMax": [], "RMax": []}

@@ -10,7 +10,7 @@ from tests.strategies import task_pairs, tasks
 
 
 @given(task_pairs())
-def test_it_agrees_with_iteration_from_zero(pair):
+def test_dissimilarity_agrees_with_iteration_from_zero(pair):
     m, m_bar = pair
     d, expected = hl.dissimilarity(m, m_bar), exact.dissimilarity(m, m_bar)
     assert (d >= expected - 1e-8 * (1 + expected)).all()
@@ -18,7 +18,7 @@ def test_it_agrees_with_iteration_from_zero(pair):
 
 
 @given(task_pairs(), st.floats(-1e3, 1e3))
-def test_iteration_from_anywhere_leads_to_it(pair, anywhere):
+def test_iteration_from_any_starting_point_converges_to_the_dissimilarity(pair, anywhere):
     m, m_bar = pair
     D = exact.source_distance(m, m_bar, exact.optimal_Q(m_bar).max(axis=1))
     _, T, gamma = exact.dense(m)
@@ -32,12 +32,12 @@ def test_iteration_from_anywhere_leads_to_it(pair, anywhere):
 
 
 @given(tasks())
-def test_a_task_is_not_dissimilar_from_itself(m):
+def test_dissimilarity_of_a_task_from_itself_is_zero(m):
     assert (hl.dissimilarity(m, m) == 0).all()
 
 
 @given(task_pairs(), st.sampled_from([1e-2, 1e-4, 1e-6]))
-def test_it_is_above_the_truth_by_at_most_its_tolerance(pair, tol):
+def test_dissimilarity_exceeds_the_fixed_point_by_at_most_its_tolerance(pair, tol):
     m, m_bar = pair
     d, finer = hl.dissimilarity(m, m_bar, tol=tol), hl.dissimilarity(m, m_bar, tol=tol / 50)
     assert (d <= finer + tol).all()
