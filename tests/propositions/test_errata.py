@@ -23,7 +23,7 @@ def greedy_recipe(T, V):
 
 
 def largest_difference(T, V):
-    """max_t Σ V |T - t|, which is attained with all mass on one outcome, since it is convex in t."""
+    """max_t Σ V |T - t|: convex in t, so it is attained with all mass on one outcome."""
     return T @ V + (V * (1 - 2 * T)).max()
 
 
@@ -111,7 +111,7 @@ class TestErratum2TheTriangleInequality:
 
 
 class TestErratum3ThePriorOfTheMainExperiment:
-    """D_max = 0.1 is not an upper bound on D in the `tight` family; a valid one gives no transfer."""
+    """D_max = 0.1 is not an upper bound on D in `tight`, and a valid one gives no transfer."""
 
     LEAST = {"text": 0.8, "released": 0.9}  # noqa: RUF012 -- a constant of the paper
     SUPREMUM = {"text": 2.0, "released": 1.945}  # noqa: RUF012 -- likewise
@@ -176,7 +176,7 @@ class TestErratum5TheRangeOfSlip:
 
 
 class TestErratum6WhatFigure3aIsRelativeTo:
-    """Relative to the optimal return no agent can exceed 1, but the figure shows LRMax at about 2."""
+    """Relative to the optimal return no agent can exceed 1; the figure shows LRMax at about 2."""
 
     def test_ratios_above_one_are_relative_to_rmax(self):
         spec = tight_experiment.settings("released").with_changes(tasks=4)
