@@ -43,7 +43,7 @@ def main(
     *,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Lifelong reinforcement learning in finite MDPs, with transfer that provably does not hurt.
+    """Lifelong reinforcement learning in finite MDPs, with provably sound value transfer.
 
     `heirloom COMMAND --help` describes the options of a command.
     """

@@ -56,7 +56,9 @@ def print_status(run: "StoredRun") -> bool:
             console.print(f"And {len(status.damaged) - MAX_LISTED} more.")
         if status.repairable:
             console.print(f"Missing or damaged shared arrays: {', '.join(status.repairable)}.")
-        console.print("To compute what is missing, repeat the command that started the run.")
+        console.print(
+            "To recompute missing or damaged data, repeat the command that started the run."
+        )
     for difference in differences(versions(), run.versions):
         console.print(f"The run was started with other versions: {difference}.")
     return status.is_complete
