@@ -1,4 +1,4 @@
-# Everything runs in its own environment, .venv, which is made on the first call.
+# All targets use the virtual environment .venv; the first call creates it.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,16 +8,16 @@ PEERS := .venv-peers
 .PHONY: help reproduce test test-slow check format golden numbers tables bench publish-bench examples clean
 
 help:
-	@echo "make reproduce   set up, then run the main experiment of the paper"
-	@echo "make test        set up, then check format, lint, types, imports and run the tests"
-	@echo "make test-slow   the long soundness sweeps, and the tests that start clusters"
-	@echo "make examples    run every example; tables are printed, figures go to ./figures"
-	@echo "make bench       speed, as ratios to a bare loop and to other libraries (ten minutes)"
-	@echo "make publish-bench   write what make bench measured into docs/performance.md"
-	@echo "make golden      compute the golden run anew, print what moved, and keep it"
-	@echo "make numbers     measure the numbers in README and docs anew, and write their tables"
-	@echo "make tables      write these tables from the results that are kept in published/results"
-	@echo "make format      write the code in its format"
+	@echo "make reproduce   set up .venv, then run the main experiment of the paper"
+	@echo "make test        set up .venv, check format, lint, types and imports, and run the tests"
+	@echo "make test-slow   run long soundness sweeps, and tests that start clusters"
+	@echo "make examples    run every example; prints tables, writes figures to ./figures"
+	@echo "make bench       measure speed relative to a bare loop and other libraries (ten minutes)"
+	@echo "make publish-bench   write the results of make bench to docs/performance.md"
+	@echo "make golden      recompute the results in tests/golden, and print the differences"
+	@echo "make numbers     measure the numbers in README and docs again, and write them (five minutes)"
+	@echo "make tables      write the tables in README and docs from published/results"
+	@echo "make format      format the code and apply automatic fixes"
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Heirloom needs Python 3.11 or later: make PYTHON=...")'
@@ -43,25 +43,25 @@ test-slow: $(READY)
 golden: $(READY)
 	$(BIN)/python -m tests.golden
 
-# Five minutes. Results that did not move stay as they are, so a second call changes nothing.
+# Takes five minutes. Files of unchanged results stay as they are, so a second call changes nothing.
 numbers: $(READY)
 	$(BIN)/python -m published
 
 tables: $(READY)
 	$(BIN)/python -m published --tables
 
-# A library that cannot be installed is left out, and the benchmark says so in its row.
+# A library that cannot be installed is skipped; its rows in the benchmark give the reason.
 $(PEERS)/.ready: benchmarks/peers.txt
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --no-deps --requirement benchmarks/peers.txt || \
 	for peer in $$(grep == benchmarks/peers.txt); do \
-		$(PEERS)/bin/python -m pip install --quiet --no-deps $$peer || echo "left out: $$peer"; \
+		$(PEERS)/bin/python -m pip install --quiet --no-deps $$peer || echo "cannot install $$peer: skipped"; \
 	done
 	touch $(PEERS)/.ready
 
 bench: $(READY) $(PEERS)/.ready
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable '.[bench]' || \
-	echo "left out: what '.[bench]' names"
+	echo "cannot install '.[bench]': skipped"
 	$(BIN)/python benchmarks/run.py
 
 publish-bench: $(READY)

@@ -55,7 +55,7 @@ def test_importing_is_lazy(statement, allowed):
     assert loaded.isdisjoint(set(HEAVY) - allowed)
 
 
-def test_help_and_version():
+def test_command_prints_help_and_version():
     assert "reproduce" in run("-m", "heirloom", "--help")
     assert run("-m", "heirloom", "--version") == f"heirloom {heirloom.__version__}\n"
 

@@ -44,19 +44,19 @@ def test_computations():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "expected"),
     [
         (["n-known", "--states", 121, "--actions", 4, "--epsilon", 0.01], "n_known = "),
-        (["tasks", "--p-min", 0.2], "MaxQInit needs 14 tasks, and is used from task 15 on"),
+        (["tasks", "--p-min", 0.2], "MaxQInit needs 14 tasks and is used from task 15 on"),
         (["tasks", "--p-min", 0.2, "--delta", 0.1], "needs 11 tasks"),
         (["computations", "--states", 121, "--actions", 4, "--sources", 14], "14,036 dynamic"),
         (["pairs-to-learn", "tight", "--d-max", 0.1, "--episodes", 500], "RMax: 484 of 484 pairs"),
     ],
 )
-def test_the_command(arguments, says):
+def test_theory_command_prints_the_number(arguments, expected):
     result = CliRunner().invoke(app, ["theory", *map(str, arguments)])
     assert result.exit_code == 0, result.output
-    assert says in result.output
+    assert expected in result.output
 
 
 def test_a_prior_leaves_fewer_pairs_to_learn():
@@ -65,7 +65,7 @@ def test_a_prior_leaves_fewer_pairs_to_learn():
     assert lrmax < rmax == 484
 
 
-def test_bad_values_of_the_command():
+def test_theory_command_rejects_invalid_values():
     result = CliRunner().invoke(app, ["theory", "tasks", "--p-min", "2"])
     assert result.exit_code == 1
     assert "error: p_min is 2.0" in result.output

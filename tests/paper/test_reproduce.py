@@ -99,7 +99,7 @@ def test_one_repetition_has_no_intervals(quick, tmp_path):
     json.dumps(summary, allow_nan=False)
 
 
-def test_list_and_show():
+def test_list_names_all_kinds_and_show_prints_the_settings_of_a_variant():
     listed = heirloom("list").output
     for name in ("tight", "bounds", "frozen-lakes", "LRMaxQInit"):
         assert name in listed
@@ -108,7 +108,7 @@ def test_list_and_show():
     assert "delta = 0.1" in heirloom("show", "tight").output
 
 
-def test_run_takes_what_show_prints(tmp_path):
+def test_run_accepts_the_output_of_show(tmp_path):
     text = heirloom("show", "bounds").output
     text = text.replace("episodes = 2000", "episodes = 20").replace("= 100", "= 2")
     (tmp_path / "mine.toml").write_text(text)
@@ -121,7 +121,7 @@ def test_run_takes_what_show_prints(tmp_path):
     assert "cannot be read" in refused.output
 
 
-def test_another_seed_has_a_folder_of_its_own():
+def test_folder_name_contains_every_option():
     assert folder_name("tight", "released", None, None, quick=False) == "tight-released"
     assert folder_name("tight", "released", 3, 1, quick=True) == (
         "tight-released-quick-3-repetitions-seed-1"

@@ -124,5 +124,5 @@ def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path):
         ["sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert "All 70 units are there" in done.stdout
+    assert "All 70 jobs are complete and their checksums match." in done.stdout
     assert list((tmp_path / "results" / "mine-parquet").glob("*.parquet"))

@@ -127,7 +127,7 @@ def test_clusters_of_this_machine_are_stopped(tmp_path, backend, after, what):
     status, said = command.end()
     assert status == 130, said
     assert "Traceback" not in said
-    assert "stopped; the same command goes on where this one was" in said
+    assert "stopped; run the same command again to resume" in said
     wait_until(lambda: not command.others())
 
 

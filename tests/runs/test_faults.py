@@ -19,7 +19,7 @@ from heirloom.storage.location import Location
 from tests.small_run import FAST, LONG, SPEC, Command, jobs_done, wait_until
 
 KILLED = FAST.with_changes(repetitions=10, episodes=400)
-GOES_ON = "stopped; the same command goes on where this one was"
+GOES_ON = "stopped; run the same command again to resume"
 
 
 @pytest.fixture(scope="module")

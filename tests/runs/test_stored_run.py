@@ -54,7 +54,7 @@ def test_the_status_of_a_run(folder):
     assert len(status.done) == 12
     ended = invoke("status", folder)
     assert ended.exit_code == 0
-    assert "All 12 units are there, and their checksums hold." in ended.stdout
+    assert "All 12 jobs are complete and their checksums match." in ended.stdout
 
 
 def test_the_status_of_a_run_with_holes(folder):
@@ -72,10 +72,11 @@ def test_the_status_of_a_run_with_holes(folder):
     assert status.repairable == ["optimal", "agent"]
     ended = invoke("status", folder)
     assert ended.exit_code == 1
-    assert "8 of 12 units are there" in ended.stdout
-    assert "1 are missing, and 3 damaged" in ended.stdout
+    assert (
+        "8 of 12 jobs are complete and their checksums match; 1 are missing and 3 are damaged."
+    ) in ended.stdout
     assert "Damaged: LRMax(0.1), repetition 3." in ended.stdout
-    assert "To be repaired: optimal, agent." in ended.stdout
+    assert "Missing or damaged shared arrays: optimal, agent." in ended.stdout
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     run(SPEC, folder, jobs=1)
     assert StoredRun(folder).status().is_complete
@@ -107,7 +108,7 @@ def test_other_versions_are_told(folder):
     store = RunStore(folder, SPEC)
     store.group.attrs["versions"] = {**store.group.attrs["versions"], "numpy": "1.0"}
     ended = invoke("status", folder)
-    assert "begun with other versions: numpy" in ended.stdout
+    assert "started with other versions: numpy" in ended.stdout
 
 
 def test_runs_below_a_folder(done, tmp_path):
@@ -119,7 +120,7 @@ def test_runs_below_a_folder(done, tmp_path):
     assert str(done) in [str(location) for location in runs_in(done.parents[1])]
     ended = invoke("export", done.parent, "--to", "csv")
     assert ended.exit_code == 1
-    assert "is not a run, but has some" in ended.stderr
+    assert "contains runs but is not a run itself" in ended.stderr
 
 
 def expected_frame(done, names):
@@ -182,7 +183,8 @@ def test_what_is_damaged_is_not_exported(folder, tmp_path, to):
     store.group["done"][0, 0] = False
     ended = invoke("export", folder, "--to", to)
     assert ended.exit_code == 0
-    assert "2 of 12 units are missing or damaged and were left out" in ended.stderr
+    left_out = "2 of 12 jobs are missing or damaged and were left out: see `heirloom status"
+    assert left_out in ended.stderr
     if to == "netcdf":
         with xr.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as dataset:
             assert int(dataset.returns.isnull().all(("task", "episode")).sum()) == 2

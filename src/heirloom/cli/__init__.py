@@ -1,1 +1,1 @@
-"""The command `heirloom`: parse, call, print."""
+"""The command-line interface: parses arguments, calls the library, prints results."""

@@ -14,15 +14,16 @@ from heirloom.choices import Format, Variant
 from heirloom.cli import calculators
 from heirloom.cli.arguments import (
     ALL,
-    Address,
-    Jobs,
-    Name,
-    Repetitions,
+    VARIANT_HELP,
+    AddressOption,
+    BackendOption,
+    ExperimentArgument,
+    JobsOption,
+    RepetitionsOption,
     Reproduction,
-    Run,
-    Seed,
-    Where,
-    Which,
+    RunArgument,
+    SeedOption,
+    VariantOption,
 )
 from heirloom.cli.failures import clean_errors
 from heirloom.cli.output import folder_name, print_report, print_results, print_status
@@ -33,19 +34,22 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # to load what draws boxes takes as long as all else of --help
+    rich_markup_mode=None,  # importing rich would double the time of --help
 )
 
 
 @app.callback(invoke_without_command=True)
 def main(
     *,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Lifelong reinforcement learning, with transfer that does not hurt."""
+    """Lifelong reinforcement learning in finite MDPs, with provably sound value transfer.
+
+    `heirloom COMMAND --help` describes the options of a command.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a log may have no Greek letters
+            stream.reconfigure(errors="replace")  # the encoding may lack Greek letters
     if version:
         typer.echo(f"heirloom {heirloom.__version__}")
         raise typer.Exit
@@ -53,113 +57,129 @@ def main(
 
 @app.command()
 def reproduce(
-    experiment: Annotated[Reproduction, typer.Argument(help="Which experiment, or all of them.")],
+    experiment: Annotated[
+        Reproduction,
+        typer.Argument(help="Name of the experiment (see `heirloom list`), or 'all'."),
+    ],
     variant: Annotated[
         Variant | None,
-        typer.Option(
-            help="As the text has it, or as the authors released it: released by default, and "
-            "both for `all`."
-        ),
+        typer.Option(help=f"{VARIANT_HELP} Default: released, or both with 'all'."),
     ] = None,
-    repetitions: Repetitions = None,
-    seed: Seed = None,
-    jobs: Jobs = None,
-    backend: Where = "local",
-    address: Address = None,
+    repetitions: RepetitionsOption = None,
+    seed: SeedOption = None,
+    jobs: JobsOption = None,
+    backend: BackendOption = "local",
+    address: AddressOption = None,
     out: Annotated[
-        str | None, typer.Option(help="The folder or URL for all that comes out.")
+        str | None,
+        typer.Option(
+            help="Folder or URL for results and figures; with 'all', one subfolder per experiment. "
+            "Default: a folder in results/ named after the experiment and its options."
+        ),
     ] = None,
     *,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A look at less of all, marked as such.")
+        bool,
+        typer.Option("--quick", help="Run a reduced version; outputs are labelled 'quick'."),
     ] = False,
 ) -> None:
-    """Run an experiment of the paper, and judge its claims.
+    """Run an experiment of the paper and check its claims.
 
-    What the paper claims is printed beside what was measured. A run that was stopped goes on with
-    the same command.
+    Prints each claim next to the measured value, and writes the results, figures and a summary. To
+    resume an interrupted run, repeat the same command.
     """
     with clean_errors():
         from heirloom.paper.reproducibility import reproducibility_table
         from heirloom.runs.workers import workers
         from heirloom.storage.location import Location
 
-        everything = experiment == ALL
-        names = list(MODULES) if everything else [experiment.value]
-        root, ran = Location(out or RESULTS), {}
+        run_all = experiment == ALL
+        names = list(MODULES) if run_all else [experiment.value]
+        root, finished = Location(out or RESULTS), {}
         with workers(backend, jobs=jobs, address=address) as compute:
-            for name, one in _chosen(names, variant, both=everything):
-                folder = folder_name(name, one, repetitions, seed, quick=quick)
-                location = root / folder if everything or out is None else root
-                how = location, repetitions, seed, quick, compute
-                ran[name, one or "both"] = _reproduce_one(name, one, how)
-        if everything:
-            table = reproducibility_table(ran, quick=quick)
+            for name, chosen in _with_variants(names, variant, both=run_all):
+                folder = folder_name(name, chosen, repetitions, seed, quick=quick)
+                location = root / folder if run_all or out is None else root
+                settings = location, repetitions, seed, quick, compute
+                finished[name, chosen or "both"] = _reproduce_one(name, chosen, settings)
+        if run_all:
+            table = reproducibility_table(finished, quick=quick)
             root.write("reproducibility.md", table.encode())
             typer.echo(table)
 
 
-def _chosen(
+def _with_variants(
     names: list[str], variant: Variant | None, *, both: bool
 ) -> Iterator[tuple[str, Variant | None]]:
-    """Each experiment with its variants, or with None if it has none."""
+    """Yield each experiment with each variant to run, or with None if it has no variants."""
     from heirloom.paper.registry import experiment
 
     for name in names:
         if not experiment(name).has_variants:
             yield name, None
         elif variant is None and both:
-            yield from ((name, one) for one in get_args(Variant))
+            yield from ((name, each) for each in get_args(Variant))
         else:
             yield name, variant or "released"
 
 
-def _reproduce_one(name: str, variant: Variant | None, how: Any) -> tuple[Any, float]:
-    """Run an experiment and print its report; returns its spec and the seconds that it took."""
+def _reproduce_one(name: str, variant: Variant | None, settings: Any) -> tuple[Any, float]:
+    """Run an experiment and print its report; return its spec and the seconds that it took."""
     from heirloom.paper import registry
     from heirloom.paper.experiment import Options
 
-    options = Options(variant or "released", *how)
+    options = Options(variant or "released", *settings)
     started = time.monotonic()
     report = registry.reproduce(name, options)
-    taken = time.monotonic() - started
+    seconds = time.monotonic() - started
     title = f"{name} ({variant})" if variant else name
-    title += ", quick look" if options.quick else ""
+    title += ", quick" if options.quick else ""
     print_report(report, title, options.location)
-    return report.spec, taken
+    return report.spec, seconds
 
 
 @app.command()
 def run(
-    spec: Annotated[Path, typer.Argument(help="An experiment as TOML; see `heirloom show`.")],
-    out: Annotated[str | None, typer.Option(help="The folder or URL for results.")] = None,
-    jobs: Jobs = None,
-    backend: Where = "local",
-    address: Address = None,
+    spec: Annotated[
+        Path,
+        typer.Argument(help="TOML file with the experiment; `heirloom show` prints examples."),
+    ],
+    out: Annotated[
+        str | None,
+        typer.Option(help="Folder or URL for results. Default: results/NAME for NAME.toml."),
+    ] = None,
+    jobs: JobsOption = None,
+    backend: BackendOption = "local",
+    address: AddressOption = None,
 ) -> None:
-    """Run an experiment of your own.
+    """Run the experiment that a TOML file describes.
 
-    A run that was stopped goes on with the same command.
+    To resume an interrupted run, repeat the same command.
     """
     with clean_errors():
         from heirloom.experiments.spec import ExperimentSpec
         from heirloom.runs.run import run as run_experiment
 
-        # As `python -m heirloom` does: algorithms of one's own may be in this folder.
+        # A spec may name user-defined algorithms in the current folder. `python -m heirloom` has
+        # it in the path already, the installed command does not.
         sys.path.append(str(Path.cwd()))
         experiment = ExperimentSpec.load(spec)
         location = out or f"{RESULTS}/{spec.stem}"
         results = run_experiment(experiment, location, jobs=jobs, backend=backend, address=address)
         print_results(results, experiment.name)
-        typer.echo(f"Results are in {location}; xarray.open_zarr opens them.")
+        typer.echo(f"Results are in {location}; open them with xarray.open_zarr.")
 
 
 @app.command()
-def status(run: Run) -> None:
-    """Tell what of a run is done, missing or damaged.
+def status(
+    run: Annotated[
+        str, typer.Argument(help="Folder or URL of a run, or a folder that contains runs.")
+    ],
+) -> None:
+    """Show which jobs of a run are complete, missing or damaged.
 
-    All of it is read, and its checksums are checked. The exit status is 0 if all is there, as it
-    was written, and 1 if not.
+    Reads all results and verifies their checksums. The exit status is 0 if everything is complete
+    and undamaged, and 1 otherwise.
     """
     with clean_errors():
         from heirloom.runs.stored_run import StoredRun, runs_in
@@ -171,16 +191,20 @@ def status(run: Run) -> None:
 
 @app.command()
 def export(
-    run: Run,
-    to: Annotated[Format, typer.Option(help="Tables as Parquet or CSV, or one netCDF file.")],
+    run: RunArgument,
+    to: Annotated[Format, typer.Option(help="Format: Parquet tables, CSV tables or netCDF.")],
     out: Annotated[
-        str | None,  # as a path it would lose a slash of what is no path
-        typer.Option(help="The folder for tables, or the file; beside the run by default."),
+        str | None,  # not a Path, which would turn "s3://" into "s3:/"
+        typer.Option(
+            help="Folder for tables, or name of the netCDF file. Default: next to the run, or in "
+            "the current folder if the run is at a URL."
+        ),
     ] = None,
 ) -> None:
-    """Write results for other programs, as tables or netCDF.
+    """Write the results of a run as tables or as one netCDF file.
 
-    Tables are tidy, with units and labels.
+    Tables have one row per observation; the file columns.csv beside them gives the unit and the
+    meaning of each column.
     """
     with clean_errors():
         from heirloom.runs.export import export as export_run
@@ -189,10 +213,12 @@ def export(
 
         location, *others = runs_in(run)
         if others or location.name != Location(run).name:
-            found = ", ".join(str(one) for one in (location, *others))
-            raise heirloom.InvalidArgument(f"{run} is not a run, but has some ({found}): name one")
+            found = ", ".join(str(each) for each in (location, *others))
+            raise heirloom.InvalidArgument(
+                f"{run} contains runs but is not a run itself: choose one of {found}"
+            )
         beside = Path(location.name if location.is_local else location.name.rsplit("/", 1)[-1])
-        if beside.name in ("", ".."):  # the folder that one is in, say
+        if beside.name in ("", ".."):  # `.` or `..`: with_name needs the folder's real name
             beside = location.path
         ending = ".nc" if to == "netcdf" else f"-{to}"
         default = beside.with_name(beside.name + ending)
@@ -201,40 +227,40 @@ def export(
             typer.echo(file)
         if exported.left_out:
             typer.echo(
-                f"{exported.left_out} of {exported.jobs} units are missing or damaged and were "
-                f"left out: `heirloom status {run}` tells which",
+                f"{exported.left_out} of {exported.jobs} jobs are missing or damaged and were left "
+                f"out: see `heirloom status {run}`",
                 err=True,
             )
 
 
 @app.command("list")
 def list_() -> None:
-    """List experiments, families of tasks, algorithms and measures."""
+    """List experiments, task families, algorithms and measures."""
     with clean_errors():
         from heirloom.agents.algorithms import ALGORITHMS
         from heirloom.experiments.observers import OBSERVERS
         from heirloom.experiments.registry import FAMILIES
         from heirloom.paper.registry import experiment
 
-        def summary(thing: object) -> str:
-            return (thing.__doc__ or "").splitlines()[0]
+        def summary(documented: object) -> str:
+            return (documented.__doc__ or "").splitlines()[0]
 
         for title, entries in {
             "experiments": {name: experiment(name).summary for name in MODULES},
             "families": {name: summary(make) for name, make in FAMILIES.items()},
-            "algorithms": {name: one.summary() for name, one in ALGORITHMS.items()},
-            "measures": {name: summary(one) for name, one in OBSERVERS.items()},
+            "algorithms": {name: options.summary() for name, options in ALGORITHMS.items()},
+            "measures": {name: summary(observer) for name, observer in OBSERVERS.items()},
         }.items():
             typer.echo(f"{title}:")
-            for name, what in entries.items():
-                typer.echo(f"  {name:<21} {what}")
+            for name, description in entries.items():
+                typer.echo(f"  {name:<21} {description}")
 
 
 @app.command()
-def show(experiment: Name, variant: Which = "released") -> None:
-    """Print an experiment of the paper as TOML.
+def show(experiment: ExperimentArgument, variant: VariantOption = "released") -> None:
+    """Print the settings of an experiment of the paper as TOML.
 
-    `heirloom run` takes it, changed or not.
+    `heirloom run` runs the output, as it is or edited.
     """
     with clean_errors():
         from heirloom.paper import registry
@@ -242,9 +268,12 @@ def show(experiment: Name, variant: Which = "released") -> None:
         settings = registry.experiment(experiment).settings
         if settings is None:
             raise heirloom.InvalidArgument(
-                f"{experiment} has no spec: it is a figure that `heirloom reproduce` draws"
+                f"{experiment} has no settings to show, it only draws a figure: use `heirloom "
+                f"reproduce {experiment}`"
             )
         typer.echo(settings(variant).to_toml(), nl=False)
 
 
-app.add_typer(calculators.app, name="theory", help="The calculators of the theory.")
+app.add_typer(
+    calculators.app, name="theory", help="Compute sample sizes and complexities of the theory."
+)

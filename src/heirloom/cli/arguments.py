@@ -1,4 +1,4 @@
-"""The arguments and options that commands share."""
+"""Arguments and options that several commands share."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -7,27 +7,47 @@ import typer
 
 from heirloom.choices import Backend, Variant
 from heirloom.paper.registry import MODULES
+from heirloom.paper.settings import SEED
 
 ALL = "all"
 Experiment = StrEnum("Experiment", {name: name for name in MODULES})  # type: ignore[misc]
 Reproduction = StrEnum("Reproduction", {name: name for name in (*MODULES, ALL)})  # type: ignore[misc]
 
-Name = Annotated[Experiment, typer.Argument(help="Which experiment.")]
-Which = Annotated[Variant, typer.Option(help="As the text has it, or as the authors released it.")]
-Jobs = Annotated[
+VARIANT_HELP = "Settings: 'text' as the paper states them, 'released' as in the authors' scripts."
+
+ExperimentArgument = Annotated[
+    Experiment, typer.Argument(help="Name of the experiment; see `heirloom list`.")
+]
+RunArgument = Annotated[str, typer.Argument(help="Folder or URL of the run.")]
+VariantOption = Annotated[Variant, typer.Option(help=VARIANT_HELP)]
+JobsOption = Annotated[
     int | None,
-    typer.Option(min=1, help="Units at once; one a processor, or all a cluster can, by default."),
-]
-Where = Annotated[
-    Backend, typer.Option(help="Processes of this machine, a Dask cluster or a Ray cluster.")
-]
-Address = Annotated[
-    str | None,
     typer.Option(
-        help="Of the cluster: tcp://HOST:8786 or a scheduler file for Dask, auto or HOST:6379 for "
-        "Ray. Without it one is started on this machine."
+        min=1,
+        help="Number of parallel jobs. Default: one per processor, or the size of the cluster.",
     ),
 ]
-Run = Annotated[str, typer.Argument(help="The folder or URL of a run.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Of all random numbers.")]
-Repetitions = Annotated[int | None, typer.Option(min=1, help="How often all is repeated.")]
+BackendOption = Annotated[
+    Backend,
+    typer.Option(
+        help="Where jobs are computed: processes on this machine, a Dask cluster or a Ray cluster."
+    ),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of the cluster. Dask: tcp://HOST:8786 or a scheduler file. Ray: auto or "
+        "HOST:6379. Default: start a cluster on this machine."
+    ),
+]
+SeedOption = Annotated[
+    int | None, typer.Option(min=0, help=f"Seed of all random numbers. Default: {SEED}.")
+]
+RepetitionsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Number of independent repetitions. Default: that of the experiment (see `heirloom "
+        "show`), fewer with --quick.",
+    ),
+]

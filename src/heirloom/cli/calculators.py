@@ -1,4 +1,4 @@
-"""`heirloom theory`: the calculators of the theory."""
+"""`heirloom theory`: calculators for the formulas of the theory."""
 
 from typing import Annotated
 
@@ -9,18 +9,28 @@ from heirloom.cli.failures import clean_errors
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-States = Annotated[int, typer.Option(min=1, help="The number of states.")]
-Actions = Annotated[int, typer.Option(min=1, help="The number of actions.")]
-Sources = Annotated[int, typer.Option(min=0, help="The number of sources.")]
-Epsilon = Annotated[float, typer.Option(help="The accuracy.")]
-Delta = Annotated[float, typer.Option(help="The probability of failure.")]
+StatesOption = Annotated[int, typer.Option(min=1, help="Number of states.")]
+ActionsOption = Annotated[int, typer.Option(min=1, help="Number of actions.")]
+SourcesOption = Annotated[int, typer.Option(min=0, help="Number of source tasks.")]
+DeltaOption = Annotated[float, typer.Option(help="Probability of failure δ.")]
 
 
 @app.command("n-known")
 def n_known(
-    states: States, actions: Actions, epsilon: Epsilon, delta: Delta = 0.05, sources: Sources = 0
+    states: StatesOption,
+    actions: ActionsOption,
+    epsilon: Annotated[
+        float, typer.Option(help="Accuracy ε of mean rewards and transition probabilities.")
+    ],
+    delta: DeltaOption = 0.05,
+    sources: SourcesOption = 0,
 ) -> None:
-    """After how many visits a pair is known to an accuracy."""
+    """Number of visits that makes a state-action pair known.
+
+    After that many visits, the mean rewards of all known pairs are within ε and their transition
+    probabilities within ε in L1 norm, for the task and all its sources at once, with probability
+    1 - δ. Assumes rewards in [0, 1].
+    """
     with clean_errors():
         n = heirloom.n_known_for(states, actions, epsilon=epsilon, delta=delta, n_sources=sources)
         typer.echo(f"n_known = {n:,}")
@@ -28,55 +38,62 @@ def n_known(
 
 @app.command()
 def tasks(
-    p_min: Annotated[float, typer.Option(help="The least probability of a task.")],
-    delta: Delta = 0.05,
+    p_min: Annotated[float, typer.Option(help="Smallest probability of a task of the family.")],
+    delta: DeltaOption = 0.05,
 ) -> None:
-    """How many tasks MaxQInit and a learned D_max need."""
+    """Number of tasks that MaxQInit and a learned D_max need."""
     with clean_errors():
-        for what, n in (
+        for name, n in (
             ("MaxQInit", heirloom.tasks_for_max_q(p_min, delta)),
             ("a learned D_max", heirloom.tasks_for_distance(p_min, delta)),
         ):
-            typer.echo(f"{what} needs {n:,} tasks, and is used from task {n + 1:,} on")
+            typer.echo(f"{name} needs {n:,} tasks and is used from task {n + 1:,} on")
 
 
 @app.command()
 def computations(
-    states: States,
-    actions: Actions,
-    sources: Sources,
-    gamma: Annotated[float, typer.Option(help="The discount factor.")] = 0.9,
-    precision: Annotated[float, typer.Option(help="Of values.")] = 0.01,
+    states: StatesOption,
+    actions: ActionsOption,
+    sources: SourcesOption,
+    gamma: Annotated[float, typer.Option(help="Discount factor γ.")] = 0.9,
+    precision: Annotated[float, typer.Option(help="Precision of values ε_Q.")] = 0.01,
 ) -> None:
-    """How many dynamic programs a task takes.
+    """Largest number of dynamic programs that one task requires.
 
-    At most, and how many sweeps each of them.
+    Also prints the number of sweeps of value iteration that each of them takes.
     """
     with clean_errors():
         programs = heirloom.dynamic_programs(states, actions, sources)
         sweeps = heirloom.value_iterations(gamma, precision)
-        typer.echo(f"{programs:,} dynamic programs of {sweeps:,} sweeps each, at most")
+        typer.echo(f"at most {programs:,} dynamic programs of {sweeps:,} sweeps each")
 
 
 @app.command("pairs-to-learn")
 def pairs_to_learn(
-    family: Annotated[str, typer.Argument(help="A family; see `heirloom list`.")] = "tight",
-    d_max: Annotated[float, typer.Option(min=0, help="The prior of LRMax.")] = 0.1,
-    epsilon: Epsilon = 0.01,
-    n_known: Annotated[int, typer.Option(min=1, help="Visits that make a pair known.")] = 10,
-    episodes: Annotated[int, typer.Option(min=1, help="Of the source task.")] = 2000,
-    steps: Annotated[int, typer.Option(min=1, help="Of an episode.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Which tasks are drawn.")] = 0,
+    family: Annotated[
+        str, typer.Argument(help="Name of the task family; see `heirloom list`.")
+    ] = "tight",
+    d_max: Annotated[
+        float, typer.Option(min=0, help="Prior of LRMax: upper bound on the distance of tasks.")
+    ] = 0.1,
+    epsilon: Annotated[float, typer.Option(help="Accuracy ε of values.")] = 0.01,
+    n_known: Annotated[
+        int, typer.Option(min=1, help="Number of visits that makes a pair known.")
+    ] = 10,
+    episodes: Annotated[int, typer.Option(min=1, help="Number of episodes of the source.")] = 2000,
+    steps: Annotated[int, typer.Option(min=1, help="Maximum number of steps per episode.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
 ) -> None:
-    """How many pairs there are to be learned.
+    """Number of pairs to learn, with and without transfer.
 
-    Those that the sample complexity counts, U >= V* - ε, with one source and without.
+    The sample complexity grows with the number of pairs where U(s, a) >= V*(s) - ε (Proposition 5).
+    This command counts them at the beginning of a task, for RMax and for LRMax with one source.
     """
     with clean_errors():
         from heirloom.experiments.registry import make_family
         from heirloom.learning.sample_complexity import count_pairs
 
-        counted = count_pairs(
+        counts = count_pairs(
             make_family(family, {}),
             d_max=d_max,
             epsilon=epsilon,
@@ -85,5 +102,5 @@ def pairs_to_learn(
             steps=steps,
             seed=seed,
         )
-        for name, (count, n_pairs) in counted.items():
-            typer.echo(f"{name}: {count:,} of {n_pairs:,} pairs at the beginning of the task")
+        for agent, (count, n_pairs) in counts.items():
+            typer.echo(f"{agent}: {count:,} of {n_pairs:,} pairs at the beginning of the task")

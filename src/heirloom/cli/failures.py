@@ -1,4 +1,4 @@
-"""What the command says when something goes wrong, or when it is stopped."""
+"""Messages and exit statuses of commands that fail or are interrupted."""
 
 import logging
 from collections.abc import Iterator
@@ -12,7 +12,10 @@ from heirloom import signals
 
 @contextmanager
 def clean_errors() -> Iterator[None]:
-    """A mistake gets one line; Ctrl-C, or being told to end, says how to go on."""
+    """Print errors as one line and exit with 1; on Ctrl-C or SIGTERM, exit with 130.
+
+    After an interruption the message says how to resume.
+    """
     try:
         with signals.recognised():
             yield
@@ -20,9 +23,11 @@ def clean_errors() -> Iterator[None]:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
     except MemoryError as error:
-        typer.echo(f"error: there is not enough memory ({error}): make it smaller", err=True)
+        typer.echo(
+            f"error: not enough memory ({error}): use a smaller experiment or fewer jobs", err=True
+        )
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        logging.disable()  # what libraries were about to do, they did not
-        typer.echo("stopped; the same command goes on where this one was", err=True)
+        logging.disable()  # libraries would log the work that they could not finish
+        typer.echo("stopped; run the same command again to resume", err=True)
         raise typer.Exit(130) from None

@@ -1,4 +1,4 @@
-"""Tables that the command prints, and the names of folders that it writes to."""
+"""Tables that commands print, and names of the folders that they write to."""
 
 from typing import TYPE_CHECKING
 
@@ -13,70 +13,74 @@ if TYPE_CHECKING:
     from heirloom.runs.stored_run import StoredRun
     from heirloom.storage.location import Location
 
-SHOWN = 10  # damaged units that are named
+MAX_LISTED = 10  # damaged jobs that are listed by name
 
 
 def print_report(report: "Report", title: str, location: "Location") -> None:
-    """The claims of an experiment beside what was measured."""
+    """Print each claim of an experiment next to the measured value."""
     console = _console()
-    table = _table(title, "claim", "whose", "measured", "holds")
+    table = _table(title, "claim", "origin", "measured", "confirmed")
     for claim in report.claims:
         verdict = {True: "yes", False: "no", None: "?"}[claim.holds]
         table.add_row(claim.statement, claim.whose, claim.measured, verdict)
     console.print(table)
     if any(claim.holds is None for claim in report.claims):
-        console.print("There are too few repetitions to tell what holds.")
+        console.print("There are too few repetitions to judge the claims marked '?'.")
     for note in report.notes:
         console.print(note)
     console.print(f"Figures and summary.json are in {location}.")
 
 
 def print_status(run: "StoredRun") -> bool:
-    """Print what is there of a run; returns whether it is complete."""
+    """Print which jobs of a run are complete; return whether the whole run is."""
     from heirloom.runs.versions import differences, versions
 
     console, status, spec = _console(), run.status(), run.spec
-    table = _table(f"{spec.name}: {run.location}", "agent", "done", "missing", "damaged")
+    table = _table(f"{spec.name}: {run.location}", "agent", "complete", "missing", "damaged")
     for i, agent in enumerate(spec.agents):
-        of = (status.done, status.missing, status.damaged)
-        table.add_row(agent.name, *(str(sum(u[0] == i for u in jobs)) for jobs in of))
+        by_state = (status.done, status.missing, status.damaged)
+        table.add_row(agent.name, *(str(sum(job[0] == i for job in jobs)) for jobs in by_state))
     console.print(table)
     total = len(run.jobs)
     if status.is_complete:
-        console.print(f"All {total} units are there, and their checksums hold.")
+        console.print(f"All {total} jobs are complete and their checksums match.")
     else:
         console.print(
-            f"{len(status.done)} of {total} units are there, and their checksums hold; "
-            f"{len(status.missing)} are missing, and {len(status.damaged)} damaged."
+            f"{len(status.done)} of {total} jobs are complete and their checksums match; "
+            f"{len(status.missing)} are missing and {len(status.damaged)} are damaged.",
+            soft_wrap=True,  # one line in a log or a pipe
         )
-        for i, j in status.damaged[:SHOWN]:
+        for i, j in status.damaged[:MAX_LISTED]:
             console.print(f"Damaged: {spec.agents[i].name}, repetition {j + 1}.")
-        if len(status.damaged) > SHOWN:
-            console.print(f"And {len(status.damaged) - SHOWN} more.")
+        if len(status.damaged) > MAX_LISTED:
+            console.print(f"And {len(status.damaged) - MAX_LISTED} more.")
         if status.repairable:
-            console.print(f"To be repaired: {', '.join(status.repairable)}.")
-        console.print("The command that began the run computes what is missing.")
+            console.print(f"Missing or damaged shared arrays: {', '.join(status.repairable)}.")
+        console.print(
+            "To recompute missing or damaged data, repeat the command that started the run."
+        )
     for difference in differences(versions(), run.versions):
-        console.print(f"The run was begun with other versions: {difference}.")
+        console.print(f"The run was started with other versions: {difference}.")
     return status.is_complete
 
 
 def print_results(results: "xr.Dataset", title: str) -> None:
-    """The mean return of each agent."""
+    """Print the mean return of each agent with its confidence interval."""
     from heirloom.stats import student_interval
 
-    table = _table(title, "agent", "mean return", "best possible", "updates a task")
+    table = _table(title, "agent", "mean return", "optimal return", "updates per task")
     for name in results.agent.values:
-        one = results.sel(agent=name)
-        mean, half = student_interval(one.returns.mean(("task", "episode")).values)
-        interval = "" if half != half else f" ± {half:.2g}"  # NaN is unlike itself
-        best, updates = float(one.optimal.mean()), float(one.updates.mean())
-        table.add_row(str(name), f"{mean:.4g}{interval}", f"{best:.4g}", f"{updates:.1f}")
+        of_agent = results.sel(agent=name)
+        mean, half_width = student_interval(of_agent.returns.mean(("task", "episode")).values)
+        # With one repetition there is no interval, and its half width is NaN.
+        interval = "" if half_width != half_width else f" ± {half_width:.2g}"
+        optimal, updates = float(of_agent.optimal.mean()), float(of_agent.updates.mean())
+        table.add_row(str(name), f"{mean:.4g}{interval}", f"{optimal:.4g}", f"{updates:.1f}")
     _console().print(table)
 
 
 def _console() -> "Console":
-    """Names are printed as they are, whatever brackets they hold."""
+    """Return a console that prints brackets in names literally, not as markup."""
     from rich.console import Console
 
     return Console(markup=False, highlight=False)
@@ -96,7 +100,7 @@ def folder_name(
     *,
     quick: bool,
 ) -> str:
-    """A folder of its own for each experiment."""
+    """Return a folder name that differs for each experiment and choice of options."""
     parts = [experiment] if variant is None else [experiment, variant]
     parts += ["quick"] if quick else []
     parts += [f"{repetitions}-repetitions"] if repetitions is not None else []
