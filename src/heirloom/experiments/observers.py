@@ -186,7 +186,7 @@ class OptimalAfter(Observer):
         return self._after
 
     def _is_optimal(self) -> bool:
-        """Search the states that greedy actions can reach for an action that is not optimal."""
+        """Return whether all greedy actions are optimal in the states that they reach."""
         m, greedy = self._task, self._agent.greedy
         t = m.transitions
         to_visit = np.flatnonzero(m.start).tolist()

@@ -75,10 +75,7 @@ def expand_sweep(agent: Any, where: str) -> Iterator[Any]:
 
 
 def _prior_in_name(agent: dict[str, Any], name: str | None) -> dict[str, Any]:
-    """Return the prior if a name is to be made: as in the paper, LRMax(0.1) names it, swept or not.
-
-    An agent that has a name keeps it.
-    """
+    """Return the prior for a generated name, which contains it even if unswept: LRMax(0.1)."""
     d_max = agent.get("d_max")
     return {"d_max": d_max} if name is None and d_max is not None else {}
 
