@@ -93,7 +93,7 @@ def test_invalid_user_defined_family_is_reported(family, message, tmp_path):
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), None, [1, [None]]])
-def test_options_that_toml_cannot_represent_are_rejected(value):
+def test_options_that_json_or_toml_cannot_represent_are_rejected(value):
     agent = {"algorithm": f"{MODULE}:Lazy", "action": [value]}
     with pytest.raises(hl.InvalidArgument, match=r"action is .*expected finite numbers"):
         ExperimentSpec.read({**SPEC, "agents": [agent]})

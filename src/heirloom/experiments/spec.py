@@ -68,7 +68,7 @@ class _Named(BaseModel):
 
     @model_validator(mode="after")
     def _can_be_written(self) -> Self:
-        """Reject None, infinity and NaN, which a spec written as TOML or JSON cannot contain."""
+        """Reject infinity and NaN, which JSON does not have, and None, which TOML does not have."""
         for option, value in self.options.items():
             for leaf in leaves(value):
                 if leaf is None or (isinstance(leaf, float) and not math.isfinite(leaf)):
