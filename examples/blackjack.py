@@ -1,8 +1,8 @@
 """Blackjack at two tables: one pays 3 to 2 for a natural, the other does not.
 
-There is no transition table, so nothing is known of the family but that it has two tables. LRMax
-must learn its prior from the first tasks, and MaxQInit waits until it has seen enough of them.
-Observations are tuples (sum, dealer's card, usable ace); `Numbered` turns them into states.
+Blackjack has no transition table, so all that is known about the family is that it has two tasks.
+LRMax must learn its prior from the first tasks, and MaxQInit starts to transfer once it has seen
+enough of them. Observations are tuples (sum, dealer's card, usable ace); `Numbered` numbers them.
 """
 
 import gymnasium as gym
@@ -12,7 +12,7 @@ from heirloom.envs.numbered import Numbered
 
 tables = [Numbered(gym.make("Blackjack-v1", natural=natural)) for natural in (False, True)]
 p_min = 1 / len(tables)
-# A hand ends after a few cards, and the best it can bring is 1.5: no value is above.
+# An episode is one hand, which pays at most 1.5 at its end: no value exceeds 1.5.
 options = {
     "n_states": 704,
     "n_actions": 2,

@@ -1,8 +1,9 @@
-"""CliffWalking: some days are windy, and some cliffs are deeper.
+"""CliffWalking: tasks differ in the wind and in the cost of falling off the cliff.
 
-The prior of LRMax is computed from the exact models, so it holds. It is useless: a fall costs up to
-100, values may be as low as -2000, and the distance weighs a change of wind by that. So LRMax does
-what RMax does, and MaxQInit, which weighs nothing, is the one that gains.
+The prior of LRMax is computed from the exact models, so it is valid. Here it is too large to be
+useful: a fall costs up to 100, so values may be as low as -2000, and the distance weighs a change
+of the wind by the range of values. LRMax therefore behaves like RMax. MaxQInit, which does not use
+distances, gains.
 """
 
 import heirloom as hl

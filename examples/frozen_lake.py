@@ -1,8 +1,8 @@
-"""FrozenLake 8x8: the ice melts in one place, and is more slippery on some days.
+"""FrozenLake 8x8: tasks differ in one hole and in how slippery the ice is.
 
-All models are at hand, so the prior of LRMax is computed: the largest distance of any two of the
-four tasks, pair by pair. It holds for sure. What does not is that ten visits make a pair known
-exactly; the paper's own experiments make do with as many.
+All models are known, so the prior of LRMax is computed: for each pair, the largest distance between
+any two of the four tasks. This prior is valid. The learned models are not exact, however: a pair
+counts as known after ten visits, as in the paper's main experiment.
 """
 
 import heirloom as hl

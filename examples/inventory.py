@@ -1,16 +1,16 @@
-"""A shop that orders every evening, season after season: what transfer saves, in money.
+"""Inventory control: a shop orders every evening, and each season is a new task.
 
-First only prices change between seasons, then the number of customers does too. In both cases the
-prior of LRMax is the exact distance of the models, so it holds; a change of prices by a few percent
-moves them little, a change of customers moves them far.
+First only prices and storage costs change between seasons, then the mean number of customers too.
+In both cases the prior of LRMax is the exact distance between the models, so it is valid. A change
+of prices by a few percent makes this distance small, a change of demand makes it large.
 """
 
 import heirloom as hl
 from heirloom.envs.inventory import prices, seasons
 
 
-def face(family):
-    """Fifteen seasons of fifty times fifty days."""
+def compare_agents(family):
+    """Compare the agents over 15 seasons, each of 50 episodes of 50 days."""
     options = {"n_known": 20, **family.options}
     return hl.compare(
         {
@@ -27,7 +27,7 @@ def face(family):
 
 
 for name, family in {"prices": prices(), "customers and prices": seasons()}.items():
-    results = face(family)
+    results = compare_agents(family)
     print(f"Changing {name}: the prior is up to {family.d_max.max():.2f}, rewards are costs.")
     print(hl.comparison_table(results, last=4), "\n")
     title = f"Inventory control, changing {name}"

@@ -1,8 +1,9 @@
-"""MiniGrid: the same room, with the opening in the wall in one place or the other.
+"""MiniGrid: two rooms that differ in the position of the opening in a wall.
 
-An observation shows the whole room. What is the same in both rooms is where the agent is and where
-it looks, so that is what a state is here: `Numbered` numbers states as they are seen. No model is
-at hand, so LRMax must learn its prior; the rooms are deterministic: one visit makes a pair known.
+An observation shows the whole room. The position and the direction of the agent mean the same in
+both rooms, so they are the state here; `Numbered` numbers states in order of appearance. The models
+are not available, so LRMax must learn its prior. The rooms are deterministic, so one visit makes a
+pair known.
 
 Needs MiniGrid: `pip install minigrid`, or `make examples`, which installs it.
 """
@@ -19,13 +20,13 @@ from heirloom.envs.numbered import Numbered
 AGENT = 10  # MiniGrid's code for the cell with the agent in it
 
 
-def where(observation):
-    """Row, column and direction of the agent."""
+def position_and_direction(observation):
+    """Return the position (two coordinates) and the direction of the agent."""
     return *np.argwhere(observation["image"][..., 0] == AGENT)[0], observation["direction"]
 
 
 class SameLayout(gym.Wrapper):
-    """MiniGrid draws a new room for every episode, unless its seed is the same."""
+    """Wrapper that keeps the room: MiniGrid draws a new one for every episode from the seed."""
 
     def __init__(self, env, layout):
         super().__init__(env)
@@ -37,17 +38,17 @@ class SameLayout(gym.Wrapper):
 
 
 def room(layout, numbers):
-    """One layout, with the actions that turn and move, paid 1 at the goal whenever that is."""
+    """Make a room with three actions (turn left or right, move) and reward 1 at the goal."""
     env = FullyObsWrapper(SameLayout(gym.make("MiniGrid-SimpleCrossingS9N1-v0"), layout))
     env = TransformAction(env, lambda action: action, gym.spaces.Discrete(3))
     env = TransformReward(env, lambda reward: float(reward > 0))
-    return Numbered(env, n_states=7 * 7 * 4, key=where, numbers=numbers)
+    return Numbered(env, n_states=7 * 7 * 4, key=position_and_direction, numbers=numbers)
 
 
 numbers = {}
 rooms = [room(layout, numbers) for layout in (3, 5)]
 p_min = 1 / len(rooms)
-# The goal ends the episode, so no value is above 1.
+# The goal is terminal and pays 1, so no value exceeds 1.
 options = {"n_states": 196, "n_actions": 3, "gamma": 0.95, "n_known": 1, "v_max": 1.0}
 results = hl.compare(
     {

@@ -1,17 +1,17 @@
-"""Taxi: fares change, and a road is closed on some days.
+"""Taxi: tasks differ in the fare, and in whether a road is closed.
 
-The prior of LRMax is computed from the exact models, so it holds. It is small wherever only the
-fare differs, and large at the closed road: rewards are as low as -10 there, so values may be as low
-as -200, and the distance weighs transitions by how far values are above that.
+The prior of LRMax is computed from the exact models, so it is valid. It is small where only the
+fare differs, and large at the closed road: rewards may be as low as -10, so values may be as low as
+-200, and the distance weighs transitions by how far values are above that.
 
-LRMax keeps the two sources that were of most use, which saves time.
+LRMax keeps only the two sources that were used most, which saves time.
 """
 
 import heirloom as hl
 from heirloom.envs.toy_text import taxis
 
 family = taxis()
-options = {"n_known": 1, **family.options}  # all of it is deterministic
+options = {"n_known": 1, **family.options}  # transitions and rewards are deterministic
 results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),

@@ -1,4 +1,4 @@
-"""Observations and actions that are made of parts, as numbers."""
+"""`Numbered`: composite observations and actions as whole numbers."""
 
 import gymnasium as gym
 import numpy as np
@@ -22,7 +22,7 @@ SPACES = [
 
 
 class Samples(gym.Env):
-    """Observes anything, and pays for actions that it finds in its space."""
+    """Returns random observations of its space, and checks that actions are in their space."""
 
     metadata = {"render_modes": []}  # noqa: RUF012
 
@@ -41,7 +41,7 @@ class Samples(gym.Env):
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
-def test_every_value_has_one_number(space):
+def test_numbers_and_values_of_a_space_correspond_one_to_one(space):
     env = Numbered(Samples(space, space))
     n = int(env.observation_space.n)
     values = [env.observation_of(i) for i in range(n)]
@@ -55,7 +55,7 @@ def test_every_value_has_one_number(space):
         assert r == 1.0
 
 
-def test_the_last_part_counts_fastest():
+def test_last_component_varies_fastest():
     env = Numbered(gym.make("Blackjack-v1"))
     assert env.observation_space == spaces.Discrete(32 * 11 * 2)
     assert env.state_of((12, 10, 0)) == (12 * 11 + 10) * 2
@@ -63,11 +63,11 @@ def test_the_last_part_counts_fastest():
 
 
 @pytest.mark.filterwarnings("ignore:.*most likely has a wrapper applied")
-def test_a_numbered_environment_passes_the_check():
+def test_numbered_environment_passes_gymnasiums_check():
     check_env(Numbered(gym.make("Blackjack-v1").unwrapped), skip_render_check=True)
 
 
-def test_agents_learn_it():
+def test_agent_learns_in_a_numbered_environment():
     agent = hl.RMax(
         n_states=704, n_actions=2, gamma=0.99, n_known=2, reward_range=(-1, 1), v_max=1, seed=0
     )
@@ -76,22 +76,22 @@ def test_agents_learn_it():
     assert agent.Q.max() <= 1
 
 
-def test_numbering_as_seen():
+def test_observations_are_numbered_in_order_of_appearance_and_share_numbers():
     box = spaces.Dict({"image": spaces.Box(0, 1, (2,), np.uint8), "text": spaces.Text(3)})
-    one = Numbered(Samples(box, spaces.Discrete(2)), n_states=3)
-    other = Numbered(Samples(box, spaces.Discrete(2)), n_states=3, numbers=one.numbers)
+    first = Numbered(Samples(box, spaces.Discrete(2)), n_states=3)
+    second = Numbered(Samples(box, spaces.Discrete(2)), n_states=3, numbers=first.numbers)
     dark, light = ({"image": np.full(2, i, np.uint8), "text": "x"} for i in (0, 1))
-    assert (one.state_of(light), one.state_of(dark), one.state_of(dict(light))) == (0, 1, 0)
-    assert other.state_of(dark) == 1
-    assert other.state_of({"image": light["image"], "text": "y"}) == 2
+    assert [first.state_of(seen) for seen in (light, dark, dict(light))] == [0, 1, 0]
+    assert second.state_of(dark) == 1
+    assert second.state_of({"image": light["image"], "text": "y"}) == 2
     with pytest.raises(hl.UnsupportedEnvironment, match="more than 3 different observations"):
-        one.state_of({"image": light["image"], "text": "z"})
-    assert one.state_of(light) == 0
+        first.state_of({"image": light["image"], "text": "z"})
+    assert first.state_of(light) == 0
     with pytest.raises(hl.InvalidArgument, match="look them up in `numbers`"):
-        one.observation_of(0)
+        first.observation_of(0)
 
 
-def test_numbers_are_kept_in_a_file(tmp_path):
+def test_saved_numbers_are_loaded_unchanged_and_a_damaged_file_is_rejected(tmp_path):
     box = spaces.Dict({"image": spaces.Box(0, 1, (2,), np.uint8), "text": spaces.Text(3)})
     first = Numbered(Samples(box, spaces.Discrete(2)), n_states=50)
     seen = [
@@ -100,28 +100,28 @@ def test_numbers_are_kept_in_a_file(tmp_path):
         for j in (0, 1)
         for t in "ab"
     ]
-    states = [first.state_of(one) for one in seen]
+    states = [first.state_of(observation) for observation in seen]
     first.save_numbers(tmp_path / "numbers.heirloom")
     numbers = Numbered.load_numbers(tmp_path / "numbers.heirloom")
     later = Numbered(Samples(box, spaces.Discrete(2)), n_states=50, numbers=numbers)
-    assert [later.state_of(one) for one in reversed(seen)] == states[::-1]
+    assert [later.state_of(observation) for observation in reversed(seen)] == states[::-1]
     data = (tmp_path / "numbers.heirloom").read_bytes()
     (tmp_path / "numbers.heirloom").write_bytes(data[:-1])
     with pytest.raises(hl.InvalidFile, match=r"numbers\.heirloom"):
         Numbered.load_numbers(tmp_path / "numbers.heirloom")
 
 
-def test_equal_observations_are_one_state():
+def test_equal_observations_have_one_number():
     env = Numbered(Samples(spaces.Box(-1, 1, (2,)), spaces.Discrete(2)), n_states=5)
     zero = env.state_of(np.array([0.0, 1.0]))
     assert env.state_of(np.array([-0.0, 1.0])) == zero
     assert env.state_of(np.array([0.0, 1.0], dtype=np.float32)) == zero
-    for odd in (np.array([np.nan, 1.0]), np.array([{}, 1], dtype=object), {1, 2}):
-        with pytest.raises(hl.UnsupportedEnvironment, match="cannot be told from others"):
-            env.state_of(odd)
+    for incomparable in (np.array([np.nan, 1.0]), np.array([{}, 1], dtype=object), {1, 2}):
+        with pytest.raises(hl.UnsupportedEnvironment, match="cannot be compared with others"):
+            env.state_of(incomparable)
 
 
-def test_shared_numbers_fit_or_are_refused():
+def test_shared_numbers_beyond_n_states_are_rejected():
     space, few = spaces.Box(0, 1, (1,)), spaces.Discrete(2)
     large = Numbered(Samples(space, few), n_states=5)
     small = Numbered(Samples(space, few), n_states=2, numbers=large.numbers)
@@ -135,7 +135,7 @@ def test_shared_numbers_fit_or_are_refused():
         Numbered(Samples(space, few), n_states=2, numbers=[1])
 
 
-def test_a_key_tells_states_apart():
+def test_key_decides_which_observations_are_the_same_state():
     env = Numbered(
         Samples(spaces.Box(0, 1, (2,)), spaces.Discrete(2)), n_states=2, key=lambda o: o[0] > 0.5
     )
@@ -143,7 +143,7 @@ def test_a_key_tells_states_apart():
     assert states == {0, 1}
 
 
-def test_what_cannot_be_numbered():
+def test_unsupported_space_or_value_is_reported():
     box, few = spaces.Box(0, 1, (2,)), spaces.Discrete(2)
     with pytest.raises(hl.UnsupportedEnvironment, match=r"observation space of .* n_states="):
         Numbered(Samples(box, few))

@@ -1,4 +1,4 @@
-"""The paper's environments: registered, exact, and to be looked at."""
+"""The paper's tasks: as registered environments, as families, and as pictures."""
 
 import gymnasium as gym
 import numpy as np
@@ -25,22 +25,20 @@ FAMILIES = {
 
 @pytest.mark.parametrize("name", IDS)
 class TestRegistered:
-    def test_it_passes_the_check(self, name):
+    def test_environment_passes_gymnasiums_check(self, name):
         for mode in (None, "ansi", "rgb_array"):
             env = gym.make(f"heirloom.envs:heirloom/{name}-v0", render_mode=mode)
             check_env(env.unwrapped, skip_render_check=mode is None)
 
-    def test_its_table_is_that_of_its_task(self, name):
+    def test_transition_table_is_that_of_the_task(self, name):
         env = gym.make(f"heirloom/{name}-v0")
-        task, read = (
-            env.unwrapped.task,
-            hl.TabularMDP.from_gymnasium(env, gamma=env.unwrapped.task.gamma),
-        )
+        task = env.unwrapped.task
+        read = hl.TabularMDP.from_gymnasium(env, gamma=task.gamma)
         assert abs(task.T - read.T).max() < 1e-12
         assert task.R == pytest.approx(read.R)
         assert np.array_equal(task.start, read.start)
 
-    def test_it_is_drawn(self, name):
+    def test_rendering_shows_the_agent_and_the_goal(self, name):
         env = gym.make(f"heirloom/{name}-v0", render_mode="ansi")
         env.reset(seed=0)
         text = env.render()
@@ -51,18 +49,18 @@ class TestRegistered:
         before = env.render()
         rows = text.splitlines()
         assert before.shape == (CELL * len(rows), CELL * len(rows[0]), 3)
-        moved = [s for s in range(env.unwrapped.task.n_states) if s != env.unwrapped.s]
-        env.unwrapped.s = moved[0]
+        other_states = [s for s in range(env.unwrapped.task.n_states) if s != env.unwrapped.s]
+        env.unwrapped.s = other_states[0]
         assert (env.render() != before).any()
 
 
-def test_steps_are_cut_as_in_the_paper():
+def test_episodes_have_the_time_limits_of_the_paper():
     steps = {name: gym.spec(f"heirloom/{name}-v0").max_episode_steps for name in IDS[:4]}
     assert steps == {"Tight": 10, "Corridor": 11, "Maze": 15, "HeatMap": 30}
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_families_draw_comparable_tasks(name):
+def test_family_draws_comparable_tasks_that_depend_only_on_the_generator(name):
     family = FAMILIES[name]
     rng = np.random.default_rng(0)
     tasks = [family.draw(rng) for _ in range(20)]
@@ -70,24 +68,25 @@ def test_families_draw_comparable_tasks(name):
         hl.model_pseudometric(tasks[0], m, np.ones(m.n_states))
         assert m.gamma == family.gamma == 0.9
         assert m.reward_range == (0.0, 1.0)
-    again = [family.draw(rng) for rng in [np.random.default_rng(0)] for _ in range(20)]
-    for one, other in zip(tasks, again, strict=True):
-        assert np.array_equal(one.R, other.R)
+    rng = np.random.default_rng(0)
+    for m in tasks:
+        assert np.array_equal(m.R, family.draw(rng).R)
 
 
 @pytest.mark.parametrize(("variant", "least"), [("text", 0.8), ("released", 0.9)])
-def test_what_is_drawn_in_the_two_variants(variant, least):
+def test_variants_draw_rewards_and_slip_from_their_intervals(variant, least):
     rng = np.random.default_rng(1)
     rewards = [paper_families.Tight(variant).draw(rng).R.max() for _ in range(200)]
-    assert least - 0.1 <= min(rewards) < least + 0.07  # slip lowers what a goal pays as released
+    # In the released variant slip lowers the mean reward below the reward of the goal.
+    assert least - 0.1 <= min(rewards) < least + 0.07
     assert max(rewards) <= 1
-    pay = [paper_families.Corridor(variant).draw(rng).R.max() for _ in range(200)]
-    assert least <= min(pay) < least + 0.01
-    slipping = [paper_families.Maze(variant).draw(rng).T.data.min() for _ in range(20)]
-    assert (min(slipping) < 1) == (variant == "released")
+    rewards = [paper_families.Corridor(variant).draw(rng).R.max() for _ in range(200)]
+    assert least <= min(rewards) < least + 0.01
+    smallest_p = [paper_families.Maze(variant).draw(rng).T.data.min() for _ in range(20)]
+    assert (min(smallest_p) < 1) == (variant == "released")
 
 
-def test_the_corridor():
+def test_corridor_has_the_hand_computed_values():
     m = paper_tasks.corridor(0.9)
     assert (m.n_states, m.n_actions) == (20, 2)
     assert m.start[10] == 1
@@ -96,7 +95,7 @@ def test_the_corridor():
     assert hl.optimal_return(m, horizon=11, discounted=False) == pytest.approx(0.9)
 
 
-def test_the_maze_has_two_ways_of_the_same_length():
+def test_maze_layouts_have_paths_of_equal_length_and_differ_at_four_pairs():
     for layout in ("orange", "green"):
         m = paper_tasks.maze(layout)
         start = int(m.start.argmax())
@@ -106,7 +105,7 @@ def test_the_maze_has_two_ways_of_the_same_length():
     assert differing.size == 4  # into each of the two cells, from its two sides
 
 
-def test_a_closed_cell_is_a_state_that_cannot_be_entered():
+def test_closed_cell_is_a_state_that_cannot_be_entered():
     cells = ("S.a", "..G")
     open_, closed = (grid_world(GridMap.read(cells, closed=c), gamma=0.9) for c in ("", "a"))
     assert open_.n_states == closed.n_states == 6
@@ -115,7 +114,7 @@ def test_a_closed_cell_is_a_state_that_cannot_be_entered():
     assert open_.T[[1 * 4 + 1]].toarray()[0, 2] == 1
 
 
-def test_the_heat_map():
+def test_heat_map_rewards_at_the_start_are_the_hand_computed_ones():
     first, second = paper_families.HeatMap().tasks
     start = int(first.start.argmax())
     assert first.R[start] == pytest.approx(np.exp(-(3**2 + 3**2) / 2))
@@ -125,7 +124,7 @@ def test_the_heat_map():
     assert not first.terminating
 
 
-def test_the_t():
+def test_t_shapes_differ_only_in_the_goal():
     up, down = (paper_tasks.t_shape(4, goal=goal) for goal in ("up", "down"))
     assert up.n_states == 4 + 4
     start = int(up.start.argmax())
@@ -134,7 +133,7 @@ def test_the_t():
     assert abs(up.T - down.T).max() == 0
 
 
-def test_pictures():
+def test_text_shows_closed_cells_as_walls_and_image_shows_the_goal():
     grid = GridMap.read(("S#", "aG"), closed="a")
     assert as_text(grid, 2) == "S#\n#@"
     pixels = as_pixels(grid)
@@ -163,14 +162,14 @@ def test_pictures():
         (lambda: paper_tasks.heat_map(peak="a"), "peak is 'a'"),
         (lambda: grid_world("S.G", gamma=0.9, actions=("left", "jump")), "actions is"),
         (lambda: grid_world("S.G", gamma=0.9, actions=()), "actions is"),
-        (lambda: grid_world("S.G", gamma=0.9, actions=("up",), slip=0.1), "no other action"),
+        (lambda: grid_world("S.G", gamma=0.9, actions=("up",), slip=0.1), "no action to slip to"),
         (
             lambda: grid_world("S.G", gamma=0.9, cell_rewards=[1.0]),
             r"cell_rewards has shape \(1,\)",
         ),
         (
             lambda: GridEnv(paper_tasks.corridor(1.0), GridMap.read(("S.G",))),
-            "the map has 3 states, and the task 20",
+            "the map has 3 states, but the task has 20",
         ),
         (
             lambda: GridEnv(
@@ -180,6 +179,6 @@ def test_pictures():
         ),
     ],
 )
-def test_bad_values(make, message):
+def test_invalid_argument_is_reported(make, message):
     with pytest.raises(hl.InvalidArgument, match=message):
         make()

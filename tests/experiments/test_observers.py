@@ -1,4 +1,4 @@
-"""What is measured of bounds changes nothing, and counts what it says."""
+"""Observers leave the results unchanged, and measure what their docstrings define."""
 
 import numpy as np
 import pytest
@@ -11,33 +11,34 @@ from heirloom.learning.lifetime import late_update, learn_tasks, optimal_returns
 from tests.agents.test_agents import COMMON, tight_tasks
 
 
-def learned_in(d_max, episodes, observer=None):
-    """LRMax after two tasks, and what it did in them."""
+def learn_two_tasks(d_max, episodes, observer=None):
+    """Return an LRMax agent after two tasks, and its results."""
     agent = hl.LRMax(d_max=d_max, **COMMON, seed=0)
     options = {"episodes": episodes, "steps": 10, "seed": 0, "name": "x", "repetition": 0}
     return agent, learn_tasks(agent, tight_tasks(2), **options, observer=observer)
 
 
 @pytest.mark.parametrize("d_max", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("name", OBSERVERS)
-def test_observing_changes_no_bit(name, d_max):
-    observer = OBSERVERS[name]()
-    (one, plain), (other, observed) = learned_in(d_max, 150), learned_in(d_max, 150, observer)
-    for what in plain:
-        assert np.array_equal(plain[what], observed[what], equal_nan=True)
-    assert np.array_equal(one.Q, other.Q)
-    assert np.array_equal(one.U, other.U)
+@pytest.mark.parametrize("measure", OBSERVERS)
+def test_observer_leaves_the_results_identical(measure, d_max):
+    observer = OBSERVERS[measure]()
+    agent, results = learn_two_tasks(d_max, 150)
+    observed_agent, observed_results = learn_two_tasks(d_max, 150, observer)
+    for name in results:
+        assert np.array_equal(results[name], observed_results[name], equal_nan=True)
+    assert np.array_equal(agent.Q, observed_agent.Q)
+    assert np.array_equal(agent.U, observed_agent.U)
     assert len(observer.measured) == 2
     shape = np.shape(observer.measured[0])
     sizes = [size(tight_tasks(1)[0]) for _, size in observer.own_dimension.values()]
     assert shape == tuple(sizes)
 
 
-def test_a_prior_of_zero_is_always_tighter_and_a_large_one_never():
+def test_lipschitz_use_is_1_for_a_prior_of_0_and_decreases_with_the_prior():
     fractions = []
     for d_max in (0.0, 0.2, 0.5, 19.0):
         observer = LipschitzUse()
-        learned_in(d_max, 300, observer)
+        learn_two_tasks(d_max, 300, observer)
         assert np.isnan(observer.measured[0])
         fractions.append(observer.measured[1])
     assert fractions[0] == 1.0
@@ -45,10 +46,10 @@ def test_a_prior_of_zero_is_always_tighter_and_a_large_one_never():
     assert fractions[-1] < 0.05
 
 
-def test_where_the_agent_has_a_bound_the_measured_one_is_that():
-    """At pairs that are unknown in the task; where it is known the agent needs none."""
+def test_measured_bound_is_the_bound_of_the_agent_at_unknown_pairs():
+    """At pairs that are known in the task, the agent computes no bound."""
     observer = LipschitzUse()
-    agent, _ = learned_in(0.2, 100, observer)
+    agent, _ = learn_two_tasks(0.2, 100, observer)
     (transfer,) = agent.bounds[0].transfers
     unknown = ~agent.known.ravel()
     U = (transfer.source.Q + observer._distance(transfer))[unknown]
@@ -57,8 +58,8 @@ def test_where_the_agent_has_a_bound_the_measured_one_is_that():
 
 
 @pytest.mark.parametrize("algorithm", ["LRMax", "LRMaxQInit"])
-def test_measuring_a_learned_prior_changes_no_bit(algorithm):
-    given = {
+def test_measuring_leaves_returns_identical_when_the_prior_is_learned(algorithm):
+    settings = {
         "name": "x",
         "family": {"name": "corridor"},
         "agents": [{"algorithm": algorithm, "n_known": 1, "delta": 0.5}],
@@ -67,22 +68,22 @@ def test_measuring_a_learned_prior_changes_no_bit(algorithm):
         "episodes": 20,
         "steps": 11,
     }
-    plain = run_job(ExperimentSpec.read(given), 0, 0)
-    measured = run_job(ExperimentSpec.read({**given, "measure": "lipschitz_use"}), 0, 0)
+    plain = run_job(ExperimentSpec.read(settings), 0, 0)
+    measured = run_job(ExperimentSpec.read({**settings, "measure": "lipschitz_use"}), 0, 0)
     assert np.array_equal(plain["returns"], measured["returns"])
     assert np.isfinite(measured["lipschitz_use"][-1])
 
 
-def test_a_policy_that_becomes_optimal_for_good():
-    """Optimal, not, and then optimal again: only the last time counts."""
+def test_optimal_after_counts_from_the_last_change_to_an_optimal_policy():
+    """The policy is optimal, then not, then optimal again until the end."""
 
-    class Fake:
+    class FakeAgent:
         greedy = np.ones((2, 2), dtype=bool)
 
     m = hl.TabularMDP(
         [[0.0, 0.0], [1.0, 1.0]], [[[1, 0], [0, 1]], [[0, 1], [1, 0]]], gamma=0.9, start=0
     )
-    observer, agent = OptimalAfter(), Fake()
+    observer, agent = OptimalAfter(), FakeAgent()
     observer.begin_task(agent, m)
     good, bad = np.array([[False, True], [True, False]]), np.array([[True, True], [True, False]])
     for episode, greedy in enumerate((good, bad, good, good), start=1):
@@ -91,20 +92,21 @@ def test_a_policy_that_becomes_optimal_for_good():
     observer.end_task()
     assert observer.measured == [3]
     observer.begin_task(agent, m)
-    agent.greedy = bad  # equal actions, one of which is not optimal
+    agent.greedy = bad  # two greedy actions in the start state, one of which is not optimal
     observer.after_episode(1)
     observer.end_task()
     assert np.isnan(observer.measured[1])
 
 
-def test_the_mean_time_of_the_last_updates():
-    assert late_update(np.arange(1, 101)) == np.arange(51, 101).mean()
+def test_late_update_is_the_mean_time_of_the_last_50_updates():
+    assert late_update(np.arange(1, 101)) == 75.5
     assert late_update(np.array([4, 6])) == 5
     assert np.isnan(late_update(np.empty(0, dtype=np.int64)))
 
 
-def test_best_returns_of_tasks_that_come_again():
-    one, other = tight_tasks(2)
-    best = optimal_returns([one, other, one, one.to_gymnasium()], 10, discounted=True)
-    assert best[0] == best[2] == hl.optimal_return(one, horizon=10)
+def test_optimal_returns_are_those_of_each_task_and_nan_without_a_model():
+    first, second = tight_tasks(2)
+    best = optimal_returns([first, second, first, first.to_gymnasium()], 10, discounted=True)
+    assert best[0] == best[2] == hl.optimal_return(first, horizon=10)
+    assert best[1] == hl.optimal_return(second, horizon=10)
     assert np.isnan(best[3])

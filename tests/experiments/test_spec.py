@@ -1,4 +1,4 @@
-"""Experiments as data: what they say, and what is refused."""
+"""Specs: reading, writing, and messages for invalid ones."""
 
 import datetime
 import textwrap
@@ -25,7 +25,7 @@ SMALL = {
 }
 
 
-def test_the_example_of_the_module():
+def test_example_in_the_module_docstring_is_a_valid_spec():
     text = textwrap.dedent(spec.__doc__.split("TOML:")[1])
     read = ExperimentSpec.read(tomllib.loads(text))
     assert [agent.name for agent in read.agents] == ["RMax", "LRMax(0.1)", "LRMax(0.2)"]
@@ -34,15 +34,15 @@ def test_the_example_of_the_module():
 
 @pytest.mark.parametrize("variant", ["text", "released"])
 @pytest.mark.parametrize("name", [name for name in MODULES if experiment(name).settings])
-def test_a_spec_is_written_and_read_as_the_same(name, variant, tmp_path):
-    one = experiment(name).settings(variant)
-    (tmp_path / "x.toml").write_text(one.to_toml())
-    assert ExperimentSpec.load(tmp_path / "x.toml") == one
-    assert ExperimentSpec.read(one.as_json()) == one
-    assert hash(one.agents[0]) == hash(one.agents[0].model_copy())
+def test_spec_is_unchanged_by_writing_and_reading(name, variant, tmp_path):
+    written = experiment(name).settings(variant)
+    (tmp_path / "x.toml").write_text(written.to_toml())
+    assert ExperimentSpec.load(tmp_path / "x.toml") == written
+    assert ExperimentSpec.read(written.as_json()) == written
+    assert hash(written.agents[0]) == hash(written.agents[0].model_copy())
 
 
-def test_lists_are_sweeps():
+def test_list_of_values_is_expanded_to_one_agent_per_combination():
     agents = [
         {"algorithm": "LRMax", "d_max": [0.1, 0.2], "n_known": [1, 5]},
         {"algorithm": "RMax", "name": "mine", "n_known": [1, 2]},
@@ -60,7 +60,7 @@ def test_lists_are_sweeps():
     ]
 
 
-def test_defaults_are_for_all_agents_that_take_them():
+def test_defaults_apply_to_agents_that_accept_and_do_not_set_them():
     agents = [
         {"algorithm": "RMax"},
         {"algorithm": "QLearning"},
@@ -81,26 +81,35 @@ def test_defaults_are_for_all_agents_that_take_them():
         ({"tasks": "2"}, "tasks is '2'"),
         ({"tasks": 1.5}, "tasks is 1.5"),
         ({"seed": -1}, "seed is -1"),
-        ({"family": {"name": "x"}}, "family.name is 'x': the families are"),
+        ({"family": {"name": "x"}}, "family.name is 'x': expected one of"),
         ({"family": {"name": "tight", "size": 3}}, "family.size is not an option of 'tight'"),
         ({"family": {"name": "tight", "variant": "z"}}, "family.variant is 'z'"),
-        ({"family": {"name": "tight", "slips": [1]}}, "family.slips is"),
+        (
+            {"family": {"name": "tight", "slips": [1]}},
+            r"family.slips is \[1\]: an entry is missing",
+        ),
         ({"family": {"name": "grid"}}, "family.cells is missing"),
-        ({"family": {"name": "grid", "cells": ["SX"]}}, "family: the map holds 'X'"),
+        ({"family": {"name": "grid", "cells": ["SX"]}}, "family: the map contains 'X'"),
         ({"family": {"name": "t-shape", "k": -1}}, "family: k is -1"),
         ({"family": {"variant": "text"}}, "family.name is missing"),
         ({"agents": []}, "agents is"),
-        ({"agents": [{"algorithm": "RMax"}]}, "agents.1: n_known is missing"),
+        ({"agents": [{"algorithm": "RMax"}]}, "agents.1.n_known is missing: give the number"),
         ({"agents": [{"algorithm": "SARSA"}]}, "agents.1.algorithm is 'SARSA'"),
         ({"agents": [{"n_known": 3}]}, "agents.1.algorithm is missing"),
-        ({"agents": [{"algorithm": "RMax", "n_known": 1, "x": 2}]}, "agents.1.x is not a key"),
-        ({"agents": [{"algorithm": "RMax", "n_known": 1}] * 2}, "two agents are named 'RMax'"),
+        (
+            {"agents": [{"algorithm": "RMax", "n_known": 1, "x": 2}]},
+            "agents.1.x is not an option of RMax",
+        ),
+        ({"agents": [{"algorithm": "RMax", "n_known": 1}] * 2}, "two agents named 'RMax'"),
         ({"agents": [{"algorithm": "LRMax", "n_known": 1, "d_max": -1}]}, "d_max is -1"),
-        ({"agents": [{"algorithm": "RMax", "n_known": 1, "d_max": 1}]}, "d_max is for LRMax"),
-        ({"agents": [{"algorithm": "QLearning", "n_known": 1}]}, "n_known is for RMax and LRMax"),
-        ({"agents": [{"algorithm": ["RMax", "LRMax"]}]}, "agents.1.algorithm is a list"),
-        ({"agents": [{"algorithm": "RMax", "name": ["a"]}]}, "agents.1.name is a list"),
-        ({"agents": [{"algorithm": "LRMax", "d_max": []}]}, "agents.1.d_max is an empty list"),
+        (
+            {"agents": [{"algorithm": "RMax", "n_known": 1, "d_max": 1}]},
+            "d_max is not an option of RMax",
+        ),
+        ({"agents": [{"algorithm": "QLearning", "n_known": 1}]}, "only of RMax, LRMax"),
+        ({"agents": [{"algorithm": ["RMax", "LRMax"]}]}, r"agents.1.algorithm is \[.*expected one"),
+        ({"agents": [{"algorithm": "RMax", "name": ["a"]}]}, r"agents.1.name is \[.*expected one"),
+        ({"agents": [{"algorithm": "LRMax", "d_max": []}]}, r"agents.1.d_max is \[\]"),
         (
             {
                 "agents": [
@@ -110,8 +119,8 @@ def test_defaults_are_for_all_agents_that_take_them():
             },
             "agents.2.n_known is 0",
         ),
-        ({"defaults": {"foo": 1}}, "defaults.foo is not an option of agents"),
-        ({"name": datetime.date(2020, 1, 1)}, "neither number nor text"),
+        ({"defaults": {"foo": 1}}, "defaults.foo is not an option of any algorithm"),
+        ({"name": datetime.date(2020, 1, 1)}, "not a number, string"),
         ({"family": {"name": "grid", "cells": ["S.G"], "terminal": "no"}}, "family.terminal is"),
         ({"family": {"name": "t-shape", "k": 1.5}}, "family.k is 1.5"),
         ({"steps": 10**20}, "steps is 1"),
@@ -120,37 +129,37 @@ def test_defaults_are_for_all_agents_that_take_them():
             "agents.1.epsilon is nan",
         ),
         ({"agents": 3}, "agents is 3"),
-        ({"defaults": 3}, "defaults is not a table"),
+        ({"defaults": 3}, "defaults is 3: expected a table"),
         ({"name": ""}, "name is ''"),
     ],
 )
-def test_what_is_wrong_is_named(change, message):
+def test_invalid_key_or_value_is_reported(change, message):
     with pytest.raises(hl.InvalidArgument, match=message):
         ExperimentSpec.read({**SMALL, **change})
 
 
-def test_a_file_that_is_not_there_or_not_toml(tmp_path):
+def test_missing_or_invalid_file_is_reported_with_its_path(tmp_path):
     with pytest.raises(hl.InvalidArgument, match="cannot be read"):
         ExperimentSpec.load(tmp_path / "x.toml")
     path = tmp_path / "y.toml"
     path.write_text("a = [")
-    with pytest.raises(hl.InvalidArgument, match=r"y\.toml is not TOML"):
+    with pytest.raises(hl.InvalidArgument, match=r"y\.toml is not valid TOML"):
         ExperimentSpec.load(path)
     path.write_text("tasks = 1")
     with pytest.raises(hl.InvalidArgument, match=r"y\.toml: name is missing"):
         ExperimentSpec.load(path)
 
 
-def test_agents_that_do_not_fit_their_family():
-    lacking = {**SMALL, "agents": [{"algorithm": "MaxQInit", "n_known": 1}]}
+def test_agent_that_needs_what_the_family_does_not_know_is_reported():
+    without_p_min = {**SMALL, "agents": [{"algorithm": "MaxQInit", "n_known": 1}]}
     with pytest.raises(hl.InvalidArgument, match="agent 'MaxQInit': p_min is missing"):
-        check_agents(ExperimentSpec.read(lacking))
+        check_agents(ExperimentSpec.read(without_p_min))
     infinite = {**SMALL, "agents": [{"algorithm": "LRMax", "n_known": 1, "d_max": "family"}]}
     with pytest.raises(hl.InvalidArgument, match="the family is not a finite one"):
         check_agents(ExperimentSpec.read(infinite))
 
 
-def test_agents_are_told_what_the_family_knows():
+def test_agents_receive_the_prior_p_min_and_range_of_the_family():
     agents = [
         {"algorithm": "LRMax", "d_max": "family", "n_known": 1, "capacity": 2, "keep": "first"},
         {"algorithm": "MaxQInit", "n_known": 1},
@@ -167,17 +176,17 @@ def test_agents_are_told_what_the_family_knows():
     assert (q.learning_rate, q.initial_Q.max()) == (0.5, 1.0)
 
 
-def test_distinct_tasks_are_drawn_first():
+def test_tasks_are_drawn_among_the_distinct_tasks_if_these_are_given():
     read = ExperimentSpec.read({**SMALL, "tasks": 30, "distinct_tasks": 4})
     tasks = draw_tasks(read, 0)
     assert len({id(task) for task in tasks}) == 4
     assert len({id(task) for task in draw_tasks(read.with_changes(tasks=4), 0)}) <= 4
-    anew = ExperimentSpec.read({**SMALL, "tasks": 6})
-    assert len({float(task.R.max()) for task in draw_tasks(anew, 0)}) == 6
+    without = ExperimentSpec.read({**SMALL, "tasks": 6})
+    assert len({float(task.R.max()) for task in draw_tasks(without, 0)}) == 6
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_every_family_can_be_named(name):
+def test_every_family_can_be_used_in_a_spec(name):
     options = {
         "grid": {"cells": ["S.", ".G"]},
         "garnet": {"n_states": 3, "n_actions": 2, "branching": 2},
@@ -186,8 +195,7 @@ def test_every_family_can_be_named(name):
     assert draw_tasks(read, 0)[0].n_states > 1
 
 
-def test_the_papers_settings():
-    """The table of the design, in both variants."""
+def test_settings_are_those_of_the_paper_in_both_variants():
     for variant, delta, capacity in (("text", 0.05, None), ("released", 0.1, 1)):
         main = tight.settings(variant)
         assert (main.tasks, main.distinct_tasks, main.episodes, main.steps) == (15, 5, 2000, 10)
@@ -205,16 +213,17 @@ def test_the_papers_settings():
             options = agent.all_options
             assert (options.n_known, options.epsilon) == (10, 0.01)
             assert (options.delta, options.capacity) == (delta, capacity)
-        of_bounds = bounds.settings(variant)
-        assert (of_bounds.tasks, of_bounds.repetitions, of_bounds.episodes) == (2, 100, 2000)
-        priors = [agent.options.get("d_max") for agent in of_bounds.agents]
+        bounds_spec = bounds.settings(variant)
+        assert (bounds_spec.tasks, bounds_spec.repetitions, bounds_spec.episodes) == (2, 100, 2000)
+        priors = [agent.options.get("d_max") for agent in bounds_spec.agents]
         assert priors == [None, 0.0, 0.2, 0.5, 0.8, 1.0]
     assert all(agent.options["keep"] == "first" for agent in tight.settings("released").agents)
 
 
-def test_differences_are_told():
-    one = ExperimentSpec.read(SMALL)
-    assert one.difference(one) == ""
-    assert "seed is 0 here, and 1 there" in one.difference(one.with_changes(seed=1))
+def test_difference_describes_the_first_key_that_differs():
+    small = ExperimentSpec.read(SMALL)
+    assert small.difference(small) == ""
+    difference = small.difference(small.with_changes(seed=1))
+    assert difference == "seed is 0 in this spec and 1 in the other"
     other = ExperimentSpec.read({**SMALL, "agents": [{"algorithm": "RMax", "n_known": 2}]})
-    assert one.difference(other) == "options of agents differ"
+    assert small.difference(other) == "options of agents differ"

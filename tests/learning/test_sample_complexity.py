@@ -70,4 +70,4 @@ def test_theory_command_rejects_invalid_values():
     assert result.exit_code == 1
     assert "error: p_min is 2.0" in result.output
     result = CliRunner().invoke(app, ["theory", "pairs-to-learn", "nothing"])
-    assert "the families are" in result.output
+    assert "expected one of" in result.output

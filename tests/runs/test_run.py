@@ -87,7 +87,7 @@ def test_a_run_goes_on_where_it_was(tmp_path, whole, monkeypatch):
 def test_another_experiment_is_refused(tmp_path):
     run(SPEC, tmp_path / "run", jobs=1)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(hl.InvalidArgument, match=r"holds another experiment \(seed is 8 here"):
+    with pytest.raises(hl.InvalidArgument, match=r"holds another experiment \(seed is 8 in"):
         run(SPEC.with_changes(seed=8), tmp_path / "run")
     assert sorted(tmp_path.rglob("*")) == before
 

@@ -1,4 +1,4 @@
-"""Tasks and families of tasks; importing this registers the paper's with Gymnasium."""
+"""Tasks and task families; importing this package registers the paper's tasks with Gymnasium."""
 
 from heirloom.envs.registration import register
 

@@ -1,4 +1,4 @@
-"""Families of related tasks: what agents and experiments may ask of one, and finite ones."""
+"""Task families: the interface that agents and experiments use, and finite families."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from heirloom.validation import Range, real_number, weights
 
 
 class FamilyOptions(TypedDict):
-    """What an agent must know of the tasks it will face."""
+    """What an agent must know about the tasks that it will face."""
 
     n_states: int
     n_actions: int
@@ -29,29 +29,29 @@ class FamilyOptions(TypedDict):
 
 
 class TaskFamily(ABC):
-    """A distribution over tasks with the same states, actions and discount.
+    """A distribution over tasks with the same states, actions and discount factor.
 
-    A family of your own has `gamma` and `draw`. It may also know more: all its tasks if it is
-    finite, the least probability of a task, and a prior on distances that holds.
+    A user-defined family has `gamma` and `draw`. It may also provide the list of all its tasks if
+    it is finite, the smallest probability of a task, and a valid prior on distances.
     """
 
     gamma: float
     """The discount factor."""
     p_min: float | None = None
-    """The least probability of a task, if that is known."""
+    """The smallest probability of a task; None if unknown."""
 
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """A task at random."""
+        """Draw a task at random."""
 
     @property
     def all_tasks(self) -> list[TabularMDP] | None:
-        """All tasks, in a fixed order; None if there are too many to list."""
+        """All tasks, in a fixed order; None if the family does not list them."""
         return None
 
     @property
     def d_max(self) -> FloatArray | None:
-        """The largest distance of any two tasks, [s, a]: a prior that holds, if one is known."""
+        """A valid prior: the largest distance between any two tasks, [s, a]; None if unknown."""
         return None
 
     @property
@@ -67,12 +67,12 @@ class TaskFamily(ABC):
 
 
 class FiniteFamily(TaskFamily):
-    """Tasks with the same states, actions and discount, by name, each with its probability.
+    """A finite family: named tasks with the same states, actions and discount factor.
 
     Args:
         tasks: the tasks by name.
-        p: how likely each is; all the same by default.
-        v_max: an upper bound on all values, if a smaller one than hi / (1-γ) is known.
+        p: the probability of each task; uniform by default.
+        v_max: an upper bound on all values, if one below hi / (1-γ) is known.
     """
 
     def __init__(
@@ -83,14 +83,18 @@ class FiniteFamily(TaskFamily):
         v_max: float = np.inf,
     ) -> None:
         if not isinstance(tasks, Mapping) or not tasks:
-            raise InvalidArgument(f"tasks is {tasks!r}: it is a dictionary of tasks by name")
+            raise InvalidArgument(
+                f"tasks is {tasks!r}: expected a dictionary of one or more tasks by name"
+            )
         self.tasks = dict(tasks)
         for m in self.tasks.values():
             check_comparable(self.first, m)
         n = len(self.tasks)
-        given = np.full(n, 1 / n) if p is None else weights("p", p, (n,), "a probability a task")
+        given = (
+            np.full(n, 1 / n) if p is None else weights("p", p, (n,), "one probability per task")
+        )
         if abs(given.sum() - 1) > SUM_TOLERANCE:
-            raise InvalidArgument(f"p sums to {given.sum()}, not 1: divide by the sum")
+            raise InvalidArgument(f"p sums to {given.sum()}, not 1: divide p by its sum")
         self.p: FloatArray = frozen(given / given.sum())
         self.gamma = self.first.gamma
         self.p_min: float = float(self.p[self.p > 0].min())
@@ -98,7 +102,7 @@ class FiniteFamily(TaskFamily):
 
     @property
     def first(self) -> TabularMDP:
-        """One of the tasks."""
+        """The first task."""
         return next(iter(self.tasks.values()))
 
     @property
@@ -108,13 +112,13 @@ class FiniteFamily(TaskFamily):
 
     @property
     def reward_range(self) -> Range:
-        """What the rewards of all tasks lie in."""
+        """The smallest range that contains the reward ranges of all tasks."""
         ranges = [m.reward_range for m in self.tasks.values()]
         return min(lo for lo, _ in ranges), max(hi for _, hi in ranges)
 
     @property
     def d_max(self) -> FloatArray:
-        """The largest distance of any two of the tasks, [s, a]: a prior that holds."""
+        """The largest distance between any two of the tasks, [s, a]: a valid prior."""
         return self._d_max
 
     @cached_property
@@ -123,7 +127,7 @@ class FiniteFamily(TaskFamily):
 
     @property
     def options(self) -> FamilyOptions:
-        """What an agent must be told, as keyword arguments: `hl.RMax(n_known=10, **options)`."""
+        """What an agent must know, as keyword arguments: `hl.RMax(n_known=10, **options)`."""
         return {
             "n_states": self.first.n_states,
             "n_actions": self.first.n_actions,
@@ -134,25 +138,25 @@ class FiniteFamily(TaskFamily):
         }
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """A task at random."""
+        """Draw a task at random."""
         return self.tasks[self.draw_name(rng)]
 
     def draw_name(self, rng: np.random.Generator) -> str:
-        """The name of a task at random."""
+        """Draw the name of a task at random."""
         names = list(self.tasks)
         return names[min(int(self.p.cumsum().searchsorted(rng.random(), "right")), len(names) - 1)]
 
     def _checked_v_max(self, v_max: float) -> float:
-        """An upper bound that holds: the models are at hand, so that can be told."""
+        """Return `v_max`; raise `InvalidArgument` if a value of a task exceeds it."""
         if isinstance(v_max, float) and v_max == np.inf:
             return v_max
-        v_max = real_number("v_max", v_max, "an upper bound on values is a number")
+        v_max = real_number("v_max", v_max, "expected a number, an upper bound on all values")
         for name, m in self.tasks.items():
             sol = solve(m)
             if sol.V.max() - sol.error > v_max:
                 raise InvalidArgument(
-                    f"v_max is {v_max}, and a value of {name!r} is {sol.V.max():g}: give a number "
-                    "that no value is above"
+                    f"v_max is {v_max}, but the largest value of task {name!r} is "
+                    f"{sol.V.max():g}: give an upper bound on the values of all tasks"
                 )
         return v_max
 

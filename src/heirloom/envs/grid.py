@@ -1,11 +1,12 @@
 """Grid worlds from maps written as strings.
 
     ...G
-    .#..      `.` free, `#` wall, `S` start, `G` goal; a small letter is free unless it is closed
+    .#..      `.` free, `#` wall, `S` start, `G` goal; a lower-case letter is free unless closed
     S...
 
-The states are the cells that are no walls, in reading order. The actions are up, right, down and
-left, or some of them; whoever would leave the map or enter a wall or a closed cell stays.
+The states are the cells that are not walls, in reading order. The actions are up, right, down and
+left, or some of them. An action that would leave the map, or enter a wall or a closed cell, leaves
+the agent where it is.
 """
 
 from collections.abc import Sequence
@@ -24,17 +25,18 @@ from heirloom.validation import Range, numbers, probability
 
 ACTIONS = ("up", "right", "down", "left")
 MOVES = np.array([(-1, 0), (0, 1), (1, 0), (0, -1)])
+# Clockwise quarter turns from the chosen move to the moves that slipping can lead to.
 TURNS = {"others": (1, 2, 3), "sides": (1, 3)}
 
 
 @dataclass(frozen=True)
 class GridMap:
-    """A map, and where its states are.
+    """A map of a grid world, and the cells that are its states.
 
     Args:
-        rows: the map, one string a row.
-        closed: small letters of cells that cannot be entered. They are states all the same, so that
-            maps with other cells closed have the same states.
+        rows: the map, one string per row.
+        closed: lower-case letters whose cells cannot be entered. These cells are still states, so
+            that maps that differ only in `closed` have the same states.
     """
 
     rows: tuple[str, ...]
@@ -42,36 +44,36 @@ class GridMap:
 
     @classmethod
     def read(cls, cells: str | Sequence[str], *, closed: str = "") -> "GridMap":
-        """The map of some strings, checked."""
+        """Build a map from strings; raise `InvalidArgument` if they are not a valid map."""
         rows = cells.split() if isinstance(cells, str) else cells
         if not isinstance(rows, list | tuple) or not all(isinstance(row, str) for row in rows):
-            raise InvalidArgument(f"the map is {cells!r}: it is a list of strings, one a row")
+            raise InvalidArgument(f"the map is {cells!r}: expected a list of strings, one per row")
         if not rows or not all(rows) or len({len(row) for row in rows}) > 1:
             raise InvalidArgument(
-                f"the map has rows {list(rows)!r}: all have the same length, 1 or more"
+                f"the map has rows {list(rows)!r}: expected rows of the same length, 1 or more"
             )
         for symbol in sorted(set("".join(rows))):
             if symbol not in ".#SG" and not (symbol.isascii() and symbol.islower()):
                 raise InvalidArgument(
-                    f"the map holds {symbol!r}: `.` is free, `#` wall, `S` start, `G` goal, and a "
-                    "small letter a cell that can be closed"
+                    f"the map contains {symbol!r}: expected `.` (free), `#` (wall), `S` (start), "
+                    "`G` (goal), or a lower-case letter (a cell that can be closed)"
                 )
         unknown = sorted(set(closed) - set("".join(rows)))
         if unknown or not all(letter.islower() for letter in closed):
-            raise InvalidArgument(f"closed is {closed!r}: it names small letters of the map")
+            raise InvalidArgument(f"closed is {closed!r}: expected lower-case letters of the map")
         grid = cls(tuple(rows), closed)
         if grid.n_states == 0:
-            raise InvalidArgument("the map is all walls: a task has at least one state")
+            raise InvalidArgument("the map contains only walls: expected at least one free cell")
         return grid
 
     @cached_property
     def symbols(self) -> np.ndarray:
-        """The map, one character a cell."""
+        """The character of each cell, [row, column]."""
         return np.array([list(row) for row in self.rows])
 
     @cached_property
     def positions(self) -> IntArray:
-        """The row and the column of each state."""
+        """The row and the column of each state, [s, 2]."""
         return np.argwhere(self.symbols != "#")
 
     @property
@@ -81,24 +83,24 @@ class GridMap:
 
     @property
     def state_symbols(self) -> np.ndarray:
-        """What the map shows at each state."""
+        """The character of the map at each state."""
         return self.symbols[tuple(self.positions.T)]
 
     @property
     def is_closed(self) -> BoolArray:
-        """Which states cannot be entered."""
+        """Whether each state is closed, that is, cannot be entered."""
         return np.isin(self.state_symbols, list(self.closed))
 
     @cached_property
     def reached(self) -> IntArray:
         """The state that each of the four moves leads to, [s, move]."""
-        number = np.full(self.symbols.shape, -1)
-        number[tuple(self.positions.T)] = np.where(self.is_closed, -1, np.arange(self.n_states))
-        there = self.positions[:, None, :] + MOVES
-        inside = (there >= 0).all(axis=2) & (there < self.symbols.shape).all(axis=2)
-        there = np.where(inside[:, :, None], there, self.positions[:, None, :])
-        to = number[there[..., 0], there[..., 1]]
-        return np.where(to < 0, np.arange(self.n_states)[:, None], to)
+        state_at = np.full(self.symbols.shape, -1)  # -1: cannot be entered
+        state_at[tuple(self.positions.T)] = np.where(self.is_closed, -1, np.arange(self.n_states))
+        cells = self.positions[:, None, :] + MOVES
+        inside = (cells >= 0).all(axis=2) & (cells < self.symbols.shape).all(axis=2)
+        cells = np.where(inside[:, :, None], cells, self.positions[:, None, :])
+        successors = state_at[cells[..., 0], cells[..., 1]]
+        return np.where(successors < 0, np.arange(self.n_states)[:, None], successors)
 
 
 def grid_world(
@@ -114,36 +116,37 @@ def grid_world(
     actions: Sequence[str] = ACTIONS,
     reward_range: Range = (0.0, 1.0),
 ) -> TabularMDP:
-    """The task of a map.
+    """Build the task of a map.
 
     Args:
-        cells: the map, one string a row, or all of it with line breaks; or a `GridMap`.
+        cells: the map, as one string per row or as one string with line breaks; or a `GridMap`.
         gamma: the discount factor.
-        slip: the probability of another action than the one chosen.
-        slip_to: whether that is one of the others, or one of the two to the sides.
-        goal_rewards: what goals pay, one number, or one a goal in reading order.
-        cell_rewards: what each state pays, instead of goals.
-        reward_on: whether a cell pays for acting in it or for entering it.
-        terminal: whether a transition that a goal pays for terminates.
-        actions: which of up, right, down and left there are; slipping goes to these only.
-        reward_range: as of `TabularMDP`.
+        slip: the probability that an action other than the chosen one is executed.
+        slip_to: which actions are executed then, with equal probabilities: all others, or the two
+            to the sides of the chosen one.
+        goal_rewards: the rewards of goals: one number, or one per goal in reading order.
+        cell_rewards: the reward of each state; if given, `goal_rewards` is ignored.
+        reward_on: whether the reward of a cell is paid for acting in it or for entering it.
+        terminal: whether transitions that are paid by a goal are terminal.
+        actions: the available ones of up, right, down and left; slipping leads to these only.
+        reward_range: as in `TabularMDP`.
     """
     if reward_on not in ("acting", "entering"):
-        raise InvalidArgument(f"reward_on is {reward_on!r}: it is 'acting' or 'entering'")
+        raise InvalidArgument(f"reward_on is {reward_on!r}: expected 'acting' or 'entering'")
     grid = cells if isinstance(cells, GridMap) else GridMap.read(cells)
     n_states, names = grid.n_states, _checked_actions(actions)
     is_goal = grid.state_symbols == "G"
-    paid = _paid(is_goal, goal_rewards, cell_rewards)
-    chosen, moves, p = _executed(slip, slip_to, names)
+    state_rewards = _state_rewards(is_goal, goal_rewards, cell_rewards)
+    chosen, moves, p = _executed_moves(slip, slip_to, names)
     state = np.repeat(np.arange(n_states), chosen.size)
     successor = grid.reached[:, moves].reshape(-1)
-    payer = state if reward_on == "acting" else successor
+    paying_state = state if reward_on == "acting" else successor
     outcomes = Outcomes(
         pairs=state * len(names) + np.tile(chosen, n_states),
         successors=successor,
         p=np.tile(p, n_states),
-        rewards=paid[payer],
-        ends=is_goal[payer] if terminal else np.zeros(state.size, dtype=bool),
+        rewards=state_rewards[paying_state],
+        ends=is_goal[paying_state] if terminal else np.zeros(state.size, dtype=bool),
     )
     starts = grid.state_symbols == "S"
     return TabularMDP.from_transitions(
@@ -158,48 +161,53 @@ def grid_world(
 def _checked_actions(actions: Sequence[str]) -> tuple[str, ...]:
     names = tuple(actions) if isinstance(actions, list | tuple) else ()
     if not names or len(set(names)) < len(names) or not set(names) <= set(ACTIONS):
-        raise InvalidArgument(f"actions is {actions!r}: some of {', '.join(ACTIONS)}, each once")
+        raise InvalidArgument(
+            f"actions is {actions!r}: expected one or more of {', '.join(ACTIONS)}, without repeats"
+        )
     return names
 
 
-def _paid(
+def _state_rewards(
     is_goal: BoolArray, goal_rewards: ArrayLike, cell_rewards: ArrayLike | None
 ) -> FloatArray:
-    """What each state pays."""
+    """Return the reward that each state pays."""
     if cell_rewards is not None:
-        paid = numbers("cell_rewards", cell_rewards)
-        if paid.shape != is_goal.shape:
+        state_rewards = numbers("cell_rewards", cell_rewards)
+        if state_rewards.shape != is_goal.shape:
             raise InvalidArgument(
-                f"cell_rewards has shape {paid.shape}: it has one number for each of the "
-                f"{is_goal.size} states of the map"
+                f"cell_rewards has shape {state_rewards.shape}: expected one number for each of "
+                f"the {is_goal.size} states of the map"
             )
-        return paid
+        return state_rewards
     goals = np.flatnonzero(is_goal)
     rewards = numbers("goal_rewards", goal_rewards)
     if rewards.shape not in ((), goals.shape):
         raise InvalidArgument(
-            f"goal_rewards has shape {rewards.shape}: it is one number, or one for each of the "
+            f"goal_rewards has shape {rewards.shape}: expected one number, or one for each of the "
             f"{goals.size} goals of the map"
         )
-    paid = np.zeros(is_goal.size)
-    paid[goals] = rewards
-    return paid
+    state_rewards = np.zeros(is_goal.size)
+    state_rewards[goals] = rewards
+    return state_rewards
 
 
-def _executed(
+def _executed_moves(
     slip: float, slip_to: str, names: tuple[str, ...]
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """(chosen action, executed move, probability), one entry each."""
+    """Return arrays of chosen actions, executed moves and their probabilities."""
     slip = probability("slip", slip)
     turns = TURNS.get(slip_to)
     if turns is None:
-        raise InvalidArgument(f"slip_to is {slip_to!r}: it is 'others' or 'sides'")
+        raise InvalidArgument(f"slip_to is {slip_to!r}: expected 'others' or 'sides'")
     rows = []
     for chosen, name in enumerate(names):
         move = ACTIONS.index(name)
         slipped = [(move + turn) % 4 for turn in turns if ACTIONS[(move + turn) % 4] in names]
         if slip > 0 and not slipped:
-            raise InvalidArgument(f"slip is {slip}: there is no other action to slip to")
+            raise InvalidArgument(
+                f"slip is {slip}, but {name!r} has no action to slip to with slip_to={slip_to!r}: "
+                "use slip=0 or more actions"
+            )
         rows += [(chosen, move, 1 - slip), *((chosen, to, slip / len(slipped)) for to in slipped)]
     chosen_, moves, p = (np.array(column) for column in zip(*rows, strict=True))
     return chosen_, moves, p

@@ -1,4 +1,4 @@
-"""Grid worlds as Gymnasium environments that can be looked at."""
+"""Grid worlds as Gymnasium environments with rendering."""
 
 from typing import Any
 
@@ -9,18 +9,18 @@ from heirloom.errors import InvalidArgument
 from heirloom.mdp.gymnasium import TabularEnv
 from heirloom.mdp.tabular import TabularMDP
 
-CELL = 24  # pixels
+CELL = 24  # width and height of a cell in pixels
 COLOURS = {"#": (60, 60, 60), "S": (230, 230, 230), "G": (0, 158, 115), ".": (255, 255, 255)}
 CLOSED, CLOSABLE, LINE, AGENT = (120, 120, 120), (240, 228, 200), (200, 200, 200), (213, 94, 0)
 
 
 class GridEnv(TabularEnv):
-    """An environment over the task of a map, with `render_mode` "ansi" or "rgb_array".
+    """The environment of a grid world, with `render_mode` "ansi" or "rgb_array".
 
     Args:
         task: the task.
-        grid: its map.
-        render_mode: "ansi" for the map as text, with `@` for the agent; "rgb_array" for pixels.
+        grid: the map of the task.
+        render_mode: "ansi" for the map as text, with `@` for the agent; "rgb_array" for an image.
     """
 
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
@@ -28,18 +28,19 @@ class GridEnv(TabularEnv):
     def __init__(self, task: TabularMDP, grid: GridMap, *, render_mode: str | None = None) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise InvalidArgument(
-                f"render_mode is {render_mode!r}: it is None, 'ansi' or 'rgb_array'"
+                f"render_mode is {render_mode!r}: expected None, 'ansi' or 'rgb_array'"
             )
         if grid.n_states != task.n_states:
             raise InvalidArgument(
-                f"the map has {grid.n_states} states, and the task {task.n_states}: give its own"
+                f"the map has {grid.n_states} states, but the task has {task.n_states}: give the "
+                "map from which the task was built"
             )
         super().__init__(task)
         self.grid = grid
         self.render_mode = render_mode
 
     def render(self) -> Any:
-        """The map with the agent in it."""
+        """Draw the map with the agent; return None without a `render_mode`."""
         if self.render_mode == "ansi":
             return as_text(self.grid, self.s)
         if self.render_mode == "rgb_array":
@@ -48,7 +49,7 @@ class GridEnv(TabularEnv):
 
 
 def as_text(grid: GridMap, s: int | None = None) -> str:
-    """The map, one line a row; closed cells are walls, `@` is where the agent is."""
+    """Draw the map as text: closed cells as walls, the agent in state `s` as `@`."""
     symbols = grid.symbols.copy()
     rows, columns = grid.positions[grid.is_closed].T
     symbols[rows, columns] = "#"
@@ -58,7 +59,7 @@ def as_text(grid: GridMap, s: int | None = None) -> str:
 
 
 def as_pixels(grid: GridMap, s: int | None = None) -> np.ndarray:
-    """The map, [row, column, red-green-blue]."""
+    """Draw the map as an image, [row, column, RGB], with the agent in state `s`."""
     n_rows, n_columns = grid.symbols.shape
     pixels = np.empty((n_rows * CELL, n_columns * CELL, 3), dtype=np.uint8)
     for (row, column), symbol in np.ndenumerate(grid.symbols):
@@ -69,6 +70,6 @@ def as_pixels(grid: GridMap, s: int | None = None) -> np.ndarray:
         row, column = grid.positions[s]
         y, x = np.mgrid[:CELL, :CELL] - (CELL - 1) / 2
         disc = x**2 + y**2 <= (CELL / 3) ** 2
-        here = pixels[row * CELL : (row + 1) * CELL, column * CELL : (column + 1) * CELL]
-        here[disc] = AGENT
+        cell = pixels[row * CELL : (row + 1) * CELL, column * CELL : (column + 1) * CELL]
+        cell[disc] = AGENT
     return pixels

@@ -1,8 +1,9 @@
-"""Inventory control: how much to order, day by day, when demand is random.
+"""Inventory control: how many pieces to order each day when demand is random.
 
-The state is the stock in the evening, the action is what to order for the next morning. During the
-day customers come; what they take is gone, what they do not find is lost to another shop. Rewards
-are costs with a minus: of the goods, of storing what is left, of each customer who leaves without.
+The state is the stock in the evening, the action is the number of pieces ordered for the next
+morning. During the day each customer buys one piece; customers who find the store empty are lost.
+Rewards are negative costs: for the goods bought, for each piece stored overnight, and for each lost
+customer.
 """
 
 import math
@@ -16,7 +17,7 @@ from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Outcomes, collect
 from heirloom.validation import Range, real_number, whole_number
 
-BUSIEST = 30  # no day has more customers
+MAX_CUSTOMERS = 30  # per day
 
 
 def inventory(
@@ -30,18 +31,18 @@ def inventory(
     gamma: float = 0.8,
     reward_range: Range | None = None,
 ) -> TabularMDP:
-    """The task of a season. It never ends, and starts with an empty store.
+    """Build the task of one season, which starts with an empty store and never terminates.
 
     Args:
-        demand: the mean number of customers a day, of a Poisson distribution cut off at 30.
-        goods: what a piece costs.
-        storing: what storing a piece overnight costs.
-        losing: what a customer costs who leaves without.
-        capacity: how many pieces the store holds; what is ordered beyond is neither sent nor paid.
-        most_ordered: how many pieces can be ordered at once.
-        gamma: the discount factor; what an order changes is sold within days.
-        reward_range: what the rewards of all seasons lie in; from those of this one to 0 if not
-            given.
+        demand: the mean number of customers per day, of a Poisson distribution truncated at 30.
+        goods: the price of a piece.
+        storing: the cost of storing a piece overnight.
+        losing: the cost of a lost customer.
+        capacity: the maximum stock; pieces ordered beyond it are neither delivered nor paid.
+        most_ordered: the maximum number of pieces per order.
+        gamma: the discount factor; the default is low because what is ordered is sold within days.
+        reward_range: a range that contains the rewards of all seasons; by default from the lowest
+            reward of this season to 0.
     """
     costs = (
         _cost("goods", goods),
@@ -56,7 +57,7 @@ def inventory(
         outcome
         for s in range(capacity + 1)
         for a in range(n_actions)
-        for outcome in _evenings(s, min(s + a, capacity), p, costs, s * n_actions + a)
+        for outcome in _day_outcomes(s, min(s + a, capacity), p, costs, s * n_actions + a)
     ]
     pairs, successors, probabilities, rewards = (
         np.array(column) for column in zip(*rows, strict=True)
@@ -79,7 +80,7 @@ def inventory(
 
 
 def prices(*, gamma: float = 0.8) -> FiniteFamily:
-    """Four seasons with the same customers: goods and storing become dearer and cheaper again."""
+    """Inventory control: four seasons that differ in the price of goods and the cost of storing."""
     return _family(
         {
             f"goods at {goods}, storing at {storing}": {
@@ -95,7 +96,7 @@ def prices(*, gamma: float = 0.8) -> FiniteFamily:
 
 
 def seasons(*, gamma: float = 0.8) -> FiniteFamily:
-    """Four seasons with more or fewer customers, and goods that are dearer or cheaper."""
+    """Inventory control: four seasons that differ in the demand and in the price of goods."""
     return _family(
         {
             f"{name}, goods at {goods}": {"demand": demand, "goods": goods}
@@ -106,37 +107,38 @@ def seasons(*, gamma: float = 0.8) -> FiniteFamily:
     )
 
 
-def _family(options: dict[str, dict[str, float]], gamma: float) -> FiniteFamily:
-    """Seasons with one range of rewards, as wide as the widest of them."""
+def _family(seasons: dict[str, dict[str, float]], gamma: float) -> FiniteFamily:
+    """Build a family of seasons that share the widest of their reward ranges."""
 
-    def season(one: dict[str, float], reward_range: Range | None) -> TabularMDP:
-        return inventory(**one, gamma=gamma, reward_range=reward_range)  # type: ignore[arg-type]
+    def season(options: dict[str, float], reward_range: Range | None) -> TabularMDP:
+        return inventory(**options, gamma=gamma, reward_range=reward_range)  # type: ignore[arg-type]
 
-    widest = min(season(one, None).reward_range for one in options.values())
-    return FiniteFamily({name: season(one, widest) for name, one in options.items()})
+    widest = min(season(options, None).reward_range for options in seasons.values())
+    return FiniteFamily({name: season(options, widest) for name, options in seasons.items()})
 
 
 def _cost(name: str, value: float) -> float:
-    return real_number(name, value, "a cost is a number from 0 up", least=0)
+    return real_number(name, value, "expected a cost, a number 0 or more", least=0)
 
 
 def _customers(demand: float) -> FloatArray:
-    """The probabilities of 0, 1, ... customers a day."""
-    what = f"the mean number of customers is above 0, and at most {BUSIEST}"
+    """Return the probabilities of 0, 1, ..., `MAX_CUSTOMERS` customers per day."""
+    what = f"expected a mean number of customers, above 0 and at most {MAX_CUSTOMERS}"
     mean = real_number("demand", demand, what, above=0)
-    if mean > BUSIEST:
+    if mean > MAX_CUSTOMERS:
         raise InvalidArgument(f"demand is {demand!r}: {what}")
-    number = np.arange(BUSIEST + 1)
+    number = np.arange(MAX_CUSTOMERS + 1)
     p = np.exp(number * math.log(mean) - mean - np.array([math.lgamma(n + 1) for n in number]))
     return p / p.sum()
 
 
-def _evenings(
+def _day_outcomes(
     stock: int, morning: int, p: FloatArray, costs: tuple[float, float, float], pair: int
 ) -> list[tuple[int, int, float, float]]:
-    """(pair, stock in the evening, its probability, reward) for a day that begins with `morning`.
+    """Return (pair, stock in the evening, probability, reward) of each outcome of a day.
 
-    Several days end with an empty store; their reward is the mean over them.
+    `stock` is the stock before the order, `morning` the stock after it. All numbers of customers
+    that empty the store are one outcome, whose reward is their mean.
     """
     goods, storing, losing = costs
     bought = goods * (morning - stock)

@@ -1,19 +1,19 @@
-"""Environments whose observations and actions are made of parts, as numbers.
+"""A wrapper that numbers composite observations and actions from 0, as Heirloom's agents need.
 
-Agents of Heirloom take states and actions that are numbered from 0. `Numbered` numbers what is not:
+`Numbered` numbers observations in one of two ways, and actions always in the first:
 
-- *by place*, where a space has finitely many values: `Discrete` with another start,
-  `MultiDiscrete`, `MultiBinary`, and `Tuple` and `Dict` of these. The last part counts fastest, as
-  in an array, and every value has its number before it is seen: `state_of` and `observation_of`
-  convert.
-- *as seen*, if `n_states` is given: the first observation is 0, the next different one is 1, and so
-  on. That suits spaces with more values than ever occur, such as images. Tasks of one family must
-  share their numbers: make the others with `numbers=first.numbers`. They last as long as the
-  process; what a memory holds is about these numbers, so whoever saves one saves them too, with
-  `save_numbers` and `load_numbers`.
+- *By position in the space*, if the space has finitely many values: `Discrete` with another start,
+  `MultiDiscrete`, `MultiBinary`, and `Tuple` and `Dict` of these. The last component varies
+  fastest, as in a C-ordered array. Every value has its number before it is observed; `state_of` and
+  `observation_of` convert.
+- *In order of appearance*, if `n_states` is given: the first observation is 0, the next different
+  one is 1, and so on. This suits spaces with more values than ever occur, such as images. All tasks
+  of a family must share their numbers: construct the other environments with
+  `numbers=first.numbers`. The numbers are lost when the process ends, but a saved task memory
+  refers to them: save them too, with `save_numbers`, and restore them with `load_numbers`.
 
-Transfer is about states that mean the same in all tasks. Where an observation shows more than that
-(a whole map, say), let `key` take from it what a state is.
+Transfer needs states that mean the same in all tasks. If an observation contains more than the
+state (for example a whole map), give a `key` function that extracts the state from it.
 """
 
 import ast
@@ -33,14 +33,15 @@ from heirloom.validation import whole_number
 
 
 class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """An environment with observations and actions from 0 up.
+    """A wrapper whose observations and actions are whole numbers from 0 up.
 
     Args:
         env: the environment.
-        n_states: number observations as they are seen, and expect at most so many; by place if
-            not given.
-        key: what of an observation tells states apart, with `n_states` only; all by default.
-        numbers: the numbers of another task of the family, with `n_states` only; they are shared.
+        n_states: the maximum number of different observations, which are then numbered in order of
+            appearance; by default they are numbered by position in the space.
+        key: a function that extracts from an observation what identifies the state; by default the
+            whole observation does. Only with `n_states`.
+        numbers: the `numbers` of another task of the family, to be shared. Only with `n_states`.
 
     Example:
         >>> env = Numbered(gym.make("Blackjack-v1"))
@@ -65,15 +66,17 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         RecordConstructorArgs.__init__(self, n_states=n_states, key=key, numbers=numbers)
         gym.Wrapper.__init__(self, env)
         if n_states is None and not (key is None and numbers is None):
-            raise InvalidArgument("key and numbers are for numbering as seen: give n_states too")
+            raise InvalidArgument(
+                "key and numbers apply only to numbering in order of appearance: give n_states too"
+            )
         self.as_seen = n_states is not None
         self.key = key
         if numbers is not None and not isinstance(numbers, dict):
             raise InvalidArgument(
-                f"numbers is a {type(numbers).__name__}: it is the `numbers` of another task"
+                f"numbers is a {type(numbers).__name__}: expected the `numbers` of another task"
             )
         self.numbers: dict[Hashable, int] = {} if numbers is None else numbers
-        """Observations that were seen, and their numbers."""
+        """The number of each observation that has been seen."""
         n = (
             size_of_space(env.observation_space, "observation", env)
             if n_states is None
@@ -81,8 +84,8 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         )
         if len(self.numbers) > n:
             raise InvalidArgument(
-                f"n_states is {n}, and {len(self.numbers)} states are numbered already: it is the "
-                "same for all tasks of a family"
+                f"n_states is {n}, but {len(self.numbers)} states are numbered already: give the "
+                "same n_states for all tasks of a family"
             )
         self.n_states, self.n_actions = n, size_of_space(env.action_space, "action", env)
         self.observation_space = spaces.Discrete(self.n_states)
@@ -91,28 +94,28 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[int, dict[str, Any]]:
-        """Begin an episode; returns the number of the first state."""
+        """Begin an episode and return the number of the first state."""
         observation, info = self.env.reset(seed=seed, options=options)
         return self.state_of(observation), info
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """Take an action by its number; returns the number of the next state."""
+        """Take the action with this number and return the number of the next state."""
         observation, reward, terminated, truncated, info = self.env.step(self.action_of(action))
         return self.state_of(observation), float(reward), terminated, truncated, info
 
     def state_of(self, observation: Any) -> int:
-        """The number of an observation; if it is numbered as seen, perhaps a new one."""
+        """Return the number of an observation; in order of appearance, it may be a new number."""
         try:
             seen = _hashable(observation if self.key is None else self.key(observation))
             number = self.numbers.get(seen)
         except TypeError as error:
             raise UnsupportedEnvironment(
-                f"the observation {observation!r} cannot be told from others ({error}): give a key "
-                "that takes numbers, strings, or arrays of numbers from it"
+                f"the observation {observation!r} cannot be compared with others ({error}): give a "
+                "key that extracts numbers, strings or arrays of numbers from it"
             ) from None
         if number is None:
             number = self.numbers[seen] = self._new_number(observation)
-        if number >= self.n_states:  # numbers are shared, and another task has room for more
+        if number >= self.n_states:  # assigned by a task that shares `numbers` and has more states
             raise self._too_many()
         return number
 
@@ -125,12 +128,12 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def _too_many(self) -> UnsupportedEnvironment:
         return UnsupportedEnvironment(
-            f"more than {self.n_states} different observations of {self.env} were seen: give a "
-            "larger n_states, or a key that tells fewer states apart"
+            f"{self.env} returned more than {self.n_states} different observations: give a larger "
+            "n_states, or a key that distinguishes fewer states"
         )
 
     def save_numbers(self, path: str | os.PathLike[str]) -> None:
-        """Write the numbers of all observations seen to one file."""
+        """Write the numbers of all observations seen so far to a file."""
         seen = sorted(self.numbers, key=self.numbers.__getitem__)
         numbers = [self.numbers[observation] for observation in seen]
         header = {"observations": [repr(observation) for observation in seen], "numbers": numbers}
@@ -138,40 +141,43 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     @staticmethod
     def load_numbers(path: str | os.PathLike[str]) -> dict[Hashable, int]:
-        """The numbers in a file, for `numbers` of new environments."""
+        """Read numbers from a file, to be given as `numbers` to new environments."""
         header, _ = archive.read(path, "numbers")
         with archive.parsing(str(path), "numbering"):
-            # Literals only: nothing is executed.
+            # literal_eval parses literals only: it executes no code from the file.
             seen = [ast.literal_eval(text) for text in header["observations"]]
             numbers = dict(zip(seen, header["numbers"], strict=True))
             if not all(type(number) is int and number >= 0 for number in numbers.values()):
-                raise InvalidFile("a number is no number")
+                raise InvalidFile("a state number is not a whole number, 0 or more")
             return numbers
 
     def observation_of(self, state: int) -> Any:
-        """The observation of a number, if it was numbered by place."""
+        """Return the observation with this number; only if numbered by position in the space."""
         if self.as_seen:
-            raise InvalidArgument("observations were numbered as seen: look them up in `numbers`")
+            raise InvalidArgument(
+                "observations are numbered in order of appearance: look them up in `numbers`"
+            )
         state = whole_number("state", state, least=0, most=self.n_states - 1)
         return value_of(self.env.observation_space, state)
 
     def action_of(self, action: int) -> Any:
-        """The environment's action of a number."""
+        """Return the environment's action with this number."""
         action = whole_number("action", action, least=0, most=self.n_actions - 1)
         return value_of(self.env.action_space, action)
 
 
 def _hashable(observation: Any) -> Hashable:
-    """Equal for equal observations, whatever they are made of."""
+    """Return a hashable form of an observation; equal observations have equal forms."""
     if isinstance(observation, np.ndarray):
         kind = observation.dtype.kind
         if kind == "f":
-            # One form for all floats, and one zero; NaN is unlike itself, and no state.
+            # One float type, and + 0.0 turns -0.0 into 0.0: equal values get equal bytes. NaN is
+            # rejected because it is not equal to itself.
             observation = observation.astype(np.float64) + 0.0
             if np.isnan(observation).any():
-                raise TypeError("it holds NaN")
+                raise TypeError("it contains NaN")
         elif kind not in "biu":
-            raise TypeError(f"it holds {observation.dtype}")
+            raise TypeError(f"its dtype is {observation.dtype}")
         return observation.shape, kind, observation.tobytes()
     if isinstance(observation, dict):
         return tuple((name, _hashable(part)) for name, part in sorted(observation.items()))

@@ -1,4 +1,4 @@
-"""The families of the paper's experiments, each a distribution that tasks are drawn from.
+"""The task families of the paper's experiments, and families of grids and random tasks.
 
 Where the text of the paper and the authors' released settings differ, a family has both variants.
 """
@@ -32,7 +32,7 @@ from heirloom.metrics.pseudometrics import family_distance
 
 @dataclass(frozen=True)
 class Tight(TaskFamily):
-    """The 11x11 grid of the main experiment; goal rewards and slip are drawn."""
+    """The 11x11 grid of the paper's main experiment; tasks differ in goal rewards and slip."""
 
     variant: Variant = "released"
     gamma: float = 0.9
@@ -40,11 +40,11 @@ class Tight(TaskFamily):
 
     @property
     def rewards(self) -> Interval:
-        """The interval of goal rewards."""
+        """The interval from which goal rewards are drawn."""
         return goal_rewards(self.variant)
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """Rewards first, then the slip."""
+        """Draw the three goal rewards, then the slip."""
         rewards = rng.uniform(*self.rewards, 3)
         slip = rng.uniform(*checked_interval("slips", self.slips))
         return tight(rewards, slip, variant=self.variant, gamma=self.gamma)
@@ -52,26 +52,29 @@ class Tight(TaskFamily):
 
 @dataclass(frozen=True)
 class Corridor(TaskFamily):
-    """The corridor of 20 cells; its reward is drawn."""
+    """The paper's corridor of 20 cells; tasks differ in the reward of the goal."""
 
     variant: Variant = "released"
     gamma: float = 0.9
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """A reward at random."""
+        """Draw the reward of the goal."""
         return corridor(rng.uniform(*goal_rewards(self.variant)), gamma=self.gamma)
 
 
 @dataclass(frozen=True)
 class Maze(TaskFamily):
-    """The maze in two layouts, equally likely; as released with a slip that is drawn."""
+    """The paper's maze; tasks differ in the layout of walls and, in the released variant, in slip.
+
+    The two layouts are equally likely.
+    """
 
     variant: Variant = "released"
     gamma: float = 0.9
     p_min: float | None = field(default=0.5, init=False)
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """A layout, then a slip."""
+        """Draw the layout, then the slip."""
         layout: Layout = "orange" if rng.random() < 0.5 else "green"
         slip = rng.uniform(0.0, 0.2) if checked_variant(self.variant) == "released" else 0.0
         return maze(layout, slip=slip, gamma=self.gamma)
@@ -79,14 +82,14 @@ class Maze(TaskFamily):
 
 @dataclass(frozen=True)
 class HeatMap(TaskFamily):
-    """The two tasks of the prior-use experiment, equally likely."""
+    """The two 4x4 grids of the paper's prior-use experiment, equally likely."""
 
     gamma: float = 0.9
     p_min: float | None = field(default=0.5, init=False)
 
     @property
     def tasks(self) -> tuple[TabularMDP, TabularMDP]:
-        """The first, then the second."""
+        """The first task, then the second one."""
         return (
             heat_map(gamma=self.gamma),
             heat_map(cells=OTHER_HEAT_MAP, slip=0.05, width=1.5, peak=0.6, gamma=self.gamma),
@@ -94,17 +97,17 @@ class HeatMap(TaskFamily):
 
     @property
     def all_tasks(self) -> list[TabularMDP]:
-        """The first, then the second."""
+        """The first task, then the second one."""
         return list(self.tasks)
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """One of the two."""
+        """Draw one of the two tasks."""
         return self.tasks[int(rng.random() * 2)]
 
 
 @dataclass(frozen=True)
 class TShape(TaskFamily):
-    """The source and the target of the example of negative transfer, equally likely."""
+    """The source and the target task of the paper's negative-transfer example, equally likely."""
 
     k: int = 5
     gamma: float = 0.9
@@ -112,7 +115,7 @@ class TShape(TaskFamily):
 
     @property
     def tasks(self) -> tuple[TabularMDP, TabularMDP]:
-        """The source, then the target."""
+        """The source task, then the target task."""
         return (
             t_shape(self.k, goal="up", gamma=self.gamma),
             t_shape(self.k, goal="down", gamma=self.gamma),
@@ -120,22 +123,22 @@ class TShape(TaskFamily):
 
     @property
     def d_max(self) -> FloatArray:
-        """The largest distance of the two, [s, a]: a prior that holds."""
+        """The largest distance between the two tasks, [s, a]: a valid prior."""
         return family_distance(self.tasks)
 
     @property
     def all_tasks(self) -> list[TabularMDP]:
-        """The source, then the target."""
+        """The source task, then the target task."""
         return list(self.tasks)
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """One of the two."""
+        """Draw one of the two tasks."""
         return self.tasks[int(rng.random() * 2)]
 
 
 @dataclass(frozen=True)
 class Grid(TaskFamily):
-    """Grid worlds on one map, with what goals pay and the slip drawn uniformly.
+    """Grid worlds on a given map; goal rewards and slip are drawn uniformly from intervals.
 
     The other options are those of `grid_world`.
     """
@@ -149,7 +152,7 @@ class Grid(TaskFamily):
     terminal: bool = False
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """Rewards first, one a goal, then the slip."""
+        """Draw one reward per goal, then the slip."""
         grid = GridMap.read(self.cells)
         n_goals = int((grid.state_symbols == "G").sum())
         return grid_world(
@@ -165,7 +168,7 @@ class Grid(TaskFamily):
 
 @dataclass(frozen=True)
 class Garnet(TaskFamily):
-    """Random tasks that have nothing in common but their size."""
+    """Random (Garnet) tasks that share only their numbers of states, actions and successors."""
 
     n_states: int
     n_actions: int
@@ -174,7 +177,7 @@ class Garnet(TaskFamily):
     terminating: float = 0.0
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """A random task."""
+        """Draw a random task."""
         return garnet(
             self.n_states,
             self.n_actions,

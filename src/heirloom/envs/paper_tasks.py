@@ -1,6 +1,6 @@
-"""The tasks of the paper's experiments, each from its parameters.
+"""The tasks of the paper's experiments, built from their parameters.
 
-Where the text of the paper and the authors' released settings differ, a family has both variants.
+Where the text of the paper and the authors' released settings differ, a task has both variants.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,9 @@ TIGHT = (
     *("." * 11,) * 5,
 )
 CORRIDOR = ("." * 10 + "S" + "." * 8 + "G",)
-# The orange cell `o` is a wall in one layout, the green one `g` in the other: the way of 11 steps
-# through the open one is the mirror image of the other, and the way around the ring takes 15.
+# The cell `o` is closed in the layout "orange", the cell `g` in the layout "green". The shortest
+# path leads through the open one of the two and takes 11 steps; the paths of the two layouts are
+# mirror images of each other. The path around the outer ring takes 15 steps.
 MAZE = (
     "...........",
     ".####.####.",
@@ -49,10 +50,11 @@ OTHER_HEAT_MAP = (".#G.", "....", ".###", "S...")
 def tight(
     goal_rewards: ArrayLike, slip: float, *, variant: Variant = "released", gamma: float = 0.9
 ) -> TabularMDP:
-    """The 11x11 grid of the main experiment, with three goals in the upper right corner.
+    """Build the 11x11 grid of the main experiment, with three goals in the upper right corner.
 
-    In the text goals pay for acting in them and slipping takes any other action; as released they
-    pay for being entered, and slipping goes to the sides. Goals never terminate.
+    In the variant "text" goals pay for acting in them, and slipping leads to any other action. In
+    the variant "released" goals pay for entering them, and slipping leads to the two sides. Goals
+    are never terminal.
     """
     text = checked_variant(variant) == "text"
     return grid_world(
@@ -66,7 +68,7 @@ def tight(
 
 
 def corridor(reward: float, *, gamma: float = 0.9) -> TabularMDP:
-    """20 cells in a row, left and right; the goal at the right end pays when it is entered."""
+    """Build the corridor: 20 cells in a row, two actions, a terminal goal at the right end."""
     return grid_world(
         CORRIDOR,
         gamma=gamma,
@@ -78,14 +80,14 @@ def corridor(reward: float, *, gamma: float = 0.9) -> TabularMDP:
 
 
 def maze_map(layout: Layout) -> GridMap:
-    """The map of a layout: orange cells are walls in one, green cells in the other."""
+    """Return the map of a layout: `o` is closed in "orange", `g` in "green"."""
     if layout not in ("orange", "green"):
-        raise InvalidArgument(f"layout is {layout!r}: it is 'orange' or 'green'")
+        raise InvalidArgument(f"layout is {layout!r}: expected 'orange' or 'green'")
     return GridMap.read(MAZE, closed=layout[0])
 
 
 def maze(layout: Layout, *, slip: float = 0.0, gamma: float = 0.9) -> TabularMDP:
-    """An 11x11 maze in one of two layouts, with the same states; the goal pays 1 and terminates."""
+    """Build the 11x11 maze in one of two layouts with the same states; its terminal goal pays 1."""
     return grid_world(
         maze_map(layout),
         gamma=gamma,
@@ -104,13 +106,16 @@ def heat_map(
     peak: float = 1.0,
     gamma: float = 0.9,
 ) -> TabularMDP:
-    """A 4x4 grid where acting in a cell pays peak * exp(-distance² / (2 width²)) from the goal."""
+    """Build a grid where acting in a cell pays peak * exp(-distance² / (2 width²)).
+
+    The distance is the Euclidean one from the cell to the goal.
+    """
     grid = cells if isinstance(cells, GridMap) else GridMap.read(cells)
     goals = grid.positions[grid.state_symbols == "G"]
     if len(goals) != 1:
-        raise InvalidArgument(f"the map has {len(goals)} goals: a heat map has one")
+        raise InvalidArgument(f"the map has {len(goals)} goals: expected exactly one `G`")
     goal = goals[0]
-    width = real_number("width", width, "the width is a positive number", above=0)
+    width = real_number("width", width, "expected a number above 0", above=0)
     peak = probability("peak", peak)
     squared = ((grid.positions - goal) ** 2).sum(axis=1)
     rewards = peak * np.exp(-squared / (2 * width**2))
@@ -118,39 +123,42 @@ def heat_map(
 
 
 def t_shape_map(k: int, *, goal: End) -> GridMap:
-    """I, then k cells, then A, with B above it and C below; B or C is the goal."""
+    """Return the map of a T: start I, k cells, junction A, with B above A and C below it.
+
+    The goal is B if `goal` is "up", and C if it is "down".
+    """
     if goal not in ("up", "down"):
-        raise InvalidArgument(f"goal is {goal!r}: it is 'up' or 'down'")
+        raise InvalidArgument(f"goal is {goal!r}: expected 'up' or 'down'")
     wall = "#" * (whole_number("k", k, least=0) + 1)
     ends = ("G", ".") if goal == "up" else (".", "G")
     return GridMap.read((wall + ends[0], "S" + "." * (k + 1), wall + ends[1]))
 
 
 def t_shape(k: int, *, goal: End, gamma: float = 0.9) -> TabularMDP:
-    """A T of k + 4 cells: from the far end of its foot to the goal at one end of its bar."""
+    """Build a T of k + 4 cells: the start is the foot of its stem, the goal one end of its bar."""
     return grid_world(t_shape_map(k, goal=goal), gamma=gamma, reward_on="entering", terminal=True)
 
 
 def checked_variant(variant: Variant) -> Variant:
-    """The variant; raises `InvalidArgument` if it is none."""
+    """Return the variant; raise `InvalidArgument` if there is no such variant."""
     if variant not in ("text", "released"):
-        raise InvalidArgument(f"variant is {variant!r}: it is 'text' or 'released'")
+        raise InvalidArgument(f"variant is {variant!r}: expected 'text' or 'released'")
     return variant
 
 
 def checked_interval(name: str, interval: Interval) -> Interval:
-    """An interval of probabilities; raises `InvalidArgument` if it is none."""
+    """Return an interval within [0, 1]; raise `InvalidArgument` if it is not one."""
     try:
         lo, hi = (probability(name, end) for end in interval)
     except (TypeError, ValueError):
         lo, hi = 1.0, 0.0
     if lo > hi:
         raise InvalidArgument(
-            f"{name} is {interval!r}: it is an interval (lo, hi), 0 <= lo <= hi <= 1"
+            f"{name} is {interval!r}: expected an interval (lo, hi) with 0 <= lo <= hi <= 1"
         )
     return lo, hi
 
 
 def goal_rewards(variant: Variant) -> Interval:
-    """The interval from which the rewards of goals are drawn."""
+    """Return the interval from which goal rewards are drawn."""
     return (0.8, 1.0) if checked_variant(variant) == "text" else (0.9, 1.0)

@@ -1,4 +1,4 @@
-"""The paper's tasks as registered Gymnasium environments: one task each, with its parameters."""
+"""Registration of the paper's tasks as Gymnasium environments, one id per kind of task."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ MAX_STEPS = {
 
 
 def register() -> None:
-    """Register `heirloom/Tight-v0` and so on."""
+    """Register `heirloom/Tight-v0`, `heirloom/Corridor-v0` and so on with Gymnasium."""
     makers = {
         "Tight": make_tight,
         "Corridor": make_corridor,
@@ -44,7 +44,7 @@ def make_tight(
     gamma: float = 0.9,
     render_mode: str | None = None,
 ) -> GridEnv:
-    """The 11x11 grid of the main experiment."""
+    """Make the 11x11 grid of the main experiment."""
     task = paper_tasks.tight(goal_rewards, slip, variant=variant, gamma=gamma)
     return GridEnv(task, GridMap.read(paper_tasks.TIGHT), render_mode=render_mode)
 
@@ -52,7 +52,7 @@ def make_tight(
 def make_corridor(
     *, reward: float = 1.0, gamma: float = 0.9, render_mode: str | None = None
 ) -> GridEnv:
-    """The corridor of 20 cells."""
+    """Make the corridor of 20 cells."""
     task = paper_tasks.corridor(reward, gamma=gamma)
     return GridEnv(task, GridMap.read(paper_tasks.CORRIDOR), render_mode=render_mode)
 
@@ -64,7 +64,7 @@ def make_maze(
     gamma: float = 0.9,
     render_mode: str | None = None,
 ) -> GridEnv:
-    """The maze in one of its two layouts."""
+    """Make the maze in one of its two layouts."""
     task = paper_tasks.maze(layout, slip=slip, gamma=gamma)
     return GridEnv(task, paper_tasks.maze_map(layout), render_mode=render_mode)
 
@@ -78,7 +78,7 @@ def make_heat_map(
     gamma: float = 0.9,
     render_mode: str | None = None,
 ) -> GridEnv:
-    """The 4x4 heat map of the prior-use experiment."""
+    """Make the 4x4 heat map of the prior-use experiment."""
     grid = GridMap.read(cells)
     task = paper_tasks.heat_map(cells=grid, slip=slip, width=width, peak=peak, gamma=gamma)
     return GridEnv(task, grid, render_mode=render_mode)
@@ -91,6 +91,6 @@ def make_t_shape(
     gamma: float = 0.9,
     render_mode: str | None = None,
 ) -> GridEnv:
-    """The T of the example of negative transfer."""
+    """Make the T-shaped task of the negative-transfer example."""
     task = paper_tasks.t_shape(k, goal=goal, gamma=gamma)
     return GridEnv(task, paper_tasks.t_shape_map(k, goal=goal), render_mode=render_mode)

@@ -1,4 +1,4 @@
-"""Gymnasium's finite spaces, whose values are numbered by place: the last part counts fastest."""
+"""Numbers for the values of Gymnasium's finite spaces; the last component varies fastest."""
 
 from typing import Any
 
@@ -12,25 +12,24 @@ LARGEST = 2**31 - 1
 
 
 def size_of_space(space: gym.Space[Any], what: str, env: gym.Env[Any, Any]) -> int:
-    """How many values a space has; raises `UnsupportedEnvironment` if they cannot be numbered."""
+    """Return the number of values of a space; raise `UnsupportedEnvironment` if not numberable."""
     size = _size_of(space)
+    remedy = (
+        "number observations in order of appearance, with n_states=..."
+        if what == "observation"
+        else f"expected a finite space with at most {LARGEST:,} actions"
+    )
     if size is None:
-        remedy = ": number them as they are seen, with n_states=..."
-        remedy = remedy if what == "observation" else ""
         raise UnsupportedEnvironment(
-            f"the {what} space of {env} is {space}, whose values cannot be counted{remedy}"
+            f"the {what} space of {env} is {space}, whose values cannot be counted: {remedy}"
         )
     if size > LARGEST:
-        remedy = "number them as they are seen, with n_states=..."
-        raise UnsupportedEnvironment(
-            f"the {what} space of {env} has {size:,} values: "
-            + (remedy if what == "observation" else "Heirloom needs fewer actions")
-        )
+        raise UnsupportedEnvironment(f"the {what} space of {env} has {size:,} values: {remedy}")
     return size
 
 
 def _size_of(space: gym.Space[Any]) -> int | None:
-    """How many values a space has, if that can be told."""
+    """Return the number of values of a space, or None if it is not a known finite space."""
     if isinstance(space, spaces.Discrete):
         return int(space.n)
     if isinstance(space, spaces.MultiDiscrete):
@@ -53,27 +52,27 @@ def _parts(space: Any) -> list[gym.Space[Any]]:
 
 
 def number_of(space: gym.Space[Any], value: Any) -> int:
-    """The number of a value in its space."""
+    """Return the number of a value in its space."""
     if not space.contains(value):
         raise UnsupportedEnvironment(
-            f"{value!r} is not in {space}: the environment is inconsistent"
+            f"{value!r} is not in {space}: expected a value of the environment's declared space"
         )
     if isinstance(space, spaces.Discrete):
         return int(value) - int(space.start)
     if isinstance(space, spaces.MultiDiscrete):
         digits = (np.asarray(value) - space.start).ravel().tolist()
-        return _joined(digits, space.nvec.ravel().tolist())
+        return _from_digits(digits, space.nvec.ravel().tolist())
     if isinstance(space, spaces.MultiBinary):
         digits = np.asarray(value).ravel().tolist()
-        return _joined(digits, [2] * len(digits))
+        return _from_digits(digits, [2] * len(digits))
     values = [value[name] for name in space.spaces] if isinstance(space, spaces.Dict) else value
     parts = _parts(space)
-    digits = [number_of(part, one) for part, one in zip(parts, values, strict=True)]
-    return _joined(digits, [_size_of(part) or 1 for part in parts])
+    digits = [number_of(part, entry) for part, entry in zip(parts, values, strict=True)]
+    return _from_digits(digits, [_size_of(part) or 1 for part in parts])
 
 
 def value_of(space: gym.Space[Any], number: int) -> Any:
-    """The value of a number in its space."""
+    """Return the value with this number in its space."""
     if isinstance(space, spaces.Discrete):
         return number + int(space.start)
     if isinstance(space, spaces.MultiDiscrete):
@@ -83,14 +82,15 @@ def value_of(space: gym.Space[Any], number: int) -> Any:
         bits = np.array(_digits(number, [2] * int(np.prod(space.shape))), dtype=space.dtype)
         return bits.reshape(space.shape)
     parts = _parts(space)
-    places = _digits(number, [_size_of(part) or 1 for part in parts])
-    values = [value_of(part, one) for part, one in zip(parts, places, strict=True)]
+    numbers = _digits(number, [_size_of(part) or 1 for part in parts])
+    values = [value_of(part, n) for part, n in zip(parts, numbers, strict=True)]
     if isinstance(space, spaces.Dict):
         return dict(zip(space.spaces, values, strict=True))
     return tuple(values)
 
 
-def _joined(digits: list[int], sizes: list[int]) -> int:
+def _from_digits(digits: list[int], sizes: list[int]) -> int:
+    """Return the number with these mixed-radix digits, the last one being the lowest."""
     number = 0
     for digit, size in zip(digits, sizes, strict=True):
         number = number * size + digit
@@ -98,6 +98,7 @@ def _joined(digits: list[int], sizes: list[int]) -> int:
 
 
 def _digits(number: int, sizes: list[int]) -> list[int]:
+    """Return the mixed-radix digits of a number: the inverse of `_from_digits`."""
     digits = []
     for size in reversed(sizes):
         number, digit = divmod(number, size)

@@ -1,1 +1,1 @@
-"""Where agents meet tasks."""
+"""Experiments: specs, task families and algorithms by name, jobs, and measures."""

@@ -1,4 +1,4 @@
-"""Units of work of an experiment, each an agent and a repetition, from its spec alone."""
+"""Jobs of an experiment: one agent and one repetition, computed from the spec alone."""
 
 from collections.abc import Sequence
 
@@ -17,14 +17,15 @@ from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP, check_task
 
 Job = tuple[int, int]
-"""An agent and a repetition, by their places."""
+"""The indices of an agent and of a repetition."""
 
 
 def run_job(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.ndarray]:
-    """What an agent did in a repetition; depends on the spec and these two numbers only."""
-    chosen = spec.agents[agent]
+    """Compute the results of an agent in a repetition; they depend only on the arguments."""
+    agent_spec = spec.agents[agent]
     tasks = draw_tasks(spec, repetition)
-    learner = make_agent(chosen, spec, tasks, stream(spec.seed, "agent", chosen.name, repetition))
+    rng = stream(spec.seed, "agent", agent_spec.name, repetition)
+    learner = make_agent(agent_spec, spec, tasks, rng)
     observer = None if spec.measure is None else OBSERVERS[spec.measure]()
     results = learn_tasks(
         learner,
@@ -32,7 +33,7 @@ def run_job(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.n
         episodes=spec.episodes,
         steps=spec.steps,
         seed=spec.seed,
-        name=chosen.name,
+        name=agent_spec.name,
         repetition=repetition,
         observer=observer,
     )
@@ -42,18 +43,18 @@ def run_job(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.n
 
 
 def draw_tasks(spec: ExperimentSpec, repetition: int) -> list[TabularMDP]:
-    """The tasks of a repetition, the same for all agents."""
+    """Draw the tasks of a repetition, which are the same for all agents."""
     family = make_family(spec.family.name, spec.family.options)
     if spec.in_order:
-        return _in_order(family, spec)
+        return _tasks_in_order(family, spec)
     rng = stream(spec.seed, "tasks", repetition)
     if spec.distinct_tasks is None:
-        return [_drawn(family, rng) for _ in range(spec.tasks)]
-    distinct = [_drawn(family, rng) for _ in range(spec.distinct_tasks)]
+        return [_draw_checked(family, rng) for _ in range(spec.tasks)]
+    distinct = [_draw_checked(family, rng) for _ in range(spec.distinct_tasks)]
     return [distinct[i] for i in rng.integers(spec.distinct_tasks, size=spec.tasks)]
 
 
-def _drawn(family: TaskFamily, rng: np.random.Generator) -> TabularMDP:
+def _draw_checked(family: TaskFamily, rng: np.random.Generator) -> TabularMDP:
     task = family.draw(rng)
     check_task(task)
     return task
@@ -65,12 +66,12 @@ def make_agent(
     tasks: Sequence[TabularMDP],
     rng: np.random.Generator,
 ) -> Agent:
-    """A fresh agent that knows what all tasks of the family have in common."""
+    """Make a new agent, given what all tasks of the family have in common."""
     family = make_family(spec.family.name, spec.family.options)
-    given = None if spec.distinct_tasks is None else 1 / spec.distinct_tasks
+    p_min = family.p_min if spec.distinct_tasks is None else 1 / spec.distinct_tasks
     known = TaskKnowledge(
         options=family.options,
-        p_min=family.p_min if given is None else given,
+        p_min=p_min,
         d_max=lambda: family.d_max,
         tasks=tasks,
     )
@@ -81,16 +82,17 @@ def make_agent(
 
 
 def check_agents(spec: ExperimentSpec) -> None:
-    """Raise `InvalidArgument` if an agent cannot be made for the family."""
+    """Raise `InvalidArgument` if an agent of the spec cannot be made for its family."""
     tasks = draw_tasks(spec, 0)
     for agent in spec.agents:
         make_agent(agent, spec, tasks, np.random.default_rng(0))
 
 
-def _in_order(family: TaskFamily, spec: ExperimentSpec) -> list[TabularMDP]:
+def _tasks_in_order(family: TaskFamily, spec: ExperimentSpec) -> list[TabularMDP]:
     tasks = family.all_tasks
     if not tasks:
         raise InvalidArgument(
-            f"in_order is true, and {spec.family.name!r} is not a finite family: leave it out"
+            f"in_order is true, but family {spec.family.name!r} does not list its tasks: leave "
+            "in_order out, or choose a finite family"
         )
     return [tasks[i % len(tasks)] for i in range(spec.tasks)]

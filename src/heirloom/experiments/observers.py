@@ -1,7 +1,7 @@
-"""What the paper measures of bounds, and of policies, while an agent learns.
+"""Measures of bounds and policies that a run can record while an agent learns.
 
-An observer declares the variable that a run records for it, and what it looks at. A new one is a
-class here and an entry in `OBSERVERS`.
+An observer declares the variable that a run records for it, and whether it is called after updates
+and after episodes. To add one, write a class here and enter it in `OBSERVERS`.
 """
 
 from abc import ABC, abstractmethod
@@ -25,12 +25,12 @@ from heirloom.transfer.lipschitz.bound import Lipschitz
 
 
 class Observer(lifetime.Observer, ABC):
-    """Measures one thing in each task; entries of `measured` are over tasks."""
+    """Base of observers: each measures one quantity per task and appends it to `measured`."""
 
     variable: ClassVar[Variable]
-    """What a run records: over agents, repetitions and tasks, and over a dimension of its own."""
+    """The recorded variable, over agents, repetitions, tasks and possibly one more dimension."""
     own_dimension: ClassVar[dict[str, tuple[str, Callable[[TabularMDP], int]]]] = {}
-    """By the name of that dimension: its meaning, and its size for a task of the family."""
+    """That further dimension by name: its meaning, and a function from a task to its size."""
     looks_at_updates = False
     looks_at_episodes = False
 
@@ -38,73 +38,73 @@ class Observer(lifetime.Observer, ABC):
         self.measured: list[Any] = []
 
     def begin_task(self, agent: Any, task: Any) -> None:
-        """The agent has begun a task."""
+        """Start to measure a task that the agent has begun."""
         self._agent, self._task = agent, task
         self.begin()
 
     def after_update(self) -> None:
-        """Look at what the update did."""
+        """Measure after the agent has updated its model, bounds and values."""
 
     def after_episode(self, done: int) -> None:
-        """Look at what the episode did."""
+        """Measure after the first `done` episodes of the task."""
 
     def end_task(self) -> None:
-        """What was measured in this task is complete."""
+        """Append the result of the task to `measured`."""
         self.measured.append(self.result())
 
     @abstractmethod
     def begin(self) -> None:
-        """Begin to measure a task."""
+        """Reset what is measured, at the beginning of a task."""
 
     @abstractmethod
     def result(self) -> float | FloatArray:
-        """What was measured in the task that ends."""
+        """Return the result of the task that ends."""
 
 
 class LipschitzObserver(Observer):
-    """Looks at the Lipschitz bound whenever it was computed, at the beginning too.
+    """Base of observers that measure after each computation of the Lipschitz bound.
 
-    No source is dropped meanwhile, which changes nothing that the agent does.
+    The first computation is at the beginning of the task. The bound keeps sources that it would
+    otherwise drop because they no longer matter; this does not change the agent's behaviour.
     """
 
     looks_at_updates = True
 
     def begin_task(self, agent: Any, task: Any) -> None:
-        """The bound at the beginning counts as a computation."""
+        """Measure the bound at the beginning of the task, which counts as a computation."""
         super().begin_task(agent, task)
-        self._bounds = [one for one in getattr(agent, "bounds", []) if isinstance(one, Lipschitz)]
+        self._bounds = [b for b in getattr(agent, "bounds", []) if isinstance(b, Lipschitz)]
         for bound in self._bounds:
             bound.drops = False
         self.after_update()
 
 
 class LipschitzUse(LipschitzObserver):
-    """How often the bound is at most `v_max` (ρ_Lip of the paper), NaN where there is no source.
+    """Fraction of computed Lipschitz bounds that are at most `v_max` (ρ_Lip of the paper).
 
-    Over all computations of the bound in a task and all pairs that are known in the task or in the
-    source, known pairs of the task too, where the agent itself needs no bound.
+    The fraction is over all computations of the bound in a task, all sources, and all pairs that
+    are known in the task or in the source. Pairs that are known in the task are included although
+    the agent needs no bound there. NaN in tasks without a source.
     """
 
-    variable = Variable(
-        TASK, "1", "part of bound computations where the Lipschitz bound is at most v_max"
-    )
+    variable = Variable(TASK, "1", "fraction of computed Lipschitz bounds that are at most v_max")
 
     def begin(self) -> None:
-        """Nothing was computed yet."""
-        self._tighter = self._all = 0
+        """Set the counts to 0."""
+        self._n_tighter = self._n_bounds = 0
 
     def after_update(self) -> None:
-        """Count pairs."""
+        """Count the bounds of all sources, and those that are at most `v_max`."""
         for bound in self._bounds:
             for transfer in bound.transfers:
                 known = self._agent.model.arrays.known | transfer.source.known
                 U = transfer.source.Q + self._distance(transfer)
-                self._tighter += int((U[known] <= transfer.setting.v_max + ROUNDING).sum())
-                self._all += int(known.sum())
+                self._n_tighter += int((U[known] <= transfer.setting.v_max + ROUNDING).sum())
+                self._n_bounds += int(known.sum())
 
     def result(self) -> float:
-        """The part of all pairs."""
-        return self._tighter / self._all if self._all else np.nan
+        """Return the fraction, NaN if no bound was computed."""
+        return self._n_tighter / self._n_bounds if self._n_bounds else np.nan
 
     def _distance(self, transfer: OneSource) -> FloatArray:
         """min(d̂(M ‖ M̄), d̂(M̄ ‖ M)) at all pairs, known or not."""
@@ -113,48 +113,52 @@ class LipschitzUse(LipschitzObserver):
 
 
 class PriorUse(LipschitzObserver):
-    """At what part of the pairs the prior is below D̂(M ‖ M̄), computation by computation.
+    """Fraction of pairs where the prior is below D̂(M ‖ M̄), after each computation of the bound.
 
-    Of the last source. When no more is computed it stays as it is; NaN where there is no source.
+    M̄ is the last source in memory. Entries after the last computation repeat its fraction. NaN in
+    tasks without a source.
     """
 
     variable = Variable(
-        (*TASK, "computation"), "1", "part of the pairs where the prior is below the distance"
+        (*TASK, "computation"),
+        "1",
+        "fraction of pairs where the prior d_max is below the distance D",
     )
     own_dimension: ClassVar = {
         "computation": (
-            "number of the computation of the bound in its task",
+            "index of the computation of the bound within its task",
             lambda m: m.R.size + 1,
         )
     }
 
     def begin(self) -> None:
-        """Nothing was computed yet."""
-        self._parts: list[float] = []
+        """Clear the list of fractions."""
+        self._fractions: list[float] = []
 
     def after_update(self) -> None:
-        """Look where the prior decides."""
+        """Append the fraction of pairs where the prior is below D̂."""
         for bound in self._bounds:
-            decides = list(bound.prior_used().values())
-            if decides:
-                self._parts.append(float(decides[-1].mean()))
+            prior_used = list(bound.prior_used().values())
+            if prior_used:
+                self._fractions.append(float(prior_used[-1].mean()))
 
     def result(self) -> FloatArray:
-        """The parts, in the order of computations."""
-        parts = np.full(self._task.R.size + 1, self._parts[-1] if self._parts else np.nan)
-        parts[: len(self._parts)] = self._parts
-        return parts
+        """Return the fractions in the order of computations."""
+        last = self._fractions[-1] if self._fractions else np.nan
+        fractions = np.full(self._task.R.size + 1, last)
+        fractions[: len(self._fractions)] = self._fractions
+        return fractions
 
 
 class OptimalAfter(Observer):
-    """After how many episodes the greedy policy is optimal, for the rest of a task.
+    """Number of episodes after which the greedy policy is optimal for the rest of a task.
 
-    That is: whatever equal greedy action is chosen, it is an optimal one, in every state that such
-    actions lead to from the start. NaN where the policy is not optimal in the end.
+    The policy counts as optimal if every greedy action is optimal in every state that greedy
+    actions can reach from the start. NaN if it is not optimal at the end of the task.
     """
 
     variable = Variable(
-        TASK, "episodes", "episodes until the greedy policy is optimal for the rest of a task"
+        TASK, "episodes", "episodes after which the greedy policy is optimal for the rest of a task"
     )
     looks_at_episodes = True
 
@@ -162,26 +166,27 @@ class OptimalAfter(Observer):
         """Solve the task."""
         if not hasattr(self._agent, "greedy"):
             raise InvalidArgument(
-                "measure is 'optimal_after', and the agent has no `greedy`: the actions [s, a] "
-                "that it may choose"
+                "measure is 'optimal_after', but the agent has no attribute `greedy`: expected a "
+                "boolean array [s, a] of the actions that it may choose"
             )
         sol = solve(self._task)
-        # Two actions whose values are within their errors of each other may both be optimal.
+        # Each value is exact up to `sol.error`: a gap of at most twice that may be an error.
         self._optimal: BoolArray = sol.Q >= sol.Q.max(axis=1, keepdims=True) - 2 * sol.error
         self._after = np.nan
 
     def after_episode(self, done: int) -> None:
-        """Look at the policy."""
+        """Check whether the policy is optimal now."""
         if not self._is_optimal():
             self._after = np.nan
         elif np.isnan(self._after):
             self._after = done
 
     def result(self) -> float:
-        """The number of episodes."""
+        """Return the number of episodes."""
         return self._after
 
     def _is_optimal(self) -> bool:
+        """Return whether all greedy actions are optimal in the states that they reach."""
         m, greedy = self._task, self._agent.greedy
         t = m.transitions
         to_visit = np.flatnonzero(m.start).tolist()
@@ -205,4 +210,4 @@ OBSERVERS: dict[str, type[Observer]] = {
     "prior_use": PriorUse,
     "optimal_after": OptimalAfter,
 }
-"""What an experiment can measure beside returns."""
+"""The measures that an experiment can record in addition to returns, by name."""

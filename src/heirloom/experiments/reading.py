@@ -1,4 +1,4 @@
-"""Reading a spec: defaults, sweeps, and what is wrong with it, in words."""
+"""Reading a spec: defaults, sweeps, and messages for what is wrong with it."""
 
 import itertools
 import re
@@ -9,116 +9,133 @@ from pydantic import ValidationError
 
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import InvalidArgument
-from heirloom.experiments.registry import OWN
+from heirloom.experiments.registry import MODULE_SEPARATOR, expectation
 
 OPTIONS = {
-    option: [name for name, other in ALGORITHMS.items() if option in other.model_fields]
-    for model in ALGORITHMS.values()
-    for option in model.model_fields
+    option: [name for name, model in ALGORITHMS.items() if option in model.model_fields]
+    for any_model in ALGORITHMS.values()
+    for option in any_model.model_fields
 }
-"""By the name of an option: the algorithms that have it."""
+"""The algorithms that have an option, by the name of the option."""
+
+EXAMPLE = "`heirloom show tight` prints a complete spec"
 
 
 def with_defaults(agent: Any, defaults: dict[str, Any]) -> Any:
-    """An agent's own options before the defaults; those not meant for its algorithm are left."""
+    """Add to an agent the defaults that its algorithm accepts and that it does not set itself."""
     if not isinstance(agent, dict):
         return agent
     algorithm = agent.get("algorithm")
-    meant = {key: value for key, value in defaults.items() if algorithm in OPTIONS[key]}
-    return {**meant, **agent}
+    accepted = {key: value for key, value in defaults.items() if algorithm in OPTIONS[key]}
+    return {**accepted, **agent}
 
 
 def check_defaults(defaults: Any) -> None:
-    """Raise `InvalidArgument` unless these are options of agents."""
+    """Raise `InvalidArgument` unless `defaults` is a table of options of algorithms."""
     if not isinstance(defaults, dict):
-        raise InvalidArgument("defaults is not a table: write [defaults]")
+        raise InvalidArgument(
+            f"defaults is {defaults!r}: expected a table [defaults] of options of agents"
+        )
     for key in defaults:
         if key not in OPTIONS:
             raise InvalidArgument(
-                f"defaults.{key} is not an option of agents: they are {', '.join(OPTIONS)}"
+                f"defaults.{key} is not an option of any algorithm: the options are "
+                f"{', '.join(OPTIONS)}"
             )
 
 
-def swept(agent: Any, where: str) -> Iterator[Any]:
-    """One agent for each combination of options that are given as lists."""
+def expand_sweep(agent: Any, where: str) -> Iterator[Any]:
+    """Yield one agent for each combination of the options that are given as lists."""
     if not isinstance(agent, dict):
         yield agent
         return
     for key in ("algorithm", "name"):
         if isinstance(agent.get(key), list):
-            raise InvalidArgument(f"{where}.{key} is a list: write an agent for each")
+            raise InvalidArgument(
+                f"{where}.{key} is {agent[key]!r}: expected one {key}; only options can be swept, "
+                f"so write one [[agents]] table for each {key}"
+            )
     for key, value in agent.items():
         if value == []:
-            raise InvalidArgument(f"{where}.{key} is an empty list: a sweep has values")
+            raise InvalidArgument(
+                f"{where}.{key} is []: expected one or more values to sweep over; give some, or "
+                "leave the key out"
+            )
     if not isinstance(agent.get("algorithm"), str):
-        yield {"name": "an agent", **agent}  # to be refused for its algorithm
+        yield {"name": "an agent", **agent}  # validation will report the algorithm, not the name
         return
-    swept = [key for key, value in agent.items() if isinstance(value, list)]
-    for values in itertools.product(*(agent[key] for key in swept)):
-        chosen = dict(zip(swept, values, strict=True))
+    swept_keys = [key for key, value in agent.items() if isinstance(value, list)]
+    for values in itertools.product(*(agent[key] for key in swept_keys)):
+        chosen = dict(zip(swept_keys, values, strict=True))
         name = agent.get("name")
-        if name is None or swept:
-            base = name or agent["algorithm"].rpartition(OWN)[2]
-            name = _name(base, {**_prior(agent, name), **chosen})
+        if name is None or swept_keys:
+            base = name or agent["algorithm"].rpartition(MODULE_SEPARATOR)[2]
+            name = _agent_name(base, {**_prior_in_name(agent, name), **chosen})
         yield {**agent, **chosen, "name": name}
 
 
-def _prior(agent: dict[str, Any], name: str | None) -> dict[str, Any]:
-    """The prior is part of the paper's names, swept or not: LRMax(0.1)."""
+def _prior_in_name(agent: dict[str, Any], name: str | None) -> dict[str, Any]:
+    """Return the prior for a generated name, which contains it even if unswept: LRMax(0.1)."""
     d_max = agent.get("d_max")
     return {"d_max": d_max} if name is None and d_max is not None else {}
 
 
-def _name(base: str, options: dict[str, Any]) -> str:
+def _agent_name(base: str, options: dict[str, Any]) -> str:
     parts = [str(value) if key == "d_max" else f"{key}={value}" for key, value in options.items()]
     return f"{base}({', '.join(parts)})" if parts else base
 
 
-def first_reason(error: ValidationError, agent_numbers: list[int], keys: set[str]) -> str:
-    """The first thing that is wrong, with the key it stands at in what was given."""
-    # A key that is not one is told first: another may be missing because of it.
-    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+def first_error(error: ValidationError, agent_numbers: list[int], keys: set[str]) -> str:
+    """Return a message for the first error of a spec, with its key as the user wrote it.
+
+    Args:
+        error: what pydantic found in the spec after sweeps were expanded.
+        agent_numbers: for each expanded agent, the index of its table in the spec.
+        keys: the keys of a spec; an unknown key is added to it.
+    """
+    # An unknown key comes first: it may be a misspelling, and the reason why another is missing.
+    first = min(error.errors(), key=lambda details: details["type"] != "extra_forbidden")
     if first["type"] == "extra_forbidden":
         keys.add(str(first["loc"][-1]))
     key = ".".join(
         str(agent_numbers[part] + 1) if isinstance(part, int) else part
         for part in first["loc"]
-        if isinstance(part, int) or part in keys  # other parts tell the kinds of a value apart
+        if isinstance(part, int) or part in keys  # other parts are names of types
     )
     if first["type"] == "too_short":
-        return f"{key} is {first['input']!r}: it must not be empty"
+        return f"{key} is {first['input']!r}: expected one or more entries"
     if first["type"] == "extra_forbidden":
-        return f"{key} is not a key of an experiment: heirloom show tight prints one"
+        return f"{key} is not a key of a spec: correct or remove it; {EXAMPLE}"
     if first["type"] == "missing":
-        return f"{key} is missing"
+        return f"{key} is missing: add it; {EXAMPLE}"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         if not key or message.startswith("family"):
             return message
-        at_option = re.match(r"\w+ is (?!missing|for )", message)
+        at_option = re.match(r"\w+ is ", message)
         return f"{key}.{message}" if at_option else f"{key}: {message}"
-    return f"{key} is {first['input']!r}: {message[0].lower()}{message[1:]}"
+    return f"{key} is {first['input']!r}: {expectation(message)}"
 
 
-def wrong_option(error: ValidationError) -> str:
-    """The first option that is wrong, in words."""
-    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+def option_error(error: ValidationError, algorithm: str) -> str:
+    """Return a message for the first error in the options of an agent."""
+    first = min(error.errors(), key=lambda details: details["type"] != "extra_forbidden")
     option = str(first["loc"][0])
     if first["type"] == "extra_forbidden":
-        return f"{option} is not a key of an agent: heirloom show tight prints one"
+        options = ", ".join(ALGORITHMS[algorithm].model_fields)
+        return f"{option} is not an option of {algorithm}: its options are {options}"
     if first["type"] == "missing":
-        reason = "after how many visits is a pair known?" if option == "n_known" else "give one"
-        return f"{option} is missing: {reason}"
-    message = first["msg"]
-    return f"{option} is {first['input']!r}: {message[0].lower()}{message[1:]}"
+        visits = "the number of visits after which a pair is known"
+        return f"{option} is missing: give {visits if option == 'n_known' else 'a value'}"
+    return f"{option} is {first['input']!r}: {expectation(first['msg'])}"
 
 
-def parts(value: Any) -> Iterator[Any]:
-    """A value, or all values in lists and tables."""
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield all values in nested lists and tables, or the value itself if it is neither."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list | tuple):
-        for one in value:
-            yield from parts(one)
+        for item in value:
+            yield from leaves(item)
     else:
         yield value

@@ -1,4 +1,4 @@
-"""What an experiment can name: families and algorithms, Heirloom's and one's own."""
+"""Families and algorithms that a spec can name: built-in ones, and user-defined ones."""
 
 import inspect
 import json
@@ -34,175 +34,194 @@ FAMILIES: dict[str, Callable[..., TaskFamily]] = {
     "seasons": inventory.seasons,
 }
 
-OWN = ":"
-"""In the name of an algorithm or a family of one's own, `package.module:Name`."""
+MODULE_SEPARATOR = ":"
+"""Marks the name of a user-defined algorithm or family, `package.module:Name`."""
 
 
 def is_user_defined(name: str) -> bool:
-    """Whether a name stands for code that is not Heirloom's."""
-    return OWN in name
+    """Whether a name refers to a user-defined algorithm or family."""
+    return MODULE_SEPARATOR in name
 
 
-def imported(kind: str, name: str) -> Callable[..., Any]:
-    """What `package.module:Name` stands for; raises `InvalidArgument` if it is not there.
+def import_callable(key: str, name: str) -> Callable[..., Any]:
+    """Import `package.module:Name`; raise `InvalidArgument` if that fails.
 
-    This runs code that is not Heirloom's. Only what computes an experiment calls it.
+    This executes user code, so it is called only to compute an experiment, never to read a spec or
+    a stored run.
     """
-    module, _, attribute = name.partition(OWN)
+    module, _, attribute = name.partition(MODULE_SEPARATOR)
     try:
         found = getattr(import_module(module), attribute)
-    except Exception as error:  # whatever that code raises
+    except Exception as error:  # user code may raise anything
         raise InvalidArgument(
-            f"{kind} is {name!r}, which cannot be imported ({type(error).__name__}: {error}): it "
-            "is package.module:Name, importable wherever jobs are computed"
+            f"{key} is {name!r}, which cannot be imported ({type(error).__name__}: {error}): "
+            "expected package.module:Name, importable wherever jobs are computed"
         ) from error
     if not callable(found):
-        raise InvalidArgument(f"{kind} is {name!r}, which is {found!r}: it must be callable")
+        raise InvalidArgument(
+            f"{key} is {name!r}, which is {found!r}: expected a class or a function"
+        )
     return found
 
 
 def make_family(name: str, options: Mapping[str, Any]) -> TaskFamily:
-    """The family of this name; raises `InvalidArgument` that names a bad option.
+    """Make the family with this name; raise `InvalidArgument` for an unknown name or bad option.
 
-    A family is made once in a process for the same options, and again for others.
+    Calls with the same name and options return the same object: families are cached per process.
     """
-    return _made(name, json.dumps(options, sort_keys=True))
+    return _cached_family(name, json.dumps(options, sort_keys=True))
 
 
 @lru_cache(maxsize=16)
-def _made(name: str, options: str) -> TaskFamily:
-    given = json.loads(options)
+def _cached_family(name: str, options_json: str) -> TaskFamily:
+    options = json.loads(options_json)
     if is_user_defined(name):
-        return _own_family(imported("family.name", name), given)
-    return _family(name, given)
+        return _user_defined_family(import_callable("family.name", name), options)
+    return _built_in_family(name, options)
 
 
-def _own_family(make: Callable[..., Any], options: dict[str, Any]) -> TaskFamily:
+def _user_defined_family(make: Callable[..., Any], options: dict[str, Any]) -> TaskFamily:
     check_arguments(make, options, "family")
-    family = _called(make, options, "the family")
-    return family if isinstance(family, TaskFamily) else OtherFamily(family)
+    family = _call_user_code(make, options, "the family")
+    return family if isinstance(family, TaskFamily) else FamilyAdapter(family)
 
 
-class OtherFamily(TaskFamily):
-    """An object with `gamma` and `draw` as a family; it may know as much as a `TaskFamily`."""
+class FamilyAdapter(TaskFamily):
+    """Adapter that makes a `TaskFamily` of any object with `gamma` and `draw`.
+
+    The object may also have the optional attributes of a `TaskFamily`.
+    """
 
     def __init__(self, family: Any) -> None:
         for name in ("gamma", "draw"):
             if not hasattr(family, name):
                 raise InvalidArgument(
-                    f"the family {family!r} has no {name!r}: it has gamma, and draw(rng) that "
-                    "returns a TabularMDP"
+                    f"the family {family!r} has no {name!r}: expected an object with gamma and "
+                    "with draw(rng), which returns a TabularMDP"
                 )
         self.family, self.gamma = family, family.gamma
         self.p_min = getattr(family, "p_min", None)
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """A task at random."""
+        """Draw a task at random."""
         task = self.family.draw(rng)
         check_task(task)
         return task
 
     @property
     def all_tasks(self) -> list[TabularMDP] | None:
-        """All tasks, if the object lists them."""
+        """All tasks; None if the object does not list them."""
         return getattr(self.family, "all_tasks", None)
 
     @property
     def d_max(self) -> FloatArray | None:
-        """A prior that holds, if the object knows one."""
+        """A valid prior; None if the object has none."""
         return getattr(self.family, "d_max", None)
 
     @property
     def options(self) -> FamilyOptions:
-        """What the object tells agents, or what one of its tasks does."""
+        """The object's own `options`, or else those derived from one of its tasks."""
         return getattr(self.family, "options", None) or super().options
 
 
 def make_agent(
     algorithm: str, options: Mapping[str, Any], known: TaskKnowledge, seed: np.random.Generator
 ) -> Agent:
-    """A fresh agent of an algorithm, Heirloom's or one's own."""
+    """Make a new agent of a built-in or user-defined algorithm."""
     if not is_user_defined(algorithm):
         return ALGORITHMS[algorithm].model_validate(options).make(known, seed)
-    make = imported("algorithm", algorithm)
-    told = {**known.options, "seed": seed}
+    make = import_callable("algorithm", algorithm)
+    given = {**known.options, "seed": seed}
     optional = ("reward_range", "terminating", "v_max")
-    told = {key: told[key] for key in told if key not in optional or _takes(make, key)}
+    given = {key: given[key] for key in given if key not in optional or _accepts(make, key)}
     for option in options:
         if option in known.options or option == "seed":
-            raise InvalidArgument(f"{option} is given by the experiment: leave it out")
+            raise InvalidArgument(
+                f"{option} is set by the experiment and is not an option of an agent: leave it out"
+            )
     model = getattr(make, "Options", None)
     if model is not None:
-        options = _checked(model, options).model_dump()
-    check_arguments(make, {**told, **options}, algorithm)
-    return _called(make, {**told, **options}, algorithm)
+        options = _checked_by_model(model, options).model_dump()
+    check_arguments(make, {**given, **options}, algorithm)
+    return _call_user_code(make, {**given, **options}, algorithm)
 
 
-def _called(make: Callable[..., Any], options: Mapping[str, Any], what: str) -> Any:
-    """What code of one's own returns; what it raises becomes an `InvalidArgument`."""
+def _call_user_code(make: Callable[..., Any], options: Mapping[str, Any], what: str) -> Any:
+    """Call a user-defined callable; raise its exceptions as `InvalidArgument`."""
     try:
         return make(**options)
     except HeirloomError:
         raise
-    except Exception as error:  # whatever that code raises
+    except Exception as error:  # user code may raise anything
         raise InvalidArgument(
-            f"{what} could not be made ({type(error).__name__}: {error}): see to its constructor"
+            f"{what} could not be made ({type(error).__name__}: {error}): correct its constructor "
+            "or its options"
         ) from error
 
 
-def _checked(model: Any, options: Mapping[str, Any]) -> Any:
-    """Options of one's own algorithm, checked by its own pydantic model."""
+def _checked_by_model(model: Any, options: Mapping[str, Any]) -> Any:
+    """Check the options of a user-defined algorithm with its own pydantic model."""
     try:
         return model.model_validate(dict(options))
     except ValidationError as error:
-        wrong = error.errors()[0]
-        key = ".".join(map(str, wrong["loc"])) or "options"
-        raise InvalidArgument(f"{key} is {wrong['input']!r}: {wrong['msg']}") from None
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "options"
+        raise InvalidArgument(f"{key} is {first['input']!r}: {expectation(first['msg'])}") from None
 
 
-def _takes(make: Callable[..., Any], key: str) -> bool:
+def expectation(message: str) -> str:
+    """Return pydantic's message as the end of a sentence "KEY is VALUE: ..."."""
+    if message == "Field required":
+        return "an entry is missing"
+    if message.startswith("Input "):
+        return "it " + message.removeprefix("Input ")
+    return message[0].lower() + message[1:]
+
+
+def _accepts(make: Callable[..., Any], key: str) -> bool:
     return any(p.name == key or p.kind is p.VAR_KEYWORD for p in _parameters(make))
 
 
 def _parameters(make: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(make).parameters.values())
-    except (TypeError, ValueError):  # a builtin that does not tell
+    except (TypeError, ValueError):  # a builtin without a signature
         return [inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD)]
 
 
 def check_arguments(make: Callable[..., Any], options: Mapping[str, Any], what: str) -> None:
-    """Raise `InvalidArgument` unless a callable takes these keyword arguments, and no more."""
+    """Raise `InvalidArgument` unless a callable accepts these options and needs no others."""
     parameters, name = _parameters(make), getattr(make, "__name__", repr(make))
     allowed = sorted(p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
     for option in options:
-        if not _takes(make, option):
+        if not _accepts(make, option):
             raise InvalidArgument(
-                f"{what}.{option} is not an option of {name!r}: it has "
+                f"{what}.{option} is not an option of {name!r}: its options are "
                 f"{', '.join(allowed) or 'none'}"
             )
     for p in parameters:
         named = p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
         if named and p.default is p.empty and p.name not in options:
-            raise InvalidArgument(f"{what}.{p.name} is missing: {name!r} needs it")
+            raise InvalidArgument(f"{what}.{p.name} is missing: {name!r} requires it")
 
 
-def _family(name: str, options: dict[str, Any]) -> TaskFamily:
+def _built_in_family(name: str, options: dict[str, Any]) -> TaskFamily:
     make = FAMILIES.get(name)
     if make is None:
         raise InvalidArgument(
-            f"family.name is {name!r}: the families are {', '.join(sorted(FAMILIES))}"
+            f"family.name is {name!r}: expected one of {', '.join(sorted(FAMILIES))}, or "
+            "package.module:Name"
         )
     allowed = inspect.signature(make).parameters
     for option in options:
         if option not in allowed:
             raise InvalidArgument(
-                f"family.{option} is not an option of {name!r}: it has "
+                f"family.{option} is not an option of {name!r}: its options are "
                 f"{', '.join(sorted(allowed)) or 'none'}"
             )
     missing = [p.name for p in allowed.values() if p.default is p.empty and p.name not in options]
     if missing:
-        raise InvalidArgument(f"family.{missing[0]} is missing: {name!r} needs it")
+        raise InvalidArgument(f"family.{missing[0]} is missing: {name!r} requires it")
     hints = get_type_hints(make.__init__ if inspect.isclass(make) else make)
     checked = {
         option: _checked_option(option, value, hints[option]) for option, value in options.items()
@@ -214,15 +233,13 @@ def _family(name: str, options: dict[str, Any]) -> TaskFamily:
 
 
 def _checked_option(option: str, value: Any, hint: Any) -> Any:
-    """An option of the type that its hint says; raises `InvalidArgument` if it is not."""
+    """Return an option of a family in the type of its hint, or raise `InvalidArgument`."""
     try:
-        return TypeAdapter(hint).validate_python(_frozen(value), strict=True)
+        return TypeAdapter(hint).validate_python(_lists_as_tuples(value), strict=True)
     except ValidationError as error:
-        message = error.errors()[0]["msg"]
-        raise InvalidArgument(
-            f"family.{option} is {value!r}: {message[0].lower()}{message[1:]}"
-        ) from None
+        message = expectation(error.errors()[0]["msg"])
+        raise InvalidArgument(f"family.{option} is {value!r}: {message}") from None
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(one) for one in value) if isinstance(value, list) else value
+def _lists_as_tuples(value: Any) -> Any:
+    return tuple(map(_lists_as_tuples, value)) if isinstance(value, list) else value

@@ -1,20 +1,20 @@
-"""An experiment as data: agents x repetitions x tasks x episodes.
+"""Specs: an experiment as data, agents x repetitions x tasks x episodes.
 
 Users write it as TOML:
 
     name = "two priors"
-    repetitions = 10
-    tasks = 15              # how many tasks follow each other
-    distinct_tasks = 5      # drawn first, then tasks are drawn among them; without it, each anew
-    episodes = 2000
-    steps = 10              # an episode is cut after so many
+    repetitions = 10        # independent repetitions, each with its own tasks
+    tasks = 15              # number of tasks that each agent faces in a row
+    distinct_tasks = 5      # draw 5 tasks, then the 15 among them; by default draw 15 new ones
+    episodes = 2000         # episodes per task
+    steps = 10              # maximum number of steps per episode
     seed = 0
 
     [family]
     name = "tight"
     variant = "released"
 
-    [defaults]              # options of all agents, but not of algorithms of one's own
+    [defaults]              # options of all agents whose built-in algorithm has them
     n_known = 10
     epsilon = 0.01
 
@@ -42,11 +42,11 @@ from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.reading import (
     OPTIONS,
     check_defaults,
-    first_reason,
-    parts,
-    swept,
+    expand_sweep,
+    first_error,
+    leaves,
+    option_error,
     with_defaults,
-    wrong_option,
 )
 from heirloom.experiments.registry import is_user_defined, make_family
 
@@ -56,23 +56,26 @@ class _Strict(BaseModel):
 
 
 class _Named(BaseModel):
-    """A name, and options under any other key."""
+    """A name, with options under all other keys."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     name: str = Field(min_length=1)
 
     @property
     def options(self) -> dict[str, Any]:
-        """What was given, without defaults."""
+        """The options that were given, without defaults."""
         return dict(self.__pydantic_extra__ or {})
 
     @model_validator(mode="after")
     def _can_be_written(self) -> Self:
-        """A spec is written as JSON and TOML, which have no infinity and no empty value."""
+        """Reject infinity and NaN, which JSON does not have, and None, which TOML does not have."""
         for option, value in self.options.items():
-            for one in parts(value):
-                if one is None or (isinstance(one, float) and not math.isfinite(one)):
-                    raise ValueError(f"{option} is {value!r}: numbers are finite")
+            for leaf in leaves(value):
+                if leaf is None or (isinstance(leaf, float) and not math.isfinite(leaf)):
+                    raise ValueError(
+                        f"{option} is {value!r}: expected finite numbers, strings, booleans, or "
+                        "lists and tables of these"
+                    )
         return self
 
     def __hash__(self) -> int:
@@ -80,11 +83,11 @@ class _Named(BaseModel):
 
 
 class FamilySpec(_Named):
-    """A family by name, `package.module:Name` for one's own, and its options."""
+    """The name of a family, `package.module:Name` if it is user-defined, and its options."""
 
     @model_validator(mode="after")
     def _exists(self) -> Self:
-        if not is_user_defined(self.name):  # that is not imported before it is run
+        if not is_user_defined(self.name):  # user code is not imported to read a spec
             try:
                 make_family(self.name, self.options).draw(np.random.default_rng(0))
             except HeirloomError as error:
@@ -96,30 +99,31 @@ class FamilySpec(_Named):
 
 
 class AgentSpec(_Named):
-    """An algorithm, `package.module:Name` for one's own, and its options."""
+    """An agent: its name, its algorithm (`package.module:Name` if user-defined), and options."""
 
     algorithm: str
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
-        if is_user_defined(self.algorithm):  # that is not imported before it is run
+        if is_user_defined(self.algorithm):  # user code is not imported to read a spec
             return self
         model = ALGORITHMS.get(self.algorithm)
         if model is None:
             raise ValueError(
-                f"algorithm is {self.algorithm!r}: the algorithms are {', '.join(ALGORITHMS)}, or "
+                f"algorithm is {self.algorithm!r}: expected one of {', '.join(ALGORITHMS)}, or "
                 "package.module:Name"
             )
         for option in self.options:
             if option in OPTIONS and option not in model.model_fields:
                 raise ValueError(
-                    f"{option} is for {' and '.join(OPTIONS[option])}, not for {self.algorithm}"
+                    f"{option} is not an option of {self.algorithm}, only of "
+                    f"{', '.join(OPTIONS[option])}: leave it out"
                 )
         try:
             options = model.model_validate_json(json.dumps(self.options), strict=True)
         except ValidationError as error:
-            raise ValueError(wrong_option(error)) from None
-        # As few as make the same agent, so that specs that mean the same are the same.
+            raise ValueError(option_error(error, self.algorithm)) from None
+        # Options equal to their defaults are removed, so that equivalent specs compare equal.
         assert self.__pydantic_extra__ is not None
         self.__pydantic_extra__.clear()
         self.__pydantic_extra__.update(options.model_dump(exclude_defaults=True))
@@ -127,12 +131,12 @@ class AgentSpec(_Named):
 
     @property
     def all_options(self) -> Any:
-        """The options with their defaults, as attributes; only of Heirloom's own algorithms."""
+        """The options with their defaults, as attributes; built-in algorithms only."""
         return ALGORITHMS[self.algorithm].model_validate(self.options)
 
 
 class ExperimentSpec(_Strict):
-    """Agents that face the same tasks in a row, several times over."""
+    """An experiment: agents that face the same sequence of tasks, in several repetitions."""
 
     name: str = Field(min_length=1)
     family: FamilySpec
@@ -144,17 +148,14 @@ class ExperimentSpec(_Strict):
     repetitions: int = Field(10, ge=1)
     seed: int = Field(0, ge=0)
     in_order: bool = False
-    """The tasks of a finite family one after the other, as often as it takes, instead of drawn."""
+    """Whether to cycle through the tasks of a finite family in their order instead of drawing."""
     measure: str | None = None
-    """What is recorded beside returns: how often the Lipschitz bound is at most v_max (ρ_Lip of the
-    paper), how often the prior is below D̂, or when the greedy policy becomes optimal for good."""
+    """A measure of `OBSERVERS` to be recorded in addition to returns, by name."""
 
     @model_validator(mode="after")
     def _can_be_measured(self) -> Self:
         if self.measure is not None and self.measure not in OBSERVERS:
-            raise ValueError(
-                f"measure is {self.measure!r}: what can be measured is {', '.join(OBSERVERS)}"
-            )
+            raise ValueError(f"measure is {self.measure!r}: expected one of {', '.join(OBSERVERS)}")
         return self
 
     @model_validator(mode="after")
@@ -162,50 +163,58 @@ class ExperimentSpec(_Strict):
         names = [agent.name for agent in self.agents]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"two agents are named {name!r}: give each a name of its own")
+                raise ValueError(
+                    f"agents contains two agents named {name!r}: give each a different name"
+                )
         return self
 
     @property
     def priors(self) -> list[float]:
-        """The priors that agents are given as numbers, in their order."""
+        """The priors `d_max` that are given as numbers, in the order of agents."""
         given = [agent.options.get("d_max") for agent in self.agents]
         return [d_max for d_max in given if isinstance(d_max, float)]
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        """A spec from TOML's tables: defaults filled in, sweeps spread out, all checked."""
+        """Build a spec from the tables of a TOML file: apply defaults, expand sweeps, check all."""
         data = dict(data)
         defaults, agents = data.pop("defaults", {}), data.get("agents")
         check_defaults(defaults)
-        agent_numbers: list[int] = []  # for each agent of a sweep, its index in the list as given
+        agent_numbers: list[int] = []  # for each expanded agent, the index of its table in `agents`
         if isinstance(agents, list | tuple):
             data["agents"] = []
             for i, given in enumerate(agents):
-                spread = list(swept(with_defaults(given, defaults), f"agents.{i + 1}"))
-                data["agents"] += spread
-                agent_numbers += [i] * len(spread)
+                expanded = list(expand_sweep(with_defaults(given, defaults), f"agents.{i + 1}"))
+                data["agents"] += expanded
+                agent_numbers += [i] * len(expanded)
         try:
-            # As JSON, where a list may be a tuple and a table a model, but no string is a number.
+            # Strict mode rejects a string where a number is expected. The input is JSON because
+            # only then does strict mode accept a list for a tuple and a table for a model.
             return cls.model_validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
-            raise InvalidArgument(first_reason(error, agent_numbers, _keys())) from None
+            raise InvalidArgument(first_error(error, agent_numbers, _keys())) from None
         except TypeError as error:
-            raise InvalidArgument(f"a value is neither number nor text: {error}") from None
+            raise InvalidArgument(
+                "the spec contains a value that is not a number, string, boolean, list or table "
+                f"({error}): write it as a string"
+            ) from None
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """The spec in a TOML file."""
+        """Read a spec from a TOML file."""
         try:
             return cls.read(tomllib.loads(Path(path).read_text(encoding="utf-8")))
         except OSError as error:
-            raise InvalidArgument(f"{path} cannot be read ({error.strerror})") from None
+            raise InvalidArgument(
+                f"{path} cannot be read ({error.strerror}): expected a TOML file with a spec"
+            ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InvalidArgument(f"{path} is not TOML: {error}") from None
+            raise InvalidArgument(f"{path} is not valid TOML ({error}): correct the file") from None
         except InvalidArgument as error:
             raise InvalidArgument(f"{path}: {error}") from None
 
     def to_toml(self) -> str:
-        """The spec as TOML, which `load` reads as the same spec."""
+        """Return the spec as TOML, which `load` reads back as an equal spec."""
         import tomli_w
 
         short = json.loads(self.model_dump_json(exclude_none=True, exclude_defaults=True))
@@ -214,28 +223,28 @@ class ExperimentSpec(_Strict):
         return tomli_w.dumps({**short, **numbers, **tables})
 
     def as_json(self) -> dict[str, Any]:
-        """The spec in plain types, without what is not given."""
+        """Return the spec as plain types, without keys whose value is None."""
         data: dict[str, Any] = json.loads(self.model_dump_json(exclude_none=True))
         return data
 
     def with_changes(self, **changes: Any) -> Self:
-        """The same experiment with other numbers; what is None stays."""
+        """Return a copy with some keys changed; a change to None is ignored."""
         given = {name: value for name, value in changes.items() if value is not None}
         return self.read({**self.as_json(), **given})
 
     def difference(self, other: "ExperimentSpec") -> str:
-        """The first thing in which two specs differ, in words; empty if they are the same."""
+        """Describe the first difference from another spec; empty if there is none."""
         for name in type(self).model_fields:
-            one, two = getattr(self, name), getattr(other, name)
-            if one != two:
+            mine, others = getattr(self, name), getattr(other, name)
+            if mine != others:
                 if name == "agents":
-                    one, two = ([agent.name for agent in agents] for agents in (one, two))
-                    if one == two:
+                    mine, others = ([agent.name for agent in agents] for agents in (mine, others))
+                    if mine == others:
                         return "options of agents differ"
-                return f"{name} is {one} here, and {two} there"
+                return f"{name} is {mine} in this spec and {others} in the other"
         return ""
 
 
 def _keys() -> set[str]:
-    """All keys of a spec, without the options of agents and families."""
+    """Return all keys of a spec, without the options of agents and families."""
     return {*ExperimentSpec.model_fields, *AgentSpec.model_fields, *FamilySpec.model_fields}

@@ -1,16 +1,16 @@
-"""What a run records of each job: names, dimensions, units and meanings."""
+"""Variables that a run records, with their dimensions, units and meanings."""
 
 from math import nan
 from typing import NamedTuple
 
 JOB = ("agent", "repetition")
-"""The dimensions of a job."""
+"""The dimensions that identify a job."""
 TASK = (*JOB, "task")
 EPISODE = (*TASK, "episode")
 
 
 class Variable(NamedTuple):
-    """One thing that is recorded."""
+    """A variable that a run records."""
 
     dimensions: tuple[str, ...]
     units: str
@@ -19,5 +19,5 @@ class Variable(NamedTuple):
 
     @property
     def fill(self) -> float | bool:
-        """What stands where nothing was recorded yet."""
+        """The fill value of entries that were not recorded."""
         return {"f8": nan, "i8": -1, "u8": 0, "bool": False}[self.dtype]

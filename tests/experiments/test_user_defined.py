@@ -1,4 +1,4 @@
-"""Algorithms and families of one's own in a spec: `package.module:Name`."""
+"""User-defined algorithms and families in a spec: `package.module:Name`."""
 
 import numpy as np
 import pytest
@@ -8,14 +8,14 @@ from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.run import run
 from heirloom.runs.stored_run import StoredRun
 
-HERE = "tests.experiments.own"
+MODULE = "tests.experiments.user_defined"
 SPEC = {
-    "name": "own",
-    "family": {"name": f"{HERE}:Rooms", "length": 3},
+    "name": "user-defined",
+    "family": {"name": f"{MODULE}:Rooms", "length": 3},
     "agents": [
         {"algorithm": "RMax", "n_known": 1},
-        {"algorithm": f"{HERE}:Lazy", "action": [2, 3]},
-        {"algorithm": f"{HERE}:Careful", "name": "careful"},
+        {"algorithm": f"{MODULE}:Lazy", "action": [2, 3]},
+        {"algorithm": f"{MODULE}:Careful", "name": "careful"},
     ],
     "tasks": 2,
     "episodes": 3,
@@ -25,7 +25,7 @@ SPEC = {
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_own_algorithms_and_families_run_sweep_and_resume(tmp_path, jobs):
+def test_user_defined_algorithms_and_families_run_sweep_and_resume(tmp_path, jobs):
     spec = ExperimentSpec.read(SPEC)
     assert [agent.name for agent in spec.agents] == [
         "RMax",
@@ -39,7 +39,7 @@ def test_own_algorithms_and_families_run_sweep_and_resume(tmp_path, jobs):
     assert results.equals(again)
 
 
-def test_nothing_is_imported_before_an_experiment_is_run(tmp_path):
+def test_reading_a_spec_does_not_import_user_code(tmp_path):
     spec = ExperimentSpec.read({**SPEC, "agents": [{"algorithm": "no.such:Agent", "x": 1}]})
     assert ExperimentSpec.read(spec.as_json()) == spec
     assert "no.such:Agent" in spec.to_toml()
@@ -48,13 +48,13 @@ def test_nothing_is_imported_before_an_experiment_is_run(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_reading_a_run_imports_nothing(tmp_path, monkeypatch):
+def test_reading_a_stored_run_does_not_import_user_code(tmp_path, monkeypatch):
     run(ExperimentSpec.read(SPEC), tmp_path / "run", jobs=1)
 
     def refuse(*_):
         raise AssertionError("imported")
 
-    monkeypatch.setattr("heirloom.experiments.registry.imported", refuse)
+    monkeypatch.setattr("heirloom.experiments.registry.import_callable", refuse)
     stored = StoredRun(tmp_path / "run")
     assert stored.status().is_complete
     assert stored.results().sizes["agent"] == 4
@@ -63,13 +63,16 @@ def test_reading_a_run_imports_nothing(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"algorithm": f"{HERE}:Nobody"}, "Nobody.*cannot be imported"),
-        ({"algorithm": f"{HERE}:NOT_CALLABLE"}, "which is 3: it must be callable"),
-        ({"algorithm": f"{HERE}:Lazy", "speed": 3}, "speed is not an option of 'Lazy': it has"),
-        ({"algorithm": f"{HERE}:Careful", "action": "up"}, "action is 'up'"),
+        ({"algorithm": f"{MODULE}:Nobody"}, "Nobody.*cannot be imported"),
+        ({"algorithm": f"{MODULE}:NOT_CALLABLE"}, "which is 3: expected a class or a function"),
+        (
+            {"algorithm": f"{MODULE}:Lazy", "speed": 3},
+            "speed is not an option of 'Lazy': its options are",
+        ),
+        ({"algorithm": f"{MODULE}:Careful", "action": "up"}, "action is 'up'"),
     ],
 )
-def test_what_is_wrong_with_an_own_algorithm_is_named(change, message, tmp_path):
+def test_invalid_user_defined_algorithm_is_reported(change, message, tmp_path):
     spec = ExperimentSpec.read({**SPEC, "agents": [change]})
     with pytest.raises(hl.InvalidArgument, match=message):
         run(spec, tmp_path / "run", jobs=1)
@@ -78,28 +81,28 @@ def test_what_is_wrong_with_an_own_algorithm_is_named(change, message, tmp_path)
 @pytest.mark.parametrize(
     ("family", "message"),
     [
-        ({"name": f"{HERE}:Rooms", "width": 3}, "family.width is not an option of 'Rooms'"),
-        ({"name": f"{HERE}:Lazy"}, "family.n_states is missing"),
+        ({"name": f"{MODULE}:Rooms", "width": 3}, "family.width is not an option of 'Rooms'"),
+        ({"name": f"{MODULE}:Lazy"}, "family.n_states is missing"),
         ({"name": "builtins:dict"}, "has no 'gamma'"),
     ],
 )
-def test_what_is_wrong_with_an_own_family_is_named(family, message, tmp_path):
+def test_invalid_user_defined_family_is_reported(family, message, tmp_path):
     spec = ExperimentSpec.read({**SPEC, "family": family})
     with pytest.raises(hl.InvalidArgument, match=message):
         run(spec, tmp_path / "run", jobs=1)
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), None, [1, [None]]])
-def test_options_that_cannot_be_written_are_refused(value):
-    agent = {"algorithm": f"{HERE}:Lazy", "action": [value]}
-    with pytest.raises(hl.InvalidArgument, match=r"action is .*numbers are finite"):
+def test_options_that_json_or_toml_cannot_represent_are_rejected(value):
+    agent = {"algorithm": f"{MODULE}:Lazy", "action": [value]}
+    with pytest.raises(hl.InvalidArgument, match=r"action is .*expected finite numbers"):
         ExperimentSpec.read({**SPEC, "agents": [agent]})
 
 
-def test_specs_that_are_equal_have_the_same_hash():
-    one = {"algorithm": f"{HERE}:Lazy", "action": 1, "label": "x"}
-    other = {"algorithm": f"{HERE}:Lazy", "label": "x", "action": 1.0}
-    a, b = (ExperimentSpec.read({**SPEC, "agents": [agent]}).agents[0] for agent in (one, other))
+def test_equal_agent_specs_have_equal_hashes():
+    first = {"algorithm": f"{MODULE}:Lazy", "action": 1, "label": "x"}
+    second = {"algorithm": f"{MODULE}:Lazy", "label": "x", "action": 1.0}
+    a, b = (ExperimentSpec.read({**SPEC, "agents": [agent]}).agents[0] for agent in (first, second))
     assert a == b
     assert len({a, b}) == 1
 
@@ -107,12 +110,12 @@ def test_specs_that_are_equal_have_the_same_hash():
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
-        ({"algorithm": f"{HERE}:Lazy", "gamma": 0.5}, "gamma is given by the experiment"),
-        ({"algorithm": f"{HERE}:Broken"}, r"could not be made \(RuntimeError: no\)"),
-        ({"algorithm": f"{HERE}:Partial", "speed": 1}, "speed is not an option"),
+        ({"algorithm": f"{MODULE}:Lazy", "gamma": 0.5}, "gamma is set by the experiment"),
+        ({"algorithm": f"{MODULE}:Broken"}, r"could not be made \(RuntimeError: no\)"),
+        ({"algorithm": f"{MODULE}:Partial", "speed": 1}, "speed is not an option"),
     ],
 )
-def test_code_of_ones_own_that_fails_is_named(agent, message, tmp_path):
+def test_user_code_that_fails_is_reported(agent, message, tmp_path):
     spec = ExperimentSpec.read({**SPEC, "agents": [agent]})
     with pytest.raises(hl.InvalidArgument, match=message):
         run(spec, tmp_path / "run", jobs=1)

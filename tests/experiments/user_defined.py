@@ -1,4 +1,4 @@
-"""An algorithm and a family of one's own, as a user writes them."""
+"""User-defined algorithms and a user-defined family, for the tests."""
 
 import functools
 
@@ -10,7 +10,7 @@ from heirloom.envs.grid import grid_world
 
 
 class Lazy:
-    """Always takes one action, and learns nothing."""
+    """An algorithm that always takes the same action and learns nothing."""
 
     def __init__(self, *, n_states, n_actions, gamma, seed, action=0):
         self.n_states, self.n_actions, self.gamma, self.action = n_states, n_actions, gamma, action
@@ -29,7 +29,7 @@ class Lazy:
 
 
 class Careful(Lazy):
-    """The same with a model of its options, and with the range of rewards."""
+    """`Lazy` with a pydantic model of its options, and with `reward_range` as a parameter."""
 
     class Options(BaseModel):
         action: int = 1
@@ -40,7 +40,7 @@ class Careful(Lazy):
 
 
 class Rooms:
-    """A row of cells, whose goal pays more or less."""
+    """A family of rows of cells that differ in the reward of the goal."""
 
     gamma = 0.9
 
@@ -56,7 +56,7 @@ NOT_CALLABLE = 3
 
 
 class Broken:
-    """Fails to be made."""
+    """An algorithm whose constructor fails."""
 
     def __init__(self, **options):
         raise RuntimeError("no")
