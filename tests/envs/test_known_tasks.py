@@ -114,7 +114,7 @@ def test_the_family_distance_is_the_largest_of_all_ordered_pairs():
         assert (D >= plain - 1e-7).all()
         assert D == pytest.approx(plain, abs=3e-6)
     for nothing in ([], tasks[0], 3):
-        with pytest.raises(hl.InvalidArgument, match="there are no tasks"):
+        with pytest.raises(hl.InvalidArgument, match="tasks is empty"):
             hl.family_distance(nothing)
     assert np.array_equal(hl.family_distance(m for m in tasks), D)
 
