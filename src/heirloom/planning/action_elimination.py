@@ -24,7 +24,7 @@ MIN_PAIRS = 2000  # in smaller problems, a sweep costs less than eliminating pai
 MAX_KEPT = 0.65  # rows are copied if at most this fraction of the pairs remains
 GIVE_UP_ABOVE = 2.0  # pairs per state, unless their number decreased to MAX_KEPT during the trial
 STOP_PRUNING_BELOW = 1.2  # pairs per state
-MAX_SPAN_RATIO = 0.9  # span of a sweep / span of the last one; above it, the task does not mix
+MAX_SPAN_RATIO = 0.9  # span of a sweep / of the sweep before; above it, the task does not mix
 TRIAL_SWEEPS = 7
 MAX_TRIAL_SPAN_RATIO = 0.25  # span after a trial / span before it; above it, give up
 

@@ -93,7 +93,7 @@ class PolicyIteration:
         self._choose_kind(np.log(before / self.estimate) / work)
 
     def _choose_kind(self, rate: float) -> None:
-        """Choose the next kind; `rate` is the decrease of log(estimate) per work of this one."""
+        """Choose the next kind; `rate` is how fast log(estimate) decreased per unit of work."""
         self.rates[self.kind] = rate
         other: Kind = "in place" if self.kind == "plain" else "plain"
         if self.kind == "direct" or np.log(self.estimate / self.target) <= rate * ACCEPTABLE_WORK:
