@@ -1,8 +1,9 @@
-"""Agents against the floor: a compiled loop that looks up a greedy action and draws a successor.
+"""Cost of agents, relative to the floor: a bare loop that acts greedily and draws successors.
 
-One task of the paper's main experiment, an 11x11 grid, 2000 episodes of 10 steps, n_known = 10, all
-compiled code warm. The floor takes the same number of steps and does nothing else. Runs alternate,
-and minima are compared. Then what an agent costs a step in an environment that is run by hand.
+Each run is one task of the paper's main experiment: an 11x11 grid, 2000 episodes of 10 steps,
+n_known = 10, with all code compiled before. The floor is a compiled loop that takes the same number
+of steps and does nothing else. Runs alternate, and minima are compared. The script also prints the
+cost per step of `act` and `observe`, for environments that are stepped by the user.
 
     python benchmarks/agents.py
 """
@@ -20,7 +21,7 @@ import heirloom as hl
 from heirloom.envs.paper_tasks import tight
 
 EPISODES, STEPS, REPEATS = 2000, 10, 40
-SLICE, HORIZON, SLIP, SEEDS = 200, 4, 0.05, 4  # against simple_rl
+SLICE, HORIZON, SLIP, SEEDS = 200, 4, 0.05, 4  # of the comparison with simple_rl
 OPTIONS: dict[str, Any] = {
     "n_states": 121,
     "n_actions": 4,
@@ -33,7 +34,7 @@ OPTIONS: dict[str, Any] = {
 
 @njit(cache=True)
 def bare_loop(indptr, successors, p, Q, uniforms, start, n_actions, max_steps):
-    """Greedy actions on a fixed table, successors drawn; nothing is counted or learned."""
+    """Act greedily on a fixed table and draw successors, without counting or learning."""
     s, visited = start, 0
     for t in range(uniforms.size):
         if t % max_steps == 0:
@@ -53,55 +54,55 @@ def bare_loop(indptr, successors, p, Q, uniforms, start, n_actions, max_steps):
 
 
 def seconds(run: Callable[[], Any]) -> float:
-    """What a run takes of the processor, so that what else the machine does does not count."""
+    """Return the processor time of a run, which other programs on the machine affect little."""
     start = time.process_time()
     run()
     return time.process_time() - start
 
 
 def tasks(number: int) -> list[hl.TabularMDP]:
-    """Tasks of the main experiment, as released."""
+    """Draw tasks of the main experiment, with the released settings."""
     rng = np.random.default_rng(0)
     return [tight(rng.uniform(0.9, 1, 3), rng.uniform(0, 0.1)) for _ in range(number)]
 
 
-def learned(agent: hl.OptimisticAgent, m: hl.TabularMDP, seed: int, episodes: int) -> hl.Record:
-    """One task, in full."""
+def learn_task(agent: hl.OptimisticAgent, m: hl.TabularMDP, seed: int, episodes: int) -> hl.Record:
+    """Let an agent learn one task."""
     return hl.learn(agent, m, episodes=episodes, max_steps=STEPS, seed=seed)
 
 
 def after_sources(
     make: Callable[[], hl.OptimisticAgent], n_sources: int, *, kept_meanwhile: int = 16
 ) -> Callable[[], Any]:
-    """A run on a task after `n_sources` others; those are not timed.
+    """Let an agent learn `n_sources` tasks, untimed, and return a run on one more task.
 
-    While it learns the others the agent has the last `kept_meanwhile` of them for sources, which
-    is quicker; on the task it has all.
+    While the agent learns the sources, it has only the last `kept_meanwhile` of them, which is
+    faster; in the run it has all.
     """
     *sources, m = tasks(n_sources + 1)
     agent, memory = make(), []
     for i, source in enumerate(sources):
         agent.memory.sources[:] = memory[-kept_meanwhile:]
-        learned(agent, source, i, EPISODES)
+        learn_task(agent, source, i, EPISODES)
         memory.append(agent.memory.sources[-1])
 
     def run() -> hl.Record:
         agent.memory.sources[:] = memory
-        return learned(agent, m, n_sources, EPISODES)
+        return learn_task(agent, m, n_sources, EPISODES)
 
     return run
 
 
 def best_times(runs: dict[Any, Callable[[], Any]]) -> dict[Any, float]:
-    """The least seconds of the processor that each run takes, warm, the runs alternating."""
+    """Return the smallest processor time of each run, after a warm-up; the runs alternate."""
     for run in runs.values():
         run()
     times = [[seconds(run) for run in runs.values()] for _ in range(REPEATS)]
     return dict(zip(runs, np.min(times, axis=0).tolist(), strict=True))
 
 
-def times_of_a_task() -> dict[str, float]:
-    """Seconds of the floor and of agents, on one task after others."""
+def task_times() -> dict[str, float]:
+    """Return the seconds of the floor and of agents, on one task after their sources."""
     (m,) = tasks(1)
     t, rng = m.transitions, np.random.default_rng(0)
     Q, uniforms = rng.random(t.R.size), rng.random(EPISODES * STEPS)
@@ -125,9 +126,9 @@ def times_of_a_task() -> dict[str, float]:
     )
 
 
-def against_the_floor() -> None:
-    """Print the times, and their ratios to the floor."""
-    times = times_of_a_task()
+def print_task_times() -> None:
+    """Print the times of a task, and their ratios to the floor."""
+    times = task_times()
     print(f"{tasks(1)[0]}: {EPISODES} episodes of {STEPS} steps")
     for name, time_taken in times.items():
         ratio = time_taken / times["floor"]
@@ -135,16 +136,16 @@ def against_the_floor() -> None:
 
 
 def measure() -> Measured:
-    """Ratios of agents to the floor and to each other."""
-    times = times_of_a_task()
+    """Measure the ratios of agents to the floor and to each other."""
+    times = task_times()
 
-    def row(what: str, slow: str, fast: str, at_most: float | None) -> Row:
-        return Row(f"{slow} / {what}", times[slow] / times[fast], at_most=at_most)
+    def row(fast_label: str, slow: str, fast: str, at_most: float | None) -> Row:
+        return Row(f"{slow} / {fast_label}", times[slow] / times[fast], at_most=at_most)
 
     rows = [
         row("the floor", "RMax", "floor", 12),
         row("the floor", "LRMax without prior, 1 source", "floor", None),
-        # On the same task: tasks differ in how much there is to learn.
+        # Both agents learn the same task, because tasks differ in how much there is to learn.
         row("RMax", "LRMax without prior, 1 source", "RMax after 1 task", 1.1),
         row("RMax", "LRMax without prior, 16 sources", "RMax after 16 tasks", 1.1),
         row("the floor", "LRMax(0.1), 1 source", "floor", 60),
@@ -156,51 +157,57 @@ def measure() -> Measured:
 
 
 def measure_simple_rl() -> Measured:
-    """The RMax of simple_rl against ours on the same grid, a step.
+    """Compare the RMax of simple_rl with ours on the same grid.
 
-    Its planning looks `HORIZON` steps ahead, at every step, and its cost grows as it learns: a
-    slice of `SLICE` episodes is taken. Ours is timed on the same slice, and on a whole task. Both
-    have `SEEDS` runs, since what there is to plan depends on what was met.
+    RMax of simple_rl plans `HORIZON` steps ahead at every step, and its cost per step grows as it
+    learns. Therefore it runs `SLICE` episodes only. Ours is timed on the same number of episodes,
+    and on a whole task, per step. Both run with `SEEDS` seeds, because the cost of planning depends
+    on the observations.
     """
     m = tight([1.0, 1.0, 1.0], SLIP)
     agent = hl.RMax(**OPTIONS)
 
     def ours(seed: int, episodes: int) -> Callable[[], Any]:
-        return lambda: (agent.memory.sources.clear(), learned(agent, m, seed, episodes))
+        return lambda: (agent.memory.sources.clear(), learn_task(agent, m, seed, episodes))
 
     times = best_times(
         {(seed, n): ours(seed, n) for seed in range(SEEDS) for n in (SLICE, EPISODES)}
     )
-    of_slice, of_task = (sum(times[seed, n] for seed in range(SEEDS)) for n in (SLICE, EPISODES))
+    slice_time, task_time = (
+        sum(times[seed, n] for seed in range(SEEDS)) for n in (SLICE, EPISODES)
+    )
     numbers = (SLICE, STEPS, OPTIONS["n_known"], HORIZON, SLIP, SEEDS)
     theirs = ask("simple_rl_rmax.py", *map(str, numbers))
-    what = f"simple_rl RMax / ours, both on {SLICE} episodes"
-    whole = f"simple_rl RMax on {SLICE} episodes / ours on {EPISODES}, a step"
+    same_episodes = f"simple_rl RMax / ours, both on {SLICE} episodes"
+    per_step = f"simple_rl RMax on {SLICE} episodes / ours on {EPISODES}, per step"
     seconds_taken = {
-        f"RMax on the grid of simple_rl, {SLICE} episodes": of_slice / SEEDS,
-        f"RMax on the grid of simple_rl, {EPISODES} episodes": of_task / SEEDS,
+        f"RMax on the grid of simple_rl, {SLICE} episodes": slice_time / SEEDS,
+        f"RMax on the grid of simple_rl, {EPISODES} episodes": task_time / SEEDS,
     }
     if theirs.seconds is None:
-        rows = [Row(what, None, at_least=10_000, note=theirs.problem), Row(whole, None)]
+        rows = [
+            Row(same_episodes, None, at_least=10_000, note=theirs.problem),
+            Row(per_step, None),
+        ]
         return Measured(rows, seconds_taken)
     seconds_taken[f"simple_rl RMax, {SLICE} episodes"] = theirs.seconds / SEEDS
     rows = [
-        Row(what, theirs.seconds / of_slice, at_least=10_000, stopped=theirs.stopped),
-        Row(whole, theirs.seconds / of_task * EPISODES / SLICE, stopped=theirs.stopped),
+        Row(same_episodes, theirs.seconds / slice_time, at_least=10_000, stopped=theirs.stopped),
+        Row(per_step, theirs.seconds / task_time * EPISODES / SLICE, stopped=theirs.stopped),
     ]
     return Measured(rows, seconds_taken, {"simple_rl": theirs.version})
 
 
-def step_by_step() -> None:
-    """Print what `act` and `observe` cost a step, outside of updates."""
+def print_step_times() -> None:
+    """Print the cost of `act` and `observe` per step, without updates."""
     (m,) = tasks(1)
     n = 100_000
     for name, agent, learns in (
-        ("all that is visited is known", hl.RMax(**OPTIONS), False),
-        ("nothing is known yet", hl.RMax(**{**OPTIONS, "n_known": 10**9}), True),
+        ("all visited pairs known", hl.RMax(**OPTIONS), False),
+        ("no pair known", hl.RMax(**{**OPTIONS, "n_known": 10**9}), True),
     ):
         if not learns:
-            learned(agent, m, 0, EPISODES)
+            learn_task(agent, m, 0, EPISODES)
         agent.begin_task()
         if not learns:
             agent.model.arrays.known[:] = True
@@ -214,9 +221,9 @@ def step_by_step() -> None:
                 a = agent.act(s)
                 agent.observe(s, a, 0.0, s, terminated=False)
 
-        print(f"  act and observe, {name}: {1e6 * seconds(run) / n:.2f} µs a step")
+        print(f"  act and observe, {name}: {1e6 * seconds(run) / n:.2f} µs per step")
 
 
 if __name__ == "__main__":
-    against_the_floor()
-    step_by_step()
+    print_task_times()
+    print_step_times()

@@ -1,8 +1,8 @@
-"""Other libraries, run in an environment of their own that `make bench` makes.
+"""Run other libraries in the separate environment that `make bench` creates.
 
-A program of `benchmarks/peers` gets its work ready, prints `ready` and the seconds of the processor
-that this took, does the work and prints one line of JSON, which holds at least `seconds` and
-`version`. Whatever goes wrong is an answer too.
+A program of `benchmarks/peers` prepares its work, prints `ready` and the processor time that the
+preparation took, does the work, and prints one line of JSON with at least `seconds` and `version`.
+If it fails, the answer contains the reason.
 """
 
 import json
@@ -20,10 +20,10 @@ PYTHON = HERE.parent / ".venv-peers" / "bin" / "python"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a peer did: either `problem` says why it did nothing, or there are `seconds`.
+    """The answer of a peer: the `seconds` that it took, or the `problem` if it failed.
 
-    If it was stopped before it had finished, `seconds` is how long it had been given, or what it
-    had got of the processors if that is less.
+    If it was stopped before it finished, `seconds` is the time limit, or the processor time that it
+    used if that is less.
     """
 
     seconds: float | None = None
@@ -33,42 +33,42 @@ class Answer:
 
     @property
     def version(self) -> str | None:
-        """The peer's version, if it said so."""
+        """The version of the peer, if it reported one."""
         return self.details.get("version")
 
 
 def processor_seconds_of_children() -> float:
-    """What programs that this one started and saw end took of the processors."""
+    """Return the processor time of all child processes that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def ask(program: str, *arguments: str, limit: float = 600, python: Path = PYTHON) -> Answer:
-    """Run one of `benchmarks/peers`; it is ended `limit` seconds after it was ready to work."""
+    """Run a program of `benchmarks/peers`; kill it `limit` seconds after it is ready."""
     if not python.exists():
-        return Answer(problem="no environment of peers: `make bench` makes it")
+        return Answer(problem="there is no environment for peers; `make bench` creates it")
     before = processor_seconds_of_children()
     command = [str(python), str(HERE / "peers" / program), *arguments]
-    lines, ready, too_long = [], None, threading.Event()
+    lines, ready, timed_out = [], None, threading.Event()
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
     ):
-        clock = threading.Timer(limit, lambda: (too_long.set(), process.kill()))
+        timer = threading.Timer(limit, lambda: (timed_out.set(), process.kill()))
         assert process.stdout is not None
         for line in process.stdout:
             lines.append(line)
             if ready is None and line.startswith("ready "):
                 ready = float(line.split()[1])
-                clock.start()
-        clock.cancel()
+                timer.start()
+        timer.cancel()
         code = process.wait()
         errors.seek(0)
-        said = errors.read().strip().splitlines()
-    if ready is not None and too_long.is_set():
+        error_lines = errors.read().strip().splitlines()
+    if ready is not None and timed_out.is_set():
         used = processor_seconds_of_children() - before - ready
         return Answer(seconds=min(limit, used), stopped=True)
     if code or ready is None:
-        return Answer(problem=said[-1] if said else f"it ended with code {code}")
+        return Answer(problem=error_lines[-1] if error_lines else f"it exited with code {code}")
     details = json.loads(lines[-1])
     return Answer(seconds=details["seconds"], details=details)

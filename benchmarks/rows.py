@@ -1,4 +1,4 @@
-"""What a benchmark measured, as rows of a table: no clock in here."""
+"""The measurements of a benchmark as rows of a table. Nothing is timed here."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,15 +7,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Row:
-    """One ratio, and what it should reach.
+    """One ratio and its target.
 
     Args:
         what: the ratio in words, `slow thing / fast thing`.
-        ratio: as measured; None if it could not be.
+        ratio: the measured ratio, or None if it could not be measured.
         at_most: the target of a cost, or None.
         at_least: the target of an advantage, or None.
-        stopped: whether the numerator was stopped early, so that the ratio is larger than measured.
-        note: why there is no ratio, or what goes with it.
+        stopped: whether the numerator was stopped early, so that the true ratio is larger.
+        note: why there is no ratio, or a remark.
     """
 
     what: str
@@ -34,10 +34,10 @@ class Row:
 
     @property
     def reached(self) -> bool | None:
-        """Whether the target is reached; None if there is none, or no telling.
+        """Whether the target is reached; None if there is no target, or if it is not known.
 
-        Of a numerator that was stopped early only a lower end is known, which can reach an
-        `at_least` and fail an `at_most`, and nothing else.
+        If the numerator was stopped early, the measured ratio is a lower bound. It can show that
+        `at_least` is reached or that `at_most` is not, and nothing else.
         """
         if self.ratio is None or not self.target:
             return None
@@ -48,7 +48,7 @@ class Row:
         return None if self.stopped and not reached else reached
 
     def cells(self) -> tuple[str, str, str, str, str]:
-        """What, ratio, target, reached and note."""
+        """Return the cells of the table: what, ratio, target, reached and note."""
         ratio = "not measured" if self.ratio is None else significant(self.ratio)
         reached = {True: "yes", False: "no", None: "?" if self.target else ""}[self.reached]
         return (
@@ -60,7 +60,7 @@ class Row:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Everything about the row."""
+        """Return all fields and cells, for a JSON file."""
         return {
             "what": self.what,
             "ratio": self.ratio,
@@ -74,7 +74,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Measured:
-    """Rows, the seconds they are made of, and what else is worth keeping of a part."""
+    """The rows of a part of the benchmark, and the seconds, versions and errors behind them."""
 
     rows: list[Row]
     seconds: dict[str, float] = field(default_factory=dict)
@@ -83,13 +83,16 @@ class Measured:
 
 
 def significant(x: float) -> str:
-    """Three digits, and no more than one after the point from 10 on."""
+    """Format with three significant digits, and at most two decimals."""
     return f"{x:.2f}" if x < 10 else f"{x:.1f}" if x < 100 else f"{float(f'{x:.3g}'):,.0f}"
 
 
-def plain(rows: Sequence[Row]) -> str:
-    """The rows as a table for a terminal."""
-    lines = [("what", "ratio", "target", "reached", "note"), *(row.cells() for row in rows)]
+def as_text(rows: Sequence[Row]) -> str:
+    """Format the rows as a table for a terminal."""
+    lines = [
+        ("comparison", "ratio", "target", "target met", "note"),
+        *(row.cells() for row in rows),
+    ]
     widths = [max(len(line[i]) for line in lines) for i in range(4)]
     return "\n".join(
         "  ".join(

@@ -1,9 +1,10 @@
-"""All benchmarks in one run: ratios side by side, on the same work, and the same as JSON.
+"""Run all benchmarks, print their ratios, and write them as JSON.
 
-Nothing here passes or fails: a machine is fast or slow, loaded or not, and a ratio says what one
-thing costs in terms of another on it. Libraries that are not there leave a row that says why.
+Seconds depend on the machine and its load, so a benchmark reports ratios between two programs that
+do the same work in the same run. Nothing here passes or fails. For a library that is not installed,
+the row states the reason.
 
-    python benchmarks/run.py                           # everything, some ten minutes
+    python benchmarks/run.py                           # all parts, about ten minutes
     python benchmarks/run.py --only agents,simple_rl   # some parts
 """
 
@@ -22,7 +23,7 @@ import scaling
 import solve
 import startup
 import workers
-from rows import Measured, Row, plain
+from rows import Measured, Row, as_text
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "bench.json"
 
@@ -38,48 +39,63 @@ PARTS: dict[str, Callable[[], Measured]] = {
 
 
 def parts(text: str) -> list[str]:
-    """The parts that are named, in the order they run in."""
+    """Parse the names of parts; return them in the order in which they run."""
     chosen = text.split(",")
     unknown = sorted(set(chosen) - set(PARTS))
     if unknown:
-        raise argparse.ArgumentTypeError(f"no part {', '.join(unknown)}: {', '.join(PARTS)}")
+        raise argparse.ArgumentTypeError(
+            f"there is no part {', '.join(unknown)}: expected {', '.join(PARTS)}"
+        )
     return [part for part in PARTS if part in chosen]
 
 
-def surroundings() -> dict[str, Any]:
-    """What the ratios depend on besides the code."""
-    ours = {name: version(name) for name in ("heirloom-rl", "numpy", "numba", "scipy")}
+def environment() -> dict[str, Any]:
+    """Return the machine and the versions that the ratios depend on."""
+    installed = {name: version(name) for name in ("heirloom-rl", "numpy", "numba", "scipy")}
     return {
         "processors": os.cpu_count(),
         "machine": platform.machine(),
-        "versions": {"python": platform.python_version(), **ours},
+        "versions": {"python": platform.python_version(), **installed},
     }
 
 
 def main() -> None:
-    """Measure, print and write."""
+    """Measure the selected parts, print their rows, and write the JSON file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", type=parts, default=list(PARTS), metavar="PART,PART")
-    parser.add_argument("--list", action="store_true", help="print the parts, and measure nothing")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
+    parser.add_argument(
+        "--only",
+        type=parts,
+        default=list(PARTS),
+        metavar="PART,PART",
+        help=f"the parts to measure, of {', '.join(PARTS)}; default: all",
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="print the selected parts, and measure nothing"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=RESULTS,
+        help="the JSON file to write; default: results/bench.json",
+    )
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(arguments.only))
         return
     rows: list[tuple[str, Row]] = []
-    report: dict[str, Any] = {**surroundings(), "seconds": {}, "errors": {}}
+    report: dict[str, Any] = {**environment(), "seconds": {}, "errors": {}}
     for part in arguments.only:
         print(f"{part} ...", flush=True)
         start = time.perf_counter()
         measured = PARTS[part]()
         print(
-            plain(measured.rows), f"({time.perf_counter() - start:.0f} s)\n", sep="\n", flush=True
+            as_text(measured.rows), f"({time.perf_counter() - start:.0f} s)\n", sep="\n", flush=True
         )
         rows.extend((part, row) for row in measured.rows)
         report["seconds"].update(measured.seconds)
         report["errors"].update(measured.errors)
         report["versions"].update(measured.versions)
-    print(plain([row for _, row in rows]))
+    print(as_text([row for _, row in rows]))
     report["rows"] = [{"part": part, **row.as_json()} for part, row in rows]
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")

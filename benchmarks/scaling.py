@@ -1,10 +1,10 @@
-"""How cost grows: with the number of sources, and with the number of states.
+"""Growth of the cost with the number of sources and with the number of states.
 
-Sources: one task of the paper's main experiment (2000 episodes of 10 steps) after 16 and 1000
-others; `agents.py` has smaller numbers. States: square grids of 10^4 and 10^5 states and the time
-of an update after one pair became known, the mean over a task, with 4 sources. All times are of the
-processor, not of the clock, so that other programs on the machine matter less; runs alternate and
-minima are compared.
+Sources: the time of one task of the paper's main experiment (2000 episodes of 10 steps) after 16
+and after 1000 others; `agents.py` measures smaller numbers of sources. States: the mean time of an
+update, which follows each pair that becomes known, in square grids of 10^4 and of 10^5 states with
+4 sources. All times are processor times, which other programs on the machine affect less than
+elapsed time. Runs alternate, and minima are compared.
 
     python benchmarks/scaling.py
 """
@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from agents import EPISODES, OPTIONS, best_times, learned, tasks
-from rows import Measured, Row, plain
+from agents import EPISODES, OPTIONS, best_times, learn_task, tasks
+from rows import Measured, Row, as_text
 
 import heirloom as hl
 from heirloom.agents.task_learner import TaskLearner
@@ -28,34 +28,35 @@ TARGETS = {
         for name in ("RMax", "LRMax(0.1)", "LRMax(1)", "LRMax(19)")
     },
 }
-"""What ratios should be at most."""
+"""The largest acceptable ratios."""
 
 
 def measure() -> Measured:
-    """All ratios."""
+    """Measure all ratios."""
     ratios = {**with_sources(), **with_states()}
     return Measured([Row(name, x, at_most=TARGETS.get(name)) for name, x in ratios.items()])
 
 
 def with_sources(few: int = 16, many: int = 1000) -> dict[str, float]:
-    """A task after many others, against few others, or against RMax."""
+    """Compare a task after many sources with the same task after few sources, and with RMax."""
     *sources, m = tasks(many + 1)
     memory = _memory_of(hl.RMax(**OPTIONS), sources)
 
     def lrmax(n: int, **options: float) -> Callable[[], object]:
         return _run(hl.LRMax(**options, **OPTIONS), m, memory[-n:])
 
-    # Apart, for those with many sources leave little of the others in the caches.
-    sourced = best_times({n: lrmax(n, d_max=0.1) for n in (few, many)})
-    plain = best_times({"RMax": _run(hl.RMax(**OPTIONS), m, []), "LRMax": lrmax(many)})
+    # These are timed separately: runs with many sources displace the data of others from caches.
+    with_prior = best_times({n: lrmax(n, d_max=0.1) for n in (few, many)})
+    without_prior = best_times({"RMax": _run(hl.RMax(**OPTIONS), m, []), "LRMax": lrmax(many)})
     return {
-        f"LRMax(0.1), {many} sources / {few} sources": sourced[many] / sourced[few],
-        f"LRMax without prior, {many} sources / RMax": plain["LRMax"] / plain["RMax"],
+        f"LRMax(0.1), {many} sources / {few} sources": with_prior[many] / with_prior[few],
+        f"LRMax without prior, {many} sources / RMax": without_prior["LRMax"]
+        / without_prior["RMax"],
     }
 
 
 def with_states(sides: tuple[int, int] = (100, 316)) -> dict[str, float]:
-    """An update after one known pair on a grid of 10^5 states, against one of 10^4."""
+    """Compare the time of an update in a grid of 10^5 states with that in one of 10^4."""
     ratios = {}
     for name, options in (
         ("RMax", None),
@@ -68,24 +69,24 @@ def with_states(sides: tuple[int, int] = (100, 316)) -> dict[str, float]:
     return ratios
 
 
-def _memory_of(agent: hl.OptimisticAgent, of: list[hl.TabularMDP]) -> list[Any]:
-    for seed, m in enumerate(of):
-        learned(agent, m, seed, EPISODES)
+def _memory_of(agent: hl.OptimisticAgent, learned: list[hl.TabularMDP]) -> list[Any]:
+    for seed, m in enumerate(learned):
+        learn_task(agent, m, seed, EPISODES)
     return agent.memory.sources
 
 
 def _run(agent: hl.OptimisticAgent, m: hl.TabularMDP, sources: list[Any]) -> Callable[[], object]:
-    """One task after `sources`, which stay as they are."""
+    """Return a run of one task with `sources` in memory, which it does not change."""
 
     def run() -> object:
         agent.memory.sources[:] = sources
-        return learned(agent, m, 0, EPISODES)
+        return learn_task(agent, m, 0, EPISODES)
 
     return run
 
 
 def _grid(side: int, slip: float) -> hl.TabularMDP:
-    """An open room, with the goal near the start, so that tasks of all sizes are alike."""
+    """Return an open room with the goal near the start, so that all sizes are equally difficult."""
     rows = [["."] * side for _ in range(side)]
     rows[side // 2][side // 2], rows[side // 2 + 7][side // 2 + 7] = "S", "G"
     text = "\n".join("".join(row) for row in rows)
@@ -93,7 +94,10 @@ def _grid(side: int, slip: float) -> hl.TabularMDP:
 
 
 def _update_time(side: int, options: dict[str, float] | None) -> float:
-    """The mean time of an update; of RMax, which takes none on its own, told step by step."""
+    """Return the mean time of an update.
+
+    RMax updates inside compiled code, where they cannot be timed, so it is stepped from Python.
+    """
     grids = [_grid(side, slip) for slip in (0.0, 0.02, 0.04, 0.06, 0.08)]
     common: dict[str, Any] = {
         "n_states": grids[0].n_states,
@@ -108,9 +112,9 @@ def _update_time(side: int, options: dict[str, float] | None) -> float:
     update = TaskLearner.update
 
     def timed(learner: TaskLearner, pair: int) -> None:
-        begin = time.thread_time()
+        started = time.thread_time()
         update(learner, pair)
-        times.append(time.thread_time() - begin)
+        times.append(time.thread_time() - started)
 
     TaskLearner.update = timed  # type: ignore[method-assign]
     for seed, m in enumerate(grids):
@@ -122,4 +126,4 @@ def _update_time(side: int, options: dict[str, float] | None) -> float:
 
 
 if __name__ == "__main__":
-    print(plain(measure().rows))
+    print(as_text(measure().rows))

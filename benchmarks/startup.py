@@ -1,4 +1,4 @@
-"""How long it takes until something happens: seconds that pass, each the median of a few tries.
+"""Start-up times of commands: elapsed seconds, each the median of a few tries.
 
 python benchmarks/run.py --only start-up
 """
@@ -31,7 +31,7 @@ n_known = 10
 
 
 def seconds(*arguments: str, tries: int = TRIES, **environment: str) -> float:
-    """The median time that Python takes with these arguments, in an empty folder each time."""
+    """Return the median elapsed time of Python with these arguments, each in a new folder."""
     taken = []
     for _ in range(tries):
         with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +49,7 @@ def seconds(*arguments: str, tries: int = TRIES, **environment: str) -> float:
 
 
 def measure() -> Measured:
-    """Seconds of commands, compiled before and not."""
+    """Measure commands with compiled code in the cache, and one without."""
     heirloom = "-m", "heirloom"
     tight = *heirloom, "reproduce", "tight"
     rows = [

@@ -1,6 +1,6 @@
-"""What a second local process is worth: the main experiment on one process and on two.
+"""Speed-up from a second local process, on the main experiment.
 
-The time for a few repetitions is taken off that for many, so that start-up does not count.
+The time of a few repetitions is subtracted from that of many, so that start-up does not count.
 
     python benchmarks/run.py --only workers
 """
@@ -18,7 +18,7 @@ FEW, MANY = 4, 24  # repetitions
 
 
 def seconds(repetitions: int, jobs: int) -> float:
-    """The time that passes while so many repetitions of the main experiment are run."""
+    """Return the elapsed time of a run of the main experiment."""
     spec = tight.settings("released").with_changes(repetitions=repetitions)
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
@@ -27,7 +27,7 @@ def seconds(repetitions: int, jobs: int) -> float:
 
 
 def measure() -> Measured:
-    """One process over two."""
+    """Measure the ratio of the time with one process to that with two."""
     taken = {jobs: seconds(MANY, jobs) - seconds(FEW, jobs) for jobs in (1, 2)}
     return Measured(
         [Row("one process / two, on the main experiment", taken[1] / taken[2], at_least=1.7)],

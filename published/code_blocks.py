@@ -1,4 +1,4 @@
-"""The code blocks of README and docs: what they are, and what those in Python print."""
+"""The code blocks of README and docs, and the output of those in Python."""
 
 import re
 import subprocess
@@ -12,31 +12,31 @@ BLOCK = re.compile(
     r"^```(?P<language>\w*)\n(?P<code>.*?)^```$(?:\nprints\n```text\n(?P<printed>.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )
-SHOWN = re.compile(
+BLOCK_WITH_OUTPUT = re.compile(
     r"(?P<before>^```python\n(?P<code>(?:(?!^```$).)*?)^```\nprints\n```text\n).*?(?=^```$)",
     re.DOTALL | re.MULTILINE,
 )
 
 
 class Block(NamedTuple):
-    """A code block, and what stands below it as its output."""
+    """A code block, and the output shown below it."""
 
-    place: str
+    location: str
     language: str
     code: str
     printed: str
 
 
 def blocks(path: Path) -> Iterator[Block]:
-    """The code blocks of a document."""
+    """Iterate over the code blocks of a document."""
     text = path.read_text(encoding="utf-8")
-    for found in BLOCK.finditer(text):
-        line = text.count("\n", 0, found.start()) + 1
-        yield Block(f"{path.name}:{line}", found["language"], found["code"], found["printed"] or "")
+    for match in BLOCK.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        yield Block(f"{path.name}:{line}", match["language"], match["code"], match["printed"] or "")
 
 
 def run(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a block of Python as a program of its own, in a folder; warnings are errors."""
+    """Run a block of Python as a separate program in a folder, with warnings as errors."""
     program = folder / "block.py"
     program.write_text(code, encoding="utf-8")
     return subprocess.run(
@@ -50,13 +50,13 @@ def run(code: str, folder: Path, **environment: str) -> subprocess.CompletedProc
 
 
 def with_outputs(text: str) -> str:
-    """A document in which each block that shows its output shows what it prints now."""
+    """Return a document with all shown outputs replaced by the current output of their blocks."""
 
-    def shown(found: re.Match[str]) -> str:
+    def current_output(match: re.Match[str]) -> str:
         with TemporaryDirectory() as folder:
-            done = run(found["code"], Path(folder))
+            done = run(match["code"], Path(folder))
         if done.returncode:
-            raise RuntimeError(f"a code block fails:\n{found['code']}\n{done.stderr}")
-        return found["before"] + done.stdout
+            raise RuntimeError(f"a code block fails:\n{match['code']}\n{done.stderr}")
+        return match["before"] + done.stdout
 
-    return SHOWN.sub(shown, text)
+    return BLOCK_WITH_OUTPUT.sub(current_output, text)

@@ -1,4 +1,4 @@
-"""README and docs, and the places in them where numbers stand."""
+"""README and docs, and the generated tables in them."""
 
 import re
 from collections.abc import Iterator
@@ -12,30 +12,30 @@ DOCUMENTS = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"<!-- numbers: (.+?) -->\n(.*?)<!-- /numbers -->", re.DOTALL)
 
 
-def filled(text: str) -> str:
-    """A document with all its numbers as they are in the results."""
+def with_tables(text: str) -> str:
+    """Return a document with all its tables generated from the stored results."""
     return BLOCK.sub(
-        lambda found: f"<!-- numbers: {found[1]} -->\n{BLOCKS[found[1]]()}\n<!-- /numbers -->", text
+        lambda match: f"<!-- numbers: {match[1]} -->\n{BLOCKS[match[1]]()}\n<!-- /numbers -->", text
     )
 
 
 def write(*, outputs: bool) -> list[Path]:
-    """Write the numbers into all documents; returns those that changed.
+    """Write the tables into all documents; return the documents that changed.
 
-    With `outputs`, code blocks are run, and what they print is written below them.
+    With `outputs`, also run the code blocks, and write their outputs below them.
     """
     changed = []
     for path in DOCUMENTS:
         before = path.read_text(encoding="utf-8")
-        after = filled(with_outputs(before) if outputs else before)
+        after = with_tables(with_outputs(before) if outputs else before)
         if after != before:
             path.write_text(after, encoding="utf-8")
             changed.append(path)
     return changed
 
 
-def typed_numbers(text: str) -> Iterator[str]:
-    """Rows of tables outside of all blocks that hold a measured number: 1.5, 3 %, or ±."""
+def hand_typed_rows(text: str) -> Iterator[str]:
+    """Iterate over the rows of hand-written tables that hold a measured number: 1.5, 3 %, or ±."""
     for line in BLOCK.sub("", text).splitlines():
         if line.startswith("|") and re.search(r"\d\.\d|\d ?%|±", line):
             yield line

@@ -1,4 +1,4 @@
-"""What the examples print, and the first tasks of each, to be checked."""
+"""The outputs of the examples, and the first repetition of their comparisons, for the tests."""
 
 import contextlib
 import io
@@ -12,39 +12,39 @@ from typing import Any
 import xarray as xr
 
 import heirloom
-from published.experiments import of_first_repetition
+from published.experiments import summarise_first_repetition
 from published.results import PROJECT
 
 EXAMPLES = sorted(path.stem for path in (PROJECT / "examples").glob("*.py"))
 
 
 def measure(name: str) -> dict[str, Any]:
-    """What an example prints, and each comparison's first repetition."""
+    """Run an example; return its output, and the first repetition of each of its comparisons."""
     printed, compared = run_example(name)
     return {
         "printed": printed,
-        "first_repetition": [of_first_repetition(one) for one in compared],
+        "first_repetition": [summarise_first_repetition(results) for results in compared],
     }
 
 
-def run_example(name: str, **fewer: int) -> tuple[str, list[xr.Dataset]]:
-    """Run an example; returns what it prints, and the results of its comparisons.
+def run_example(name: str, **overrides: int) -> tuple[str, list[xr.Dataset]]:
+    """Run an example; return its output, and the results of its comparisons.
 
     Args:
-        name: of its file.
-        fewer: arguments of `compare` to be replaced, `repetitions` or `tasks`.
+        name: the name of its file, without `.py`.
+        overrides: arguments of `compare` to replace, such as `repetitions` or `tasks`.
     """
     compared: list[xr.Dataset] = []
     compare = heirloom.compare
 
-    def recorded(*args: Any, **options: Any) -> xr.Dataset:
-        compared.append(compare(*args, **{**options, **fewer}))
+    def compare_and_record(*args: Any, **options: Any) -> xr.Dataset:
+        compared.append(compare(*args, **{**options, **overrides}))
         return compared[-1]
 
     printed = io.StringIO()
-    heirloom.compare = recorded
+    heirloom.compare = compare_and_record
     try:
-        with TemporaryDirectory() as folder, _within(Path(folder)):
+        with TemporaryDirectory() as folder, _working_folder(Path(folder)):
             with contextlib.redirect_stdout(printed):
                 runpy.run_path(str(PROJECT / "examples" / f"{name}.py"))
     finally:
@@ -53,8 +53,8 @@ def run_example(name: str, **fewer: int) -> tuple[str, list[xr.Dataset]]:
 
 
 @contextlib.contextmanager
-def _within(folder: Path) -> Iterator[None]:
-    """Work in a folder, to which an example writes its figures."""
+def _working_folder(folder: Path) -> Iterator[None]:
+    """Change the working directory, to which examples write their figures."""
     before = Path.cwd()
     os.chdir(folder)
     try:

@@ -1,4 +1,4 @@
-"""The paper's experiments, measured in full, and the first repetition of each, to be checked."""
+"""The paper's experiments, measured in full, and the first repetition of each, for the tests."""
 
 import time
 from pathlib import Path
@@ -21,7 +21,7 @@ class Experiment(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name among the results."""
+        """Its name in `results/`."""
         return (
             self.name
             if not registry.experiment(self.name).has_variants
@@ -34,16 +34,16 @@ EXPERIMENTS = [
     for name in registry.MODULES
     for variant in (("text", "released") if registry.experiment(name).has_variants else ("text",))
 ]
-CHECKED = [one for one in EXPERIMENTS if registry.experiment(one.name).settings is not None]
-"""Those that have repetitions."""
+REPEATED = [e for e in EXPERIMENTS if registry.experiment(e.name).settings is not None]
+"""The experiments that have repetitions."""
 
 
 def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
-    """Run an experiment in full; returns what is kept of it, and the seconds it took."""
+    """Run an experiment in full; return the results to store, and the seconds that it took."""
     with TemporaryDirectory() as folder:
         started = time.monotonic()
         report = registry.reproduce(experiment.name, Options(experiment.variant, Location(folder)))
-        taken = time.monotonic() - started
+        seconds = time.monotonic() - started
         measured: dict[str, Any] = {
             "claims": [claim._asdict() for claim in report.claims],
             "notes": report.notes,
@@ -56,23 +56,23 @@ def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
                 **{name: getattr(report.spec, name) for name in names},
             }
             run_folder = sorted(Path(folder).glob("run*"))[0]
-            measured["first_repetition"] = of_first_repetition(xr.open_zarr(run_folder))
-    return measured, taken
+            measured["first_repetition"] = summarise_first_repetition(xr.open_zarr(run_folder))
+    return measured, seconds
 
 
-def first_repetition(experiment: Experiment) -> dict[str, Any]:
-    """The first repetition alone, as the code gives it now."""
+def run_first_repetition(experiment: Experiment) -> dict[str, Any]:
+    """Run the first repetition only, and summarise it."""
     options = {"k": 1} if experiment.name == "negative-transfer" else {}
     spec = registry.experiment(experiment.name).settings(experiment.variant, **options)
     with TemporaryDirectory() as folder:
         results = run(spec.with_changes(repetitions=1), Path(folder) / "run", jobs=1)
-        return of_first_repetition(results.load())
+        return summarise_first_repetition(results.load())
 
 
-def of_first_repetition(results: xr.Dataset) -> dict[str, Any]:
-    """Mean returns and the number of updates in each task of the first repetition, by agent.
+def summarise_first_repetition(results: xr.Dataset) -> dict[str, Any]:
+    """Return mean returns and numbers of updates per task of the first repetition, by agent.
 
-    It does not depend on how many repetitions there are, and a change of results shows in it.
+    They do not depend on the number of repetitions, and any change of results affects them.
     """
     first = results.isel(repetition=0)
     return {

@@ -1,4 +1,4 @@
-"""Results that are kept in the repository, each with what it was measured with."""
+"""Results stored in the repository, each with the versions and the commit that produced it."""
 
 import json
 import os
@@ -18,58 +18,58 @@ NUMBERS = re.compile(r"\[\s+((?:(?:-?[\d.]+(?:e[+-]?\d+)?|null),?\s+)+)\]")
 
 
 def load(name: str) -> dict[str, Any]:
-    """What was measured under this name."""
+    """Return the stored result of this name."""
     return _read(name)["measured"]
 
 
 def seconds(name: str) -> dict[str, float]:
-    """How long it took when it was last measured, by part."""
+    """Return how long the stored measurement took, by part."""
     return _read(name).get("seconds", {})
 
 
 def made_by(name: str) -> dict[str, Any]:
-    """What it was measured with."""
+    """Return the commit, source tree, machine and versions that produced a result."""
     return _read(name)["made_by"]
 
 
-def keep(name: str, measured: dict[str, Any], seconds: dict[str, float] | None = None) -> bool:
-    """Keep a result; returns whether it differs from what was kept.
+def store(name: str, measured: dict[str, Any], seconds: dict[str, float] | None = None) -> bool:
+    """Store a result; return whether it differs from the one stored before.
 
-    If it does not, the file stays as it is: it still says when the result was first measured.
+    If it does not, the file is not written, and still names the commit that first produced it.
     """
     measured = rounded(measured)
     path = RESULTS / f"{name}.json"
     if path.exists() and load(name) == measured:
         return False
-    content = {"made_by": _surroundings(), "measured": measured}
+    content = {"made_by": _environment(), "measured": measured}
     if seconds is not None:
-        content["seconds"] = {part: round(taken, 1) for part, taken in seconds.items()}
+        content["seconds"] = {part: round(duration, 1) for part, duration in seconds.items()}
     RESULTS.mkdir(exist_ok=True)
     path.write_text(_as_text(content), encoding="utf-8")
     return True
 
 
 def rounded(value: Any) -> Any:
-    """The same with numbers of six significant digits, which is more than any table shows."""
+    """Round all numbers to six significant digits, which is more than any table shows."""
     if isinstance(value, dict):
-        return {key: rounded(one) for key, one in value.items()}
+        return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [rounded(one) for one in value]
+        return [rounded(item) for item in value]
     if isinstance(value, float):
         return None if value != value else float(f"{value:.{DIGITS}g}")
     return value
 
 
 def source_tree() -> str:
-    """The git tree of `src` as it is now, committed or not; compare `git rev-parse COMMIT:src`."""
+    """Return the git tree of `src` with uncommitted changes, as in `git rev-parse COMMIT:src`."""
     with TemporaryDirectory() as folder:
         env = {**os.environ, "GIT_INDEX_FILE": str(Path(folder) / "index")}
         _git("add", "src", env=env)
         return _git("write-tree", "--prefix=src/", env=env)
 
 
-def _surroundings() -> dict[str, Any]:
-    """What a result depends on."""
+def _environment() -> dict[str, Any]:
+    """Return the commit, source tree, machine and versions that a result depends on."""
     return {
         "commit": _git("describe", "--always", "--dirty", "--abbrev=12"),
         "src": source_tree(),
@@ -89,6 +89,6 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _as_text(content: dict[str, Any]) -> str:
-    """JSON with one line for each list of numbers."""
+    """Format as JSON, with one line per list of numbers."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    return NUMBERS.sub(lambda found: "[" + " ".join(found[1].split()) + "]", text) + "\n"
+    return NUMBERS.sub(lambda match: "[" + " ".join(match[1].split()) + "]", text) + "\n"

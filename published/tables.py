@@ -1,4 +1,4 @@
-"""The tables of README and docs, from the results that are kept."""
+"""The tables of README and docs, generated from the stored results."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -7,37 +7,50 @@ from typing import Any
 import numpy as np
 
 from published import results
-from published.experiments import CHECKED
+from published.experiments import REPEATED
 
 YES_OR_NO = {True: "yes", False: "**no**", None: "?"}
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> str:
-    """A table in Markdown; the columns from `right` on, if given, are aligned to the right."""
+    """Return a Markdown table; if `right` is given, columns from it on are right-aligned."""
     rules = ["---:" if right and i >= right else "---" for i in range(len(header))]
     lines = [header, rules, *rows]
     return "\n".join(" ".join(["|", *(f"{cell} |".lstrip() for cell in line)]) for line in lines)
 
 
 def tight() -> str:
-    """The main experiment as released, for the README."""
+    """Return the results of the main experiment with the released settings."""
     agents = results.load("tight-released")["summary"]["agents"]
 
-    def mean(name: str, first: int, last: int) -> str:
+    def relative_to_rmax(name: str, first: int, last: int) -> str:
         return f"{np.mean(agents[name]['return_vs_rmax'][first - 1 : last]):.2f}"
 
-    def of_optimum(name: str) -> str:
+    def relative_to_optimum(name: str) -> str:
         return f"{np.mean(agents[name]['return_vs_optimal'][1:]):.2f}"
 
     return table(
-        ["agent", "tasks 2 to 11", "tasks 12 to 15", "tasks 2 to 15, over the optimum"],
-        [[name, mean(name, 2, 11), mean(name, 12, 15), of_optimum(name)] for name in agents],
+        [
+            "agent",
+            "tasks 2 to 11, relative to RMax",
+            "tasks 12 to 15, relative to RMax",
+            "tasks 2 to 15, relative to the optimum",
+        ],
+        [
+            [
+                name,
+                relative_to_rmax(name, 2, 11),
+                relative_to_rmax(name, 12, 15),
+                relative_to_optimum(name),
+            ]
+            for name in agents
+        ],
         right=1,
     )
 
 
 def examples() -> str:
-    """What transfer gains in each example."""
+    """Return the gain of LRMax and of MaxQInit over RMax in each example."""
     rows = []
     for name, measured in results.load("examples").items():
         for title, gains in _gains(measured["printed"]):
@@ -47,81 +60,81 @@ def examples() -> str:
 
 
 def _gains(printed: str) -> list[tuple[str, dict[str, str]]]:
-    """The gain of each agent, by table that an example prints, with what the table is about."""
-    found, title = [], ""
+    """Return the title, and the gain of each agent, of every table in the output of an example."""
+    tables, title = [], ""
     for line in printed.splitlines():
         if line.startswith("Changing "):
             title = line[0].lower() + line[1:].split(":")[0]
         if line.startswith("agent "):
-            found.append((title, {}))
+            tables.append((title, {}))
         gain = re.match(r"(\w+) .*?([+-][\d.]+% ± [\d.]+%)$", line)
-        if gain and found:
-            found[-1][1][gain[1]] = gain[2].replace("%", " %")
-    return found
+        if gain and tables:
+            tables[-1][1][gain[1]] = gain[2].replace("%", " %")
+    return tables
 
 
 def claims(experiment: str) -> Callable[[], str]:
-    """The claims of an experiment, with what was measured in both variants."""
+    """Tabulate the claims of an experiment, with the measurements of both variants."""
 
-    def both() -> str:
+    def write() -> str:
         variants = {v: results.load(f"{experiment}-{v}")["claims"] for v in ("text", "released")}
         rows = []
         for statement, whose in _statements(variants.values()):
-            cells = [_cell(statement, said) for said in variants.values()]
-            rows.append([f"{statement}{_ours(whose)}", *cells])
+            cells = [_verdict_on(statement, of_variant) for of_variant in variants.values()]
+            rows.append([f"{statement}{_origin(whose)}", *cells])
         return table(["claim", "text", "released"], rows)
 
-    return both
+    return write
 
 
-def claims_of_one(experiment: str) -> Callable[[], str]:
-    """The claims of an experiment without variants."""
+def claims_without_variants(experiment: str) -> Callable[[], str]:
+    """Tabulate the claims of an experiment that has no variants."""
 
-    def one() -> str:
+    def write() -> str:
         rows = [
-            [f"{claim['statement']}{_ours(claim['whose'])}", _verdict(claim)]
+            [f"{claim['statement']}{_origin(claim['whose'])}", _verdict(claim)]
             for claim in results.load(experiment)["claims"]
         ]
         return table(["claim", "measured"], rows)
 
-    return one
+    return write
 
 
 def _statements(variants: Any) -> list[tuple[str, str]]:
-    """All statements, in an order that is that of each variant."""
+    """Merge the statements of all variants, keeping the order of each."""
     merged: list[tuple[str, str]] = []
-    for said in variants:
-        place = 0
-        for claim in said:
+    for of_variant in variants:
+        position = 0
+        for claim in of_variant:
             key = claim["statement"], claim["whose"]
             if key in merged:
-                place = merged.index(key) + 1
+                position = merged.index(key) + 1
             else:
-                merged.insert(place, key)
-                place += 1
+                merged.insert(position, key)
+                position += 1
     return merged
 
 
-def _cell(statement: str, said: list[dict[str, Any]]) -> str:
-    return next((_verdict(claim) for claim in said if claim["statement"] == statement), "")
+def _verdict_on(statement: str, of_variant: list[dict[str, Any]]) -> str:
+    return next((_verdict(claim) for claim in of_variant if claim["statement"] == statement), "")
 
 
 def _verdict(claim: dict[str, Any]) -> str:
     return f"{YES_OR_NO[claim['holds']]}: {claim['measured']}"
 
 
-def _ours(whose: str) -> str:
-    return "" if whose == "paper" else " *(our statement)*"
+def _origin(whose: str) -> str:
+    return "" if whose == "paper" else " *(our claim)*"
 
 
 def notes(experiment: str) -> Callable[[], str]:
-    """What a report adds to its claims, as a list."""
+    """List the notes of a report."""
     return lambda: "\n".join(f"- {note}" for note in results.load(experiment)["notes"])
 
 
 def bounds() -> str:
-    """Figure 3d in numbers."""
-    rows, header = [], ["percent", "variant"]
+    """Return the numbers of figure 3d, in percent."""
+    rows, header = [], ["measure, in %", "variant"]
     for key, name in (
         ("rho_lip", "ρ_Lip"),
         ("rho_speedup", "ρ_Speed-up"),
@@ -138,7 +151,7 @@ def bounds() -> str:
 
 
 def negative_transfer() -> str:
-    """Episodes until the policy is optimal for good."""
+    """Return the number of episodes after which the policy stays optimal."""
     summary = results.load("negative-transfer")["summary"]
     return table(
         ["agent", *(f"k = {k}" for k in summary["k"])],
@@ -151,41 +164,49 @@ def negative_transfer() -> str:
 
 
 def reproducibility() -> str:
-    """The size of each experiment, and the seconds that it took."""
-    header = ["experiment", "agents", "repetitions", "tasks", "episodes", "steps", "seconds"]
+    """Return the size of each experiment, and the seconds that it took."""
+    header = [
+        "experiment",
+        "agents",
+        "repetitions",
+        "tasks",
+        "episodes per task",
+        "steps per episode",
+        "seconds",
+    ]
     rows = []
-    for experiment in CHECKED:
+    for experiment in REPEATED:
         size = results.load(experiment.key)["size"].values()
-        taken = results.seconds(experiment.key)["all"]
-        rows.append([experiment.key, *(f"{n:,}" for n in size), f"{taken:.0f}"])
+        seconds = results.seconds(experiment.key)["all"]
+        rows.append([experiment.key, *(f"{n:,}" for n in size), f"{seconds:.0f}"])
     return table(header, rows, right=1)
 
 
 def speed() -> str:
-    """The ratios of `make bench`."""
+    """Return the ratios measured by `make bench`."""
     rows = [row["cells"] for row in results.load("speed")["rows"] if row["part"] != "start-up"]
-    return table(["what", "ratio", "target", "reached", "note"], rows)
+    return table(["comparison", "ratio", "target", "target met", "note"], rows)
 
 
 def start_up() -> str:
-    """Seconds until something happens."""
+    """Return the start-up times measured by `make bench`."""
     rows = [row["cells"][:4] for row in results.load("speed")["rows"] if row["part"] == "start-up"]
-    return table(["what", "seconds", "target", "reached"], rows)
+    return table(["command", "seconds", "target", "target met"], rows)
 
 
 def errors() -> str:
-    """The true errors of all libraries in the benchmark of `solve`."""
+    """Return the true errors of all libraries in the benchmark of `solve`."""
     measured = results.load("speed")["errors"]
     split = [(*name.split(", ", 1), error) for name, error in measured.items()]
     tasks = list(dict.fromkeys(task for _, task, _ in split))
     names = list(dict.fromkeys(name for name, _, _ in split))
-    by_place = {(name, task): f"{error:.0e}" for name, task, error in split}
+    by_name_and_task = {(name, task): f"{error:.0e}" for name, task, error in split}
     return table(
-        ["true error", *tasks],
+        ["true error of", *tasks],
         [
             [
                 "Heirloom" if name == "ours" else name,
-                *(by_place.get((name, task), "stopped") for task in tasks),
+                *(by_name_and_task.get((name, task), "stopped") for task in tasks),
             ]
             for name in names
         ],
@@ -193,15 +214,15 @@ def errors() -> str:
 
 
 def versions(name: str) -> Callable[[], str]:
-    """The versions and the machine that a result came from, as a sentence."""
+    """State the machine and the versions that produced a result, in a sentence."""
 
-    def sentence() -> str:
+    def write() -> str:
         made_by = results.made_by(name)
         used = {**made_by["versions"], **results.load(name).get("versions", {})}
-        listed = ", ".join(f"{what} {version}" for what, version in used.items())
+        listed = ", ".join(f"{package} {version}" for package, version in used.items())
         return f"Measured on {made_by['machine']} with {listed}."
 
-    return sentence
+    return write
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
@@ -212,11 +233,11 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "bounds": bounds,
     "claims of corridor": claims("corridor"),
     "claims of maze": claims("maze"),
-    "claims of prior-use": claims_of_one("prior-use"),
+    "claims of prior-use": claims_without_variants("prior-use"),
     "negative-transfer": negative_transfer,
-    "claims of negative-transfer": claims_of_one("negative-transfer"),
-    "claims of bounds-illustration": claims_of_one("bounds-illustration"),
-    "claims of prior-illustration": claims_of_one("prior-illustration"),
+    "claims of negative-transfer": claims_without_variants("negative-transfer"),
+    "claims of bounds-illustration": claims_without_variants("bounds-illustration"),
+    "claims of prior-illustration": claims_without_variants("prior-illustration"),
     "reproducibility": reproducibility,
     "versions of tight": versions("tight-released"),
     "speed": speed,

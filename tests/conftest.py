@@ -3,7 +3,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.golden import kept
+from tests.golden import stored
 from tests.small_run import Command
 
 # The same examples in every run: a failure is found again by running the test again.
@@ -22,7 +22,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 def pytest_report_header():
-    return f"golden run: {kept.how_compared()}"
+    return f"golden run: {stored.comparison_mode()}"
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""What benchmarks print and write; nothing is timed here."""
+"""The rows and peers of the benchmarks; nothing is timed here."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.peer import ask
-from benchmarks.rows import Row, plain, significant
+from benchmarks.rows import Row, as_text, significant
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from benchmarks.rows import Row, plain, significant
         (Row("not measured", None, at_most=4), None),
     ],
 )
-def test_a_target_is_reached_or_not(row, reached):
+def test_ratio_reaches_its_target_or_not(row, reached):
     assert row.reached is reached
 
 
@@ -34,12 +34,12 @@ def test_a_target_is_reached_or_not(row, reached):
         (Row("a cost", 3.0, at_most=4, stopped=True), None),
     ],
 )
-def test_of_a_run_that_was_stopped_only_the_lower_end_of_its_ratio_counts(row, reached):
+def test_ratio_of_a_stopped_run_is_a_lower_bound(row, reached):
     assert row.reached is reached
     assert row.cells()[1].startswith("more than")
 
 
-def test_numbers_have_the_digits_that_matter():
+def test_significant_rounds_to_three_digits():
     assert [significant(x) for x in (1.2345, 12.345, 123.45, 12345.6)] == [
         "1.23",
         "12.3",
@@ -48,25 +48,29 @@ def test_numbers_have_the_digits_that_matter():
     ]
 
 
-def test_tables_have_a_line_for_each_row():
+def test_text_table_has_a_header_and_one_line_per_row():
     rows = [Row("slow / fast", 1234.5, at_least=1000), Row("peer / ours", None, note="not there")]
-    assert [line.split()[0] for line in plain(rows).splitlines()] == ["what", "slow", "peer"]
+    assert [line.split()[0] for line in as_text(rows).splitlines()] == [
+        "comparison",
+        "slow",
+        "peer",
+    ]
 
 
-def test_a_row_is_json():
+def test_row_is_written_as_json():
     row = Row("peer / ours", 2.0, at_least=1.5, stopped=True)
     written = json.loads(json.dumps(row.as_json()))
     assert written["reached"] is True
     assert written["cells"] == ["peer / ours", "more than 2.00", "at least 1.5", "yes", ""]
 
 
-def test_a_peer_that_is_not_there_says_why(tmp_path):
+def test_missing_environment_of_peers_is_reported(tmp_path):
     assert "make bench" in ask("simple_rl_rmax.py", python=tmp_path / "python").problem
 
 
 @pytest.fixture
 def program(tmp_path):
-    """Writes a program, and gives its path."""
+    """A function that writes a program and returns its path."""
 
     def write(text):
         path = tmp_path / "program.py"
@@ -76,19 +80,19 @@ def program(tmp_path):
     return write
 
 
-def test_a_peer_answers_with_its_last_line(program):
+def test_answer_of_a_peer_is_its_last_line(program):
     text = 'print(\'chatter\')\nprint(\'{"seconds": 2.5, "version": "1.0"}\')\n'
     answer = ask(program(text), python=Path(sys.executable))
     assert (answer.seconds, answer.stopped, answer.version) == (2.5, False, "1.0")
 
 
-def test_a_peer_that_takes_too_long_is_stopped(program):
+def test_peer_is_stopped_at_its_time_limit(program):
     answer = ask(program("time.sleep(60)\n"), python=Path(sys.executable), limit=0.1)
     assert answer.stopped
     assert answer.seconds <= 0.1
 
 
-def test_a_peer_that_fails_says_why():
+def test_error_of_a_failed_peer_is_reported():
     answer = ask("no_such_program.py", python=Path(sys.executable))
     assert answer.seconds is None
     assert "no_such_program.py" in answer.problem

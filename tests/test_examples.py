@@ -1,4 +1,4 @@
-"""Every example runs, prints what is stored of it, and saves its figure."""
+"""Every example runs, prints its stored output, and saves its figure."""
 
 import os
 import subprocess
@@ -12,13 +12,13 @@ from published import results
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 
-def test_there_are_examples():
+def test_at_least_six_examples_are_found():
     assert len(EXAMPLES) >= 6
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_the_example_runs(example, tmp_path):
+def test_example_prints_its_stored_output_and_saves_a_figure(example, tmp_path):
     out = subprocess.run(
         [sys.executable, "-W", "error", example],
         cwd=tmp_path,

@@ -1,8 +1,8 @@
-"""A task solved by mdpax on the processor: policy iteration, compiled by JAX.
+"""Solve a task with mdpax on the CPU: policy iteration, compiled by JAX.
 
-It ends when the policy stays, evaluated until no value moves by more than ε (1 - γ) / γ. So no
-value is further than ε / γ from the optimal one, and ε is γ times the error that is asked for.
-Compilation is not timed.
+mdpax stops when the policy no longer changes. It evaluates a policy until no value changes by more
+than ε (1 - γ) / γ. So all values are within ε / γ of the optimal ones, and ε is γ times the
+requested error. Compilation is not timed.
 
     python mdpax_solve.py TASK.npz TOL VALUES.npy
 """
@@ -26,7 +26,7 @@ from mdpax.solvers.policy_iteration import PolicyIteration  # noqa: E402
 
 
 class Table(Problem):
-    """A task in arrays: the random event is which of its successors a pair has."""
+    """A task given by arrays; the random event is the index of the successor."""
 
     name = "table"
 
@@ -44,21 +44,21 @@ class Table(Problem):
         return jnp.arange(self.p.shape[2])
 
     def state_to_index(self, state):
-        """A state is its index."""
+        """Return the index of a state, which is the state itself."""
         return state[0]
 
     def random_event_probability(self, state, action, random_event):
-        """The probability of a successor."""
+        """Return the probability of a successor."""
         return self.p[state[0], action[0], random_event[0]]
 
     def transition(self, state, action, random_event):
-        """The successor, and the mean reward of the pair."""
+        """Return the successor, and the mean reward of the pair."""
         s, a = state[0], action[0]
         return self.successors[s, a, random_event[0]][None], self.R[s, a]
 
 
 def padded(values, indptr, shape):
-    """Rows of different lengths as an array, with zeros at the end."""
+    """Return rows of different lengths as one array, padded with zeros."""
     lengths = np.diff(indptr)
     full = np.zeros((lengths.size, lengths.max()), dtype=values.dtype)
     rows = np.repeat(np.arange(lengths.size), lengths)
@@ -67,7 +67,7 @@ def padded(values, indptr, shape):
 
 
 def main() -> None:
-    """Build, compile, solve, and write the values."""
+    """Build, compile and solve the task, and write the values."""
     task, tol, values = sys.argv[1:4]
     arrays = np.load(task)
     R, indptr, gamma = arrays["R"], arrays["indptr"], float(arrays["gamma"])
@@ -79,9 +79,9 @@ def main() -> None:
         max_eval_iter=1,
         verbose=0,
     )
-    beginning = solver.values, solver.policy
+    initial = solver.values, solver.policy
     solver.solve(max_iterations=1)
-    solver.values, solver.policy = beginning
+    solver.values, solver.policy = initial
     solver.config.max_eval_iter = 10**6
     print("ready", time.process_time(), flush=True)
     start = time.perf_counter(), time.process_time()

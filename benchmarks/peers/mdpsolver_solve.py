@@ -1,6 +1,6 @@
-"""A task solved by mdpsolver: modified policy iteration, in C++.
+"""Solve a task with mdpsolver: modified policy iteration, in C++.
 
-A model that was solved keeps its values and would start from them, so there is one solve a model.
+A solved model keeps its values and would start from them, so each model is solved once.
 
     python mdpsolver_solve.py TASK.npz TOL VALUES.npy UPDATE PARTIAL_SWEEPS
 """
@@ -16,15 +16,15 @@ import numpy as np
 
 
 def main() -> None:
-    """Build, solve, and write the values."""
+    """Build and solve the task, and write the values."""
     task, tol, values, update, sweeps = sys.argv[1:6]
     arrays = np.load(task)
     n_states, n_actions = arrays["R"].shape
-    ends = arrays["indptr"].tolist()
+    indptr = arrays["indptr"].tolist()
 
     def by_pair(name: str) -> list[list[list[float]]]:
         flat = arrays[name].tolist()
-        rows = [flat[start:end] for start, end in pairwise(ends)]
+        rows = [flat[start:end] for start, end in pairwise(indptr)]
         return [rows[k : k + n_actions] for k in range(0, n_states * n_actions, n_actions)]
 
     model = mdpsolver.model()

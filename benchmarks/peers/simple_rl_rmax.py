@@ -1,7 +1,7 @@
-"""The RMax of simple_rl on the 11x11 grid of the main experiment, for some seeds.
+"""Run the RMax of simple_rl on the 11x11 grid of the main experiment, with several seeds.
 
-It runs too long for a minimum of many repeats, so the seconds are those of the processor: what else
-the machine does meanwhile does not count against it.
+It runs too long for a minimum over many repeats. Therefore the processor time is measured, which
+other programs on the machine affect little.
 
 python simple_rl_rmax.py EPISODES STEPS N_KNOWN HORIZON SLIP SEEDS
 """
@@ -12,7 +12,7 @@ import sys
 import time
 from importlib.metadata import version
 
-time.clock = time.perf_counter  # simple_rl calls it; Python has it no more
+time.clock = time.perf_counter  # simple_rl calls it, but Python 3.8 removed it
 
 from simple_rl.agents import RMaxAgent  # noqa: E402
 from simple_rl.run_experiments import run_single_agent_on_mdp  # noqa: E402
@@ -22,7 +22,7 @@ GAMMA = 0.9
 
 
 def seconds(episodes: int, steps: int, n_known: int, horizon: int, slip: float) -> float:
-    """What a new agent takes of the processor on a new task."""
+    """Return the processor time of a new agent on a new task."""
     task = GridWorldMDP(
         width=11,
         height=11,
@@ -39,7 +39,7 @@ def seconds(episodes: int, steps: int, n_known: int, horizon: int, slip: float) 
 
 
 def main() -> None:
-    """A run a seed; their sum counts, for another seed is another run."""
+    """Run once per seed, and print the sum of the times: runs with other seeds do other work."""
     episodes, steps, n_known, horizon = (int(word) for word in sys.argv[1:5])
     slip, seeds = float(sys.argv[5]), int(sys.argv[6])
     print("ready", time.process_time(), flush=True)

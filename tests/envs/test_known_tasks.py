@@ -114,7 +114,7 @@ def test_family_distance_is_the_largest_over_all_ordered_pairs_of_tasks():
         assert (D >= largest - 1e-7).all()
         assert D == pytest.approx(largest, abs=3e-6)
     for not_tasks in ([], tasks[0], 3):
-        with pytest.raises(hl.InvalidArgument, match="there are no tasks"):
+        with pytest.raises(hl.InvalidArgument, match="tasks is empty"):
             hl.family_distance(not_tasks)
     assert np.array_equal(hl.family_distance(m for m in tasks), D)
 

@@ -1,6 +1,6 @@
-"""The golden run: small experiments whose results are kept here, and compared in `make test`.
+"""The golden run: small experiments whose results are stored here, and compared in `make test`.
 
-`specs/` has the experiments, `arrays/` what they gave. Nothing may change these arrays unnoticed;
-`make golden` computes them anew, prints what moved, and writes them. If they moved on purpose, the
-changelog says so.
+`specs/` contains the experiments, and `arrays/` their results. The test fails if an array changes.
+`make golden` computes the arrays again, prints the changes, and stores the new arrays. Intended
+changes are recorded in the changelog.
 """

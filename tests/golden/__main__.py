@@ -1,30 +1,30 @@
-"""Compute the golden run anew, print what moved, and keep it: `make golden`."""
+"""Compute the golden run again, print the changes, and store it: `make golden`."""
 
-from tests.golden import kept
+from tests.golden import stored
 from tests.golden.computed import NAMES, compute
 
 
 def main() -> None:
-    """Print what moved, experiment by experiment, and write the new arrays."""
-    if kept.MADE_BY.exists():
-        for difference in kept.differing_surroundings():
+    """Print the changed arrays of each experiment, and store the new arrays."""
+    if stored.MADE_BY.exists():
+        for difference in stored.differing_environment():
             print(f"bits may differ: {difference}")
     total = 0
     for name in NAMES:
         arrays = compute(name)
-        known = (kept.ARRAYS / f"{name}.json").exists()
-        moved = kept.moved(kept.read(name) if known else {}, arrays)
-        total += len(moved)
-        print(f"{name}: {len(moved)} of {len(arrays)} arrays moved")
-        for one in moved:
-            print(f"  {one}")
-        kept.write(name, arrays)
-    for path in kept.ARRAYS.glob("*.json"):
-        if path != kept.MADE_BY and path.stem not in NAMES:
-            print(f"{path.stem}: is gone")
+        exists = (stored.ARRAYS / f"{name}.json").exists()
+        changes = stored.changes(stored.read(name) if exists else {}, arrays)
+        total += len(changes)
+        print(f"{name}: {len(changes)} of {len(arrays)} arrays changed")
+        for change in changes:
+            print(f"  {change}")
+        stored.write(name, arrays)
+    for path in stored.ARRAYS.glob("*.json"):
+        if path != stored.MADE_BY and path.stem not in NAMES:
+            print(f"{path.stem}: removed")
             path.unlink()
-    kept.write_surroundings()
-    print("nothing moved" if total == 0 else "written; say in CHANGELOG.md what moved and why")
+    stored.write_environment()
+    print("nothing changed" if total == 0 else "written; describe the changes in CHANGELOG.md")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the golden run computes: named arrays, by experiment."""
+"""The arrays of the golden run, computed by the current code."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,21 +20,21 @@ NAMES = (*sorted(path.stem for path in SPECS.glob("*.toml")), VALUES)
 
 
 def compute(name: str) -> Arrays:
-    """The arrays of one experiment of the golden run."""
+    """Compute the arrays of one experiment of the golden run."""
     return values() if name == VALUES else results_of(name)
 
 
 def results_of(name: str) -> Arrays:
-    """All that an experiment measures, read back from its folder."""
+    """Run an experiment, and return all variables of its results."""
     spec = ExperimentSpec.load(SPECS / f"{name}.toml")
     with TemporaryDirectory() as folder:
         results = run(spec, Path(folder) / "run", jobs=1).load()
-    measured = sorted(set(results.data_vars) - {"checksum", "done"})  # those are of the storage
-    return {name: results[name].values for name in measured}
+    measured = sorted(set(results.data_vars) - {"checksum", "done"})  # these describe the storage
+    return {variable: results[variable].values for variable in measured}
 
 
 def values() -> Arrays:
-    """Solutions, metrics and bounds, none of which depends on what an agent chooses to do."""
+    """Compute solutions, metrics and bounds, none of which depends on the actions of an agent."""
     rng = np.random.default_rng(9)
     garnet = Garnet(n_states=8, n_actions=2, branching=3, gamma=0.95, terminating=0.1)
     families = {"garnet": garnet, "corridor": Corridor(variant="text"), "prices": prices()}
@@ -50,14 +50,14 @@ def values() -> Arrays:
         d_max = hl.family_distance([m, m_bar, last])
         for agent_name, make in agents(d_max).items():
             arrays |= {
-                f"{name}: {agent_name}: {what}": array
-                for what, array in told(make, [m, m_bar, last], rng).items()
+                f"{name}: {agent_name}: {symbol}": array
+                for symbol, array in learned_values(make, [m, m_bar, last], rng).items()
             }
     return arrays
 
 
 def agents(d_max: np.ndarray) -> dict[str, Callable[..., hl.OptimisticAgent]]:
-    """Agents by name, each made from the options that all tasks have in common."""
+    """Return constructors of agents by name; they take the options common to all tasks."""
     return {
         "RMax": hl.RMax,
         "LRMax": lambda **options: hl.LRMax(d_max=d_max, **options),
@@ -66,10 +66,10 @@ def agents(d_max: np.ndarray) -> dict[str, Callable[..., hl.OptimisticAgent]]:
     }
 
 
-def told(
+def learned_values(
     make: Callable[..., hl.OptimisticAgent], tasks: list[hl.TabularMDP], rng: np.random.Generator
 ) -> Arrays:
-    """U and Q at the end of each task, after random steps that the agent did not choose."""
+    """Return U and Q at the end of each task, after random steps not chosen by the agent."""
     m = tasks[0]
     agent = make(
         n_states=m.n_states,

@@ -1,4 +1,4 @@
-"""The metric of states, against plain versions of it."""
+"""The bisimulation metric, against its definition as linear programs."""
 
 import numpy as np
 import pytest
@@ -10,15 +10,15 @@ from tests.strategies import draw_shape, draw_task
 
 
 def outcomes(m, s, a):
-    """The distribution over states and ⊥ of a pair."""
+    """The distribution of a pair over states and ⊥."""
     p = np.zeros(m.n_states + 1)
-    for probability, successor, _, ended in m.to_gymnasium().unwrapped.P[s][a]:
-        p[m.n_states if ended else successor] += probability
+    for probability, successor, _, terminated in m.to_gymnasium().unwrapped.P[s][a]:
+        p[m.n_states if terminated else successor] += probability
     return p
 
 
 def wasserstein(p, q, ground):
-    """The cheapest way to move p to q, as a linear program."""
+    """The cost of the cheapest transport plan from p to q, by a linear program."""
     n, m = ground.shape
     rows = [np.kron(np.eye(n)[i], np.ones(m)) for i in range(n)]
     columns = [np.kron(np.ones(n), np.eye(m)[j]) for j in range(m)]
@@ -26,37 +26,36 @@ def wasserstein(p, q, ground):
     return result.fun
 
 
-def plain(m, m_bar, c, ground_of, d):
-    """One application of the definition."""
-    ground = ground_of(d)
-    following = np.zeros((m.n_states + 1, m_bar.n_states + 1))
-    sink, sink_bar = np.eye(m.n_states + 1)[-1], np.eye(m_bar.n_states + 1)[-1]
+def apply_definition(m, m_bar, c, ground):
+    """max_a |R - R̄| + c W(T, T̄) over states and ⊥, for a ground metric over the same."""
+    d = np.zeros((m.n_states + 1, m_bar.n_states + 1))
+    only_end, only_end_bar = np.eye(m.n_states + 1)[-1], np.eye(m_bar.n_states + 1)[-1]
     for s in range(m.n_states + 1):
         for s_bar in range(m_bar.n_states + 1):
             for a in range(m.n_actions):
-                ended, ended_bar = s == m.n_states, s_bar == m_bar.n_states
-                r = 0.0 if ended else m.R[s, a]
-                r_bar = 0.0 if ended_bar else m_bar.R[s_bar, a]
-                p = sink if ended else outcomes(m, s, a)
-                q = sink_bar if ended_bar else outcomes(m_bar, s_bar, a)
-                one = abs(r - r_bar) + c * wasserstein(p, q, ground)
-                following[s, s_bar] = max(following[s, s_bar], one)
-    return following
+                terminal, terminal_bar = s == m.n_states, s_bar == m_bar.n_states
+                r = 0.0 if terminal else m.R[s, a]
+                r_bar = 0.0 if terminal_bar else m_bar.R[s_bar, a]
+                p = only_end if terminal else outcomes(m, s, a)
+                q = only_end_bar if terminal_bar else outcomes(m_bar, s_bar, a)
+                d_of_action = abs(r - r_bar) + c * wasserstein(p, q, ground)
+                d[s, s_bar] = max(d[s, s_bar], d_of_action)
+    return d
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_identity_matches_its_definition(seed):
+def test_metric_with_identity_ground_matches_its_definition(seed):
     rng = np.random.default_rng(seed)
     shape = draw_shape(rng, most_states=4)
     m, m_bar = draw_task(rng, shape), draw_task(rng, shape)
     different = 1 - np.eye(m.n_states + 1)
-    expected = plain(m, m_bar, 0.7, lambda d: different, None)[:-1, :-1]
+    expected = apply_definition(m, m_bar, 0.7, different)[:-1, :-1]
     d = bisimulation_metric(m, m_bar, ground="identity", c=0.7)
     assert d == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_recursive_metric_is_the_fixed_point_of_its_definition(seed):
+def test_recursive_metric_is_the_fixed_point_of_its_definition_from_above(seed):
     rng = np.random.default_rng(seed)
     shape = draw_shape(rng, most_states=4)._replace(n_actions=2)
     m = draw_task(rng, shape)
@@ -64,12 +63,12 @@ def test_the_recursive_metric_is_the_fixed_point_of_its_definition(seed):
     d = bisimulation_metric(m, m_bar, ground="recursive", c=0.5, tol=1e-9)
     iterated = np.zeros((m.n_states + 1, m_bar.n_states + 1))
     for _ in range(28):
-        iterated = plain(m, m_bar, 0.5, lambda d: d, iterated)
+        iterated = apply_definition(m, m_bar, 0.5, iterated)
     assert d == pytest.approx(iterated[:-1, :-1], abs=1e-7)
     assert (d >= iterated[:-1, :-1] - 1e-12).all()
 
 
-def test_within_a_task_the_recursive_metric_bounds_gaps_of_values():
+def test_recursive_metric_bounds_differences_of_values_within_a_task():
     """Ferns et al.: with c = γ, |V*(s) - V*(t)| <= d(s, t)."""
     rng = np.random.default_rng(1)
     for _ in range(15):
@@ -81,7 +80,7 @@ def test_within_a_task_the_recursive_metric_bounds_gaps_of_values():
         assert (np.diag(d) <= 1e-9).all()
 
 
-def test_the_closest_state():
+def test_closest_states_prefers_the_same_index_among_ties_then_the_first():
     d = np.array([[1.0, 0.5, 0.5], [0.2, 0.2, 0.2], [0.0, 3.0, 0.1], [5.0, 4.0, 4.0]])
     assert closest_states(d).tolist() == [1, 1, 0, 1]
     assert closest_states(d.T).tolist() == [2, 1, 2]
@@ -92,17 +91,21 @@ def test_the_closest_state():
     [
         ({"ground": "l1"}, hl.InvalidArgument, "ground is 'l1'"),
         ({"c": -1}, hl.InvalidArgument, "c is -1"),
-        ({"c": 1.0, "ground": "recursive"}, hl.InvalidArgument, "c is 1.0: below 1"),
+        (
+            {"c": 1.0, "ground": "recursive"},
+            hl.InvalidArgument,
+            "c is 1.0: expected a number below 1",
+        ),
         ({"tol": 0}, hl.InvalidArgument, "tol is 0"),
     ],
 )
-def test_bad_arguments(options, error, message):
+def test_invalid_arguments_are_rejected(options, error, message):
     m = hl.garnet(3, 2, branching=2, gamma=0.9, seed=0)
     with pytest.raises(error, match=message):
         bisimulation_metric(m, m, **options)
 
 
-def test_tasks_that_cannot_be_matched():
+def test_tasks_with_different_actions_or_states_are_rejected():
     m = hl.garnet(3, 2, branching=2, gamma=0.9, seed=0)
     for other in (
         hl.garnet(3, 1, branching=2, gamma=0.9, seed=0),

@@ -1,4 +1,4 @@
-"""Leaving out actions: quick where it goes well, and harmless where it goes wrong."""
+"""Action elimination: it removes most actions, and wrong eliminations do not affect results."""
 
 import numpy as np
 import pytest
@@ -6,90 +6,95 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import heirloom as hl
-from heirloom.planning import action_elimination as elimination
-from heirloom.planning import certificate as fixed_point
+from heirloom.planning import action_elimination, certificate
 from heirloom.planning.action_elimination import Elimination
 from tests.reference import exact
 from tests.strategies import tasks
 
-a_fixture_for_all = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+same_fixture_for_all_examples = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @pytest.fixture
-def of_all_sizes(monkeypatch):
-    monkeypatch.setattr(elimination, "LEAST_PAIRS", 0)
+def elimination_in_small_tasks(monkeypatch):
+    monkeypatch.setattr(action_elimination, "MIN_PAIRS", 0)
 
 
 @pytest.fixture
-def all_but_one(monkeypatch):
-    """Every sweep leaves out all actions but the best of the moment: often wrong."""
-    leave_out = Elimination._leave_out
-    monkeypatch.setattr(Elimination, "_leave_out", lambda self, best, _: leave_out(self, best, 0))
+def greedy_elimination(monkeypatch):
+    """Every sweep eliminates all but the currently best actions, which is often wrong."""
+    eliminate = Elimination._eliminate
+    monkeypatch.setattr(Elimination, "_eliminate", lambda self, best, _: eliminate(self, best, 0))
 
 
 @pytest.fixture
-def certificates(monkeypatch):
-    """The errors that were certified, one after the other."""
+def certified_errors(monkeypatch):
+    """The errors of all certificates, in the order of their computation."""
     errors = []
-    certify = fixed_point.certify
+    certify = certificate.certify
 
-    def told(*arguments):
+    def certify_and_record(*arguments):
         result = certify(*arguments)
         errors.append(result.error)
         return result
 
-    monkeypatch.setattr(fixed_point, "certify", told)
+    monkeypatch.setattr(certificate, "certify", certify_and_record)
     return errors
 
 
-@a_fixture_for_all
+@same_fixture_for_all_examples
 @given(tasks(), st.sampled_from([1e-1, 1e-4, 1e-8]))
-def test_the_error_is_certified(of_all_sizes, m, tol):
+def test_certified_error_is_true_with_elimination(elimination_in_small_tasks, m, tol):
     sol = hl.solve(m, tol=tol)
     assert sol.error <= tol
     assert np.abs(sol.Q - exact.optimal_Q(m)).max() <= sol.error + 1e-10
 
 
-@a_fixture_for_all
+@same_fixture_for_all_examples
 @given(tasks(), st.sampled_from([1e-1, 1e-4, 1e-8]))
-def test_the_error_is_certified_where_the_best_was_left_out(of_all_sizes, all_but_one, m, tol):
+def test_certified_error_is_true_if_optimal_actions_were_eliminated(
+    elimination_in_small_tasks, greedy_elimination, m, tol
+):
     sol = hl.solve(m, tol=tol)
     assert sol.error <= tol
     assert np.abs(sol.Q - exact.optimal_Q(m)).max() <= sol.error + 1e-10
 
 
-def test_where_the_best_was_left_out_a_second_certificate_tells(all_but_one, certificates):
+def test_solve_recovers_with_all_actions_if_optimal_actions_were_eliminated(
+    greedy_elimination, certified_errors
+):
     m = hl.garnet(2000, 10, branching=5, gamma=0.99, seed=0)
     sol = hl.solve(m, tol=1e-3)
     assert sol.error <= 1e-3
-    assert len(certificates) == 2
-    assert certificates[0] > 1e-3
+    assert len(certified_errors) == 2
+    assert certified_errors[0] > 1e-3
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(("n_actions", "branching"), [(2, 3), (4, 5), (10, 20), (30, 3)])
-def test_random_tasks_lose_most_actions_and_nothing_else(
-    monkeypatch, certificates, n_actions, branching, seed
+def test_most_actions_of_random_tasks_are_eliminated_and_no_optimal_one(
+    monkeypatch, certified_errors, n_actions, branching, seed
 ):
-    left = []
+    pairs_per_state = []
     improve = Elimination.improve
 
-    def told(self, *arguments):
-        left.append(self.R.size / self.n_states)
+    def record_and_improve(self, *arguments):
+        pairs_per_state.append(self.R.size / self.n_states)
         return improve(self, *arguments)
 
-    monkeypatch.setattr(Elimination, "improve", told)
+    monkeypatch.setattr(Elimination, "improve", record_and_improve)
     m = hl.garnet(2000, n_actions, branching=branching, gamma=0.99, seed=seed)
     hl.solve(m, tol=1e-3)
-    assert left[0] == n_actions
-    assert left[-1] <= 1.5
-    assert len(certificates) == 1
+    assert pairs_per_state[0] == n_actions
+    assert pairs_per_state[-1] <= 1.5
+    assert len(certified_errors) == 1
 
 
-def test_a_large_solve_repeats_to_the_last_bit():
-    def solved():
+def test_solving_a_large_task_twice_gives_the_same_bits():
+    def solve():
         return hl.solve(hl.garnet(2000, 4, branching=5, gamma=0.99, seed=3), tol=1e-6)
 
-    one, other = solved(), solved()
-    assert one.Q.tobytes() == other.Q.tobytes()
-    assert one.error == other.error
+    first, second = solve(), solve()
+    assert first.Q.tobytes() == second.Q.tobytes()
+    assert first.error == second.error

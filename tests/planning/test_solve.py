@@ -1,4 +1,4 @@
-"""`solve`, `evaluate` and returns: right, certified, reproducible."""
+"""`solve`, `evaluate` and the returns: correct, certified, reproducible."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from tests.strategies import draw_policy, draw_shape, draw_task, tasks
 
 
 def within(values, truth, error):
-    """Whether values [s][a] are within `error` of rational ones, in rational arithmetic."""
+    """Whether values [s, a] are within `error` of rational ones [s][a], in rational arithmetic."""
     return all(
         abs(exact.Fraction(q) - true) <= exact.Fraction(error)
         for row, exact_row in zip(values.tolist(), truth, strict=True)
@@ -22,7 +22,7 @@ def within(values, truth, error):
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=repr)
-def test_tasks_solved_by_hand(domain):
+def test_solve_agrees_with_tasks_solved_by_hand(domain):
     sol = hl.solve(domain.task)
     assert sol.error <= 1e-8
     np.testing.assert_allclose(sol.Q, domain.Q, rtol=1e-12, atol=sol.error)
@@ -31,14 +31,14 @@ def test_tasks_solved_by_hand(domain):
 
 
 @given(tasks(), st.sampled_from([1e-1, 1e-4, 1e-8]))
-def test_the_error_is_certified(m, tol):
+def test_certified_error_of_solve_is_true(m, tol):
     sol = hl.solve(m, tol=tol)
     assert sol.error <= tol
     assert np.abs(sol.Q - exact.optimal_Q(m)).max() <= sol.error + 1e-10
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_the_error_of_a_policy_is_certified(seed):
+def test_certified_error_of_evaluate_is_true(seed):
     rng = np.random.default_rng(seed)
     m = draw_task(rng)
     pi = draw_policy(rng, m)
@@ -64,7 +64,7 @@ def check_in_exact_arithmetic(rng):
     assert within(followed.Q, exact.exact_Q(m, lambda s: int(actions[s])), followed.error)
 
 
-def test_the_certificate_is_true_in_exact_arithmetic():
+def test_certified_errors_are_true_in_exact_arithmetic():
     rng = np.random.default_rng(7)
     for _ in range(50):
         check_in_exact_arithmetic(rng)
@@ -72,7 +72,7 @@ def test_the_certificate_is_true_in_exact_arithmetic():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
-def test_the_certificate_is_true_in_exact_arithmetic_on_thousands_of_tasks(block):
+def test_certified_errors_are_true_in_exact_arithmetic_on_thousands_of_tasks(block):
     rng = np.random.default_rng([8, block])
     for _ in range(300):
         check_in_exact_arithmetic(rng)
@@ -81,8 +81,8 @@ def test_the_certificate_is_true_in_exact_arithmetic_on_thousands_of_tasks(block
 @pytest.mark.slow
 @pytest.mark.parametrize("gamma", [0.9, 0.99, 0.999])
 @pytest.mark.parametrize("terminating", [0.0, 0.1])
-def test_the_certificate_is_true_for_long_rows(gamma, terminating):
-    """Up to a thousand successors a pair, against sweeps in extended precision."""
+def test_certified_error_is_true_for_long_rows(gamma, terminating):
+    """Pairs have up to a thousand successors; the reference are sweeps in extended precision."""
     n = 300 if terminating else 1000
     m = hl.garnet(n, 2, branching=n, gamma=gamma, seed=9, terminating=terminating)
     sol = hl.solve(m)
@@ -103,14 +103,17 @@ def test_the_certificate_is_true_for_long_rows(gamma, terminating):
     assert factor * (hi - lo) < sol.error / 2
 
 
-def test_numbers_next_to_nothing_are_certified_too():
+def test_certified_error_is_true_for_subnormal_rewards():
     m = hl.garnet(4, 2, branching=2, gamma=0.9, seed=0, reward_range=(0, 1e-310))
     sol = hl.solve(m)
     assert within(sol.Q, exact.exact_Q(m), sol.error)
 
 
-def test_a_policy_that_ends_is_certified_by_its_own_contraction():
-    """One action never ends, the other always does: half and half, an episode is short."""
+def test_terminating_policy_is_certified_by_its_own_contraction():
+    """One action never terminates and the other always does; a policy mixes them equally.
+
+    Its episodes are short, so 1e-10 can be certified although γ is close to 1.
+    """
     T = np.zeros((3, 2, 3))
     T[:, 0] = np.random.default_rng(0).dirichlet(np.ones(3), 3)
     T[:, 1, 0] = 1
@@ -127,8 +130,8 @@ def test_a_policy_that_ends_is_certified_by_its_own_contraction():
 
 
 @pytest.mark.parametrize("terminating", [0.0, 0.2])
-def test_small_tasks_are_solved_for_discounts_very_near_to_one(terminating):
-    """Sweeps would take millions of rounds where a recurrent class never ends."""
+def test_small_tasks_are_solved_for_discount_factors_close_to_1(terminating):
+    """Sweeps alone would need millions of rounds if a recurrent class never terminates."""
     for seed in range(10):
         m = hl.garnet(4, 3, branching=2, gamma=1 - 1e-7, seed=seed, terminating=terminating)
         sol = hl.solve(m)
@@ -137,8 +140,8 @@ def test_small_tasks_are_solved_for_discounts_very_near_to_one(terminating):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 50])
-def test_cycles_are_certified(n):
-    """Where a task is periodic the changes of plain sweeps never even out."""
+def test_periodic_tasks_are_certified(n):
+    """In a periodic task, the changes of plain sweeps never become equal in all states."""
     T = np.roll(np.eye(n), 1, axis=1)[:, None]
     R = np.zeros((n, 1))
     R[0] = 1.0
@@ -148,7 +151,7 @@ def test_cycles_are_certified(n):
     assert np.abs(sol.V - V).max() <= sol.error + 1e-12 * V.max()
 
 
-def test_what_doubles_cannot_certify_is_an_error():
+def test_tolerance_too_small_for_float64_raises_not_converged():
     m = hl.garnet(20, 2, branching=3, gamma=0.999, seed=0)
     with pytest.raises(hl.NotConverged, match=r"tol=1e-13 cannot be certified .* ask for tol="):
         hl.solve(m, tol=1e-13)
@@ -157,8 +160,8 @@ def test_what_doubles_cannot_certify_is_an_error():
 
 
 @pytest.mark.parametrize("gamma", [1 - 1e-13, 1 - 2**-53])
-def test_a_discount_too_near_to_one_is_an_error(gamma):
-    """Rounding leaves no contraction: no error can be certified, least of all a negative one."""
+def test_discount_factor_too_close_to_1_raises_not_converged(gamma):
+    """Rounding leaves no contraction, so no error can be certified."""
     m, m_bar = (hl.garnet(5, 2, branching=3, gamma=gamma, seed=seed) for seed in (0, 10))
     for call in (
         lambda: hl.solve(m, tol=1e-8),
@@ -171,16 +174,17 @@ def test_a_discount_too_near_to_one_is_an_error(gamma):
 
 
 @pytest.mark.parametrize("n", [100, 30_000, 100_000])
-def test_values_travel_a_long_chain(n):
-    """Right or left along n states, staying with probability 0.1; the last one pays.
+def test_long_chains_are_solved(n):
+    """Move right or left along n states, or stay with probability 0.1; the last state pays 1.
 
-    V(s) = γ 0.9 / (1 - γ 0.1) V(s + 1), at γ = 0.999 over more states than doubles have digits.
+    V(s) = γ 0.9 / (1 - γ 0.1) V(s + 1). With γ = 0.999, the values of the longest chains
+    span more digits than float64 has.
     """
     s = np.arange(n)
     pairs = np.concatenate([2 * s, 2 * s + 1, 2 * s, 2 * s + 1])
-    to = np.concatenate([np.maximum(s - 1, 0), np.minimum(s + 1, n - 1), s, s])
+    successors = np.concatenate([np.maximum(s - 1, 0), np.minimum(s + 1, n - 1), s, s])
     p = np.repeat([0.9, 0.1], 2 * n)
-    T = sparse.coo_array((p, (pairs, to)), shape=(2 * n, n)).tocsr()
+    T = sparse.coo_array((p, (pairs, successors)), shape=(2 * n, n)).tocsr()
     R = np.zeros((n, 2))
     R[-1] = 1.0
     sol = hl.solve(hl.TabularMDP(R, T, gamma=0.999))
@@ -189,39 +193,39 @@ def test_values_travel_a_long_chain(n):
     assert np.abs(sol.V - expected).max() <= sol.error + 1e-9
 
 
-def test_ends_are_certified_by_their_own_contraction():
-    """Where every pair may end, 1e-8 is certified though 1-γ is next to nothing."""
+def test_terminating_tasks_are_certified_by_their_own_contraction():
+    """If every pair may terminate, an error of 1e-8 is certified even for 1-γ = 1e-12."""
     domain = coin(1 - 1e-12, 0.25, 1.0)
     sol = hl.solve(domain.task)
     assert sol.error <= 1e-8
     np.testing.assert_allclose(sol.Q, domain.Q, atol=1e-8)
 
 
-def test_the_default_is_what_doubles_can_certify():
+def test_default_tolerance_adapts_to_the_size_of_values():
     m = hl.garnet(20, 2, branching=3, gamma=0.99999, seed=0, reward_range=(-100, 100))
     m_bar = hl.garnet(20, 2, branching=3, gamma=0.99999, seed=1, reward_range=(-100, 100))
-    sol, other = hl.solve(m), hl.solve(m_bar)
+    sol, sol_bar = hl.solve(m), hl.solve(m_bar)
     assert 0 < sol.error < 1e-2
-    assert (np.abs(sol.Q - other.Q) <= hl.local_pseudometric(m, m_bar)).all()
+    assert (np.abs(sol.Q - sol_bar.Q) <= hl.local_pseudometric(m, m_bar)).all()
 
 
 @pytest.mark.parametrize("tol", [0, -1e-3, np.nan, "small"])
-def test_a_tolerance_is_positive(tol):
+def test_tolerance_must_be_a_positive_number(tol):
     with pytest.raises(hl.InvalidArgument, match="tol is"):
         hl.solve(one_state(0.9, 1.0).task, tol=tol)
 
 
-def test_a_solve_repeats_to_the_last_bit():
-    def solved():
+def test_solving_a_task_twice_gives_the_same_bits():
+    def solve():
         m = hl.garnet(500, 3, branching=4, gamma=0.99, seed=3, terminating=0.001)
         return hl.solve(m, tol=1e-6)
 
-    one, other = solved(), solved()
-    assert one.Q.tobytes() == other.Q.tobytes()
-    assert one.error == other.error
+    first, second = solve(), solve()
+    assert first.Q.tobytes() == second.Q.tobytes()
+    assert first.error == second.error
 
 
-def test_a_solution_is_read_only_and_tells_what_it_is():
+def test_solution_is_read_only_and_its_repr_shows_size_range_and_error():
     sol = hl.solve(stay_or_go(0.9).task)
     assert repr(sol).startswith("Solution(2 x 2 values from 8.1 to 10, error ")
     for array in (sol.Q, sol.V, sol.policy):
@@ -232,22 +236,22 @@ def test_a_solution_is_read_only_and_tells_what_it_is():
 class TestPolicies:
     TASK = stay_or_go(0.9).task
 
-    def test_a_policy_is_actions_or_probabilities(self):
+    def test_actions_and_probabilities_describe_the_same_policy(self):
         by_action = hl.evaluate(self.TASK, [1, 0])
         by_probability = hl.evaluate(self.TASK, [[0.0, 1.0], [1.0, 0.0]])
         assert np.array_equal(by_action.Q, by_probability.Q)
         np.testing.assert_allclose(by_action.V, [9, 10], atol=1e-8)
         assert np.array_equal(by_action.policy, [1, 0])
 
-    def test_half_and_half(self):
-        """Both states are as likely next, whatever happens: V = R + 0.9 * 5."""
+    def test_uniform_policy_has_the_values_computed_by_hand(self):
+        """Both states are equally likely successors, so V = R + 0.9 * 5."""
         sol = hl.evaluate(self.TASK, np.full((2, 2), 0.5))
         np.testing.assert_allclose(sol.V, [4.5, 5.5], atol=1e-8)
 
     @pytest.mark.parametrize(
         ("policy", "message"),
         [
-            ([0, 2], r"policy\[1\] is 2: the actions are 0 to 1"),
+            ([0, 2], r"policy\[1\] is 2: expected an action from 0 to 1"),
             ([-1, 0], r"policy\[0\] is -1"),
             ([0], r"policy has shape \(1,\)"),
             ([0.0, 1.0], "policy has shape .* whole numbers"),
@@ -259,7 +263,7 @@ class TestPolicies:
             (None, "policy"),
         ],
     )
-    def test_bad_policies(self, policy, message):
+    def test_invalid_policies_are_rejected(self, policy, message):
         for call in (
             lambda: hl.evaluate(self.TASK, policy),
             lambda: hl.expected_return(self.TASK, policy, horizon=1),
@@ -269,8 +273,8 @@ class TestPolicies:
 
 
 class TestReturns:
-    def test_by_hand(self):
-        """From the first of nine cells the reward is paid at the eighth step."""
+    def test_returns_in_a_corridor_match_those_computed_by_hand(self):
+        """From the first of nine cells, the reward is received at the eighth step."""
         m = corridor(9, 0.9).task
         right = np.ones(9, dtype=int)
         assert hl.optimal_return(m, horizon=7) == 0
@@ -282,32 +286,32 @@ class TestReturns:
         assert hl.expected_return(m, right, horizon=0) == 0
 
     @given(st.integers(0, 2**32 - 1), st.integers(0, 6))
-    def test_they_are_sums_over_time(self, seed, horizon):
+    def test_returns_match_backward_induction(self, seed, horizon):
         rng = np.random.default_rng(seed)
         m = draw_task(rng)
         pi = draw_policy(rng, m)
         R, T, gamma = exact.dense(m)
         for discounted in (True, False):
             discount = gamma if discounted else 1.0
-            best = followed = np.zeros(m.n_states)
+            V_best = V_pi = np.zeros(m.n_states)
             for _ in range(horizon):
-                best = (R + discount * exact.after(T, best)).max(axis=1)
-                followed = (pi * (R + discount * exact.after(T, followed))).sum(axis=1)
+                V_best = (R + discount * exact.after(T, V_best)).max(axis=1)
+                V_pi = (pi * (R + discount * exact.after(T, V_pi))).sum(axis=1)
             optimal = hl.optimal_return(m, horizon=horizon, discounted=discounted)
             expected = hl.expected_return(m, pi, horizon=horizon, discounted=discounted)
-            assert optimal == pytest.approx(m.start @ best, abs=1e-12)
-            assert expected == pytest.approx(m.start @ followed, abs=1e-12)
+            assert optimal == pytest.approx(m.start @ V_best, abs=1e-12)
+            assert expected == pytest.approx(m.start @ V_pi, abs=1e-12)
             assert expected <= optimal + 1e-12
 
     @given(tasks())
-    def test_over_a_long_horizon_they_are_values(self, m):
+    def test_return_over_a_long_horizon_is_the_optimal_value(self, m):
         sol = hl.solve(m)
         horizon = 3000
-        left = m.gamma**horizon * max(abs(m.v_min), abs(m.v_max))
+        remainder = m.gamma**horizon * max(abs(m.v_min), abs(m.v_max))
         optimal = hl.optimal_return(m, horizon=horizon)
-        assert abs(optimal - m.start @ sol.V) <= sol.error + left + 1e-9
+        assert abs(optimal - m.start @ sol.V) <= sol.error + remainder + 1e-9
 
     @pytest.mark.parametrize("horizon", [-1, 1.5, None, "10"])
-    def test_a_horizon_is_a_number_of_steps(self, horizon):
+    def test_horizon_must_be_a_whole_number_of_steps(self, horizon):
         with pytest.raises(hl.InvalidArgument, match="horizon is"):
             hl.optimal_return(one_state(0.9, 1.0).task, horizon=horizon)

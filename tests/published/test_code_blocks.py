@@ -1,4 +1,4 @@
-"""Every code block of README and docs is complete, runs, and prints what is shown."""
+"""Every code block of README and docs is complete, runs, and prints the output shown below it."""
 
 import os
 import re
@@ -21,26 +21,26 @@ from tests.small_run import FAST
 
 BLOCKS = [block for path in DOCUMENTS for block in code_blocks.blocks(path)]
 STAND_INS = Path(__file__).parent / "stand_ins"
-OTHERS = ("pip", "dask", "ray", "srun", ".")
-"""Programs that are not ours."""
+OTHER_PROGRAMS = ("pip", "dask", "ray", "srun", ".")
+"""Programs that are not part of Heirloom, whose arguments are not checked."""
 
 
 def blocks(*languages, cluster=False):
-    """Those in a language, apart from those that need a cluster."""
+    """The blocks in some languages: those of clusters.md, or all others."""
     return [
-        pytest.param(block, id=block.place)
+        pytest.param(block, id=block.location)
         for block in BLOCKS
-        if block.language in languages and cluster == block.place.startswith("clusters.md")
+        if block.language in languages and cluster == block.location.startswith("clusters.md")
     ]
 
 
-def test_there_are_blocks_of_known_languages_only():
+def test_documents_have_blocks_in_known_languages_only():
     assert len(BLOCKS) >= 15
     assert {block.language for block in BLOCKS} == {"python", "sh", "toml", "text"}
 
 
 @pytest.mark.parametrize("block", blocks("python"))
-def test_a_block_of_python_prints_what_is_shown(block, tmp_path):
+def test_python_block_prints_the_output_shown_below_it(block, tmp_path):
     done = code_blocks.run(block.code, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == block.printed
@@ -48,8 +48,8 @@ def test_a_block_of_python_prints_what_is_shown(block, tmp_path):
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("block", blocks("python", cluster=True))
-def test_a_block_that_starts_a_cluster_runs(block, tmp_path):
-    """On a small experiment in the place of the reader's own."""
+def test_python_block_that_starts_a_cluster_runs(block, tmp_path):
+    """`mine.toml`, the reader's experiment, is replaced by a small one."""
     (tmp_path / "mine.toml").write_text(FAST.to_toml())
     done = code_blocks.run(block.code, tmp_path, **{**os.environ, "PYTHONPATH": str(STAND_INS)})
     assert done.returncode == 0, done.stderr
@@ -58,11 +58,14 @@ def test_a_block_that_starts_a_cluster_runs(block, tmp_path):
 
 
 @pytest.mark.parametrize("block", blocks("toml"))
-def test_a_spec_runs(block, tmp_path, monkeypatch):
-    """With fewer repetitions, tasks and episodes than it says, and with `mine.py` as shown."""
-    document = block.place.split(":")[0]
-    shown = [b.code for b in BLOCKS if b.place.startswith(document) and b.language == "python"]
-    (tmp_path / "mine.py").write_text("\n".join(shown[-1:]))
+def test_spec_runs(block, tmp_path, monkeypatch):
+    """It runs with fewer repetitions, tasks and episodes.
+
+    `mine.py` is the last Python block of the document.
+    """
+    document = block.location.split(":")[0]
+    codes = [b.code for b in BLOCKS if b.location.startswith(document) and b.language == "python"]
+    (tmp_path / "mine.py").write_text("\n".join(codes[-1:]))
     monkeypatch.syspath_prepend(tmp_path)
     spec = ExperimentSpec.read(tomllib.loads(block.code))
     small = spec.with_changes(repetitions=1, tasks=2, episodes=10)
@@ -71,9 +74,9 @@ def test_a_spec_runs(block, tmp_path, monkeypatch):
 
 
 def commands():
-    """Every line of a block for the shell, without its comment, in words."""
+    """Every line of a shell block, split into words, without its comment."""
     return [
-        pytest.param(words, id=f"{block.place} {' '.join(words)}")
+        pytest.param(words, id=f"{block.location} {' '.join(words)}")
         for block in BLOCKS
         if block.language == "sh"
         for line in block.code.splitlines()
@@ -82,8 +85,8 @@ def commands():
 
 
 @pytest.mark.parametrize("words", commands())
-def test_a_command_of_the_shell_is_one(words):
-    """Targets of make exist, and heirloom takes these arguments; nothing is run."""
+def test_shell_command_is_valid(words):
+    """Make has these targets, and heirloom accepts these arguments; neither is run."""
     program, *arguments = words
     if program == "make":
         targets = re.findall(r"^([\w-]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE)
@@ -95,26 +98,26 @@ def test_a_command_of_the_shell_is_one(words):
         command = [sys.executable, PROJECT / script, option, parts, "--list"]
         subprocess.run(command, check=True, capture_output=True)
     else:
-        assert program in OTHERS
+        assert program in OTHER_PROGRAMS
 
 
 def parse(arguments):
-    """As the command does before it does anything; raises a usage error of click."""
+    """Parse the arguments of heirloom without running it; raises a usage error of click."""
     group = typer.main.get_command(cli.app)
     context = group.make_context("heirloom", arguments[:1])
     name, command, _ = group.resolve_command(context, arguments)
     command.make_context(name, arguments[1:], parent=context)
 
 
-def test_a_wrong_option_is_noticed():
+def test_parse_rejects_an_unknown_option():
     with pytest.raises(Exception, match="No such option"):
         parse(["reproduce", "tight", "--varient", "text"])
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path):
-    """Those on a run of one's own, in full; `reproduce` has tests of its own."""
-    (block,) = [b for b in BLOCKS if b.place.startswith("README") and "heirloom list" in b.code]
+def test_commands_of_the_readme_run_in_sequence(tmp_path):
+    """All commands except `reproduce`, which has its own tests, are run in full."""
+    (block,) = [b for b in BLOCKS if b.location.startswith("README") and "heirloom list" in b.code]
     lines = [line for line in block.code.splitlines() if "reproduce" not in line]
     assert len(lines) >= 5
     bin_folder = Path(sys.executable).parent

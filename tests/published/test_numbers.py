@@ -1,4 +1,4 @@
-"""Tables show what is stored, and what is stored is what the code gives."""
+"""Tables show the stored results, and the stored results match the output of the code."""
 
 import json
 import subprocess
@@ -8,81 +8,84 @@ import pytest
 from published import documents, examples, experiments, results
 from published.tables import BLOCKS
 
-RELATIVE = 2e-5  # results are kept with six digits
+RELATIVE = 2e-5  # results are stored with six digits
 
 
 @pytest.mark.parametrize("path", documents.DOCUMENTS, ids=lambda path: path.name)
-def test_a_document_shows_what_is_stored(path):
+def test_tables_of_a_document_match_the_stored_results(path):
     text = path.read_text(encoding="utf-8")
-    assert documents.filled(text) == text, "`make tables` writes the numbers that are stored"
+    assert documents.with_tables(text) == text, "run `make tables` to write the stored results"
 
 
-def test_every_table_of_numbers_stands_in_a_document():
+def test_every_generated_table_is_in_a_document():
     text = "".join(path.read_text(encoding="utf-8") for path in documents.DOCUMENTS)
     assert {name for name, _ in documents.BLOCK.findall(text)} == set(BLOCKS)
 
 
 @pytest.mark.parametrize("path", documents.DOCUMENTS, ids=lambda path: path.name)
-def test_no_measured_number_is_typed_into_a_table(path):
-    assert list(documents.typed_numbers(path.read_text(encoding="utf-8"))) == []
+def test_hand_written_tables_have_no_measured_numbers(path):
+    assert list(documents.hand_typed_rows(path.read_text(encoding="utf-8"))) == []
 
 
-def test_typed_numbers_are_noticed():
+def test_measured_numbers_in_hand_written_tables_are_detected():
     typed = "| RMax | 1.52 |\n| LRMax | +3 % |\n| `n_known` | 10 |\n"
     block = f"<!-- numbers: tight -->\n{typed}<!-- /numbers -->\n"
-    assert list(documents.typed_numbers(block)) == []
-    assert len(list(documents.typed_numbers(block + typed))) == 2
+    assert list(documents.hand_typed_rows(block)) == []
+    assert len(list(documents.hand_typed_rows(block + typed))) == 2
 
 
-def same(one, other):
-    assert one.keys() == other.keys()
-    for name in one:
-        for what in ("returns", "updates"):
-            assert one[name][what] == pytest.approx(other[name][what], rel=RELATIVE, nan_ok=True)
+def assert_same(computed, stored):
+    assert computed.keys() == stored.keys()
+    for agent in computed:
+        for measure in ("returns", "updates"):
+            expected = pytest.approx(stored[agent][measure], rel=RELATIVE, nan_ok=True)
+            assert computed[agent][measure] == expected
 
 
-@pytest.mark.parametrize("experiment", experiments.CHECKED, ids=lambda one: one.key)
-def test_the_first_repetition_of_an_experiment_is_what_is_stored(experiment):
+@pytest.mark.parametrize("experiment", experiments.REPEATED, ids=lambda experiment: experiment.key)
+def test_first_repetition_of_an_experiment_matches_the_stored_one(experiment):
     stored = results.load(experiment.key)["first_repetition"]
-    same(experiments.first_repetition(experiment), stored)
+    assert_same(experiments.run_first_repetition(experiment), stored)
 
 
 @pytest.mark.parametrize("name", examples.EXAMPLES)
-def test_the_first_tasks_of_an_example_are_what_is_stored(name):
+def test_first_tasks_of_an_example_match_the_stored_ones(name):
     stored = results.load("examples")[name]["first_repetition"]
     _, compared = examples.run_example(name, repetitions=1, tasks=4)
     assert len(compared) == len(stored)
-    for one, kept in zip(compared, stored, strict=True):
-        now = experiments.of_first_repetition(one)
-        first = {a: {what: row[:4] for what, row in of.items()} for a, of in kept.items()}
-        same(now, first)
+    for dataset, stored_agents in zip(compared, stored, strict=True):
+        first_tasks = {
+            agent: {measure: by_task[:4] for measure, by_task in measures.items()}
+            for agent, measures in stored_agents.items()
+        }
+        assert_same(experiments.summarise_first_repetition(dataset), first_tasks)
 
 
 @pytest.mark.parametrize("path", sorted(results.RESULTS.glob("*.json")), ids=lambda path: path.stem)
-def test_a_result_says_what_it_came_from(path):
+def test_result_names_the_commit_machine_and_versions_that_produced_it(path):
     made_by = results.made_by(path.stem)
     assert set(made_by) == {"commit", "src", "machine", "versions"}
     assert {"numpy", "numba", "python"} <= set(made_by["versions"])
 
 
-def test_every_result_belongs_to_something():
-    names = {*(one.key for one in experiments.EXPERIMENTS), "examples", "speed"}
+def test_every_stored_result_belongs_to_a_measurement():
+    names = {*(experiment.key for experiment in experiments.EXPERIMENTS), "examples", "speed"}
     assert {path.stem for path in results.RESULTS.glob("*.json")} == names
 
 
-def test_a_result_that_did_not_move_stays_as_it_is(tmp_path, monkeypatch):
+def test_storing_an_unchanged_result_does_not_write_its_file(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     measured = {"mean": 1 / 3, "returns": [0.1, float("nan"), 1e-9], "agents": {"RMax": (1, 2)}}
-    assert results.keep("some", measured, {"all": 1.0})
+    assert results.store("some", measured, {"all": 1.0})
     before = (tmp_path / "some.json").read_text(encoding="utf-8")
     assert json.loads(before)["measured"]["returns"] == [0.1, None, 1e-9]
-    assert not results.keep("some", {**measured, "mean": 1 / 3 + 1e-12}, {"all": 2.0})
+    assert not results.store("some", {**measured, "mean": 1 / 3 + 1e-12}, {"all": 2.0})
     assert (tmp_path / "some.json").read_text(encoding="utf-8") == before
-    assert results.keep("some", {**measured, "mean": 1 / 3 + 1e-4}, {"all": 2.0})
+    assert results.store("some", {**measured, "mean": 1 / 3 + 1e-4}, {"all": 2.0})
     assert results.seconds("some") == {"all": 2.0}
 
 
-def test_the_source_of_a_result_is_named_as_git_names_it():
+def test_source_tree_equals_the_committed_one_only_if_src_is_clean():
     git = ["git", "-C", str(results.PROJECT)]
     clean = not subprocess.run(
         [*git, "status", "--porcelain", "src"], capture_output=True, text=True, check=True
@@ -95,7 +98,7 @@ def test_the_source_of_a_result_is_named_as_git_names_it():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["corridor-text", "prior-illustration"])
-def test_an_experiment_measured_in_full_is_what_is_stored(key):
-    (experiment,) = [one for one in experiments.EXPERIMENTS if one.key == key]
+def test_experiment_measured_in_full_matches_the_stored_result(key):
+    (experiment,) = [e for e in experiments.EXPERIMENTS if e.key == key]
     measured, _ = experiments.measure(experiment)
     assert results.rounded(measured) == results.load(key)

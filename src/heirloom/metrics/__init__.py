@@ -1,1 +1,1 @@
-"""Distances between exact tasks."""
+"""Distances between exact tasks, and between their states."""

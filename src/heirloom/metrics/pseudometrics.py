@@ -1,16 +1,16 @@
-"""Distances between tasks whose models are known, and the bounds they give on values.
+"""Distances between tasks with known models, and the bounds on values that follow from them.
 
-Every distance of tasks is a certified upper bound: true value <= result <= true value + `tol`,
-rounding included. So what is proved of the true distance, that it bounds a gap of values, holds
-for the result. By default `tol` is 1e-6, or where doubles cannot certify that much, a millionth of
-the largest distance at most. The distance of models solves for nothing: it is its formula.
+Every distance between tasks is a certified upper bound: true value <= result <= true value + `tol`,
+rounding included. So the result bounds the same differences of values as the true distance. The
+default of `tol` is 1e-6, or where float64 arithmetic cannot certify this, at most a millionth of
+the largest distance. `model_pseudometric` is the exception: it evaluates a formula, without `tol`.
 
-Values enter as weights of probabilities and must not be negative. With lo the lesser end of both
-reward ranges, `c = min(0, lo / (1-γ))` is at most any value, and W = V - c takes the place of V;
-the sink ⊥ of terminating transitions, whose value is 0, weighs -c. For rewards from 0 up c = 0,
-and this is the paper.
+Values are used as weights of probabilities, which must not be negative. With lo the smaller lower
+end of both reward ranges, `c = min(0, lo / (1-γ))` is a lower bound on all values, and W = V - c
+replaces V. The absorbing terminal state ⊥, whose value is 0, has the weight -c. If no reward is
+negative, c = 0 and the formulas are those of the paper.
 
-The names are the paper's. `Δ` is not a pseudometric, though: it violates the triangle inequality.
+The names are the paper's, but `Δ` is not a pseudometric: it violates the triangle inequality.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ from heirloom.validation import real_number, weights
 TOLERANCE = 1e-6
 
 Solver = Callable[[TabularMDP, FloatArray | None, Tolerance], Certified]
-"""The values of a task with given rewards to a given error, of the best policy or of one."""
+"""Computes the values of a task, optimal or of a policy, for given rewards and tolerance."""
 
 
 def model_pseudometric(
@@ -37,12 +37,12 @@ def model_pseudometric(
 ) -> FloatArray:
     """D^f_sa(M, M̄) = |R - R̄| + Σ_s' f(s') |T - T̄|, over all (s, a) (Definition 1).
 
-    The sum runs over the states and the sink ⊥, to which terminating transitions lead and which
-    weighs `f_end`.
+    The sum runs over the states and the absorbing terminal state ⊥, the successor of terminal
+    transitions, which has the weight `f_end`.
     """
     check_comparable(m, m_bar)
-    W = np.array(weights("f", f, (m.n_states,), "a weight a state"))
-    f_end = real_number("f_end", f_end, "the weight of the sink is a number from 0 up", least=0)
+    W = np.array(weights("f", f, (m.n_states,), "one weight per state"))
+    f_end = real_number("f_end", f_end, "expected a weight, 0 or more", least=0)
     D = np.empty(m.n_states * m.n_actions)
     distances.weigh_differences(
         *m.transitions.continuing, *m_bar.transitions.continuing, frozen(W), D
@@ -51,19 +51,19 @@ def model_pseudometric(
 
 
 def dissimilarity(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
-    """d_sa(M ‖ M̄): the fixed point of d = D^{γV*_M̄} + γ Σ_s' T max_a' d (Proposition 1)."""
+    """d_sa(M ‖ M̄), the fixed point of d = D^{γV*_M̄} + γ Σ_s' T max_a' d (Proposition 1)."""
     check_comparable(m, m_bar)
-    return _dissimilarity(m, m_bar, _best, Tolerance.of(tol, TOLERANCE)).Q
+    return _dissimilarity(m, m_bar, solve_with_rewards, Tolerance.of(tol, TOLERANCE)).Q
 
 
 def local_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
     """Δ_sa(M, M̄) = min(d_sa(M ‖ M̄), d_sa(M̄ ‖ M)) >= |Q*_M - Q*_M̄| (Proposition 1)."""
-    there, back = _both_ways(m, m_bar, _best, tol)
-    return np.minimum(there.Q, back.Q)
+    to_source, from_source = _both_directions(m, m_bar, solve_with_rewards, tol)
+    return np.minimum(to_source.Q, from_source.Q)
 
 
 def global_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> float:
-    """Δ(M, M̄): the smaller of max_sa D_sa / (1-γ) in both directions; bounds |Q*_M - Q*_M̄|."""
+    """Δ(M, M̄) >= |Q*_M - Q*_M̄|, the smaller of max_sa D_sa / (1-γ) in both directions."""
     check_comparable(m, m_bar)
     tolerance = Tolerance.of(tol, TOLERANCE)
     return min(
@@ -78,8 +78,8 @@ def policy_v_pseudometric(
 
     The smaller, in both directions, of the fixed points of d = Σ_a π (D^{γV^π_M̄} + γ Σ_s' T d).
     """
-    there, back = _both_ways(m, m_bar, _of(policy), tol)
-    return np.minimum(there.V, back.V)
+    to_source, from_source = _both_directions(m, m_bar, _evaluation_of(policy), tol)
+    return np.minimum(to_source.V, from_source.V)
 
 
 def policy_q_pseudometric(
@@ -89,29 +89,31 @@ def policy_q_pseudometric(
 
     The smaller, in both directions, of the fixed points of d = D^{γV^π_M̄} + γ Σ_s'a' T π d.
     """
-    there, back = _both_ways(m, m_bar, _of(policy), tol)
-    return np.minimum(there.Q, back.Q)
+    to_source, from_source = _both_directions(m, m_bar, _evaluation_of(policy), tol)
+    return np.minimum(to_source.Q, from_source.Q)
 
 
 def family_distance(tasks: Iterable[TabularMDP], *, tol: float | None = None) -> FloatArray:
-    """The largest D^{γV*_M̄}_sa(M, M̄) of any two tasks, [s, a]: a prior D_max that holds.
+    """The largest D^{γV*_M̄}_sa(M, M̄) between any two of `tasks`, [s, a]: a valid prior D_max.
 
-    With rewards below 0 the weights are V*_M̄ - c, as in all of this module.
+    With negative rewards the weights are V*_M̄ - c, as everywhere in this module.
     """
     tasks = list(tasks) if isinstance(tasks, Iterable) else []
     if not tasks:
-        raise InvalidArgument("there are no tasks: give a list of one or more")
+        raise InvalidArgument(
+            "tasks is empty or not iterable: expected a list of one or more tasks"
+        )
     for m in tasks:
         check_comparable(tasks[0], m)
     lo = min(m.reward_range[0] for m in tasks)
     tolerance = Tolerance.of(tol, TOLERANCE)
     D, excess = np.zeros(tasks[0].R.shape), 0.0
     for m_bar in tasks:
-        values = _best(m_bar, None, tolerance.loose(1 / 16))
+        values = solve_with_rewards(m_bar, None, tolerance.loose(1 / 16))
         for m in tasks:
-            one, above = _distance_between(m, m_bar, values, lo)
-            np.maximum(D, one, out=D)
-            excess = max(excess, above)
+            D_of_pair, excess_of_pair = _distance_between(m, m_bar, values, lo)
+            np.maximum(D, D_of_pair, out=D)
+            excess = max(excess, excess_of_pair)
     _check(tolerance, excess, D)
     return D
 
@@ -120,45 +122,41 @@ def lipschitz_bound(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = Non
     """U_M̄(s, a) = Q*_M̄ + Δ_sa(M, M̄) >= Q*_M (Definition 2)."""
     check_comparable(m, m_bar)
     tolerance = Tolerance.of(tol, TOLERANCE)
-    source = _best(m_bar, None, tolerance.loose(1 / 8))
-    there = _dissimilarity(m, m_bar, _best, tolerance.loose(1 / 2))
-    back = _dissimilarity(m_bar, m, _best, tolerance.loose(1 / 2))
-    # `+ error` puts the sum above its true value; the distance has room for the rounding.
-    U = source.Q + source.error + np.minimum(there.Q, back.Q)
-    _check(tolerance, 2 * source.error + max(there.error, back.error), U)
+    source = solve_with_rewards(m_bar, None, tolerance.loose(1 / 8))
+    to_source = _dissimilarity(m, m_bar, solve_with_rewards, tolerance.loose(1 / 2))
+    from_source = _dissimilarity(m_bar, m, solve_with_rewards, tolerance.loose(1 / 2))
+    # `+ error` makes the sum an upper bound; the distance includes an allowance for its rounding.
+    U = source.Q + source.error + np.minimum(to_source.Q, from_source.Q)
+    _check(tolerance, 2 * source.error + max(to_source.error, from_source.error), U)
     return U
 
 
 def check_comparable(m: TabularMDP, m_bar: TabularMDP) -> None:
-    """Raise `IncompatibleTasks` unless both have the same states, actions and discount factor."""
+    """Raise `IncompatibleTasks` unless both tasks have the same states, actions and γ."""
     check_task(m)
     check_task(m_bar)
-    for what in ("n_states", "n_actions", "gamma"):
-        one, other = getattr(m, what), getattr(m_bar, what)
-        if one != other:
+    for attribute in ("n_states", "n_actions", "gamma"):
+        value, value_bar = getattr(m, attribute), getattr(m_bar, attribute)
+        if value != value_bar:
             raise IncompatibleTasks(
-                f"{what} is {one} in one task and {other} in the other: "
-                "only tasks over the same states and actions with the same discount are compared"
+                f"{attribute} is {value} in one task and {value_bar} in the other: "
+                "compared tasks must have the same states, actions and discount factor"
             )
-    for what in ("state_names", "action_names"):
-        names, names_bar = getattr(m, what) or (), getattr(m_bar, what) or ()
-        for i, (one, other) in enumerate(zip(names, names_bar, strict=False)):
-            if one != other:
+    for attribute in ("state_names", "action_names"):
+        names, names_bar = getattr(m, attribute) or (), getattr(m_bar, attribute) or ()
+        for i, (name, name_bar) in enumerate(zip(names, names_bar, strict=False)):
+            if name != name_bar:
                 raise IncompatibleTasks(
-                    f"{what}[{i}] is {one!r} in one task and {other!r} in the other: "
-                    "number states and actions alike in tasks that are compared"
+                    f"{attribute}[{i}] is {name!r} in one task and {name_bar!r} in the other: "
+                    "compared tasks must number their states and actions in the same order"
                 )
 
 
-def _best(m: TabularMDP, R: FloatArray | None, tol: Tolerance) -> Certified:
-    return solve_with_rewards(m, R, tol)
-
-
-def _of(policy: ArrayLike) -> Solver:
+def _evaluation_of(policy: ArrayLike) -> Solver:
     return lambda m, R, tol: evaluate_with_rewards(m, R, policy, tol)
 
 
-def _both_ways(
+def _both_directions(
     m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tol: float | None
 ) -> tuple[Certified, Certified]:
     check_comparable(m, m_bar)
@@ -172,9 +170,9 @@ def _both_ways(
 def _dissimilarity(
     m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tolerance: Tolerance
 ) -> Certified:
-    """The dissimilarity of M from M̄ from above, for pairs (Q) and for states (V).
+    """Upper bounds on the dissimilarity d(M ‖ M̄), for pairs (Q) and for states (V).
 
-    It is the value in M of being paid D, which is why solvers compute it.
+    The dissimilarity is the value function of M with rewards D, so `values_of` computes it.
     """
     D, excess = _distance_to_source(m, m_bar, values_of, tolerance.loose((1 - m.gamma) / 16))
     d = values_of(m, D.reshape(-1), tolerance.loose(1 / 6))
@@ -184,7 +182,9 @@ def _dissimilarity(
 
 
 def _global_dissimilarity(m: TabularMDP, m_bar: TabularMDP, tolerance: Tolerance) -> float:
-    D, excess = _distance_to_source(m, m_bar, _best, tolerance.loose((1 - m.gamma) / 8))
+    D, excess = _distance_to_source(
+        m, m_bar, solve_with_rewards, tolerance.loose((1 - m.gamma) / 8)
+    )
     largest = D.max() / (1 - m.gamma) * (1 + 4 * ROUNDOFF)
     _check(tolerance, excess / (1 - m.gamma) + 8 * ROUNDOFF * largest, largest)
     return float(largest)
@@ -193,7 +193,7 @@ def _global_dissimilarity(m: TabularMDP, m_bar: TabularMDP, tolerance: Tolerance
 def _distance_to_source(
     m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tol: Tolerance
 ) -> tuple[FloatArray, float]:
-    """D_sa(M ‖ M̄) from above, weighted by the values of M̄ within `tol`; and its own error."""
+    """Upper bound on D_sa(M ‖ M̄), weighted by the values of M̄ within `tol`; and its error."""
     lo = min(m.reward_range[0], m_bar.reward_range[0])
     return _distance_between(m, m_bar, values_of(m_bar, None, tol), lo)
 
@@ -201,24 +201,27 @@ def _distance_to_source(
 def _distance_between(
     m: TabularMDP, m_bar: TabularMDP, source: Certified, lo: float
 ) -> tuple[FloatArray, float]:
-    """D_sa(M ‖ M̄) from above, weighted by the values of M̄, where no reward is below `lo`."""
+    """Upper bound on D_sa(M ‖ M̄), weighted by the values of M̄, and its error.
+
+    No reward of either task is below `lo`.
+    """
     c = min(0.0, lo) / (1 - m.gamma)
     W = np.maximum(source.V + source.error - c, 0.0)
     D = model_pseudometric(m, m_bar, m.gamma * W, f_end=-m.gamma * c)
     longest = max(int(np.diff(task.transitions.indptr).max()) for task in (m, m_bar))
-    # Roundings of a sum of `longest` terms of one sign, and of rows that sum to 1 only nearly.
+    # Rounding of a sum of `longest` terms of one sign, and of rows that sum to 1 approximately.
     inflation = ROUNDOFF * (2 * longest + 16)
     D = np.where(D > 0, D * (1 + inflation) - inflation * m.gamma * c, 0.0)
-    # W is at most 2 error too large, and Σ |T - T̄| is at most 2.
+    # W is too large by at most 2 * error, and Σ |T - T̄| is at most 2.
     excess = 4 * m.gamma * source.error + 2 * inflation * (D.max() - m.gamma * c)
     return D, float(excess)
 
 
 def _check(tolerance: Tolerance, error: float, values: FloatArray) -> None:
-    """Raise `NotConverged` unless an error of `values` will do."""
+    """Raise `NotConverged` unless the tolerance admits this error of `values`."""
     largest = float(np.max(values))
     if not tolerance.admits(error, largest):
         raise NotConverged(
-            f"tol={tolerance.error:g} cannot be certified for results up to {largest:.3g}: the "
-            f"error that doubles allow is about {error:.1g}; ask for tol={2 * error:.1g} or more"
+            f"tol={tolerance.error:g} cannot be certified for results up to {largest:.3g}: "
+            f"float64 allows an error of about {error:.1g}; ask for tol={2 * error:.1g} or more"
         )

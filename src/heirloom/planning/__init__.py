@@ -1,1 +1,1 @@
-"""Solving exact tasks, with a certificate of the error."""
+"""Solvers for exact tasks, with a certified error."""

@@ -1,14 +1,16 @@
-"""Value iteration that soon looks only at the actions that may still be the best.
+"""Value iteration that eliminates actions which are unlikely to be optimal.
 
-If a plain sweep changes V by lo to hi, and changes go on shrinking by ρ a sweep as they just did,
-later sweeps change differences of values by (hi - lo) ρ / (1-ρ) at most: an action that is worse
-than the best by more than that will hardly become the best. (Bounds that are proved leave out
-actions too, but much later: MacQueen, 1967.) The rows of those left are copied to where they are
-read one after the other. Where a task mixes, that soon leaves little more than one action a state,
-and a sweep over all of them costs no more than following a policy.
+If a plain sweep changes V by lo to hi, and the span hi - lo keeps shrinking by the factor ρ of the
+last sweep, then later sweeps change differences of values by at most (hi - lo) ρ / (1-ρ). An action
+that is worse than the best one by more than this is unlikely to become the best, and is eliminated.
+(Proved bounds eliminate actions too, but much later: MacQueen, 1967.) The rows of the remaining
+actions are copied into contiguous arrays. In tasks that mix, little more than one action per state
+soon remains, and a sweep over all remaining actions costs no more than a sweep that follows a
+policy.
 
-It may be wrong. What comes of it is then the fixed point of a problem with too few actions, which
-is below the one looked for; and certifying it looks at all actions.
+The extrapolation of ρ is a heuristic, so an optimal action may be eliminated. The result is then
+the fixed point of a problem with too few actions, which is below the true one. The certificate
+detects this, because it backs up all actions.
 """
 
 import numpy as np
@@ -18,21 +20,22 @@ from heirloom.kernels import values
 from heirloom.mdp.transitions import Rows
 from heirloom.planning.operators import Problem
 
-LEAST_PAIRS = 2000  # of smaller problems a sweep costs less than leaving out pairs
-SMALLER = 0.65  # of the pairs are left, or fewer: then copying their rows is soon paid for
-MANY, FEW = 2.0, 1.2  # pairs a state: that some are left out is a must, and no longer tried
-SLOW = 0.9  # if a sweep leaves more than that of the range of changes, the task does not mix
-TRIAL = 7  # sweeps after which it is asked whether they were worth it
-SHRINK = 0.25  # what a trial must leave of the range of changes, at most
+MIN_PAIRS = 2000  # in smaller problems, a sweep costs less than eliminating pairs
+MAX_KEPT = 0.65  # rows are copied if at most this fraction of the pairs remains
+GIVE_UP_ABOVE = 2.0  # pairs per state, unless their number decreased to MAX_KEPT during the trial
+STOP_PRUNING_BELOW = 1.2  # pairs per state
+MAX_SPAN_RATIO = 0.9  # span of a sweep / of the sweep before; above it, the task does not mix
+TRIAL_SWEEPS = 7
+MAX_TRIAL_SPAN_RATIO = 0.25  # span after a trial / span before it; above it, give up
 
 
 class Elimination:
-    """A problem that loses the actions that will hardly be the best ones."""
+    """Plain sweeps over a problem whose unlikely actions are eliminated on the way."""
 
     def __init__(self, problem: Problem, span: float) -> None:
-        """`span` is the range of the changes of the sweep before."""
-        self.R, self.rows, self.gamma, self.n_states, ending = problem
-        self.promising = not ending and problem.n_actions > 1 and self.R.size >= LEAST_PAIRS
+        """Start with all actions; `span` is the span of the changes of the last sweep."""
+        self.R, self.rows, self.gamma, self.n_states, terminating = problem
+        self.promising = not terminating and problem.n_actions > 1 and self.R.size >= MIN_PAIRS
         if self.promising:
             states = np.arange(self.n_states, dtype=np.int32)
             self.states = frozen(np.repeat(states, problem.n_actions))
@@ -41,24 +44,28 @@ class Elimination:
         self.before_trial = span, self.R.size
 
     def improve(self, V: FloatArray, V_new: FloatArray) -> tuple[float, float]:
-        """A plain sweep over the actions left, and perhaps fewer are left after it."""
+        """Do a plain sweep over the remaining actions, then eliminate some of them if it pays.
+
+        Returns the smallest and the largest change of the sweep. Sets `promising` to False if
+        further sweeps are not worth their cost.
+        """
         arguments = self.states, self.R, *self.rows, self.gamma
         lo, hi = values.improve_among(*arguments, V, V_new, self.q)
-        before, self.span = self.span, hi - lo
-        if self.span < before and self.R.size > FEW * self.n_states:
-            self._leave_out(V_new, self.span * (self.span / (before - self.span)))
+        span_before, self.span = self.span, hi - lo
+        if self.span < span_before and self.R.size > STOP_PRUNING_BELOW * self.n_states:
+            self._eliminate(V_new, self.span * (self.span / (span_before - self.span)))
         self.sweeps += 1
-        if self.span > SLOW * before:
+        if self.span > MAX_SPAN_RATIO * span_before:
             self.promising = False
-        elif self.sweeps % TRIAL == 0:
-            self._try()
+        elif self.sweeps % TRIAL_SWEEPS == 0:
+            self._end_trial()
         return lo, hi
 
-    def _leave_out(self, best: FloatArray, gap: float) -> None:
-        """Leave out the actions worse than the best by more than `gap`, if they are many."""
+    def _eliminate(self, best: FloatArray, gap: float) -> None:
+        """Eliminate the actions worse than the best by more than `gap`, if there are enough."""
         near = self.states, self.q, best, gap
         size = values.count_near(*near)
-        if size > SMALLER * self.R.size:
+        if size > MAX_KEPT * self.R.size:
             return
         pairs = np.empty(size + 1, dtype=np.int64)
         values.find_near(*near, pairs)
@@ -71,9 +78,9 @@ class Elimination:
         self.states, self.R = frozen(self.states[pairs]), frozen(self.R[pairs])
         self.q = self.q[:size]
 
-    def _try(self) -> None:
-        """Whether the last sweeps came nearer quickly, and became cheap or at least cheaper."""
+    def _end_trial(self) -> None:
+        """Continue only if sweeps are cheap or became cheaper, and the span shrank quickly."""
         span, size = self.before_trial
-        cheap = self.R.size <= max(MANY * self.n_states, SMALLER * size)
-        self.promising = cheap and self.span <= SHRINK * span
+        cheap = self.R.size <= max(GIVE_UP_ABOVE * self.n_states, MAX_KEPT * size)
+        self.promising = cheap and self.span <= MAX_TRIAL_SPAN_RATIO * span
         self.before_trial = self.span, self.R.size

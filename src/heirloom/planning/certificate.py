@@ -1,21 +1,22 @@
 """Fixed points of Bellman operators, each with a certificate of its error.
 
-Whatever led to V, the result rests on a backup of it in careful arithmetic: Q', and V' for it. Let
-r bound their rounding errors, lo <= V' - V <= hi, and let the rows of T sum to 1 within η. Then
+The certificate does not depend on how V was computed. It rests on one backup of V with compensated
+sums, which gives Q' and V' = choice(Q'). Let r bound their rounding errors, let lo <= V' - V <= hi,
+and let the rows of T sum to 1 within η. Then
 
     γ/(1-γ) lo - slack  <=  Q* - Q'  <=  γ/(1-γ) hi + slack,
     slack = (r + γ η max(|lo|, |hi|) / (1-γ)) / (1 - γ (1 + η)),
 
-which are MacQueen's bounds (1966) with room for floating point. The middle of the two sides is
-returned, and half their distance is its error.
+which are MacQueen's bounds (1966) with an allowance for floating-point rounding. The midpoint of
+the two sides is returned, and half their distance is its error.
 
-Where episodes may end, lo and hi would have to include 0, for the value of the sink ⊥ does not
-change. There the contraction alone serves. With α = γ times the largest sum of a row, and β = γ
-times the largest that the choice of actions makes of them,
+If transitions may terminate, lo and hi would have to include 0, because the value of the absorbing
+terminal state ⊥ does not change. The contraction property is used instead. With α = γ times the
+largest row sum of T, and β = γ times the largest entry of choice(row sums),
 
     |Q* - Q'|  <=  α (max(|lo|, |hi|) + r) / (1-β) + r,
 
-and Q' itself is returned, so that ends keep their exact values.
+and Q' itself is returned, so that pairs that always terminate keep their exact values.
 """
 
 from typing import NamedTuple
@@ -30,13 +31,14 @@ from heirloom.planning.policy_iteration import PolicyIteration
 from heirloom.validation import real_number
 
 ROUNDOFF = 2.0**-53
-SUBNORMAL = 1e-300  # where numbers are so small that roundings are no longer relative
-# What the approach aims at, as parts of the tolerance, until the certificate leaves room for it.
+SUBNORMAL = 1e-300  # absolute allowance: rounding errors of subnormal numbers are not relative
+# Fractions of the tolerance that policy iteration aims at, one after the other: the certified error
+# includes rounding, so an estimated error within the tolerance may not be small enough.
 TARGETS = 4.0 ** -np.arange(5)
 
 
 class Certified(NamedTuple):
-    """Values of pairs [s, a] and of states [s], each within `error` of the fixed point."""
+    """Values of pairs, Q[s, a], and of states, V[s], each within `error` of the fixed point."""
 
     Q: FloatArray
     V: FloatArray
@@ -46,7 +48,8 @@ class Certified(NamedTuple):
 class Tolerance(NamedTuple):
     """The error to certify, and whether it is strict.
 
-    If it is not, and doubles cannot certify as much, a millionth of the largest value will do.
+    If it is not strict and float64 arithmetic cannot certify it, a millionth of the largest value
+    is accepted instead.
     """
 
     error: float
@@ -54,71 +57,72 @@ class Tolerance(NamedTuple):
 
     @classmethod
     def of(cls, tol: float | None, default: float) -> "Tolerance":
-        """What a caller asked for, strictly; or the default, which is not strict."""
+        """Return a strict tolerance of `tol`, or if it is None, the default, not strict."""
         if tol is None:
             return cls(default, strict=False)
-        what = "the error to certify is a positive number"
-        return cls(real_number("tol", tol, what, above=0))
+        expected = "expected a positive number, the error to certify"
+        return cls(real_number("tol", tol, expected, above=0))
 
-    def loose(self, part: float) -> "Tolerance":
-        """A part of it, not strict: for a step on the way to what is checked at the end."""
-        return Tolerance(part * self.error, strict=False)
+    def loose(self, fraction: float) -> "Tolerance":
+        """Return a fraction of it, not strict: for an intermediate result, checked at the end."""
+        return Tolerance(fraction * self.error, strict=False)
 
     def admits(self, error: float, largest: float) -> bool:
-        """Whether an error will do where values are as large as `largest`."""
+        """Whether `error` is small enough for values of absolute value up to `largest`."""
         return error <= self.error or (not self.strict and error <= 1e-6 * largest)
 
 
 def fixed_point(problem: Problem, choice: Choice, tol: Tolerance) -> Certified:
-    """The fixed point V = choice(R + γ T V) within `tol`, and the Q that goes with it.
+    """Return the fixed point V = choice(R + γ T V) and its Q = R + γ T V, both within `tol`.
 
-    Raises `NotConverged` where doubles cannot certify as much.
+    Raises `NotConverged` if float64 arithmetic cannot certify this error.
     """
-    approach = PolicyIteration(choice.restrict(problem))
+    iteration = PolicyIteration(choice.restrict(problem))
     for target in tol.error * TARGETS:
-        result = certify(problem, choice, approach.until(target))
+        result = certify(problem, choice, iteration.run_until(target))
         if result.error <= tol.error:
             return result
     if tol.admits(result.error, float(np.abs(result.Q).max())):
         return result
     raise NotConverged(
         f"tol={tol.error:g} cannot be certified for gamma={problem.gamma:g} and values up to "
-        f"{np.abs(result.V).max():.3g}: the error that doubles allow is about {result.error:.1g}; "
+        f"{np.abs(result.V).max():.3g}: float64 allows an error of about {result.error:.1g}; "
         f"ask for tol={2 * result.error:.1g} or more"
     )
 
 
 def certify(problem: Problem, choice: Choice, V: FloatArray) -> Certified:
-    """The best that one backup of `V` tells of the fixed point, and its error."""
-    R, rows, gamma, n_states, ending = problem
+    """Return the best estimate of the fixed point that one backup of `V` gives, and its error."""
+    R, rows, gamma, n_states, terminating = problem
     Q, sums = np.empty((2, n_states, problem.n_actions))
     values.back_up(R, *rows, gamma, frozen(V), Q.reshape(-1), sums.reshape(-1))
     change = choice(Q) - V
     lo, hi = float(change.min()), float(change.max())
     largest = max(abs(lo), abs(hi))
-    off = (2 + choice.roundings) * ROUNDOFF
+    sum_error = (2 + choice.roundings) * ROUNDOFF
     scale = _largest(R) + gamma * _largest(V)
     rounding = ROUNDOFF * ((8 + choice.roundings) * scale + 2 * largest)
-    if ending:
-        alpha, beta = gamma * (sums.max() + off), gamma * (choice(sums).max() + off)
-        middle, error = 0.0, _quotient(alpha * (largest + rounding), 1 - beta) + rounding
+    if terminating:
+        alpha = gamma * (sums.max() + sum_error)
+        beta = gamma * (choice(sums).max() + sum_error)
+        midpoint, error = 0.0, _quotient(alpha * (largest + rounding), 1 - beta) + rounding
     else:
-        eta = max(sums.max() - 1, 1 - sums.min()) + off
+        eta = max(sums.max() - 1, 1 - sums.min()) + sum_error
         factor = gamma / (1 - gamma)
-        middle, error = factor * (lo + hi) / 2, factor * (hi - lo) / 2
+        midpoint, error = factor * (lo + hi) / 2, factor * (hi - lo) / 2
         error += _quotient(rounding + factor * eta * largest, 1 - gamma * (1 + eta))
-    Q += middle
-    error += ROUNDOFF * (4 + choice.roundings) * (_largest(Q) + abs(middle))
+    Q += midpoint
+    error += ROUNDOFF * (4 + choice.roundings) * (_largest(Q) + abs(midpoint))
     if scale > 0:
         error += SUBNORMAL / (1 - gamma)
     return Certified(Q, choice(Q), float(error))
 
 
 def _largest(X: FloatArray) -> float:
-    """The largest |X|, without a copy of X: making one would take longer than looking twice."""
+    """Return max |X|; two passes over X are faster than a copy of it."""
     return max(abs(float(X.min())), abs(float(X.max())))
 
 
 def _quotient(error: float, contraction: float) -> float:
-    """Error / contraction, where rounding may leave no contraction at all."""
+    """Return error / contraction, or infinity if rounding leaves no contraction."""
     return error / contraction if contraction > 0 else np.inf

@@ -1,4 +1,4 @@
-"""Bellman operators: V = choice(R + γ T V), where the choice is the best action or a policy."""
+"""Bellman operators V = choice(R + γ T V), for the best action or for a given policy."""
 
 from typing import NamedTuple, Protocol
 
@@ -11,14 +11,14 @@ from heirloom.mdp.transitions import Rows
 
 
 class Problem(NamedTuple):
-    """What a Bellman operator is made of, over pairs k = s * A + a."""
+    """The rewards, transitions and discount factor of a Bellman operator, over k = s * A + a."""
 
     R: FloatArray
     rows: Rows
     gamma: float
     n_states: int
-    ending: bool
-    """Whether some rows sum to less than one, because transitions end."""
+    terminating: bool
+    """Whether some rows sum to less than 1, because transitions may terminate."""
 
     @property
     def n_actions(self) -> int:
@@ -27,46 +27,46 @@ class Problem(NamedTuple):
 
 
 class Choice(Protocol):
-    """How the values of the actions of a state, Q[s, a], become the value of the state."""
+    """Maps the values of state-action pairs, Q[s, a], to values of states, V[s]."""
 
     roundings: int
-    """How many roundings separate the result from the exact one."""
+    """The number of rounding errors between the result and the exact one."""
 
     def __call__(self, Q: FloatArray) -> FloatArray:
-        """The values of states."""
+        """Return the values of states, V[s]."""
 
     def restrict(self, problem: Problem) -> Problem:
-        """A problem with the same values of states in which the best action is the choice."""
+        """Return a problem whose optimal state values are the fixed point under this choice."""
 
 
 class Best:
-    """The best action decides."""
+    """The value of a state is that of its best action."""
 
     roundings = 0
 
     def __call__(self, Q: FloatArray) -> FloatArray:
-        """max_a Q[s, a]."""
+        """Return max_a Q[s, a]."""
         return greedy(Q)[0]
 
     def restrict(self, problem: Problem) -> Problem:
-        """The problem itself."""
+        """Return the problem itself."""
         return problem
 
 
-class Followed:
-    """A policy decides, with probabilities `pi` [s, a]."""
+class PolicyMean:
+    """The value of a state is the mean over a policy with probabilities `pi` [s, a]."""
 
     def __init__(self, pi: FloatArray) -> None:
         self.pi = pi
         self.roundings = pi.shape[1] + 2
 
     def __call__(self, Q: FloatArray) -> FloatArray:
-        """Σ_a π(a | s) Q[s, a]."""
+        """Return Σ_a π(a | s) Q[s, a]."""
         return (self.pi * Q).sum(axis=1)
 
     def restrict(self, problem: Problem) -> Problem:
-        """The problem with one action that is left when the policy decides."""
-        R, rows, gamma, n_states, ending = problem
+        """Return the Markov chain of the policy, as a problem with one action."""
+        R, rows, gamma, n_states, terminating = problem
         state, action = np.nonzero(self.pi)
         choose = sparse.csr_array(
             (self.pi[state, action], (state, state * self.pi.shape[1] + action)),
@@ -75,11 +75,11 @@ class Followed:
         T = choose @ sparse.csr_array((rows.p, rows.successors, rows.indptr), (R.size, n_states))
         indptr, successors = T.indptr.astype(np.int64), T.indices.astype(np.int32)
         chain = Rows(frozen(indptr), frozen(successors), frozen(T.data))
-        return Problem(frozen(choose @ R), chain, gamma, n_states, ending)
+        return Problem(frozen(choose @ R), chain, gamma, n_states, terminating)
 
 
 def greedy(Q: FloatArray) -> tuple[FloatArray, IntArray]:
-    """max_a Q[s, a], and the first action that attains it."""
+    """Return max_a Q[s, a] and, for each state, the first action that attains it."""
     V, policy = np.empty(Q.shape[0]), np.empty(Q.shape[0], dtype=np.int64)
     values.maximise(Q.reshape(-1), V, policy)
     return V, policy

@@ -1,15 +1,21 @@
-"""Approaching the fixed point of a Bellman operator from below, quickly.
+"""Resumable modified policy iteration, from below.
 
-A round of modified policy iteration (Puterman and Shin, 1978) is one sweep that improves the policy
-and cheap ones that follow it. There are two kinds of rounds. Plain sweeps bound the error by the
-range of their changes (MacQueen, 1966), which shrinks quickly where the task mixes; sweeps in place
-carry values along whole paths, which is quick where it does not. Each stretch of rounds takes the
-kind that promises most for its work, counted in transitions and not in seconds, so that an approach
-repeats to the last bit. Where neither is quick, and the problem is small, policies are evaluated by
-solving their linear equations: no discount is too near to one for that. Before all that, large
-problems are tried with fewer and fewer actions (`elimination`), which may be all that is needed.
+A round of modified policy iteration (Puterman and Shin, 1978) evaluates the current policy
+approximately, then improves it by one plain sweep over all actions. There are three kinds of
+rounds, by how they evaluate the policy:
 
-Nothing here is certified: `fixed_point` does that, whatever happened here.
+- "plain" sweeps read one array and write another. The span of their changes bounds the error
+  (MacQueen, 1966), and it shrinks quickly where the task mixes.
+- "in place" sweeps use each new value at once, so that values travel along whole paths. They are
+  quick where the task does not mix.
+- "direct" rounds solve the linear equations of the policy. They are used in small problems where
+  neither kind of sweep is quick, and work however close the discount factor is to 1.
+
+After each batch of rounds the next kind is chosen by its progress per unit of work. Work is counted
+in transitions, not in seconds, so that results are reproducible to the last bit. Before the first
+round, large problems are tried with action elimination (`action_elimination`), which may suffice.
+
+Nothing here is certified: `certificate.fixed_point` certifies the result independently.
 """
 
 from typing import Literal
@@ -23,106 +29,110 @@ from heirloom.planning.action_elimination import Elimination
 from heirloom.planning.operators import Problem, greedy
 
 Kind = Literal["plain", "in place", "direct"]
-ROUNDS: dict[Kind, int] = {"plain": 2, "in place": 3, "direct": 1}
-SMALL = 500  # states, up to which linear equations are solved directly
-PATIENCE = 60.0  # sweeps over all actions that a kind may take without the other being tried
+ROUNDS_PER_BATCH: dict[Kind, int] = {"plain": 2, "in place": 3, "direct": 1}
+MAX_DIRECT_STATES = 500
+ACCEPTABLE_WORK = 60.0  # sweeps over all actions; a kind expected to need no more is kept
 ROUNDING = 1e-12  # relative changes of this size may be rounding, in long rows and on long paths
-ROUNDS_IN_VAIN = 20  # after so many stretches of only such changes, nothing comes nearer
+MAX_STALLED_BATCHES = 20  # in a row, before rounding is taken to prevent any further progress
 
 
 class PolicyIteration:
-    """An approach to the fixed point of max_a R + γ Σ T V from below, which can be gone on with."""
+    """Resumable modified policy iteration, from below, for V = max_a R + γ Σ T V."""
 
     def __init__(self, problem: Problem) -> None:
-        R, rows, gamma, n_states, ending = problem
-        mass = np.diff(np.append(0.0, np.cumsum(rows.p))[rows.indptr]).max() if ending else 1.0
+        R, rows, gamma, n_states, terminating = problem
+        mass = np.diff(np.append(0.0, np.cumsum(rows.p))[rows.indptr]).max() if terminating else 1.0
         best = greedy(R.reshape(n_states, -1))[0]
         lowest = best.min() / (1 - gamma)
         self.problem = problem
         self.factor = gamma * mass / (1 - gamma * mass)
-        # A sweep from values that are all the same leads to the best rewards, without a sweep.
-        self.V = np.full(n_states, min(lowest, 0.0)) if ending else best + gamma * lowest
-        self.spare = np.empty(n_states)
+        # Without termination, a sweep from the constant `lowest` has this closed form.
+        self.V = np.full(n_states, min(lowest, 0.0)) if terminating else best + gamma * lowest
+        self.V_buffer = np.empty(n_states)  # plain sweeps write here; afterwards, the previous V
         self.policy = np.zeros(n_states, dtype=np.int32)
         self.target = self.estimate = np.inf
-        self.middle = 0.0
+        self.offset = 0.0  # V + offset is the midpoint of MacQueen's bounds
         self.kind: Kind = "plain"
-        self.rate: dict[Kind, float] = {}
+        self.rates: dict[Kind, float] = {}
 
-    def until(self, target: float) -> FloatArray:
-        """Values with an estimated error of `target`, or that rounding keeps from coming nearer."""
+    def run_until(self, target: float) -> FloatArray:
+        """Return values with an estimated error of at most `target`, if rounding permits.
+
+        A later call with a smaller target resumes from the values of this one.
+        """
         first, self.target = np.isinf(self.target), target
         if first and self._eliminate():
-            return self.V + self.middle
-        best, in_vain = self._improve(), 0
-        while self.estimate > target and in_vain < ROUNDS_IN_VAIN:
+            return self.V + self.offset
+        best, stalled = self._improve(), 0
+        while self.estimate > target and stalled < MAX_STALLED_BATCHES:
             self._run_rounds()
             rounded = self.estimate <= self.factor * ROUNDING * np.abs(self.V).max()
-            stuck = (rounded or self.kind == "direct") and self.estimate >= best
-            in_vain = in_vain + 1 if stuck else 0
+            no_progress = (rounded or self.kind == "direct") and self.estimate >= best
+            stalled = stalled + 1 if no_progress else 0
             best = min(best, self.estimate)
-        return self.V + self.middle
+        return self.V + self.offset
 
     def _eliminate(self) -> bool:
-        """Sweeps among fewer and fewer actions, while they promise much; whether they suffice.
+        """Sweep with action elimination while it is promising; return whether this suffices.
 
-        Only once: where they left out too much, what is certified falls short of the target, and
-        the way to the next target is one that looks at all actions.
+        Elimination is tried once. If it eliminated an optimal action, the certified error is above
+        the tolerance, and the rounds for the next target use all actions.
         """
         elimination = Elimination(self.problem, float(np.ptp(self.V)))
         while elimination.promising and self.estimate > self.target:
-            self._take(*elimination.improve(self.V, self.spare))
+            self._accept_sweep(*elimination.improve(self.V, self.V_buffer))
         return self.estimate <= self.target
 
     def _run_rounds(self) -> None:
-        """A few rounds of one kind, and the choice of the next."""
+        """Run a batch of rounds of the current kind, then choose the next kind."""
         before, work = self.estimate, 0.0
-        for _ in range(ROUNDS[self.kind]):
-            work += 1 + self._follow()
+        for _ in range(ROUNDS_PER_BATCH[self.kind]):
+            work += 1 + self._evaluate()
             if self._improve() <= self.target:
                 return
-        self._choose(np.log(before / self.estimate) / work)
+        self._choose_kind(np.log(before / self.estimate) / work)
 
-    def _choose(self, rate: float) -> None:
-        """The next kind of rounds, from what this one gained for its work."""
-        self.rate[self.kind] = rate
+    def _choose_kind(self, rate: float) -> None:
+        """Choose the next kind; `rate` is how fast log(estimate) decreased per unit of work."""
+        self.rates[self.kind] = rate
         other: Kind = "in place" if self.kind == "plain" else "plain"
-        if self.kind == "direct" or np.log(self.estimate / self.target) <= rate * PATIENCE:
+        if self.kind == "direct" or np.log(self.estimate / self.target) <= rate * ACCEPTABLE_WORK:
             return
-        if len(self.rate) > 1 and self.problem.n_states <= SMALL:
+        if len(self.rates) > 1 and self.problem.n_states <= MAX_DIRECT_STATES:
             self.kind = "direct"
             return
-        if self.rate.setdefault(other, np.inf) > rate:
+        if self.rates.setdefault(other, np.inf) > rate:
             self.kind = other
-        self.rate[other] += 0.05 * abs(self.rate[other])  # what was not tried for long is tried
+        # The rate of a kind that is not used grows, so that it is tried again eventually.
+        self.rates[other] += 0.05 * abs(self.rates[other])
 
     def _improve(self) -> float:
-        """One plain sweep; the error that V + middle would have if nothing were rounded."""
+        """Do a plain sweep over all actions; return the error of V + offset, without rounding."""
         R, rows, gamma, _, _ = self.problem
-        self._take(*values.improve(R, *rows, gamma, self.V, self.spare, self.policy))
+        self._accept_sweep(*values.improve(R, *rows, gamma, self.V, self.V_buffer, self.policy))
         return self.estimate
 
-    def _take(self, lo: float, hi: float) -> None:
-        """Take the result of a plain sweep that changed values by `lo` to `hi`."""
-        self.V, self.spare = self.spare, self.V
-        if self.problem.ending:
+    def _accept_sweep(self, lo: float, hi: float) -> None:
+        """Swap in the result of a plain sweep that changed values by `lo` to `hi`."""
+        self.V, self.V_buffer = self.V_buffer, self.V
+        if self.problem.terminating:
             self.estimate = self.factor * max(abs(lo), abs(hi))
         else:
-            rise = self.factor * max(lo, 0.0)
-            self.V += rise  # still a lower bound, from which the operator leads upwards
-            self.middle = self.factor * (lo + hi) / 2 - rise
+            increase = self.factor * max(lo, 0.0)
+            self.V += increase  # V stays a lower bound that the operator maps above itself
+            self.offset = self.factor * (lo + hi) / 2 - increase
             self.estimate = self.factor * (hi - lo) / 2
 
-    def _follow(self) -> float:
-        """Follow the policy, as the kind does; returns the work in sweeps over all actions."""
+    def _evaluate(self) -> float:
+        """Evaluate the policy as the kind says; return the work, in sweeps over all actions."""
         if self.kind == "plain":
-            return self._plain()
-        return self._in_place() if self.kind == "in place" else self._direct()
+            return self._sweep()
+        return self._sweep_in_place() if self.kind == "in place" else self._solve_directly()
 
-    def _direct(self) -> float:
-        """Solve V = R + γ T V for the policy: the best lower bound that it gives.
+    def _solve_directly(self) -> float:
+        """Solve V = R + γ T V for the policy, which gives the largest lower bound from it.
 
-        By SuperLU, which gives the same bits whatever the number of threads.
+        SuperLU gives the same bits for every number of threads.
         """
         from scipy.sparse.linalg import splu
 
@@ -131,36 +141,40 @@ class PolicyIteration:
         T = sparse.csr_array((rows.p, rows.successors, rows.indptr), (R.size, n_states))[pairs]
         try:
             V = splu((sparse.eye_array(n_states) - gamma * T).tocsc()).solve(R[pairs])
-        except RuntimeError:  # singular, as far as doubles can tell
+        except RuntimeError:  # singular in float64
             return float(n_states)
         if np.isfinite(V).all():
             self.V[:] = V
         return float(n_states)
 
-    def _plain(self) -> float:
-        """Follow the policy until its values are better known than whether it is the best."""
-        R, rows, gamma, _, ending = self.problem
+    def _sweep(self) -> float:
+        """Follow the policy by plain sweeps, 4 A at most.
+
+        They stop once the error of the evaluation is a quarter of `estimate`, or `target`.
+        """
+        R, rows, gamma, _, terminating = self.problem
         enough = 2 * max(self.target, self.estimate / 4) / self.factor
         sweeps, lo, hi = 0, 0.0, np.inf
-        while sweeps < 4 * self.problem.n_actions and (2 * hi if ending else hi - lo) > enough:
-            lo, hi = values.follow(R, *rows, gamma, self.policy, self.V, self.spare)
-            self.V, self.spare = self.spare, self.V
+        while sweeps < 4 * self.problem.n_actions and (2 * hi if terminating else hi - lo) > enough:
+            lo, hi = values.follow(R, *rows, gamma, self.policy, self.V, self.V_buffer)
+            self.V, self.V_buffer = self.V_buffer, self.V
             sweeps += 1
-        if self.problem.ending:
+        if self.problem.terminating:
             sweeps += self._extrapolate()
         return sweeps / self.problem.n_actions
 
     def _extrapolate(self) -> int:
-        """Add what the last change of a plain sweep will still lead to, at least.
+        """Add a lower bound on what all later plain sweeps would add; return the sweeps used, 1.
 
-        Where a sweep changes V by δ and the next one by δ' >= λ δ >= 0, all later ones together
-        add at least δ' λ / (1-λ). This is to problems that end what rising by `lo` is to others.
+        If a sweep changes V by δ and the next one by δ' >= λ δ >= 0, all later ones together add
+        at least δ' λ / (1-λ). In problems without termination, `_accept_sweep` does the same with
+        `lo`.
         """
         R, rows, gamma, _, _ = self.problem
-        before = self.V - self.spare
-        values.follow(R, *rows, gamma, self.policy, self.V, self.spare)
-        self.V, self.spare = self.spare, self.V
-        after = self.V - self.spare
+        before = self.V - self.V_buffer
+        values.follow(R, *rows, gamma, self.policy, self.V, self.V_buffer)
+        self.V, self.V_buffer = self.V_buffer, self.V
+        after = self.V - self.V_buffer
         well_above_rounding = after.max() > 1e4 * ROUNDING * np.abs(self.V).max()
         if well_above_rounding and before.min() >= 0:
             moved = before > 0
@@ -169,7 +183,8 @@ class PolicyIteration:
                 self.V += after * (ratio / (1 - ratio))
         return 1
 
-    def _in_place(self) -> float:
+    def _sweep_in_place(self) -> float:
+        """Improve and then follow the policy in place, in both orders of the states."""
         R, rows, gamma, _, _ = self.problem
         sweeps = self.problem.n_actions + 2
         for backwards in (True, False):

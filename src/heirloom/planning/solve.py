@@ -1,4 +1,4 @@
-"""Optimal values, the values of policies, and returns over a finite horizon."""
+"""Optimal values, values of policies, and expected returns over a finite horizon."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from heirloom.kernels import values
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.planning.certificate import Certified, Tolerance, fixed_point
-from heirloom.planning.operators import Best, Followed, Problem, greedy
+from heirloom.planning.operators import Best, PolicyMean, Problem, greedy
 from heirloom.validation import whole_number
 
 TOLERANCE = 1e-8
@@ -20,10 +20,11 @@ TOLERANCE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Values of a task, and how far they can be from the true ones.
+    """Values of a task with a certified error.
 
-    Every entry of `Q` and of `V` is within `error` of its true value, rounding included. `policy`
-    is greedy on `Q` after `solve` (the first of equal actions), and the one given to `evaluate`.
+    Every entry of `Q` and of `V` is within `error` of its true value, rounding included. From
+    `solve`, `policy` is greedy with respect to `Q` (the first of equal actions); from `evaluate`,
+    it is the policy that was given.
     """
 
     Q: FloatArray
@@ -40,55 +41,56 @@ class Solution:
 
 
 def solve(m: TabularMDP, *, tol: float | None = None) -> Solution:
-    """Optimal values and an optimal policy of `m`: |Q - Q*| <= error <= tol.
+    """Compute the optimal values of `m`, with |Q - Q*| <= error <= tol, and their greedy policy.
 
-    By default `tol` is 1e-8, or where doubles cannot certify that much, a millionth of the largest
-    value at most. Raises `NotConverged` if what is asked for cannot be certified.
+    The default of `tol` is 1e-8, or where float64 arithmetic cannot certify this, at most a
+    millionth of the largest value. Raises `NotConverged` if the tolerance cannot be certified.
     """
     Q, V, error = solve_with_rewards(m, None, Tolerance.of(tol, TOLERANCE))
     return Solution(frozen(Q), frozen(V), frozen(greedy(Q)[1]), error)
 
 
 def evaluate(m: TabularMDP, policy: ArrayLike, *, tol: float | None = None) -> Solution:
-    """Values of a policy in `m`: |Q - Q^π| <= error <= tol.
+    """Compute the values of a policy in `m`, with |Q - Q^π| <= error <= tol.
 
-    `policy` is an action a state, [s], or probabilities of actions, [s, a]; `tol` as in `solve`.
+    `policy` has one action per state, [s], or probabilities of actions, [s, a]; `tol` is as in
+    `solve`.
     """
     Q, V, error = evaluate_with_rewards(m, None, policy, Tolerance.of(tol, TOLERANCE))
     return Solution(frozen(Q), frozen(V), frozen(np.array(policy)), error)
 
 
 def solve_with_rewards(m: TabularMDP, R: FloatArray | None, tol: Tolerance) -> Certified:
-    """The optimal values of `m` if the pair k = s * A + a paid R[k]; its own rewards by default."""
+    """Return the optimal values of `m`; R[s * A + a], if given, replaces its rewards."""
     return fixed_point(_problem(m, R), Best(), tol)
 
 
 def evaluate_with_rewards(
     m: TabularMDP, R: FloatArray | None, policy: ArrayLike, tol: Tolerance
 ) -> Certified:
-    """The values of a policy in `m` if the pair k = s * A + a paid R[k], or its own rewards."""
+    """Return the values of a policy in `m`; R[s * A + a], if given, replaces its rewards."""
     problem = _problem(m, R)
-    return fixed_point(problem, Followed(read_policy(policy, m)), tol)
+    return fixed_point(problem, PolicyMean(read_policy(policy, m)), tol)
 
 
 def expected_return(
     m: TabularMDP, policy: ArrayLike, *, horizon: int, discounted: bool = True
 ) -> float:
-    """The expected return of a policy over `horizon` steps from the start distribution."""
-    chain = Followed(read_policy(policy, m)).restrict(_problem(m))
+    """Return the expected return of a policy over `horizon` steps from the start distribution."""
+    chain = PolicyMean(read_policy(policy, m)).restrict(_problem(m))
     return _return(m, chain, horizon=horizon, discounted=discounted)
 
 
 def optimal_return(m: TabularMDP, *, horizon: int, discounted: bool = True) -> float:
-    """The largest expected return over `horizon` steps from the start distribution.
+    """Return the largest expected return over `horizon` steps from the start distribution.
 
-    The best policy knows how many steps are left: none, stationary or not, returns more.
+    The maximum is over all policies, including those that depend on the number of steps left.
     """
     return _return(m, _problem(m), horizon=horizon, discounted=discounted)
 
 
 def read_policy(policy: ArrayLike, m: TabularMDP) -> FloatArray:
-    """A policy as probabilities [s, a]; raises `InvalidArgument` if it is none of `m`."""
+    """Return a policy as probabilities [s, a]; raise `InvalidArgument` unless it fits `m`."""
     try:
         given: Any = np.asarray(policy)
     except ValueError as error:
@@ -99,27 +101,27 @@ def read_policy(policy: ArrayLike, m: TabularMDP) -> FloatArray:
         if outside.size:
             s = outside[0]
             raise InvalidArgument(
-                f"policy[{s}] is {given[s]}: the actions are 0 to {m.n_actions - 1}"
+                f"policy[{s}] is {given[s]}: expected an action from 0 to {m.n_actions - 1}"
             )
         pi = np.zeros(shape)
         pi[np.arange(m.n_states), given] = 1.0
         return pi
     if given.shape != shape or given.dtype.kind not in "biuf":
         raise InvalidArgument(
-            f"policy has shape {given.shape} and type {given.dtype}: it is an action a state, "
-            f"whole numbers of shape ({m.n_states},), or probabilities of shape {shape}"
+            f"policy has shape {given.shape} and type {given.dtype}: expected one action per "
+            f"state, whole numbers of shape ({m.n_states},), or probabilities of shape {shape}"
         )
     pi = given.astype(np.float64)
     bad = np.flatnonzero(~(np.isfinite(pi) & (pi >= 0)).all(axis=1))
     if bad.size:
         raise InvalidArgument(
-            f"policy[{bad[0]}] is {pi[bad[0]]}: probabilities are numbers from 0 to 1"
+            f"policy[{bad[0]}] is {pi[bad[0]]}: expected probabilities, from 0 to 1"
         )
     sums = pi.sum(axis=1)
     worst = int(np.abs(sums - 1).argmax())
     if abs(sums[worst] - 1) > SUM_TOLERANCE:
         raise InvalidArgument(
-            f"policy[{worst}] sums to {sums[worst]:.12g}, not 1: divide it by its sum, in doubles"
+            f"policy[{worst}] sums to {sums[worst]:.12g}, not 1: divide it by its sum, in float64"
         )
     return pi / sums[:, None]
 
@@ -142,4 +144,5 @@ def _return(m: TabularMDP, problem: Problem, *, horizon: int, discounted: bool) 
     for _ in range(horizon):
         values.improve(problem.R, *problem.rows, m.gamma if discounted else 1.0, V, V_next, policy)
         V, V_next = V_next, V
-    return float((m.start * V).sum())  # no BLAS, whose bits depend on the number of threads
+    # Not `m.start @ V`: the rounding of BLAS depends on the number of threads.
+    return float((m.start * V).sum())

@@ -1,11 +1,11 @@
-"""In place of dask-jobqueue where there is no Slurm: its jobs are processes of this machine."""
+"""Stand-in for dask-jobqueue without Slurm: its jobs are processes on this machine."""
 
 from dask.distributed import LocalCluster
 
 
 class SLURMCluster(LocalCluster):
     def __init__(self, *, cores, processes, memory, walltime):
-        assert cores == processes  # one thread each, as the document says
+        assert cores == processes  # one thread per process, as clusters.md states
         assert memory
         assert walltime
         super().__init__(n_workers=0, threads_per_worker=1, dashboard_address=":0")
