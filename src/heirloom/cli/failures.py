@@ -14,7 +14,7 @@ from heirloom import signals
 def clean_errors() -> Iterator[None]:
     """A mistake gets one line; Ctrl-C, or being told to end, says how to go on."""
     try:
-        with signals.recognised():
+        with signals.restoring_interrupts():
             yield
     except heirloom.HeirloomError as error:
         typer.echo(f"error: {error}", err=True)
