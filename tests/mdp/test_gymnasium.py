@@ -28,7 +28,7 @@ def merged(outcomes):
             entry = total.setdefault((int(s), bool(terminated)), [0.0, 0.0])
             entry[0] += p
             entry[1] += p * r
-    return {key: (p, paid / p) for key, (p, paid) in total.items()}
+    return {key: (p, reward_sum / p) for key, (p, reward_sum) in total.items()}
 
 
 def env_with(n_states, **attributes):
@@ -40,7 +40,7 @@ def env_with(n_states, **attributes):
     return type("Stub", (gym.Env,), {**spaces, **attributes})()
 
 
-VALID_TABLE = {0: {0: [(1.0, 1, 0.0, False)]}, 1: {0: [(1.0, 1, 0.0, True)]}}
+GOOD = {0: {0: [(1.0, 1, 0.0, False)]}, 1: {0: [(1.0, 1, 0.0, True)]}}
 
 
 class TestFromGymnasium:
@@ -105,61 +105,33 @@ class TestFromGymnasium:
         ("attributes", "error", "message"),
         [
             ({}, hl.UnsupportedEnvironment, "no transition table `P`"),
-            ({"P": {0: VALID_TABLE[0]}}, hl.InvalidTask, r"P\[1\]\[0\] is missing"),
-            (
-                {"P": {**VALID_TABLE, 1: {0: [(1.0, 2, 0, False)]}}},
-                hl.InvalidTask,
-                "the successor is 2",
-            ),
-            (
-                {"P": {**VALID_TABLE, 1: {0: [(1.0, 0.7, 0, False)]}}},
-                hl.InvalidTask,
-                "successor is 0.7",
-            ),
-            (
-                {"P": {**VALID_TABLE, 1: {0: [(1.0, 1, 0, "False")]}}},
-                hl.InvalidTask,
-                r"P\[1\]\[0\] holds",
-            ),
-            (
-                {"P": {**VALID_TABLE, 1: {0: [("p", 1, 0, False)]}}},
-                hl.InvalidTask,
-                r"P\[1\]\[0\] holds",
-            ),
-            (
-                {"P": {**VALID_TABLE, 1: {0: (1.0, 1, 0, False)}}},
-                hl.InvalidTask,
-                r"P\[1\]\[0\] holds 1.0",
-            ),
+            ({"P": {0: GOOD[0]}}, hl.InvalidTask, r"P\[1\]\[0\] is missing"),
+            ({"P": {**GOOD, 1: {0: [(1.0, 2, 0, False)]}}}, hl.InvalidTask, "the successor is 2"),
+            ({"P": {**GOOD, 1: {0: [(1.0, 0.7, 0, False)]}}}, hl.InvalidTask, "successor is 0.7"),
+            ({"P": {**GOOD, 1: {0: [(1.0, 1, 0, "False")]}}}, hl.InvalidTask, r"P\[1\]\[0\] holds"),
+            ({"P": {**GOOD, 1: {0: [("p", 1, 0, False)]}}}, hl.InvalidTask, r"P\[1\]\[0\] holds"),
+            ({"P": {**GOOD, 1: {0: (1.0, 1, 0, False)}}}, hl.InvalidTask, r"P\[1\]\[0\] holds 1.0"),
             ({"P": 5}, hl.InvalidTask, r"P\[0\]\[0\] is missing"),
             (
-                {"P": VALID_TABLE, "initial_state_distrib": "first"},
+                {"P": GOOD, "initial_state_distrib": "first"},
                 hl.InvalidTask,
                 "initial_state_distrib is not an array of real numbers",
             ),
+            ({"P": {**GOOD, 1: {0: [(0.9, 1, 0, False)]}}}, hl.InvalidTask, r"s=1, a=0\] sums to"),
+            ({"P": {**GOOD, 1: {0: []}}}, hl.InvalidTask, r"s=1, a=0\] sums to 0"),
             (
-                {"P": {**VALID_TABLE, 1: {0: [(0.9, 1, 0, False)]}}},
-                hl.InvalidTask,
-                r"s=1, a=0\] sums to",
-            ),
-            ({"P": {**VALID_TABLE, 1: {0: []}}}, hl.InvalidTask, r"s=1, a=0\] sums to 0"),
-            (
-                {"P": {**VALID_TABLE, 1: {0: [(1.0, 1, np.nan, False)]}}},
+                {"P": {**GOOD, 1: {0: [(1.0, 1, np.nan, False)]}}},
                 hl.InvalidTask,
                 r"R\[s=1, a=0, s'=1\] is nan",
             ),
+            ({"P": {**GOOD, 1: {0: [(1.0, 1)]}}}, hl.InvalidTask, r"P\[1\]\[0\] holds \(1.0, 1\)"),
             (
-                {"P": {**VALID_TABLE, 1: {0: [(1.0, 1)]}}},
-                hl.InvalidTask,
-                r"P\[1\]\[0\] holds \(1.0, 1\)",
-            ),
-            (
-                {"P": VALID_TABLE, "initial_state_distrib": None},
+                {"P": GOOD, "initial_state_distrib": None},
                 hl.UnsupportedEnvironment,
                 "has no `initial_state_distrib`: give `start`",
             ),
             (
-                {"P": VALID_TABLE, "observation_space": gym.spaces.Discrete(2, start=1)},
+                {"P": GOOD, "observation_space": gym.spaces.Discrete(2, start=1)},
                 hl.UnsupportedEnvironment,
                 "numbered from 0",
             ),
