@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 from tests.golden import stored
 from tests.small_run import Command
 
-# The same examples in every run: a failure is found again by running the test again.
+# Hypothesis tries the same examples in every run, so that a failure can be reproduced.
 settings.register_profile(
     "heirloom",
     derandomize=True,
@@ -16,7 +16,8 @@ settings.register_profile(
 )
 settings.load_profile("heirloom")
 
-# In the background of a script Ctrl-C is ignored, and commands would inherit that.
+# A shell ignores SIGINT for the background commands of a script; commands under test would inherit
+# this.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -26,8 +27,8 @@ def pytest_report_header():
 
 
 @pytest.fixture(autouse=True)
-def no_command_is_left():
-    """A command that a failed test did not wait for would take the processors from others."""
+def kill_commands_left_running():
+    """End commands that a failed test did not wait for; they would slow down other tests."""
     yield
     for command in Command.started:
         if command.process.poll() is None:

@@ -1,4 +1,4 @@
-"""Tasks that were solved by hand: each carries its solution."""
+"""Tasks with an optimal `Q` that was derived by hand."""
 
 from dataclasses import dataclass
 
@@ -18,34 +18,35 @@ class Domain:
 
 
 def one_state(gamma: float, r: float) -> Domain:
-    """Paid r for ever."""
+    """One state with reward r at every step: V = r / (1-γ)."""
     task = TabularMDP([[r]], [[[1.0]]], gamma=gamma, reward_range=(-2, 2))
-    return Domain(f"one state, paid {r}, gamma {gamma}", task, np.array([[r / (1 - gamma)]]))
+    return Domain(f"one state, reward {r}, gamma {gamma}", task, np.array([[r / (1 - gamma)]]))
 
 
 def coin(gamma: float, p_end: float, r: float) -> Domain:
-    """Paid r until a coin ends it: V = r + γ (1 - p) V.
+    """Reward r at every step, each of which terminates with probability p: V = r + γ (1 - p) V.
 
-    Written with an absorbing second state that is entered only by ending.
+    Terminal transitions enter an absorbing second state.
     """
     T = [[[1 - p_end, p_end]], [[0.0, 1.0]]]
     task = TabularMDP(
         [[r], [0.0]], T, gamma=gamma, terminates=[1], start=0, reward_range=(-2.0, 2.0)
     )
     V = r / (1 - gamma * (1 - p_end))
-    return Domain(f"coin {p_end}, paid {r}, gamma {gamma}", task, np.array([[V], [0.0]]))
+    return Domain(f"coin {p_end}, reward {r}, gamma {gamma}", task, np.array([[V], [0.0]]))
 
 
 def corridor(n: int, gamma: float) -> Domain:
-    """Left or right along n >= 2 cells; entering the last one pays 1 and ends.
+    """Left or right along n >= 2 cells; entering the last cell has reward 1 and terminates.
 
-    V(s) = γ^(steps - 1). Its own value is that of stepping back into it, or of the step left.
+    V(s) = γ^(k - 1) at a distance of k steps. The last cell has values too: moving right from it
+    enters it again.
     """
     T, R = np.zeros((n, 2, n)), np.zeros((n, 2, n))
     for s in range(n):
-        for a, to in enumerate((max(s - 1, 0), min(s + 1, n - 1))):
-            T[s, a, to] = 1.0
-            R[s, a, to] = float(to == n - 1)
+        for a, s_next in enumerate((max(s - 1, 0), min(s + 1, n - 1))):
+            T[s, a, s_next] = 1.0
+            R[s, a, s_next] = float(s_next == n - 1)
     V = np.array([gamma ** max(n - 2 - s, 0) for s in range(n)])
     Q = np.empty((n, 2))
     for s in range(n):
@@ -56,7 +57,7 @@ def corridor(n: int, gamma: float) -> Domain:
 
 
 def stay_or_go(gamma: float) -> Domain:
-    """Two states, of which the second pays 1: go there and stay."""
+    """Two states; actions in the second have reward 1: it is optimal to go there and stay."""
     R = [[0.0, 0.0], [1.0, 1.0]]
     T = [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]
     top = 1 / (1 - gamma)
@@ -65,7 +66,7 @@ def stay_or_go(gamma: float) -> Domain:
 
 
 def shortest_path(n: int, gamma: float) -> Domain:
-    """A step costs 1 until the last cell is entered, or give up at once at a cost of 3.
+    """Each step costs 1 until the last cell is entered; giving up costs 3 and terminates.
 
     k steps cost (1 - γ^k) / (1-γ).
     """

@@ -1,4 +1,4 @@
-"""Random tasks, pairs of tasks and policies, for hypothesis and for long sweeps."""
+"""Random tasks, pairs of tasks and policies, drawn from a generator or by hypothesis."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ KINDS = ("independent", "equal", "other rewards", "other transitions", "close")
 
 
 class Shape(NamedTuple):
-    """What two tasks of a pair have in common."""
+    """The arguments of `garnet` that the tasks of a pair share."""
 
     n_states: int
     n_actions: int
@@ -41,7 +41,7 @@ def draw_task(rng: np.random.Generator, shape: Shape | None = None) -> TabularMD
 
 
 def draw_pair(rng: np.random.Generator, *, most_states: int = 6) -> tuple[TabularMDP, TabularMDP]:
-    """Two comparable tasks, related in one of several ways."""
+    """Draw two comparable tasks, related in one of the ways that `KINDS` lists."""
     shape = draw_shape(rng, most_states=most_states)
     m, other = draw_task(rng, shape), draw_task(rng, shape)
     kind = KINDS[rng.integers(len(KINDS))]
@@ -51,19 +51,18 @@ def draw_pair(rng: np.random.Generator, *, most_states: int = 6) -> tuple[Tabula
 
 
 def mixed(m: TabularMDP, other: TabularMDP, *, rewards: float, transitions: float) -> TabularMDP:
-    """`m` with a part of its rewards and of its transitions replaced by those of `other`."""
+    """Interpolate between `m` (weight 0) and `other` (weight 1), in rewards and in transitions."""
     a, b = m.transitions, other.transitions
     R = (1 - rewards) * a.R + rewards * b.R if rewards else a.R
     lo, hi = m.reward_range
     pairs = np.concatenate([a.pairs, b.pairs])
-    no_ends = (np.zeros(a.p.size, dtype=bool), np.zeros(b.p.size, dtype=bool))
     outcomes = Outcomes(
         pairs=pairs,
         successors=np.concatenate([a.successors, b.successors]).astype(np.int64),
         p=np.concatenate([(1 - transitions) * a.p, transitions * b.p]),
         rewards=np.clip(R, lo, hi)[pairs],
         ends=np.concatenate(
-            [none if t.ends is None else t.ends for t, none in zip((a, b), no_ends, strict=True)]
+            [np.zeros(t.p.size, dtype=bool) if t.ends is None else t.ends for t in (a, b)]
         ),
     )
     return TabularMDP.from_transitions(
@@ -72,7 +71,7 @@ def mixed(m: TabularMDP, other: TabularMDP, *, rewards: float, transitions: floa
 
 
 def draw_policy(rng: np.random.Generator, m: TabularMDP) -> np.ndarray:
-    """Probabilities [s, a], some of them zero, some deterministic."""
+    """Draw a policy, probabilities [s, a]; three in ten are deterministic."""
     pi = rng.dirichlet(np.full(m.n_actions, 0.5), m.n_states)
     if rng.random() < 0.3:
         pi = np.eye(m.n_actions)[rng.integers(m.n_actions, size=m.n_states)]

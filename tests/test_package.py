@@ -1,4 +1,4 @@
-"""The package as a whole: its names, what importing it costs, its command."""
+"""The package as a whole: public names, lazy imports, the command, and doctests."""
 
 import doctest
 import importlib
@@ -20,21 +20,21 @@ def run(*arguments, **options):
     ).stdout
 
 
-def test_every_public_name_is_there_and_documented():
+def test_every_public_name_exists_and_is_documented():
     for name in heirloom.__all__:
         assert getattr(heirloom, name).__doc__, name
         assert name in dir(heirloom)
-    assert sorted(heirloom.__all__) == sorted(heirloom._HOME)
+    assert sorted(heirloom.__all__) == sorted(heirloom._MODULE_OF)
 
 
-def test_the_names_of_the_design_are_public():
+def test_names_of_the_design_are_public():
     names = """TabularMDP solve evaluate expected_return optimal_return model_pseudometric
     dissimilarity local_pseudometric global_pseudometric policy_v_pseudometric
     policy_q_pseudometric lipschitz_bound""".split()
     assert set(names) <= set(heirloom.__all__)
 
 
-def test_a_name_that_is_not_there():
+def test_unknown_name_raises_attribute_error():
     with pytest.raises(AttributeError, match="module 'heirloom' has no attribute 'rmax'"):
         _ = heirloom.rmax
 
@@ -48,8 +48,8 @@ def test_a_name_that_is_not_there():
         ("import heirloom; heirloom.TabularMDP", {"numpy", "scipy"}),
     ],
 )
-def test_importing_is_lazy(statement, allowed):
-    """What is not needed is not imported: that keeps `import heirloom` and `--help` quick."""
+def test_heavy_packages_are_imported_when_they_are_used(statement, allowed):
+    """This keeps `import heirloom` and `heirloom --help` fast."""
     code = f"{statement}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
     loaded = set(json.loads(run("-c", code)))
     assert loaded.isdisjoint(set(HEAVY) - allowed)
@@ -64,5 +64,5 @@ MODULES = [name for _, name, _ in pkgutil.walk_packages(heirloom.__path__, "heir
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name != "heirloom.__main__"])
-def test_the_examples_of_docstrings_hold(name):
+def test_docstring_examples_give_the_shown_output(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0

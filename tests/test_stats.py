@@ -1,4 +1,4 @@
-"""Statistics against their definitions."""
+"""Statistics are compared with scipy, with coverage in simulations, and with values by hand."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from heirloom.stats import (
 )
 
 
-def test_student_intervals():
+def test_student_interval_agrees_with_scipy():
     x = np.random.default_rng(0).normal(size=(7, 3))
     mean, half = student_interval(x)
     low, high = scipy_stats.t.interval(0.95, 6, x.mean(axis=0), scipy_stats.sem(x, axis=0))
@@ -22,33 +22,33 @@ def test_student_intervals():
     assert mean + half == pytest.approx(high)
 
 
-def test_an_interval_covers_as_often_as_it_says():
+def test_student_interval_covers_the_mean_with_its_confidence():
     rng = np.random.default_rng(1)
     mean, half = student_interval(rng.normal(2.0, 3.0, size=(5, 20_000)))
     assert (np.abs(mean - 2.0) <= half).mean() == pytest.approx(0.95, abs=0.01)
 
 
-def test_one_repetition_has_no_interval():
+def test_interval_of_one_repetition_is_nan():
     mean, half = student_interval(np.ones((1, 2)))
     assert mean.tolist() == [1.0, 1.0]
     assert np.isnan(half).all()
 
 
-def test_a_gain_of_returns_and_of_costs():
+def test_gain_is_positive_for_higher_returns_and_for_lower_costs():
     assert gain(np.array([1.1, -80.0]), np.array([1.0, -100.0])) == pytest.approx([0.1, 0.2])
 
 
-def test_a_gain_over_nothing():
+def test_gain_over_a_baseline_of_zero_is_nan():
     assert np.isnan(gain(np.array([1.0]), np.array([0.0]))).all()
 
 
-def test_the_interquartile_mean_is_that_of_the_middle_half():
+def test_interquartile_mean_is_the_mean_of_the_middle_half():
     x = np.array([1000.0, 1, 2, 3, 4, 5, 6, -1000])
     assert iqm(x) == 3.5
     assert iqm(np.stack([x, x + 1], axis=1)).tolist() == [3.5, 4.5]
 
 
-def test_the_bootstrap_covers_about_as_often_as_it_says():
+def test_bootstrap_interval_covers_the_mean_nearly_with_its_confidence():
     rng = np.random.default_rng(2)
     covered = 0
     for _ in range(300):
@@ -59,20 +59,20 @@ def test_the_bootstrap_covers_about_as_often_as_it_says():
     assert covered / 300 == pytest.approx(0.93, abs=0.04)
 
 
-def test_the_bootstrap_draws_within_tasks():
-    """Tasks at different levels: their gap is no spread, for each keeps its own share."""
+def test_bootstrap_resamples_within_tasks():
+    """The difference between tasks adds nothing to the width of the interval."""
     x = np.array([[0.0, 100.0]] * 8)
     value, low, high = bootstrap_interval(x, statistic=np.mean, rng=np.random.default_rng(0))
     assert (value, low, high) == (50.0, 50.0, 50.0)
 
 
 @pytest.mark.parametrize("window", [1, 3, 10, 50])
-def test_moving_averages(window):
+def test_moving_average_is_the_mean_of_each_window(window):
     x = np.random.default_rng(3).random((2, 10))
     expected = [[row[max(0, i - window + 1) : i + 1].mean() for i in range(10)] for row in x]
     assert moving_average(x, window) == pytest.approx(np.array(expected))
 
 
-def test_returns_relative_to_a_baseline():
-    returns = np.arange(12.0).reshape(2, 3, 2)
-    assert relative_to(returns, np.full((2, 3), 2.0)) == pytest.approx(returns.mean(axis=2) / 2)
+def test_relative_returns_divide_the_mean_over_episodes_by_the_baseline():
+    returns = np.array([[[1.0, 3.0], [0.0, 8.0]]])  # one repetition, two tasks, two episodes
+    assert relative_to(returns, np.array([[2.0, 8.0]])).tolist() == [[1.0, 0.5]]

@@ -1,12 +1,13 @@
-"""Lifelong reinforcement learning in finite decision problems, with transfer that does not hurt."""
+"""Lifelong reinforcement learning in finite decision problems."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
 
-# A name is imported from its module when it is first used: numba and gymnasium take their time.
-_HOMES = {
+# A name is imported from its module when it is first used, because numba and gymnasium are slow to
+# import.
+_NAMES_BY_MODULE = {
     "agents.paper_algorithms": ("LRMax", "LRMaxQInit", "MaxQInit", "RMax"),
     "agents.bisimulation_transfer": ("BisimulationTransfer",),
     "agents.explanation": ("Explanation",),
@@ -63,7 +64,7 @@ _HOMES = {
     "transfer.memory": ("Source", "TaskMemory"),
     "transfer.setting": ("Setting",),
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 __all__ = [
     "Agent",
@@ -194,9 +195,9 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'heirloom' has no attribute {name!r}")
-    value = getattr(import_module(f"heirloom.{_HOME[name]}"), name)
+    value = getattr(import_module(f"heirloom.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value
 

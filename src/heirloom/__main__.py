@@ -1,4 +1,4 @@
-"""The command `heirloom`, which is `python -m heirloom` as well."""
+"""Entry point of the command `heirloom` and of `python -m heirloom`."""
 
 import sys
 
@@ -6,15 +6,15 @@ from heirloom import signals
 
 
 def main() -> None:
-    """Run the command; Ctrl-C ends it quietly, also while it is being loaded."""
+    """Run the command; Ctrl-C ends it without a traceback, even while modules are imported."""
     try:
-        signals.listen()
-        with signals.recognised():
+        signals.install_handlers()
+        with signals.restoring_interrupts():
             from heirloom.cli.app import app
 
             app()
     except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)  # noqa: T201 -- nothing was begun yet
+        print("stopped", file=sys.stderr)  # noqa: T201 -- the command line is not imported yet
         sys.exit(130)
 
 

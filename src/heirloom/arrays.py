@@ -1,4 +1,4 @@
-"""The types of arrays, and freezing them."""
+"""Array types, and a helper that makes arrays read-only."""
 
 from typing import Any, TypeVar
 
@@ -14,6 +14,6 @@ AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 
 
 def frozen(array: AnyArray) -> AnyArray:
-    """The same array, made read-only."""
+    """Make an array read-only, in place, and return it."""
     array.setflags(write=False)
     return array

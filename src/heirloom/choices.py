@@ -1,15 +1,15 @@
-"""The choices that the library and the command line both offer, each defined once."""
+"""Choices that the library and the command line share."""
 
 from typing import Literal
 
 Variant = Literal["text", "released"]
-"""The settings that the paper states, or those of the authors' released scripts."""
+"""Settings of an experiment: those of the paper's text, or of the authors' released scripts."""
 
 Backend = Literal["local", "dask", "ray"]
-"""Where jobs are computed: processes of this machine, a Dask cluster, or a Ray cluster."""
+"""Where jobs are computed: processes on this machine, a Dask cluster, or a Ray cluster."""
 
 Format = Literal["parquet", "csv", "netcdf"]
-"""What results can be exported to."""
+"""File formats to which results can be exported."""
 
 Keep = Literal["first", "latest", "most_used"]
-"""Which sources a memory with a capacity keeps."""
+"""Which sources a memory keeps when its capacity is reached."""

@@ -1,26 +1,26 @@
-"""Every exception that Heirloom raises on purpose.
+"""Exceptions that Heirloom raises deliberately.
 
     HeirloomError
     ├── InvalidTask             (ValueError)    arrays that do not describe a task
     ├── InvalidArgument         (ValueError)    any other argument with a bad value
     ├── IncompatibleTasks       (ValueError)    tasks that cannot be compared with each other
     ├── UnsupportedEnvironment  (TypeError)     an environment that Heirloom cannot read
-    ├── WrongOrder              (RuntimeError)  verbs of an agent called out of order
+    ├── WrongOrder              (RuntimeError)  methods of an agent called out of order
     ├── NotConverged            (ArithmeticError)  an accuracy that could not be certified
-    ├── InvalidFile             (ValueError)    a file that is not Heirloom's, or is damaged
+    ├── InvalidFile             (ValueError)    a file that is damaged, or not written by Heirloom
     ├── CannotWrite             (OSError)       a file that could not be written
-    └── WorkerLost              (RuntimeError)  a process of a run that died
+    └── WorkerLost              (RuntimeError)  a worker process of a run that died
 
-A message names the value, the place and the remedy.
+A message states the value that was found, its location, and the remedy.
 """
 
 
 class HeirloomError(Exception):
-    """Base of all exceptions of Heirloom."""
+    """Base class of all exceptions of Heirloom."""
 
 
 class InvalidTask(HeirloomError, ValueError):
-    """The arrays given do not describe a finite decision problem."""
+    """Arrays, or a transition table, do not describe a finite decision problem."""
 
 
 class InvalidArgument(HeirloomError, ValueError):
@@ -28,28 +28,28 @@ class InvalidArgument(HeirloomError, ValueError):
 
 
 class IncompatibleTasks(HeirloomError, ValueError):
-    """Two tasks do not share their states, their actions or their discount factor."""
+    """Two tasks differ in their states, their actions or their discount factor."""
 
 
 class UnsupportedEnvironment(HeirloomError, TypeError):
-    """An environment is not discrete, or lacks the transition table that is asked for."""
+    """An environment is not discrete, or lacks a transition table where one is required."""
 
 
 class WrongOrder(HeirloomError, RuntimeError):
-    """An agent acts, learns or ends outside of a task, or begins one within another."""
+    """A method of an agent was called out of order, such as `act` before `begin_task`."""
 
 
 class NotConverged(HeirloomError, ArithmeticError):
-    """The accuracy asked for could not be certified."""
+    """The requested accuracy could not be certified."""
 
 
 class InvalidFile(HeirloomError, ValueError):
-    """A file is missing, damaged, of a newer format, or holds something else."""
+    """A file is missing, damaged, of a newer format, or of another kind."""
 
 
 class CannotWrite(HeirloomError, OSError):
-    """A file could not be written; what was there before is still there."""
+    """A file could not be written; its previous content is unchanged."""
 
 
 class WorkerLost(HeirloomError, RuntimeError):
-    """A process that computed a part of a run died, of a lack of memory perhaps."""
+    """A worker process of a run died, possibly for lack of memory."""

@@ -1,8 +1,8 @@
-"""Ctrl-C: heard by the command also where it would be lost, and kept from what must be whole.
+"""Make Ctrl-C reliable, and defer it during critical sections.
 
-Python drops the exception if it comes while an object is cleaned up: then it comes once more.
-Libraries drop it while they are loaded, or turn it into another one: so it is kept in mind, and
-long work asks for it now and then.
+Python discards a `KeyboardInterrupt` that is raised while an object is finalised; the signal is
+then sent again. Some libraries discard it while they are imported, or replace it with another
+exception; the signal is therefore recorded, and long computations call `check` regularly.
 """
 
 import _thread
@@ -18,26 +18,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-_came: signal.Signals | None = None  # the last signal that was heard
+_received: signal.Signals | None = None  # the last SIGINT or SIGTERM
 
 
-def listen() -> None:
-    """Keep Ctrl-C, and being told to end, in mind for the rest of this process."""
+def install_handlers() -> None:
+    """Record SIGINT (Ctrl-C) and SIGTERM, and raise `KeyboardInterrupt`, in this process."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as in the background of a script
+        # A shell ignores SIGINT for the background commands of a script; leave that as it is.
+        if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _interrupt)
-    sys.unraisablehook = _interrupt_again
+    sys.unraisablehook = _resend_discarded_interrupt
 
 
 def check() -> None:
-    """Raise `KeyboardInterrupt` if there was one."""
-    if _came is not None:
+    """Raise `KeyboardInterrupt` if a signal was received."""
+    if _received is not None:
         raise KeyboardInterrupt
 
 
 @contextmanager
-def recognised() -> Iterator[None]:
-    """What is raised within after a Ctrl-C is taken for it."""
+def restoring_interrupts() -> Iterator[None]:
+    """Raise `KeyboardInterrupt` in place of any exception that the block raises after a signal."""
     try:
         yield
     except Exception:
@@ -47,34 +48,34 @@ def recognised() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """A Ctrl-C within comes after it, and processes that are started within never hear one.
+    """Defer SIGINT and SIGTERM until the block ends; processes started in it never receive SIGINT.
 
-    So none is left half started, and the process that started the others stops them.
+    No process is left half started, and only the parent process stops its children.
     """
-    with _later(signal.SIGTERM), _later(signal.SIGINT), _unheard(signal.SIGINT):
+    with _deferred(signal.SIGTERM), _deferred(signal.SIGINT), _blocked_in_children(signal.SIGINT):
         yield
 
 
 @contextmanager
-def _later(number: int) -> Iterator[None]:
-    """A signal that comes within is handled afterwards."""
+def _deferred(number: int) -> Iterator[None]:
+    """Handle a signal that arrives during the block when the block ends."""
     handler = signal.getsignal(number)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
+        yield  # only the main thread may set signal handlers
         return
-    came = []
-    signal.signal(number, lambda *told: came.append(told))
+    deferred = []
+    signal.signal(number, lambda *arguments: deferred.append(arguments))
     try:
         yield
     finally:
         signal.signal(number, handler)
-        if came:
-            handler(*came[0])
+        if deferred:
+            handler(*deferred[0])
 
 
 @contextmanager
-def _unheard(number: int) -> Iterator[None]:
-    """Processes that are started within do not hear a signal."""
+def _blocked_in_children(number: int) -> Iterator[None]:
+    """Block a signal in the processes that the block starts."""
     if not hasattr(signal, "pthread_sigmask"):  # on Windows
         yield
         return
@@ -82,7 +83,8 @@ def _unheard(number: int) -> Iterator[None]:
 
     from joblib.externals.loky.backend import resource_tracker as loky_tracker
 
-    # Processes inherit what is blocked. These two would unblock it when they start.
+    # Child processes inherit the signal mask. Starting one of these trackers may unblock the signal
+    # in this process, so start them before blocking it.
     resource_tracker.ensure_running()
     loky_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
@@ -93,24 +95,25 @@ def _unheard(number: int) -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    global _came
-    _came = signal.Signals(number)
+    global _received
+    _received = signal.Signals(number)
     raise KeyboardInterrupt
 
 
-def _interrupt_again(unraisable: "UnraisableHookArgs") -> None:
-    """Called with exceptions that Python drops."""
+def _resend_discarded_interrupt(unraisable: "UnraisableHookArgs") -> None:
+    """Send the signal again if Python discarded its `KeyboardInterrupt` (`sys.unraisablehook`)."""
     if not issubclass(unraisable.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
     elif not sys.is_finalizing():
-        _thread.start_new_thread(_interrupt_soon, ())  # within this call it would be dropped again
+        # An exception that is raised within this hook would be discarded too.
+        _thread.start_new_thread(_resend, ())
 
 
-def _interrupt_soon() -> None:
+def _resend() -> None:
     time.sleep(0.01)
-    number = signal.SIGINT if _came is None else _came  # the other one may be ignored
+    number = signal.SIGINT if _received is None else _received  # the other one may be ignored
     ident = threading.main_thread().ident
     if ident is not None and hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(ident, number)  # which wakes it if it waits
+        signal.pthread_kill(ident, number)  # wakes the main thread if it is waiting
     else:  # on Windows
         _thread.interrupt_main(number)

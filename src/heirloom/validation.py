@@ -1,4 +1,4 @@
-"""Checking arguments: each function returns its argument in one form, or raises with the remedy."""
+"""Argument checks: each function returns its argument in a standard form, or raises."""
 
 import operator
 from typing import Any
@@ -12,98 +12,107 @@ Range = tuple[float, float]
 
 
 def whole_number(name: str, value: object, *, least: int = 1, most: int | None = None) -> int:
-    """A whole number of any type that is one."""
+    """Return `value`, of any integer type, as an int from `least` to `most`."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = None
     if number is None or number < least or (most is not None and number > most):
         limits = f"{least} or more" if most is None else f"from {least} to {most}"
-        raise InvalidArgument(f"{name} is {value!r}: it is a whole number, {limits}")
+        raise InvalidArgument(f"{name} is {value!r}: expected a whole number, {limits}")
     return number
 
 
 def real_number(
-    name: str, value: object, what: str, *, least: float = -np.inf, above: float = -np.inf
+    name: str, value: object, expected: str, *, least: float = -np.inf, above: float = -np.inf
 ) -> float:
-    """A finite number, at least `least` and above `above`; `what` it is meant to be."""
+    """Return `value` as a finite float, at least `least` and above `above`.
+
+    The message of the error ends with `expected`, such as "expected a positive number".
+    """
     try:
         if isinstance(value, str | bytes):
             raise TypeError
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        raise InvalidArgument(f"{name} is {value!r}: {what}") from None
+        raise InvalidArgument(f"{name} is {value!r}: {expected}") from None
     if not (np.isfinite(number) and number >= least and number > above):
-        raise InvalidArgument(f"{name} is {value!r}: {what}")
+        raise InvalidArgument(f"{name} is {value!r}: {expected}")
     return number
 
 
 def probability(name: str, value: object) -> float:
-    """A probability."""
-    number = real_number(name, value, "a probability is a number from 0 to 1", least=0)
+    """Return `value` as a probability, from 0 to 1."""
+    expected = "expected a probability, from 0 to 1"
+    number = real_number(name, value, expected, least=0)
     if number > 1:
-        raise InvalidArgument(f"{name} is {value!r}: a probability is a number from 0 to 1")
+        raise InvalidArgument(f"{name} is {value!r}: {expected}")
     return number
 
 
 def positive_probability(name: str, value: object) -> float:
-    """A probability that is not zero."""
+    """Return `value` as a probability above 0."""
     number = probability(name, value)
     if number == 0:
-        raise InvalidArgument(f"{name} is {value!r}: a probability above 0, at most 1")
+        raise InvalidArgument(f"{name} is {value!r}: expected a probability above 0, at most 1")
     return number
 
 
 def check_gamma(gamma: float) -> float:
-    """`gamma` as a number; raises `InvalidArgument` unless it is in [0, 1)."""
-    what = "a discount factor is a number from 0 up to, not including, 1"
-    number = real_number("gamma", gamma, what, least=0)
+    """Return `gamma` as a float; raise `InvalidArgument` unless it is in [0, 1)."""
+    expected = "expected a discount factor, at least 0 and below 1"
+    number = real_number("gamma", gamma, expected, least=0)
     if number >= 1:
-        raise InvalidArgument(f"gamma is {gamma!r}: {what}")
+        raise InvalidArgument(f"gamma is {gamma!r}: {expected}")
     return number
 
 
 def check_range(reward_range: Range) -> Range:
-    """`reward_range` as numbers; raises `InvalidArgument` unless it is a finite interval."""
-    what = "it is a pair (lo, hi) of numbers, lo <= hi"
+    """Return `reward_range` as floats; raise `InvalidArgument` unless it is a finite interval."""
+    expected = "expected a pair (lo, hi) of finite numbers, lo <= hi"
     try:
-        lo, hi = (real_number("reward_range", end, what) for end in reward_range)
+        lo, hi = (real_number("reward_range", limit, expected) for limit in reward_range)
     except (TypeError, ValueError, InvalidArgument):
-        raise InvalidArgument(f"reward_range is {reward_range!r}: {what}") from None
+        raise InvalidArgument(f"reward_range is {reward_range!r}: {expected}") from None
     if lo > hi:
-        raise InvalidArgument(f"reward_range is {reward_range!r}: {what}")
+        raise InvalidArgument(f"reward_range is {reward_range!r}: {expected}")
     return lo, hi
 
 
 def numbers(name: str, value: Any, error: type[Exception] = InvalidArgument) -> FloatArray:
-    """An array of real numbers as doubles; finite or not is for the caller to check."""
+    """Return `value` as a float64 array of real numbers, which need not be finite."""
     try:
         given = np.asarray(value)
         if given.dtype.kind not in "biuf":
-            raise TypeError(f"its type is {given.dtype}")
+            raise TypeError(f"its dtype is {given.dtype}")
         if np.ma.is_masked(value):
-            raise TypeError("some of it is masked")
+            raise TypeError("some of its entries are masked")
         return given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as reason:
         raise error(f"{name} is not an array of real numbers: {reason}") from None
 
 
 def weights(name: str, value: Any, shape: tuple[int, ...], what: str) -> FloatArray:
-    """An array of finite numbers from 0 up, in its shape."""
+    """Return `value` as an array of this shape, of finite numbers that are not negative.
+
+    `what` describes the array in messages, such as "one weight per state".
+    """
     array = numbers(name, value)
     if array.shape != shape:
-        raise InvalidArgument(f"{name} has shape {array.shape}: it is {what}, of shape {shape}")
+        raise InvalidArgument(f"{name} has shape {array.shape}: expected {what}, of shape {shape}")
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if bad.size:
-        raise InvalidArgument(f"{name} holds {array.flat[bad[0]]}: it is {what}, from 0 up")
+        raise InvalidArgument(
+            f"{name} holds {array.flat[bad[0]]}: expected {what}, finite and not negative"
+        )
     return array
 
 
 def generator(seed: int | np.random.Generator | None) -> np.random.Generator:
-    """The generator, or one for the seed."""
+    """Return a generator for a seed, or the given generator."""
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
         raise InvalidArgument(
-            f"seed is {seed!r}: it is a whole number, 0 or more, or a numpy Generator"
+            f"seed is {seed!r}: expected a whole number, 0 or more, or a numpy Generator"
         ) from None

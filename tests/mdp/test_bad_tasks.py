@@ -1,4 +1,4 @@
-"""Bad input gets an error of Heirloom's that names the value, the place and the remedy."""
+"""Invalid tasks and arguments raise errors that state the value, its location and the remedy."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,8 @@ import heirloom as hl
 
 R = np.zeros((2, 1))
 T = np.array([[[0.5, 0.5]], [[0.0, 1.0]]])
-
-
-BROKEN = sparse.csr_array(T.reshape(2, 2))
-BROKEN.indices[-1] = 10**9
+BROKEN_MATRIX = sparse.csr_array(T.reshape(2, 2))
+BROKEN_MATRIX.indices[-1] = 10**9
 
 
 def changed(array, at, value):
@@ -27,9 +25,9 @@ def build(**changes):
 CASES = {
     "a negative probability": (
         {"T": changed(T, (0, 0), [-0.5, 1.5])},
-        r"T\[s=0, a=0, s'=0\] is -0.5: a probability",
+        r"T\[s=0, a=0, s'=0\] is -0.5: expected a probability",
     ),
-    "a probability that is no number": (
+    "a NaN probability": (
         {"T": changed(T, (1, 0, 1), np.nan)},
         r"T\[s=1, a=0, s'=1\] is nan",
     ),
@@ -38,34 +36,34 @@ CASES = {
         {"T": sparse.csr_array(changed(T, (0, 0), [-0.5, 1.5]).reshape(2, 2))},
         r"T\[s=0, a=0, s'=0\] is -0.5",
     ),
-    "probabilities that do not sum to one": (
+    "probabilities that do not sum to 1": (
         {"T": changed(T, (0, 0), [0.5, 0.4])},
         r"T\[s=0, a=0\] sums to 0.9, not 1: divide",
     ),
-    "probabilities that miss one by little": (
+    "probabilities that sum to 1 + 1e-8": (
         {"T": changed(T, (0, 0, 0), 0.5 + 1e-8)},
         "sums to 1.00000001, not 1",
     ),
-    "a pair that leads nowhere": (
+    "a pair without a successor": (
         {"T": changed(T, (1, 0), 0)},
-        r"T\[s=1, a=0\] sums to 0, not 1: .* has itself as successor",
+        r"T\[s=1, a=0\] sums to 0, not 1: .* its own successor",
     ),
     "T of two dimensions": ({"T": np.eye(2)}, r"T has shape \(2, 2\)"),
     "T that is not square": ({"T": np.ones((2, 1, 3)) / 3}, r"T has shape \(2, 1, 3\)"),
     "T without states": ({"T": np.ones((0, 1, 0))}, "T has shape"),
     "T without actions": ({"T": np.ones((2, 0, 2))}, "T has shape"),
     "a number for T": ({"T": 1.0}, r"T has shape \(\)"),
-    "a sparse T of a wrong shape": ({"T": sparse.csr_array((3, 2))}, r"T has shape \(3, 2\)"),
+    "a sparse T of the wrong shape": ({"T": sparse.csr_array((3, 2))}, r"T has shape \(3, 2\)"),
     "a ragged T": ({"T": [[[1.0, 0.0]], [[1.0]]]}, "T is not an array of real numbers"),
-    "a T of words": ({"T": [[["a"]]]}, "T is not an array of real numbers"),
-    "a complex T": ({"T": T + 0j}, "T is not an array of real numbers: its type is complex128"),
-    "nothing for R": ({"R": None}, "R"),
-    "R of a wrong shape": ({"R": np.zeros((2, 2))}, r"R has shape \(2, 2\).*\(2, 1\)"),
-    "R for pairs in one row": ({"R": np.zeros(2)}, r"R has shape \(2,\)"),
-    "a sparse R of a wrong shape": ({"R": sparse.csr_array((2, 3))}, r"R has shape \(2, 3\)"),
-    "a reward that is no number": ({"R": changed(R, (1, 0), np.nan)}, r"R\[s=1, a=0\] is nan"),
+    "a T of strings": ({"T": [[["a"]]]}, "T is not an array of real numbers"),
+    "a complex T": ({"T": T + 0j}, "T is not an array of real numbers: its dtype is complex128"),
+    "R is None": ({"R": None}, "R"),
+    "R of the wrong shape": ({"R": np.zeros((2, 2))}, r"R has shape \(2, 2\).*\(2, 1\)"),
+    "R of one dimension": ({"R": np.zeros(2)}, r"R has shape \(2,\)"),
+    "a sparse R of the wrong shape": ({"R": sparse.csr_array((2, 3))}, r"R has shape \(2, 3\)"),
+    "a NaN reward": ({"R": changed(R, (1, 0), np.nan)}, r"R\[s=1, a=0\] is nan"),
     "an infinite reward": ({"R": changed(R, (1, 0), -np.inf)}, r"R\[s=1, a=0\] is -inf"),
-    "a reward of a transition that is no number": (
+    "a NaN reward of a transition": (
         {"R": changed(np.zeros(T.shape), (0, 0, 1), np.nan)},
         r"R\[s=0, a=0, s'=1\] is nan",
     ),
@@ -81,69 +79,78 @@ CASES = {
         {"R": changed(np.zeros(T.shape), (0, 0, 1), 2)},
         r"R\[s=0, a=0, s'=1\] is 2.0, outside",
     ),
-    "a state to start in that is none": ({"start": 2}, "start is state 2: the states are 0 to 1"),
-    "a negative state to start in": ({"start": -1}, "start is state -1"),
-    "a start that does not sum to one": ({"start": [0.5, 0.4]}, "start sums to 0.9, not 1"),
-    "a negative start": ({"start": [1.5, -0.5]}, r"start\[1\] is -0.5"),
-    "a start of a wrong shape": ({"start": [1.0]}, r"start is \[1.0\]: it is the number of"),
-    "a start that is no state": ({"start": "0"}, "start is not an array of real numbers"),
-    "a part of a state to start in": ({"start": 0.5}, "start is 0.5: it is the number of a state"),
-    "numbers too large for doubles": ({"R": [[10**400], [0]]}, "R is not an array of real numbers"),
-    "values too large for doubles": (
+    "a start state out of range": ({"start": 2}, "start is state 2: the states are 0 to 1"),
+    "a negative start state": ({"start": -1}, "start is state -1"),
+    "a start distribution that does not sum to 1": (
+        {"start": [0.5, 0.4]},
+        "start sums to 0.9, not 1",
+    ),
+    "a negative start probability": ({"start": [1.5, -0.5]}, r"start\[1\] is -0.5"),
+    "a start distribution of the wrong shape": (
+        {"start": [1.0]},
+        r"start is \[1.0\]: expected the index of a state, or a distribution",
+    ),
+    "a string as start": ({"start": "0"}, "start is not an array of real numbers"),
+    "a start that is not a whole number": ({"start": 0.5}, "start is 0.5: expected the index"),
+    "numbers too large for float64": ({"R": [[10**400], [0]]}, "R is not an array of real numbers"),
+    "values too large for float64": (
         {"R": R + 1e299, "reward_range": (0, 1e299)},
         "a reward of size 1e[+]299 with gamma=0.9: .* rescale",
     ),
-    "numbers as words": ({"R": [["0"], ["1"]]}, "R is not an array of real numbers: its type is"),
-    "moments for numbers": (
+    "rewards as strings": ({"R": [["0"], ["1"]]}, "R is not an array of real numbers: its dtype"),
+    "rewards as dates": (
         {"R": np.zeros((2, 1), dtype="datetime64[s]")},
-        "R is not an array of real numbers: its type is datetime64",
+        "R is not an array of real numbers: its dtype is datetime64",
     ),
-    "something missing": ({"R": [[None], [1.0]]}, "R is not an array of real numbers: its type"),
-    "something masked": (
+    "None as a reward": ({"R": [[None], [1.0]]}, "R is not an array of real numbers: its dtype"),
+    "a masked reward": (
         {"R": np.ma.masked_array(R, [[True], [False]])},
-        "R is not an array of real numbers: some of it is masked",
+        "R is not an array of real numbers: some of its entries are masked",
     ),
-    "a broken sparse matrix": ({"T": BROKEN}, "T is no valid sparse matrix"),
-    "a terminal state that is none": ({"terminates": [2]}, "terminates names state 2"),
-    "a mask of whole numbers": (
+    "a broken sparse matrix": ({"T": BROKEN_MATRIX}, "T is not a valid sparse matrix"),
+    "a terminal state out of range": ({"terminates": [2]}, "terminates contains state 2"),
+    "an integer mask of terminal states": (
         {"R": np.zeros((3, 1)), "T": np.eye(3)[:, None], "terminates": [0, 0, 1]},
-        "terminates names state 0 twice: .* boolean",
+        "terminates contains state 0 twice: .* boolean",
     ),
-    "a mask that is too short": ({"terminates": [True]}, r"terminates has shape \(1,\)"),
+    "a mask of terminal states that is too short": (
+        {"terminates": [True]},
+        r"terminates has shape \(1,\)",
+    ),
     "terminates of two dimensions": ({"terminates": np.eye(2)}, "terminates has shape"),
-    "terminates of a wrong shape": (
+    "terminates of the wrong shape": (
         {"terminates": np.zeros((2, 2, 2), dtype=bool)},
         "terminates has shape",
     ),
-    "terminates in part": ({"terminates": np.full(T.shape, 0.5)}, "terminates holds 0.5"),
+    "a fraction in terminates": ({"terminates": np.full(T.shape, 0.5)}, "terminates holds 0.5"),
     "a ragged terminates": ({"terminates": [[1], [1, 2]]}, "terminates is not an array"),
-    "too few names": ({"state_names": ["a"]}, "there are 1 state names for 2 states"),
-    "names without an order": ({"state_names": {"a", "b"}}, "state_names is .* in order"),
-    "a number for names": ({"state_names": 5}, "state_names is 5"),
-    "a name twice": ({"state_names": ["a", "a"]}, "two states are named 'a'"),
+    "too few names": ({"state_names": ["a"]}, "state_names has 1 names for 2 states"),
+    "names in a set": ({"state_names": {"a", "b"}}, "state_names is .* in order"),
+    "a number as names": ({"state_names": 5}, "state_names is 5"),
+    "equal names": ({"state_names": ["a", "a"]}, "two states are named 'a'"),
 }
 
 
 @pytest.mark.parametrize(("changes", "message"), CASES.values(), ids=CASES)
-def test_bad_tasks(changes, message):
+def test_invalid_tasks_are_rejected(changes, message):
     with pytest.raises(hl.InvalidTask, match=message):
         build(**changes)
 
 
 @pytest.mark.parametrize("gamma", [1, 1.0, -0.1, 2, np.nan, np.inf, "0.9", None, 0.5j, 10**400])
-def test_a_discount_factor_is_from_zero_to_below_one(gamma):
-    with pytest.raises(hl.InvalidArgument, match=r"gamma is .*: a discount factor"):
+def test_discount_factors_outside_zero_to_one_are_rejected(gamma):
+    with pytest.raises(hl.InvalidArgument, match=r"gamma is .*: expected a discount factor"):
         build(gamma=gamma)
 
 
 @pytest.mark.parametrize("reward_range", [(1, 0), (0, np.inf), (0,), 1, ("a", "b"), (np.nan, 1)])
-def test_a_reward_range_is_a_finite_interval(reward_range):
+def test_reward_ranges_that_are_not_finite_intervals_are_rejected(reward_range):
     with pytest.raises(hl.InvalidArgument, match="reward_range is"):
         build(reward_range=reward_range)
 
 
-def test_the_remedy_for_a_range_works():
-    """The range that the message proposes is taken."""
+def test_reward_range_that_the_message_proposes_is_accepted():
+    """Also with rewards that have no short decimal representation."""
     thirds = np.array([[10 / 3], [-1e-300]])
     with pytest.raises(hl.InvalidTask, match="give reward_range=") as caught:
         build(R=thirds)
@@ -162,12 +169,12 @@ def test_the_remedy_for_a_range_works():
         lambda m: hl.lipschitz_bound(build(), m),
     ],
 )
-def test_what_is_no_task(call, m):
+def test_objects_that_are_not_tasks_are_rejected(call, m):
     with pytest.raises(hl.InvalidArgument, match="not a TabularMDP: build one from arrays"):
         call(m)
 
 
-def test_errors_are_of_heirloom_and_of_python():
+def test_invalid_argument_is_a_value_error_and_a_heirloom_error():
     with pytest.raises(ValueError, match="gamma") as caught:
         build(gamma=2)
     assert isinstance(caught.value, hl.HeirloomError)
@@ -177,7 +184,7 @@ class TestIncompatibleTasks:
     TASK = hl.TabularMDP(R, T, gamma=0.9, state_names="ab", action_names="a")
 
     @pytest.mark.parametrize(
-        ("other", "what"),
+        ("other", "message"),
         [
             (hl.TabularMDP([[0.0]], [[[1.0]]], gamma=0.9), "n_states is 2 .* and 1"),
             (hl.TabularMDP(np.zeros((2, 2)), np.repeat(T, 2, axis=1), gamma=0.9), "n_actions"),
@@ -198,6 +205,6 @@ class TestIncompatibleTasks:
             hl.lipschitz_bound,
         ],
     )
-    def test_tasks_that_cannot_be_compared(self, metric, other, what):
-        with pytest.raises(hl.IncompatibleTasks, match=what):
+    def test_tasks_that_cannot_be_compared_are_rejected(self, metric, other, message):
+        with pytest.raises(hl.IncompatibleTasks, match=message):
             metric(self.TASK, other)

@@ -1,4 +1,4 @@
-"""To Gymnasium and back."""
+"""Conversion of tasks from and to Gymnasium environments."""
 
 import gymnasium as gym
 import numpy as np
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 import heirloom as hl
 from tests.domains import DOMAINS, coin, corridor
-from tests.mdp.test_tabular import R_TRANSITION, T, same
+from tests.mdp.test_tabular import R_TRANSITION, T, assert_same_task
 from tests.strategies import tasks
 
 TOY_TEXT = {
@@ -21,23 +21,23 @@ TOY_TEXT = {
 
 
 def merged(outcomes):
-    """{(successor, terminated): [probability, reward]} of a list of outcomes."""
+    """Merge a list of outcomes into {(successor, terminated): (probability, mean reward)}."""
     total = {}
     for p, s, r, terminated in outcomes:
         if p > 0:
             entry = total.setdefault((int(s), bool(terminated)), [0.0, 0.0])
             entry[0] += p
             entry[1] += p * r
-    return {key: (p, paid / p) for key, (p, paid) in total.items()}
+    return {key: (p, reward_sum / p) for key, (p, reward_sum) in total.items()}
 
 
 def env_with(n_states, **attributes):
-    """An environment of one action that is nothing but its attributes."""
+    """Return an environment with one action that has these attributes and no dynamics."""
     spaces = {
         "observation_space": gym.spaces.Discrete(n_states),
         "action_space": gym.spaces.Discrete(1),
     }
-    return type("Odd", (gym.Env,), {**spaces, **attributes})()
+    return type("Stub", (gym.Env,), {**spaces, **attributes})()
 
 
 GOOD = {0: {0: [(1.0, 1, 0.0, False)]}, 1: {0: [(1.0, 1, 0.0, True)]}}
@@ -45,28 +45,28 @@ GOOD = {0: {0: [(1.0, 1, 0.0, False)]}, 1: {0: [(1.0, 1, 0.0, True)]}}
 
 class TestFromGymnasium:
     @pytest.mark.parametrize(("name", "options"), TOY_TEXT.items(), ids=TOY_TEXT)
-    def test_every_entry_of_a_toy_text_table(self, name, options):
+    def test_every_entry_of_a_toy_text_table_is_read(self, name, options):
         env = gym.make(name, **options)
         m = hl.TabularMDP.from_gymnasium(env, gamma=0.95)
-        there = m.to_gymnasium().unwrapped.P
+        table = m.to_gymnasium().unwrapped.P
         for s, actions in env.unwrapped.P.items():
             for a, outcomes in actions.items():
-                ours, theirs = merged(there[s][a]), merged(outcomes)
+                ours, theirs = merged(table[s][a]), merged(outcomes)
                 assert ours.keys() == theirs.keys()
-                assert len(there[s][a]) == len(theirs)
+                assert len(table[s][a]) == len(theirs)
                 for key, (p, r) in theirs.items():
                     assert ours[key] == (pytest.approx(p), pytest.approx(r))
         assert np.allclose(m.start, env.unwrapped.initial_state_distrib)
         assert m.gamma == 0.95
 
-    def test_rewards_widen_the_range(self):
+    def test_reward_range_contains_the_rewards_of_the_table(self):
         taxi = hl.TabularMDP.from_gymnasium(gym.make("Taxi-v4"), gamma=0.95)
         assert taxi.reward_range == (-10, 20)
         lake = hl.TabularMDP.from_gymnasium(gym.make("FrozenLake-v1"), gamma=0.95)
         assert lake.reward_range == (0, 1)
 
-    def test_frozen_lake_is_worth_what_is_known_of_it(self):
-        """Without slipping the goal is six steps away, and the last one pays."""
+    def test_frozen_lake_has_its_known_optimal_value(self):
+        """Without slipping the goal is six steps away, and the last step has reward 1."""
         env = gym.make("FrozenLake-v1", is_slippery=False)
         m = hl.TabularMDP.from_gymnasium(env, gamma=0.9)
         sol = hl.solve(m)
@@ -74,14 +74,13 @@ class TestFromGymnasium:
         assert sol.V[15] == 0
         assert hl.optimal_return(m, horizon=100, discounted=False) == 1
 
-    def test_the_same_state_is_entered_with_and_without_ending(self):
-        """In Taxi the passenger may be dropped anywhere: only at the destination it ends."""
+    def test_taxi_has_states_that_are_entered_with_and_without_termination(self):
+        """In Taxi, dropping the passenger off terminates the episode only at the destination."""
         m = hl.TabularMDP.from_gymnasium(gym.make("Taxi-v4"), gamma=0.95)
         t = m.transitions
-        entered, ended = set(t.successors[~t.ends]), set(t.successors[t.ends])
-        assert entered & ended
+        assert set(t.successors[~t.ends]) & set(t.successors[t.ends])
 
-    def test_rewards_may_depend_on_the_way(self):
+    def test_outcomes_with_the_same_successor_are_merged_unless_one_terminates(self):
         outcomes = [(0.5, 0, 0.0, False), (0.25, 0, 1.0, False), (0.25, 0, 1.0, True)]
         lottery = env_with(1, P={0: {0: outcomes}}, initial_state_distrib=[1.0])
         m = hl.TabularMDP.from_gymnasium(lottery, gamma=0.9)
@@ -98,7 +97,7 @@ class TestFromGymnasium:
             ("Blackjack-v1", "observation space of .*Blackjack.* is Tuple"),
         ],
     )
-    def test_what_is_not_discrete(self, env, message):
+    def test_environments_that_are_not_discrete_are_rejected(self, env, message):
         with pytest.raises(hl.UnsupportedEnvironment, match=message):
             hl.TabularMDP.from_gymnasium(gym.make(env), gamma=0.9)
 
@@ -129,7 +128,7 @@ class TestFromGymnasium:
             (
                 {"P": GOOD, "initial_state_distrib": None},
                 hl.UnsupportedEnvironment,
-                "where its episodes start: give `start`",
+                "has no `initial_state_distrib`: give `start`",
             ),
             (
                 {"P": GOOD, "observation_space": gym.spaces.Discrete(2, start=1)},
@@ -138,28 +137,28 @@ class TestFromGymnasium:
             ),
         ],
     )
-    def test_tables_that_are_no_tasks(self, attributes, error, message):
+    def test_invalid_tables_are_rejected(self, attributes, error, message):
         env = env_with(2, **{"initial_state_distrib": [1.0, 0.0], **attributes})
         with pytest.raises(error, match=message):
             hl.TabularMDP.from_gymnasium(env, gamma=0.9)
 
-    def test_what_is_no_environment(self):
+    def test_objects_that_are_not_environments_are_rejected(self):
         with pytest.raises(hl.UnsupportedEnvironment, match="not a Gymnasium environment"):
             hl.TabularMDP.from_gymnasium(None, gamma=0.9)
 
 
 class TestToGymnasium:
     @pytest.mark.parametrize("domain", DOMAINS[8:16], ids=repr)
-    def test_check_env(self, domain):
+    def test_environments_pass_check_env(self, domain):
         check_env(domain.task.to_gymnasium(), skip_render_check=True)
 
-    def test_check_env_of_transition_rewards(self):
+    def test_environment_with_transition_rewards_passes_check_env(self):
         m = hl.TabularMDP(R_TRANSITION, T, gamma=0.9, terminates=[1], start=[0.5, 0.5, 0])
         check_env(m.to_gymnasium(), skip_render_check=True)
 
     @given(tasks())
     @settings(max_examples=30)
-    def test_there_and_back_is_the_same_task(self, m):
+    def test_task_is_the_same_after_a_round_trip(self, m):
         env = m.to_gymnasium()
         back = hl.TabularMDP.from_gymnasium(env, gamma=m.gamma, reward_range=m.reward_range)
         assert np.array_equal(back.transitions.successors, m.transitions.successors)
@@ -167,12 +166,12 @@ class TestToGymnasium:
         assert np.array_equal(back.R, m.R)
         np.testing.assert_allclose(back.start, m.start, rtol=1e-15)
 
-    def test_there_and_back_with_rewards_of_transitions(self):
+    def test_task_with_transition_rewards_is_the_same_after_a_round_trip(self):
         m = hl.TabularMDP(R_TRANSITION, T, gamma=0.9, terminates=[1])
-        assert same(m, hl.TabularMDP.from_gymnasium(m.to_gymnasium(), gamma=0.9))
+        assert_same_task(m, hl.TabularMDP.from_gymnasium(m.to_gymnasium(), gamma=0.9))
 
-    def test_it_draws_what_the_task_says(self):
-        """Frequencies of 20,000 steps against probabilities, transition by transition."""
+    def test_environment_draws_transitions_with_the_probabilities_of_the_task(self):
+        """The frequencies of 20,000 steps are compared with the probabilities."""
         m = hl.TabularMDP(R_TRANSITION, T, gamma=0.9, terminates=[1], start=[0.5, 0.5, 0.0])
         env = m.to_gymnasium()
         rng = np.random.default_rng(0)
@@ -194,7 +193,7 @@ class TestToGymnasium:
         np.testing.assert_allclose(counts / visits[:, :, None], T, atol=0.03)
         np.testing.assert_allclose(starts / starts.sum(), m.start, atol=0.03)
 
-    def test_the_same_seed_is_the_same_episode(self):
+    def test_same_seed_gives_the_same_episode(self):
         m = hl.garnet(50, 2, branching=5, gamma=0.9, seed=0)
 
         def episode():
@@ -204,22 +203,28 @@ class TestToGymnasium:
 
         assert episode() == episode()
 
-    def test_time_limits_are_gymnasiums(self):
+    def test_max_episode_steps_truncates_the_episode(self):
         env = corridor(9, 0.9).task.to_gymnasium(max_episode_steps=3)
         env.reset(seed=0)
-        ends = [env.step(1)[2:4] for _ in range(3)]
-        assert ends == [(False, False), (False, False), (False, True)]
+        flags = [env.step(1)[2:4] for _ in range(3)]  # terminated, truncated
+        assert flags == [(False, False), (False, False), (False, True)]
         assert isinstance(env, gym.wrappers.TimeLimit)
 
-    def test_misuse(self):
-        env = coin(0.9, 0.5, 1.0).task.to_gymnasium()
+    def test_step_before_reset_is_rejected(self):
         with pytest.raises(gym.error.ResetNeeded):
-            env.step(0)
+            coin(0.9, 0.5, 1.0).task.to_gymnasium().step(0)
+
+    def test_actions_outside_the_action_space_are_rejected(self):
+        env = coin(0.9, 0.5, 1.0).task.to_gymnasium()
         env.reset(seed=0)
         for action in (1, -1, 0.5, None, "a", [0]):
-            with pytest.raises(hl.InvalidArgument, match=r"action is .* whole number, from 0 to 0"):
+            with pytest.raises(
+                hl.InvalidArgument, match=r"action is .*: expected a whole number, from 0 to 0"
+            ):
                 env.step(action)
         assert env.step(np.int64(0))
+
+    def test_max_episode_steps_must_be_a_whole_number(self):
         for steps in (0, 2.5, "a"):
             with pytest.raises(hl.InvalidArgument, match="max_episode_steps is"):
                 coin(0.9, 0.5, 1.0).task.to_gymnasium(max_episode_steps=steps)

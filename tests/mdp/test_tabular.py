@@ -1,4 +1,4 @@
-"""`TabularMDP`: the forms it is built from, what it holds, and that it stays as it is."""
+"""`TabularMDP`: the forms it is built from, its properties, and its immutability."""
 
 import pickle
 
@@ -24,36 +24,35 @@ FLAT = sparse.csr_array(T.reshape(6, 3))
 R_TRANSITION = np.arange(18).reshape(3, 2, 3) / 20
 
 
-def same(m, other):
+def assert_same_task(m, other):
     a, b = m.transitions, other.transitions
     for name in ("indptr", "successors", "p", "R", "rewards", "ends"):
         x, y = getattr(a, name), getattr(b, name)
         assert (x is None) == (y is None), name
         assert x is None or np.array_equal(x, y), name
-    return True
 
 
 class TestForms:
-    def test_dense_and_sparse_are_the_same_task(self):
+    def test_dense_and_sparse_arrays_give_the_same_task(self):
         m = hl.TabularMDP(R, T, gamma=0.9)
         for form in (FLAT, sparse.csr_matrix(FLAT), sparse.coo_array(FLAT), T.tolist()):
-            assert same(m, hl.TabularMDP(R.tolist(), form, gamma=0.9))
+            assert_same_task(m, hl.TabularMDP(R.tolist(), form, gamma=0.9))
         assert np.array_equal(m.R, R)
         assert np.array_equal(m.T.toarray(), FLAT.toarray())
         assert m.T.shape == (6, 3)
         assert isinstance(m.T, sparse.csr_array)
 
-    def test_rewards_of_transitions_give_their_mean(self):
+    def test_mean_rewards_are_expectations_of_transition_rewards(self):
         m = hl.TabularMDP(R_TRANSITION, T, gamma=0.9)
         np.testing.assert_allclose(m.R, (T * R_TRANSITION).sum(axis=2))
         for form in (R_TRANSITION, sparse.csr_array(R_TRANSITION.reshape(6, 3))):
-            assert same(m, hl.TabularMDP(form, FLAT, gamma=0.9))
+            assert_same_task(m, hl.TabularMDP(form, FLAT, gamma=0.9))
 
-    def test_rewards_that_do_not_depend_on_the_successor_are_those_of_pairs(self):
+    def test_transition_rewards_that_ignore_the_successor_give_the_task_of_pair_rewards(self):
         spread = np.repeat(R[:, :, None], 3, axis=2)
-        assert same(hl.TabularMDP(R, T, gamma=0.9), hl.TabularMDP(spread, T, gamma=0.9))
+        assert_same_task(hl.TabularMDP(R, T, gamma=0.9), hl.TabularMDP(spread, T, gamma=0.9))
 
-    def test_states_that_terminate_are_entered_by_transitions_that_do(self):
+    def test_terminal_states_give_the_task_whose_transitions_into_them_are_terminal(self):
         into = np.zeros(T.shape, dtype=bool)
         into[:, :, 1] = True
         m = hl.TabularMDP(R, T, gamma=0.9, terminates=into)
@@ -63,11 +62,11 @@ class TestForms:
             [False, True, False],
             sparse.csr_array(into.reshape(6, 3)),
         ):
-            assert same(m, hl.TabularMDP(R, T, gamma=0.9, terminates=form))
+            assert_same_task(m, hl.TabularMDP(R, T, gamma=0.9, terminates=form))
         assert np.array_equal(m.ends, T[:, :, 1])
         np.testing.assert_allclose(m.T.toarray(), FLAT.toarray())
 
-    def test_no_terminal_states_is_no_termination(self):
+    def test_task_without_terminal_states_does_not_terminate(self):
         for none in (None, [], np.zeros(3, dtype=bool), np.zeros(T.shape, dtype=bool)):
             m = hl.TabularMDP(R, T, gamma=0.9, terminates=none)
             assert not m.terminating
@@ -80,33 +79,33 @@ class TestForms:
             hl.TabularMDP(R, T, gamma=0.9, start=[0.5, 0.25, 0.25]).start, [0.5, 0.25, 0.25]
         )
 
-    def test_zeros_that_are_stored_are_no_transitions(self):
+    def test_stored_zeros_of_a_sparse_matrix_are_not_transitions(self):
         stored = FLAT.copy()
         stored.data = stored.data.copy()
         padded = sparse.coo_array(
             (np.append(stored.data, 0.0), (np.append(stored.tocoo().row, 2), [*stored.indices, 2])),
             shape=(6, 3),
         )
-        assert same(hl.TabularMDP(R, FLAT, gamma=0.9), hl.TabularMDP(R, padded, gamma=0.9))
+        assert_same_task(hl.TabularMDP(R, FLAT, gamma=0.9), hl.TabularMDP(R, padded, gamma=0.9))
 
-    def test_probabilities_within_a_billionth_are_normalised(self):
+    def test_probabilities_that_sum_to_one_within_a_billionth_are_normalised(self):
         off = T * (1 + 5e-10)
         m = hl.TabularMDP(R, off, gamma=0.9)
         np.testing.assert_allclose(m.T.sum(axis=1), 1, rtol=0, atol=1e-15)
 
-    def test_names(self):
+    def test_names_are_stored_as_tuples(self):
         m = hl.TabularMDP(R, T, gamma=0.9, state_names="abc", action_names=["left", "right"])
         assert m.state_names == ("a", "b", "c")
         assert m.action_names == ("left", "right")
 
-    def test_a_reward_range_that_is_not_given_widens_from_zero_and_one(self):
+    def test_reward_range_none_is_zero_to_one_widened_to_the_rewards(self):
         assert hl.TabularMDP(R, T, gamma=0.9, reward_range=None).reward_range == (0, 1)
         wide = hl.TabularMDP(4 * R - 2, T, gamma=0.9, reward_range=None)
         assert wide.reward_range == (-2, 2)
 
 
 class TestImmutability:
-    def test_what_it_was_built_from_may_change(self):
+    def test_task_keeps_its_values_when_the_arrays_it_was_built_from_change(self):
         arrays = R.copy(), T.copy()
         flat = sparse.csr_array(arrays[1].reshape(6, 3))
         start = np.array([1.0, 0.0, 0.0])
@@ -115,8 +114,8 @@ class TestImmutability:
         )
         for array in (*arrays, flat.data, start):
             array[...] = 7
-        assert same(m, hl.TabularMDP(R, T, gamma=0.9))
-        assert same(from_flat, m)
+        assert_same_task(m, hl.TabularMDP(R, T, gamma=0.9))
+        assert_same_task(from_flat, m)
         assert np.array_equal(m.start, [1, 0, 0])
 
     def test_arrays_are_read_only(self):
@@ -126,10 +125,10 @@ class TestImmutability:
             with pytest.raises(ValueError, match="read-only"):
                 array[...] = 0
 
-    def test_a_changed_matrix_changes_no_task(self):
+    def test_task_keeps_its_values_when_a_returned_matrix_changes(self):
         m = hl.TabularMDP(R, T, gamma=0.9)
-        taken = m.T
-        taken.data = np.zeros(taken.data.size)
+        returned = m.T
+        returned.data = np.zeros(returned.data.size)
         assert np.array_equal(m.T.toarray(), FLAT.toarray())
 
     def test_attributes_cannot_be_set_or_deleted(self):
@@ -139,12 +138,12 @@ class TestImmutability:
         with pytest.raises(AttributeError, match="immutable"):
             del m.gamma
 
-    def test_it_goes_to_another_process_and_stays_immutable(self):
+    def test_pickled_task_is_equal_and_immutable(self):
         m = hl.TabularMDP(R_TRANSITION, T, gamma=0.9, terminates=[1], start=1)
         assert m.ends.any()
         assert m.transitions.continuing.p.size
         copy = pickle.loads(pickle.dumps(m))
-        assert same(m, copy)
+        assert_same_task(m, copy)
         assert (copy.gamma, copy.reward_range) == (m.gamma, m.reward_range)
         t = copy.transitions
         for array in (copy.R, copy.start, copy.ends, t.p, t.rewards, t.ends, *t.continuing):
@@ -153,11 +152,10 @@ class TestImmutability:
 
 
 @given(tasks())
-def test_rows_go_on_or_end(m):
-    """What goes on, what ends and T agree, and T is a distribution."""
-    on = exact.dense(m).T
-    np.testing.assert_allclose(on.sum(axis=2), 1, atol=1e-12)
-    np.testing.assert_allclose(on[:, :, -1], m.ends, atol=1e-15)
+def test_successors_and_termination_form_one_distribution_per_pair(m):
+    T = exact.dense(m).T
+    np.testing.assert_allclose(T.sum(axis=2), 1, atol=1e-12)
+    np.testing.assert_allclose(T[:, :, -1], m.ends, atol=1e-15)
     np.testing.assert_allclose(m.T.sum(axis=1), 1, atol=1e-12)
 
 
@@ -173,8 +171,8 @@ def test_rows_go_on_or_end(m):
         ((1, 2), True, (1, 20)),
     ],
 )
-def test_value_range(reward_range, terminating, expected):
-    """Where an episode may end at once, a reward of one sign may be the only one."""
+def test_value_range_allows_for_episodes_of_a_single_step(reward_range, terminating, expected):
+    """By hand, at γ = 0.9: if tasks may terminate, an episode may consist of one reward."""
     assert value_range(reward_range, 0.9, terminating=terminating) == pytest.approx(expected)
 
 
@@ -185,7 +183,7 @@ def test_values_lie_in_the_value_range(m):
     assert (sol.V <= m.v_max + sol.error).all()
 
 
-def test_repr_tells_what_it_is():
+def test_repr_shows_size_discount_factor_and_rewards():
     m = hl.TabularMDP(R, T, gamma=0.9, terminates=[1])
     assert repr(m) == (
         "TabularMDP(3 states, 2 actions, 10 transitions, 4 terminating, gamma=0.9, "
@@ -193,8 +191,8 @@ def test_repr_tells_what_it_is():
     )
 
 
-def test_a_sparse_task_is_never_made_dense():
-    """200,000 states: an (S, A, S) array would take 320 GB."""
+def test_sparse_tasks_are_never_converted_to_dense_arrays():
+    """With 200,000 states an (S, A, S) array would take 320 GB."""
     n = 200_000
     ring = sparse.csr_array((np.ones(n), np.arange(1, n + 1) % n, np.arange(n + 1)), shape=(n, n))
     m = hl.TabularMDP(np.zeros((n, 1)), ring, gamma=0.9, terminates=[0], start=0)

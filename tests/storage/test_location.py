@@ -1,4 +1,4 @@
-"""Folders and URLs alike."""
+"""`Location`: folders and URLs have the same interface."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from heirloom.storage.location import Location
 
 
 @pytest.mark.parametrize("kind", ["path", "file URL", "memory"])
-def test_a_place_is_written_and_listed(tmp_path, kind):
+def test_files_are_written_and_listed(tmp_path, kind):
     where = {
         "path": tmp_path / "a",
         "file URL": f"file://{tmp_path}/a",
@@ -23,34 +23,34 @@ def test_a_place_is_written_and_listed(tmp_path, kind):
     assert Location(location).name == location.name
 
 
-def test_a_file_url_is_a_path(tmp_path):
+def test_file_urls_are_local_paths(tmp_path):
     location = Location(f"file://{tmp_path}/a")
     assert location.is_local
     assert location.path == tmp_path.resolve() / "a"
     assert str(location / "b") == f"{tmp_path}/a/b"
 
 
-def test_urls_keep_their_slashes():
+def test_names_are_joined_to_urls_with_one_slash():
     assert str(Location("s3://bucket/run/") / "figures") == "s3://bucket/run/figures"
 
 
 @pytest.mark.parametrize("where", ["memory://", "s3:///", "a::b"])
-def test_what_is_no_place(where):
-    with pytest.raises(hl.InvalidArgument, match="is not a place for results"):
+def test_invalid_locations_are_rejected(where):
+    with pytest.raises(hl.InvalidArgument, match="is not a valid location"):
         Location(where)
 
 
-def test_a_place_that_cannot_be_read():
+def test_location_that_cannot_be_read_raises_invalid_file():
     with pytest.raises(hl.InvalidFile, match="could not be read"):
         Location("x" * 300).names()
 
 
-def test_a_url_that_nothing_opens():
-    with pytest.raises(hl.InvalidArgument, match=r"nothing://x cannot be reached .*nothing"):
+def test_url_with_an_unknown_protocol_raises_invalid_argument():
+    with pytest.raises(hl.InvalidArgument, match=r"nothing://x cannot be opened .*nothing"):
         Location("nothing://x").names()
 
 
-def test_a_place_that_cannot_be_written(tmp_path):
+def test_location_that_cannot_be_written_raises_cannot_write(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(hl.CannotWrite, match="could not be written"):
         Location(tmp_path / "file").write("one", b"1")

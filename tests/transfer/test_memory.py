@@ -116,7 +116,7 @@ def test_what_is_learned_of_all_tasks_does_not_depend_on_the_capacity(keep):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"capacity": 0}, "capacity is 0: it is a whole number, 1 or more"),
+        ({"capacity": 0}, "capacity is 0: expected a whole number, 1 or more"),
         ({"keep": "best"}, "keep is 'best': it is one of first, latest, most_used"),
         ({"n_states": 0}, "n_states is 0"),
     ],

@@ -277,8 +277,8 @@ def test_nothing_is_unpickled(path, tmp_path):
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"S,F,H,G\n", "is not a file of Heirloom's"),
-        (b"PK\x03\x04 and so on", "is truncated, or not a file of Heirloom's"),
+        (b"S,F,H,G\n", "is not a file of Heirloom"),
+        (b"PK\x03\x04 and so on", "is truncated, or not a file of Heirloom"),
     ],
 )
 def test_foreign_files(path, content, message):
@@ -296,7 +296,7 @@ def test_a_file_of_a_newer_format(path):
 
 def test_a_file_of_another_kind(path):
     hl.RMax(n_states=2, n_actions=1, gamma=0.9, n_known=1).save(path)
-    with pytest.raises(hl.InvalidFile, match="holds 'agent', not 'memory'"):
+    with pytest.raises(hl.InvalidFile, match="is a file of kind 'agent', not 'memory'"):
         hl.TaskMemory.load(path)
 
 

@@ -17,7 +17,7 @@ def clean_errors() -> Iterator[None]:
     After an interruption the message says how to resume.
     """
     try:
-        with signals.recognised():
+        with signals.restoring_interrupts():
             yield
     except heirloom.HeirloomError as error:
         typer.echo(f"error: {error}", err=True)

@@ -1,1 +1,1 @@
-"""Exact tasks: what they are, how they are solved, where they come from."""
+"""Exact tasks, the forms they are read from, and models that an agent learns."""

@@ -1,4 +1,4 @@
-"""Tasks from arrays: the many forms in which people hold them, turned into one."""
+"""Conversion of the arrays that describe a task, dense or sparse, into `Transitions`."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,17 +13,18 @@ from heirloom.errors import InvalidTask
 from heirloom.mdp.transitions import SUM_TOLERANCE, Outcomes, Transitions, collect, pair_text
 from heirloom.validation import Range, check_range, numbers
 
-LARGEST = 1e300
+LARGEST = 1e300  # limit on rewards / (1-γ)³, so that values and distances are finite in float64
 
 
 def read_transitions(R: Any, T: Any, terminates: Any) -> Transitions:
-    """The transitions that arrays describe.
+    """Return the transitions that arrays describe.
 
     Args:
-        R: rewards of pairs, [s, a], or of transitions, in the shape of T.
+        R: rewards per pair, [s, a], or per transition, in the shape of T.
         T: probabilities, [s, a, s'], or sparse of shape (S·A, S).
-        terminates: None, or the states that end an episode when they are entered (their numbers,
-            or a boolean mask), or the transitions that end it (booleans in the shape of T).
+        terminates: None; or the terminal states (indices, or a boolean mask), so that every
+            transition into them terminates; or the terminal transitions (booleans in the shape
+            of T).
     """
     matrix, n_states, n_actions = _read_probabilities(T)
     pairs = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
@@ -39,7 +40,7 @@ def read_transitions(R: Any, T: Any, terminates: Any) -> Transitions:
 
 
 def read_start(start: int | ArrayLike | None, n_states: int) -> FloatArray:
-    """The start distribution [s]: uniform by default, or all on one state."""
+    """Return the start distribution [s] from a state, a distribution, or None for uniform."""
     if start is None:
         return np.full(n_states, 1 / n_states)
     if isinstance(start, int | np.integer) and not isinstance(start, bool):
@@ -51,19 +52,19 @@ def read_start(start: int | ArrayLike | None, n_states: int) -> FloatArray:
     p = _task_numbers(start, "start")
     if p.shape != (n_states,):
         raise InvalidTask(
-            f"start is {start!r}: it is the number of a state, or a distribution of shape "
+            f"start is {start!r}: expected the index of a state, or a distribution of shape "
             f"({n_states},)"
         )
     bad = np.flatnonzero(~(np.isfinite(p) & (p >= 0)))
     if bad.size:
-        raise InvalidTask(f"start[{bad[0]}] is {p[bad[0]]}: a probability is a number from 0 to 1")
+        raise InvalidTask(f"start[{bad[0]}] is {p[bad[0]]}: expected a probability, from 0 to 1")
     if abs(p.sum() - 1) > SUM_TOLERANCE:
-        raise InvalidTask(f"start sums to {p.sum():.12g}, not 1: divide it by its sum, in doubles")
+        raise InvalidTask(f"start sums to {p.sum():.12g}, not 1: divide it by its sum, in float64")
     return p / p.sum()
 
 
 def _read_probabilities(T: Any) -> tuple[Any, int, int]:
-    """T as a sparse matrix, the number of states and that of actions."""
+    """Return T as a sparse matrix, the number of states and the number of actions."""
     shape = T.shape if sparse.issparse(T) else _task_numbers(T, "T").shape
     flat = len(shape) == 2 and sparse.issparse(T)
     n_states = shape[-1] if shape else 0
@@ -73,8 +74,8 @@ def _read_probabilities(T: Any) -> tuple[Any, int, int]:
         n_actions = shape[1]
     else:
         raise InvalidTask(
-            f"T has shape {shape}: with S states and A actions it is a dense array [s, a, s'] of "
-            "shape (S, A, S), or sparse of shape (S·A, S) with row s * A + a for the pair (s, a)"
+            f"T has shape {shape}: expected, for S states and A actions, a dense array [s, a, s'] "
+            "of shape (S, A, S), or a sparse one of shape (S·A, S) with row s * A + a for (s, a)"
         )
     return _flat(T, "T", n_states, n_actions), n_states, n_actions
 
@@ -82,14 +83,14 @@ def _read_probabilities(T: Any) -> tuple[Any, int, int]:
 def _read_rewards(
     R: Any, n_states: int, n_actions: int, pairs: IntArray, successors: IntArray
 ) -> FloatArray:
-    """The reward of each transition."""
+    """Return the reward of each transition."""
     if not sparse.issparse(R):
         R = _task_numbers(R, "R")
         if R.shape == (n_states, n_actions):
             _check_finite(R.reshape(-1), lambda k: pair_text(k, n_actions))
             return R.reshape(-1)[pairs]
     matrix = _flat(R, "R", n_states, n_actions, or_pairs=True)
-    rows, columns = _row_task_numbers(matrix), matrix.indices
+    rows, columns = _row_indices(matrix), matrix.indices
     _check_finite(matrix.data, lambda j: f"{pair_text(rows[j], n_actions)}, s'={columns[j]}")
     return _entries_at(matrix, pairs, successors)
 
@@ -97,13 +98,13 @@ def _read_rewards(
 def _check_finite(rewards: FloatArray, where: Callable[[int], str]) -> None:
     bad = np.flatnonzero(~np.isfinite(rewards))
     if bad.size:
-        raise InvalidTask(f"R[{where(bad[0])}] is {rewards[bad[0]]}: rewards are finite numbers")
+        raise InvalidTask(f"R[{where(bad[0])}] is {rewards[bad[0]]}: expected a finite number")
 
 
 def _read_ends(
     terminates: Any, n_states: int, n_actions: int, pairs: IntArray, successors: IntArray
 ) -> BoolArray:
-    """Which transitions end the episode."""
+    """Return, for each transition, whether it terminates the episode."""
     if terminates is None:
         return np.zeros(pairs.size, dtype=bool)
     if not sparse.issparse(terminates):
@@ -113,15 +114,17 @@ def _read_ends(
             raise InvalidTask(f"terminates is not an array: {error}") from None
     if terminates.ndim == 3 or sparse.issparse(terminates):
         matrix = _flat(terminates, "terminates", n_states, n_actions)
-        odd = matrix.data[(matrix.data != 0) & (matrix.data != 1)]
-        if odd.size:
-            raise InvalidTask(f"terminates holds {odd[0]}: a transition ends (1) or goes on (0)")
+        invalid = matrix.data[(matrix.data != 0) & (matrix.data != 1)]
+        if invalid.size:
+            raise InvalidTask(
+                f"terminates holds {invalid[0]}: expected 1 (terminal) or 0 (not) per transition"
+            )
         return _entries_at(matrix, pairs, successors) == 1
     return _terminal_states(terminates, n_states)[successors]
 
 
 def _terminal_states(states: Any, n_states: int) -> BoolArray:
-    """A mask of the states that end the episode when they are entered."""
+    """Return a mask of the terminal states."""
     if states.dtype == bool and states.shape == (n_states,):
         return states
     mask = np.zeros(n_states, dtype=bool)
@@ -129,28 +132,31 @@ def _terminal_states(states: Any, n_states: int) -> BoolArray:
         return mask
     if states.dtype.kind not in "iu" or states.ndim != 1:
         raise InvalidTask(
-            f"terminates has shape {states.shape} and type {states.dtype}: it is a list of "
+            f"terminates has shape {states.shape} and dtype {states.dtype}: expected a list of "
             f"states, a boolean mask of shape ({n_states},), or booleans in the shape of T"
         )
-    numbers, counts = np.unique(states, return_counts=True)
-    outside = numbers[(numbers < 0) | (numbers >= n_states)]
+    indices, counts = np.unique(states, return_counts=True)
+    outside = indices[(indices < 0) | (indices >= n_states)]
     if outside.size:
         raise InvalidTask(
-            f"terminates names state {outside[0]}: the states are 0 to {n_states - 1}"
+            f"terminates contains state {outside[0]}: the states are 0 to {n_states - 1}"
         )
     if (counts > 1).any():
         raise InvalidTask(
-            f"terminates names state {numbers[counts > 1][0]} twice: "
-            "if it is meant as a mask over states, make it boolean"
+            f"terminates contains state {indices[counts > 1][0]} twice: "
+            "if it is a mask over states, make it boolean"
         )
-    mask[numbers] = True
+    mask[indices] = True
     return mask
 
 
 def _flat(
     array: Any, name: str, n_states: int, n_actions: int, *, or_pairs: bool = False
 ) -> sparse.csr_array:
-    """An array in the shape of T as a sparse matrix of its own, row s * A + a for (s, a)."""
+    """Copy an array in the shape of T into a sparse matrix with row s * A + a for (s, a).
+
+    With `or_pairs`, the message about a wrong shape also offers the shape (S, A).
+    """
     n_pairs = n_states * n_actions
     if sparse.issparse(array):
         if array.shape == (n_pairs, n_states):
@@ -159,7 +165,7 @@ def _flat(
             try:
                 matrix.check_format(full_check=True)
             except ValueError as error:
-                raise InvalidTask(f"{name} is no valid sparse matrix: {error}") from None
+                raise InvalidTask(f"{name} is not a valid sparse matrix: {error}") from None
             matrix.sum_duplicates()
             return matrix
     else:
@@ -168,25 +174,25 @@ def _flat(
             return sparse.csr_array(array.reshape(n_pairs, n_states))
     pairs = f"({n_states}, {n_actions}) for pairs, " if or_pairs else ""
     raise InvalidTask(
-        f"{name} has shape {array.shape}: with {n_states} states and {n_actions} actions it is "
+        f"{name} has shape {array.shape}: expected, for {n_states} states and {n_actions} actions, "
         f"{pairs}({n_states}, {n_actions}, {n_states}), or sparse ({n_pairs}, {n_states})"
     )
 
 
 def _entries_at(matrix: sparse.csr_array, rows: IntArray, columns: IntArray) -> FloatArray:
-    """The entries of a sparse matrix at (rows, columns): zero where none is stored."""
+    """Return the entries of a sparse matrix at (rows, columns): zero where none is stored."""
     width = matrix.shape[1]
-    stored = _row_task_numbers(matrix) * width + matrix.indices
+    stored = _row_indices(matrix) * width + matrix.indices
     wanted = rows * width + columns
     if np.array_equal(stored, wanted):
         return matrix.data
     if stored.size == 0:
         return np.zeros(wanted.size)
-    at = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
-    return np.where(stored[at] == wanted, matrix.data[at], 0.0)
+    positions = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
+    return np.where(stored[positions] == wanted, matrix.data[positions], 0.0)
 
 
-def _row_task_numbers(matrix: sparse.csr_array) -> IntArray:
+def _row_indices(matrix: sparse.csr_array) -> IntArray:
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
@@ -195,13 +201,13 @@ def _task_numbers(array: Any, name: str) -> FloatArray:
 
 
 def range_around(transitions: Transitions, reward_range: Range | None, gamma: float) -> Range:
-    """The range of rewards; raises `InvalidTask` unless all rewards of the task are in it."""
+    """Return the range of rewards; raise `InvalidTask` unless all rewards of the task lie in it."""
     rewards = transitions.R if transitions.rewards is None else transitions.rewards
     largest = float(np.abs(rewards).max())
     if largest > LARGEST * (1 - gamma) ** 3:
         raise InvalidTask(
-            f"a reward of size {largest:g} with gamma={gamma}: values and distances would not fit "
-            "into doubles; rescale the rewards"
+            f"a reward of size {largest:g} with gamma={gamma}: values and distances would overflow "
+            "float64; rescale the rewards"
         )
     if reward_range is None:
         return min(0.0, float(rewards.min())), max(1.0, float(rewards.max()))
@@ -216,23 +222,25 @@ def range_around(transitions: Transitions, reward_range: Range | None, gamma: fl
         raise InvalidTask(
             f"R[{where}] is {float(rewards[j])}, outside reward_range ({lo}, {hi}): give "
             f"reward_range=({float(rewards.min())}, {float(rewards.max())}) or wider, the same for "
-            "all tasks that are compared"
+            "all tasks that you compare"
         )
     return lo, hi
 
 
 def checked_names(names: Sequence[str] | None, number: int, noun: str) -> tuple[str, ...] | None:
-    """Names of states or actions; raises `InvalidTask` unless there is one each."""
+    """Return names of states or actions; raise `InvalidTask` unless each has one, all different."""
     if names is None:
         return None
     if not isinstance(names, Sequence):
-        raise InvalidTask(f"{noun}_names is {names!r}: it is a list of names, one each, in order")
+        raise InvalidTask(
+            f"{noun}_names is {names!r}: expected a list of names, one per {noun}, in order"
+        )
     names = tuple(str(name) for name in names)
     if len(names) != number:
         raise InvalidTask(
-            f"there are {len(names)} {noun} names for {number} {noun}s: give one each"
+            f"{noun}_names has {len(names)} names for {number} {noun}s: give one per {noun}"
         )
     if len(set(names)) < number:
         twice = Counter(names).most_common(1)[0][0]
-        raise InvalidTask(f"two {noun}s are named {twice!r}: names tell {noun}s apart")
+        raise InvalidTask(f"two {noun}s are named {twice!r}: give each {noun} a different name")
     return names

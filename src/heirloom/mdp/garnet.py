@@ -18,11 +18,11 @@ def garnet(
     terminating: float = 0.0,
     reward_range: Range = (0.0, 1.0),
 ) -> TabularMDP:
-    """A random task: each pair leads to `branching` successors and pays a fixed reward.
+    """Draw a random task with `branching` successors and one fixed reward per pair.
 
-    Successors are drawn without replacement, probabilities uniformly from the simplex, rewards
-    uniformly from `reward_range`; with one successor the task is deterministic. Each transition
-    terminates with probability `terminating`. The first state is uniform.
+    Successors are drawn without replacement, their probabilities uniformly from the simplex, and
+    rewards uniformly from `reward_range`; with `branching=1` the task is deterministic. Each
+    transition is terminal with probability `terminating`. The start distribution is uniform.
     """
     n_states, n_actions = whole_number("n_states", n_states), whole_number("n_actions", n_actions)
     branching = whole_number("branching", branching, most=n_states)
@@ -43,7 +43,7 @@ def garnet(
 
 
 def _subsets(n: int, size: int, number: int, rng: np.random.Generator) -> IntArray:
-    """`number` subsets of `size` of the first n numbers, each uniform and sorted (Floyd, 1987)."""
+    """Draw `number` subsets of range(n) with `size` elements, uniform and sorted (Floyd, 1987)."""
     subsets = np.empty((number, size), dtype=np.int64)
     for i, newest in enumerate(range(n - size, n)):
         drawn = rng.integers(0, newest + 1, number)
@@ -54,6 +54,6 @@ def _subsets(n: int, size: int, number: int, rng: np.random.Generator) -> IntArr
 
 
 def _distributions(size: int, number: int, rng: np.random.Generator) -> FloatArray:
-    """`number` distributions over `size` outcomes, uniform on the simplex."""
+    """Draw `number` distributions over `size` outcomes, uniformly from the simplex."""
     weights = rng.exponential(size=(number, size))
     return weights / weights.sum(axis=1, keepdims=True)

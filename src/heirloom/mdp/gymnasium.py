@@ -1,4 +1,4 @@
-"""Tasks from Gymnasium environments that carry a transition table, and environments over tasks."""
+"""Conversion between tasks and Gymnasium environments that have a transition table `P`."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,12 +20,12 @@ Table = dict[int, dict[int, list[tuple[float, int, float, bool]]]]
 
 
 class TabularEnv(gym.Env[Any, Any]):
-    """An environment that draws from a task: one uniform number a step, one a reset.
+    """An environment that simulates a task, with one uniform random number per step and reset.
 
     `P[s][a]` lists the outcomes (probability, successor, reward, terminated).
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012 -- Gymnasium's own attribute
+    metadata = {"render_modes": []}  # noqa: RUF012 -- Gymnasium defines this attribute
 
     def __init__(self, task: "TabularMDP") -> None:
         self.task = task
@@ -60,17 +60,17 @@ class TabularEnv(gym.Env[Any, Any]):
     ) -> tuple[int, dict[str, Any]]:
         """Draw a first state."""
         super().reset(seed=seed)
-        self.s = int(self._first_states[_drawn(self._start_sums, self.np_random.random())])
+        self.s = int(self._first_states[_sampled(self._start_sums, self.np_random.random())])
         return self.s, {"prob": float(self.task.start[self.s])}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """Draw a transition of the current state and `action`; pays that transition's reward."""
+        """Draw a transition from the current state and `action`; return its reward."""
         if self.s is None:
             raise gym.error.ResetNeeded("call reset() before step()")
         t = self.task.transitions
         pair = self.s * t.n_actions + whole_number("action", action, least=0, most=t.n_actions - 1)
         first, last = t.indptr[pair], t.indptr[pair + 1]
-        j = first + _drawn(np.cumsum(t.p[first:last]), self.np_random.random())
+        j = first + _sampled(np.cumsum(t.p[first:last]), self.np_random.random())
         self.s = int(t.successors[j])
         reward = t.R[pair] if t.rewards is None else t.rewards[j]
         terminated = t.ends is not None and bool(t.ends[j])
@@ -78,7 +78,7 @@ class TabularEnv(gym.Env[Any, Any]):
 
 
 def make_env(task: "TabularMDP", *, max_episode_steps: int | None) -> gym.Env[Any, Any]:
-    """An environment over `task`, cut after `max_episode_steps` if given."""
+    """Return an environment that simulates `task`, truncated after `max_episode_steps` if given."""
     env = TabularEnv(task)
     if max_episode_steps is None:
         return env
@@ -86,10 +86,10 @@ def make_env(task: "TabularMDP", *, max_episode_steps: int | None) -> gym.Env[An
 
 
 def sizes_of(env: gym.Env[Any, Any]) -> tuple[int, int]:
-    """The numbers of states and of actions of a discrete environment."""
+    """Return the numbers of states and actions of a discrete environment."""
     if not isinstance(env, gym.Env):
         raise UnsupportedEnvironment(
-            f"{env!r} is not a Gymnasium environment: gymnasium.make(name) makes one"
+            f"{env!r} is not a Gymnasium environment: make one with gymnasium.make(name)"
         )
     return (
         _size_of(env.observation_space, env, "observation"),
@@ -98,13 +98,13 @@ def sizes_of(env: gym.Env[Any, Any]) -> tuple[int, int]:
 
 
 def read_table(env: gym.Env[Any, Any]) -> Transitions:
-    """The transitions in the table `P` of a discrete environment."""
+    """Return the transitions in the table `P` of a discrete environment."""
     n_states, n_actions = sizes_of(env)
     table = getattr(env.unwrapped, "P", None)
     if table is None:
         raise UnsupportedEnvironment(
-            f"{env} has no transition table `P`, so its model is not known: "
-            "let an agent learn it, or build a TabularMDP from arrays"
+            f"{env} has no transition table `P` to read its model from: "
+            "let an agent learn in it, or build a TabularMDP from arrays"
         )
     rows = []
     for s in range(n_states):
@@ -112,7 +112,9 @@ def read_table(env: gym.Env[Any, Any]) -> Transitions:
             try:
                 outcomes = table[s][a]
             except (KeyError, IndexError, TypeError):
-                raise InvalidTask(f"P[{s}][{a}] is missing: P lists every pair") from None
+                raise InvalidTask(
+                    f"P[{s}][{a}] is missing: expected outcomes for every pair"
+                ) from None
             rows += [(s * n_actions + a, *_outcome(o, f"P[{s}][{a}]", n_states)) for o in outcomes]
     pairs, successors, p, rewards, ends = zip(*rows, strict=True) if rows else ((),) * 5
     return collect(
@@ -129,42 +131,42 @@ def read_table(env: gym.Env[Any, Any]) -> Transitions:
 
 
 def _outcome(outcome: Any, where: str, n_states: int) -> tuple[int, float, float, bool]:
-    """(successor, probability, reward, ends) of an entry of a table."""
+    """Return (successor, probability, reward, terminated) of an entry of a table."""
     try:
-        p, successor, reward, ended = outcome
+        p, successor, reward, terminated = outcome
         p, reward = float(p), float(reward)
-        if ended not in (True, False):
+        if terminated not in (True, False):
             raise ValueError
     except (TypeError, ValueError):
         raise InvalidTask(
-            f"{where} holds {outcome!r}: an outcome is (probability, successor, reward, terminated)"
+            f"{where} holds {outcome!r}: expected (probability, successor, reward, terminated)"
         ) from None
     try:
         successor = whole_number("successor", successor, least=0, most=n_states - 1)
     except InvalidArgument as error:
         raise InvalidTask(f"{where} holds {outcome!r}: the {error}") from None
-    return successor, p, reward, bool(ended)
+    return successor, p, reward, bool(terminated)
 
 
 def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:
-    """The start distribution that toy-text environments carry."""
+    """Return the attribute `initial_state_distrib`, which toy-text environments have."""
     start = getattr(env.unwrapped, "initial_state_distrib", None)
     if start is None:
         raise UnsupportedEnvironment(
-            f"{env} does not say where its episodes start: give `start`, a state or a distribution"
+            f"{env} has no `initial_state_distrib`: give `start`, a state or a distribution"
         )
     return numbers("initial_state_distrib", start, InvalidTask)
 
 
-def _size_of(space: gym.Space[Any], env: gym.Env[Any, Any], what: str) -> int:
+def _size_of(space: gym.Space[Any], env: gym.Env[Any, Any], kind: str) -> int:
     if not isinstance(space, Discrete) or space.start != 0:
         raise UnsupportedEnvironment(
-            f"the {what} space of {env} is {space}: Heirloom takes Discrete(n), numbered from 0; "
-            "heirloom.envs.numbered.Numbered(env) numbers what is made of parts"
+            f"the {kind} space of {env} is {space}: expected Discrete(n), numbered from 0; "
+            "heirloom.envs.numbered.Numbered(env) converts other discrete spaces"
         )
     return int(space.n)
 
 
-def _drawn(sums: FloatArray, u: float) -> int:
-    """The outcome that the uniform number `u` falls on, given cumulated probabilities."""
+def _sampled(sums: FloatArray, u: float) -> int:
+    """Return the index of the outcome for the uniform number `u`, given cumulative sums."""
     return min(int(sums.searchsorted(u, side="right")), sums.size - 1)

@@ -1,8 +1,7 @@
-"""`LearnedModel`: what an agent has learned of the task at hand.
+"""`LearnedModel`: the empirical model that an agent learns of the current task.
 
-A pair that was visited `n_known` times is known: its empirical rewards and transitions freeze, and
-further visits teach nothing. Memory follows what was seen: a few numbers a pair, and its different
-outcomes.
+A pair is known after `n_known` visits. Its empirical mean reward and transitions are then final,
+and further visits are ignored. Memory use is a few numbers per pair, plus its distinct outcomes.
 """
 
 from typing import NamedTuple, Self
@@ -14,11 +13,15 @@ from heirloom.kernels import learning
 from heirloom.theory import n_known_for
 from heirloom.validation import Range, whole_number
 
-ROOM = 256  # transitions and outcomes that a new model has room for
+INITIAL_CAPACITY = 256  # transitions, and outcomes, for which a new model has room
 
 
 class Known(NamedTuple):
-    """The known pairs of a model, as the kernels take them: rows `first[k]:last[k]`, and ⊥."""
+    """The known pairs of a model, in the layout of the kernels.
+
+    Pair k has its successors and their probabilities `p` at `first[k]:last[k]`, and terminates with
+    probability `ends[k]`.
+    """
 
     known: BoolArray
     R: FloatArray
@@ -30,12 +33,12 @@ class Known(NamedTuple):
 
 
 class LearnedModel:
-    """Counts, the known set and the empirical model of a task.
+    """Visit counts, the known set and the empirical model of a task.
 
     Args:
         n_states: the number of states, S.
         n_actions: the number of actions, A.
-        n_known: after how many visits a pair is known; or see `with_accuracy`.
+        n_known: the number of visits after which a pair is known; see also `with_accuracy`.
     """
 
     def __init__(self, n_states: int, n_actions: int, *, n_known: int) -> None:
@@ -44,13 +47,13 @@ class LearnedModel:
         self.n_known = whole_number("n_known", n_known)
         n_pairs = self.n_states * self.n_actions
         widest = min(self.n_known, self.n_states)
-        room = max(ROOM, widest)
+        capacity = max(INITIAL_CAPACITY, widest)
 
         def per_pair(dtype: type, value: float = 0) -> np.ndarray:
             return np.full(n_pairs, value, dtype=dtype)
 
-        def space(dtype: type) -> np.ndarray:
-            return np.empty(room, dtype=dtype)
+        def per_entry(dtype: type) -> np.ndarray:
+            return np.empty(capacity, dtype=dtype)
 
         self.arrays = learning.Model(
             n_known=self.n_known,
@@ -62,14 +65,14 @@ class LearnedModel:
             ends=per_pair(np.float64),
             first=per_pair(np.int64),
             last=per_pair(np.int64),
-            successors=space(np.int32),
-            p=space(np.float64),
-            owner=space(np.int64),
-            next_into=space(np.int64),
+            successors=per_entry(np.int32),
+            p=per_entry(np.float64),
+            owner=per_entry(np.int64),
+            next_into=per_entry(np.int64),
             into=np.full(self.n_states, -1),
-            outcomes=space(np.int32),
-            times=space(np.int64),
-            next_outcome=space(np.int64),
+            outcomes=per_entry(np.int32),
+            times=per_entry(np.int64),
+            next_outcome=per_entry(np.int64),
             head=per_pair(np.int64, -1),
             sizes=np.array([0, 0, -1]),
         )
@@ -86,7 +89,10 @@ class LearnedModel:
         reward_range: Range = (0.0, 1.0),
         terminating: bool = True,
     ) -> Self:
-        """A model whose known pairs are all ε-accurate with probability 1 - δ."""
+        """Create a model whose known pairs are all ε-accurate with probability 1 - δ.
+
+        The arguments are those of `n_known_for`.
+        """
         n_known = n_known_for(
             n_states,
             n_actions,
@@ -100,7 +106,7 @@ class LearnedModel:
 
     @property
     def counts(self) -> IntArray:
-        """Visits that counted, [s, a]."""
+        """Visits, [s, a], up to `n_known`."""
         return self._by_pair(self.arrays.counts)
 
     @property
@@ -115,34 +121,35 @@ class LearnedModel:
 
     @property
     def ends(self) -> FloatArray:
-        """Empirical probabilities of ending, [s, a]; 0 where unknown."""
+        """Empirical probabilities of termination, [s, a]; 0 where unknown."""
         return self._by_pair(self.arrays.ends)
 
     @property
     def reached(self) -> BoolArray:
-        """The states that were acted in, or that a step led to, [s]."""
+        """The states that were visited, or were the successor of a transition, [s]."""
         reached = self.counts.sum(axis=1) > 0
         sizes = self.arrays.sizes
         reached[self.arrays.successors[: sizes[learning.N_TRANSITIONS]]] = True
-        outcomes = self.arrays.outcomes[: sizes[learning.N_OUTCOMES]]  # freed ones were seen too
+        # Freed entries keep an outcome that was observed.
+        outcomes = self.arrays.outcomes[: sizes[learning.N_OUTCOMES]]
         reached[outcomes[outcomes >= 0]] = True
         return reached
 
     @property
     def rows(self) -> Known:
-        """The known pairs, as the kernels take them."""
+        """The known pairs, in the layout of the kernels."""
         a = self.arrays
         return Known(a.known, a.R, a.ends, a.first, a.last, a.successors, a.p)
 
     def successors(self, s: int, a: int) -> dict[int, float]:
-        """The empirical distribution of the successors of a known pair, without those that end."""
+        """Return the empirical probabilities of the nonterminal successors of a known pair."""
         k = s * self.n_actions + a
         row = slice(self.arrays.first[k], self.arrays.last[k])
         successors, p = self.arrays.successors[row].tolist(), self.arrays.p[row].tolist()
         return dict(zip(successors, p, strict=True))
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> int | None:
-        """Count a visit; returns the pair if it became known by it."""
+        """Count a visit; return the pair k if this visit made it known, otherwise None."""
         arrays = self.arrays
         k = s * self.n_actions + a
         if arrays.known[k]:
@@ -150,7 +157,7 @@ class LearnedModel:
         if not self._has_room():
             self.grow()
             arrays = self.arrays
-        # The kernels `has_room` and `record`, line by line: compiled calls would take longer.
+        # This repeats the kernels `has_room` and `record`: calling compiled code would take longer.
         outcome = -1 if terminated else s_next
         i = arrays.head[k]
         while i >= 0 and arrays.outcomes[i] != outcome:
@@ -182,12 +189,12 @@ class LearnedModel:
         return bool(sizes[learning.N_TRANSITIONS] + self.arrays.widest <= self.arrays.p.size)
 
     def grow(self) -> None:
-        """Make room for twice as much of what there is no more room for."""
+        """Double the capacity for transitions if it is used up, otherwise that for outcomes."""
         growing = ["successors", "p", "owner", "next_into"]
         if self.arrays.sizes[learning.N_TRANSITIONS] + self.arrays.widest <= self.arrays.p.size:
             growing = ["outcomes", "times", "next_outcome"]
         self.arrays = self.arrays._replace(
-            **{name: _twice(getattr(self.arrays, name)) for name in growing},
+            **{name: _doubled(getattr(self.arrays, name)) for name in growing},
         )
 
     def _by_pair(self, array: np.ndarray) -> np.ndarray:
@@ -203,7 +210,7 @@ class LearnedModel:
         )
 
 
-def _twice(array: np.ndarray) -> np.ndarray:
+def _doubled(array: np.ndarray) -> np.ndarray:
     larger = np.empty(2 * array.size, dtype=array.dtype)
     larger[: array.size] = array
     return larger

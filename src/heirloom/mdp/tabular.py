@@ -1,4 +1,4 @@
-"""`TabularMDP`: a task whose model is known."""
+"""`TabularMDP`: a task with an exact, known model."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -18,22 +18,23 @@ if TYPE_CHECKING:
 
 
 class TabularMDP:
-    """A finite decision problem: rewards, sparse transitions, discount, start, ends.
+    """A finite decision problem: rewards, sparse transitions, discount factor, start distribution.
 
-    Immutable, and valid from birth. Ends belong to transitions: one that terminates is worth its
-    reward and nothing after it, whatever state it enters.
+    A task is immutable, and validated when it is created. Termination is a property of transitions:
+    the value of a terminal transition is its reward, whatever state it enters.
 
     Args:
-        R: rewards, [s, a], or per transition in the shape of T.
+        R: rewards per pair, [s, a], or per transition, in the shape of T.
         T: transition probabilities, [s, a, s'], or sparse of shape (S·A, S), row s * A + a.
         gamma: the discount factor, in [0, 1).
         start: the first state, or a distribution over first states; uniform by default.
-        terminates: the states that end an episode when they are entered (numbers, or a boolean
-            mask), or the transitions that do (booleans in the shape of T).
-        reward_range: what is known of the rewards of all related tasks, (lo, hi). None takes
-            (0, 1), widened as far as the rewards of this task require.
-        state_names: one name a state.
-        action_names: one name an action.
+        terminates: the terminal states (indices, or a boolean mask), so that every transition into
+            them terminates; or the terminal transitions (booleans in the shape of T). None by
+            default.
+        reward_range: an interval (lo, hi) that contains the rewards of this and all related tasks.
+            None stands for (0, 1), widened as far as the rewards of this task require.
+        state_names: one name per state.
+        action_names: one name per action.
 
     Example:
         >>> stay_or_go = TabularMDP(
@@ -68,7 +69,7 @@ class TabularMDP:
 
     @classmethod
     def from_transitions(cls, transitions: Transitions, **options: Any) -> Self:
-        """A task over transitions that are built already; options as of the constructor."""
+        """Create a task from `Transitions`; options are those of the constructor."""
         m = cls.__new__(cls)
         m._set(transitions, **options)
         return m
@@ -84,12 +85,12 @@ class TabularMDP:
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
     ) -> Self:
-        """The exact model of an environment that carries its transition table `P`.
+        """Read the exact model of an environment that has a transition table `P`.
 
-        Outcomes with the same successor are merged, terminating ones apart from the others. The
+        Outcomes with the same successor are merged, terminal ones separately from the others. The
         start distribution is the environment's `initial_state_distrib` unless one is given.
-        Wrappers are not looked at, and time limits are no part of a model. Raises
-        `UnsupportedEnvironment` if there is no table.
+        Wrappers, including time limits, are ignored. Raises `UnsupportedEnvironment` if there is no
+        table.
         """
         from heirloom.mdp.gymnasium import read_start_of, read_table
 
@@ -103,10 +104,10 @@ class TabularMDP:
         )
 
     def to_gymnasium(self, *, max_episode_steps: int | None = None) -> "gym.Env[Any, Any]":
-        """A Gymnasium environment over this task, with its table `P`.
+        """Return a Gymnasium environment that simulates this task, with its table `P`.
 
-        A step pays the reward of the transition that was drawn. With `max_episode_steps` it is
-        wrapped in Gymnasium's `TimeLimit`, which truncates and does not terminate.
+        A step returns the reward of the transition that was drawn. With `max_episode_steps` the
+        environment is wrapped in Gymnasium's `TimeLimit`, which truncates episodes.
         """
         from heirloom.mdp.gymnasium import make_env
 
@@ -133,24 +134,24 @@ class TabularMDP:
         )
 
     transitions: Transitions
-    """Every possible transition, with its own reward and end."""
+    """All possible transitions, each with its reward and whether it terminates."""
     gamma: float
     """The discount factor."""
     start: FloatArray
     """The distribution of the first state, [s]."""
     reward_range: Range
-    """(lo, hi): what every reward of this and of related tasks lies in."""
+    """An interval (lo, hi) that contains every reward of this and of related tasks."""
     state_names: tuple[str, ...] | None
     action_names: tuple[str, ...] | None
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a TabularMDP is immutable: build a new one to change `{name}`")
+        raise AttributeError(f"a TabularMDP is immutable: create a new one to change `{name}`")
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a TabularMDP is immutable: `{name}` cannot be deleted")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state.pop("ends", None)  # derived, and writable when it comes from another process
+        state.pop("ends", None)  # cached; unpickling makes it writable, so compute it again
         self.__dict__.update(state)
         frozen(self.start)
 
@@ -171,21 +172,22 @@ class TabularMDP:
 
     @property
     def T(self) -> sparse.csr_array:
-        """Probabilities of successors, ending or not: rows s * A + a that sum to 1."""
+        """Successor probabilities of terminal and other transitions: rows s * A + a, with sum 1."""
         t = self.transitions
-        # Made anew each time: its arrays are read-only, but a sparse matrix can replace them.
+        # A new matrix each time: a caller can replace the arrays of a matrix, although these are
+        # read-only.
         arrays, shape = (t.p, t.successors, t.indptr), (t.indptr.size - 1, t.n_states)
         if t.ends is None:
             return sparse.csr_array(arrays, shape=shape)
         T = sparse.csr_array(arrays, shape=shape, copy=True)
-        T.sum_duplicates()  # a successor may stand twice, once ending and once not
+        T.sum_duplicates()  # a successor may occur twice, with and without termination
         for array in (T.data, T.indices, T.indptr):
             frozen(array)
         return T
 
     @cached_property
     def ends(self) -> FloatArray:
-        """The probability that the episode ends, [s, a]: the mass of the sink ⊥."""
+        """The probability of termination, [s, a]: that of entering the absorbing state ⊥."""
         return self.transitions.end_probability.reshape(self.n_states, self.n_actions)
 
     @property
@@ -223,7 +225,7 @@ class TabularMDP:
 
 
 def check_task(m: object) -> None:
-    """Raise `InvalidArgument` unless `m` is a task."""
+    """Raise `InvalidArgument` unless `m` is a `TabularMDP`."""
     if not isinstance(m, TabularMDP):
         raise InvalidArgument(
             f"{m!r} is a {type(m).__name__}, not a TabularMDP: build one from arrays, or with "
@@ -232,9 +234,10 @@ def check_task(m: object) -> None:
 
 
 def value_range(reward_range: Range, gamma: float, *, terminating: bool) -> Range:
-    """(v_min, v_max): the range of values if rewards lie in `reward_range`.
+    """Return (v_min, v_max), the range of values if rewards lie in `reward_range`.
 
-    Where episodes may terminate, the sum of rewards of one sign may stop after the first.
+    If episodes may terminate, an episode may consist of a single reward: a positive `lo` is then
+    the least possible value, and a negative `hi` the largest.
     """
     lo, hi = reward_range
     v_min = lo if terminating and lo > 0 else lo / (1 - gamma)

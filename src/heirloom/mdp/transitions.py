@@ -1,7 +1,7 @@
-"""What can happen at each pair (s, a): successors, probabilities, rewards, ends.
+"""The transitions of each pair (s, a): successors, probabilities, rewards, termination.
 
-`Transitions` is the inside of a `TabularMDP`, valid from birth. A transition is (s, a, s', ends):
-a state can be entered with and without ending the episode, and the two are kept apart.
+`Transitions` is the internal form of a `TabularMDP`. A transition is (s, a, s', ends): the same
+successor can be entered with and without termination, and these are two different transitions.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SUM_TOLERANCE = 1e-9
 
 
 class Rows(NamedTuple):
-    """Rows of a sparse matrix over pairs, as the kernels take them."""
+    """A sparse matrix with one row per pair, in the layout of the kernels."""
 
     indptr: IntArray
     successors: StateArray
@@ -26,10 +26,11 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
-    """Transition j of the pair k = s * A + a, for j in `indptr[k]:indptr[k + 1]`.
+    """All transitions; those of the pair k = s * A + a are at `indptr[k]:indptr[k + 1]`.
 
-    Successors rise within a pair; where the same successor stands twice, the second one ends.
-    `rewards` is None if every transition pays the mean `R` of its pair, `ends` if none ends.
+    Within a pair, successors are sorted; if a successor occurs twice, the second transition is the
+    terminal one. `rewards` is None if every transition has the mean reward `R` of its pair; `ends`
+    is None if no transition is terminal.
     """
 
     n_states: int
@@ -46,7 +47,7 @@ class Transitions:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._freeze()  # an array comes back writable from another process
+        self._freeze()  # unpickled arrays are writable
 
     def _freeze(self) -> None:
         for value in self.__dict__.values():
@@ -61,7 +62,7 @@ class Transitions:
 
     @cached_property
     def continuing(self) -> Rows:
-        """The transitions that do not end the episode; a row sums to one minus its ends."""
+        """The nonterminal transitions; a row sums to 1 minus its probability of termination."""
         if self.ends is None:
             return Rows(self.indptr, self.successors, self.p)
         indptr = np.zeros_like(self.indptr)
@@ -70,14 +71,14 @@ class Transitions:
 
     @cached_property
     def end_probability(self) -> FloatArray:
-        """The probability that the episode ends, for each pair."""
+        """The probability of termination of each pair."""
         if self.ends is None:
             return frozen(np.zeros(self.indptr.size - 1))
         return frozen(np.add.reduceat(np.where(self.ends, self.p, 0.0), self.indptr[:-1]))
 
 
 class Outcomes(NamedTuple):
-    """Transitions one by one, in any order, some perhaps impossible or written in several parts."""
+    """Transitions in any order; some may have probability 0, or be split into several entries."""
 
     pairs: IntArray
     successors: IntArray
@@ -87,10 +88,10 @@ class Outcomes(NamedTuple):
 
 
 def collect(outcomes: Outcomes, n_states: int, n_actions: int) -> Transitions:
-    """The transitions that `outcomes` describe.
+    """Collect `outcomes` into `Transitions`.
 
-    Outcomes of the same pair, successor and end are merged: their probabilities are added, and the
-    merged one pays their mean. Raises `InvalidTask` if a pair has no distribution over outcomes.
+    Outcomes with equal pair, successor and `ends` are merged: probabilities are added, and the
+    reward is their mean. Raises `InvalidTask` if the outcomes of a pair are not a distribution.
     """
     _check_probabilities(outcomes, n_actions)
     _check_rewards(outcomes, n_actions)
@@ -99,7 +100,7 @@ def collect(outcomes: Outcomes, n_states: int, n_actions: int) -> Transitions:
     np.cumsum(np.bincount(pairs, minlength=n_states * n_actions), out=indptr[1:])
     p = _normalised(p, indptr, n_actions)
     R = _means(rewards, p, indptr)
-    own_rewards = bool((R[pairs] != rewards).any())
+    rewards_differ = bool((R[pairs] != rewards).any())
     return Transitions(
         n_states=n_states,
         n_actions=n_actions,
@@ -107,7 +108,7 @@ def collect(outcomes: Outcomes, n_states: int, n_actions: int) -> Transitions:
         successors=successors.astype(np.int32),
         p=p,
         R=R,
-        rewards=rewards if own_rewards else None,
+        rewards=rewards if rewards_differ else None,
         ends=ends if ends.any() else None,
     )
 
@@ -119,7 +120,7 @@ def _check_probabilities(outcomes: Outcomes, n_actions: int) -> None:
         pair, successor = outcomes.pairs[bad[0]], outcomes.successors[bad[0]]
         raise InvalidTask(
             f"T[{pair_text(pair, n_actions)}, s'={successor}] is {p[bad[0]]}: "
-            "a probability is a number from 0 to 1"
+            "expected a probability, from 0 to 1"
         )
 
 
@@ -129,7 +130,7 @@ def _check_rewards(outcomes: Outcomes, n_actions: int) -> None:
         pair, successor = outcomes.pairs[bad[0]], outcomes.successors[bad[0]]
         raise InvalidTask(
             f"R[{pair_text(pair, n_actions)}, s'={successor}] is {outcomes.rewards[bad[0]]}: "
-            "rewards are finite numbers"
+            "expected a finite number"
         )
 
 
@@ -137,23 +138,23 @@ def _possible(outcomes: Outcomes) -> Outcomes:
     possible = outcomes.p > 0
     if possible.all():
         return outcomes
-    return _taken(outcomes, possible)
+    return _selected(outcomes, possible)
 
 
-def _taken(outcomes: Outcomes, which: BoolArray | IntArray) -> Outcomes:
+def _selected(outcomes: Outcomes, which: BoolArray | IntArray) -> Outcomes:
     pairs, successors, p, rewards, ends = outcomes
     return Outcomes(pairs[which], successors[which], p[which], rewards[which], ends[which])
 
 
 def _merged(outcomes: Outcomes, n_states: int) -> Outcomes:
-    """Sorted by pair, successor and end, each once."""
+    """Sort outcomes by pair, successor and `ends`, and merge those in which all three agree."""
     keys = (outcomes.pairs * n_states + outcomes.successors) * 2 + outcomes.ends
     if (np.diff(keys) > 0).all():
         return outcomes
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     first = np.flatnonzero(np.diff(keys, prepend=-1))
-    pairs, successors, p, rewards, ends = _taken(outcomes, order)
+    pairs, successors, p, rewards, ends = _selected(outcomes, order)
     mass = np.add.reduceat(p, first)
     weights = p / np.repeat(mass, np.diff(first, append=p.size))
     return Outcomes(
@@ -166,7 +167,7 @@ def _merged(outcomes: Outcomes, n_states: int) -> Outcomes:
 
 
 def _means(rewards: FloatArray, weights: FloatArray, indptr: IntArray) -> FloatArray:
-    """The mean of each row, never outside of its rewards: rounding must not leave their range."""
+    """Return the mean of each row, clipped to the row's rewards against rounding errors."""
     starts = indptr[:-1]
     means = np.add.reduceat(weights * rewards, starts)
     lowest, highest = np.minimum.reduceat(rewards, starts), np.maximum.reduceat(rewards, starts)
@@ -179,19 +180,19 @@ def _normalised(p: FloatArray, indptr: IntArray, n_actions: int) -> FloatArray:
     if empty.size:
         raise InvalidTask(
             f"T[{pair_text(empty[0], n_actions)}] sums to 0, not 1: every action needs a successor "
-            "in every state; an absorbing state has itself as successor"
+            "in every state; make an absorbing state its own successor"
         )
     sums = np.add.reduceat(p, indptr[:-1])
     worst = int(np.abs(sums - 1).argmax())
     if abs(sums[worst] - 1) > SUM_TOLERANCE:
         raise InvalidTask(
             f"T[{pair_text(worst, n_actions)}] sums to {sums[worst]:.12g}, not 1: "
-            "divide counts or weights by their sum, in double precision"
+            "divide counts or weights by their sum, in float64"
         )
     return p / np.repeat(sums, counts)
 
 
 def pair_text(pair: int, n_actions: int) -> str:
-    """Where a pair stands, as error messages say it."""
+    """Return the location of a pair for error messages: "s=1, a=0"."""
     s, a = divmod(int(pair), n_actions)
     return f"s={s}, a={a}"

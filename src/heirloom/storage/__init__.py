@@ -1,1 +1,1 @@
-"""Files and folders: written whole, checked when read."""
+"""Files and folders: atomic writes, and checks when files are read."""

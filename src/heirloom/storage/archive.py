@@ -1,11 +1,11 @@
-"""One file of named arrays: written whole or not at all, and checked before it is read.
+"""A file of named arrays that is written atomically, and verified when it is read.
 
-It is a ZIP archive, not compressed, of one `.npy` member an array and of `header.json`, so that
-`numpy.load` opens it without Heirloom. The comment at its end says what it is:
+The file is an uncompressed ZIP archive with one `.npy` member per array and a member `header.json`;
+`numpy.load` opens it without Heirloom. The ZIP comment at its end is the file's seal:
 
     heirloom KIND FORMAT SHA256
 
-The checksum is that of all bytes before it. Nothing in a file is ever unpickled or executed.
+The checksum covers all bytes before it. Nothing in a file is ever unpickled or executed.
 """
 
 import hashlib
@@ -31,58 +31,58 @@ LONGEST_SEAL = 128
 
 
 class Content(NamedTuple):
-    """What a file holds: anything that JSON can say, and arrays, which are read-only."""
+    """The content of a file: a header that JSON can represent, and arrays (read-only when read)."""
 
     header: dict[str, Any]
     arrays: dict[str, np.ndarray]
 
 
 def write(path: str | os.PathLike[str], kind: str, content: Content) -> None:
-    """Write `content` to `path`, or leave what is there untouched."""
+    """Write `content` to `path` atomically: on failure an existing file is unchanged."""
     file = io.BytesIO()
     seal = f"heirloom {kind} {FORMAT} ".encode()
     with zipfile.ZipFile(file, "w") as archive:
-        # The length of the comment stands in the archive, so it is written before the checksum is.
+        # The archive stores the length of its comment: reserve the bytes of the checksum first.
         archive.comment = seal + b"0" * 64
         _write_member(archive, HEADER, json.dumps(content.header).encode())
         for name, array in content.arrays.items():
             member = io.BytesIO()
             np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
             _write_member(archive, f"{name}.npy", member.getbuffer())
-    whole = file.getbuffer()
-    whole[-64:] = hashlib.sha256(whole[:-64]).hexdigest().encode()
-    write_atomically(path, whole)
+    data = file.getbuffer()
+    data[-64:] = hashlib.sha256(data[:-64]).hexdigest().encode()
+    write_atomically(path, data)
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
-    """Either the old content or all of `data`, whatever happens."""
-    aside = None
+    """Write `data` to `path`; after a failure or a crash the file is the old or the new one."""
+    temporary = None
     try:
-        target = Path(path).resolve()  # a link stays a link
-        descriptor, aside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+        target = Path(path).resolve()  # replace the target of a link, not the link
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
         with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
             if hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), _mode_for(target))
-        os.replace(aside, target)
-        aside = None
+        os.replace(temporary, target)
+        temporary = None
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CannotWrite(
-            f"{path} could not be written ({reason}): make room, or choose a file in a folder that "
-            "is there and that you may write to; what the file held before is untouched"
+            f"{path} could not be written ({reason}): make room, or choose an existing folder that "
+            "you may write to; the previous content of the file is unchanged"
         ) from error
     finally:
-        if aside is not None:
+        if temporary is not None:
             with suppress(OSError):
-                os.unlink(aside)
+                os.unlink(temporary)
     _sync_folder(target.parent)
 
 
 def read(path: str | os.PathLike[str], kind: str) -> Content:
-    """What a file of this kind holds; raises `InvalidFile` if it is not one, or not intact."""
+    """Read a file; raise `InvalidFile` unless it is intact and of this kind."""
     try:
         data = Path(path).read_bytes()
     except (OSError, ValueError, TypeError) as error:
@@ -91,50 +91,52 @@ def read(path: str | os.PathLike[str], kind: str) -> Content:
     check_seal(data, kind, str(path))
     try:
         return _content(data)
-    except Exception as error:  # the checksum holds, so this was never written by Heirloom
+    except Exception as error:  # the checksum is right, so Heirloom never wrote this content
         raise InvalidFile(
-            f"{path} is not a {kind} file of Heirloom's, though it says so ({error})"
+            f"{path} is marked as a {kind} file of Heirloom, but was not written by it ({error})"
         ) from error
 
 
 def check_seal(data: bytes, kind: str, where: str) -> None:
-    """Raise `InvalidFile` unless `data` is of this kind, of a known format, and unaltered."""
+    """Raise `InvalidFile` unless `data` is of this kind, of a known format, and intact."""
     if not data:
-        raise InvalidFile(f"{where} is empty: it was never written; use another file")
+        raise InvalidFile(f"{where} is empty, so it is not a file of Heirloom: check the path")
     seal = SEAL.search(data, max(0, len(data) - LONGEST_SEAL))
     if seal is None:
         is_zip = data.startswith(b"PK")
         raise InvalidFile(
-            f"{where} is truncated, or not a file of Heirloom's: restore it from a copy"
+            f"{where} is truncated, or not a file of Heirloom: restore it from a copy"
             if is_zip
-            else f"{where} is not a file of Heirloom's: it does not end in the mark of one"
+            else f"{where} is not a file of Heirloom: check the path"
         )
-    what, number, checksum = (part.decode() for part in seal.groups())
+    found_kind, number, checksum = (part.decode() for part in seal.groups())
     if int(number) > FORMAT:
         raise InvalidFile(
             f"{where} has format {number}, and this version of Heirloom reads up to {FORMAT}: "
             "install a newer Heirloom"
         )
     if hashlib.sha256(memoryview(data)[:-64]).hexdigest() != checksum:
-        raise InvalidFile(f"{where} is damaged, its checksum does not hold: restore it from a copy")
-    if what != kind:
-        raise InvalidFile(f"{where} holds {what!r}, not {kind!r}: give it to what wrote it")
+        raise InvalidFile(f"{where} is damaged (wrong checksum): restore it from a copy")
+    if found_kind != kind:
+        raise InvalidFile(
+            f"{where} is a file of kind {found_kind!r}, not {kind!r}: give a {kind} file"
+        )
 
 
 @contextmanager
 def parsing(where: str, kind: str) -> Iterator[None]:
-    """Whatever goes wrong within, of an intact file, is that it does not hold what it says."""
+    """Re-raise errors of the block, which parses an intact file, as `InvalidFile`."""
     try:
         yield
     except (HeirloomError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as e:
         reason = f"{e.args[0]!r} is missing" if isinstance(e, KeyError) else e
         raise InvalidFile(
-            f"{where} does not hold a valid {kind} ({reason}): it was not written by Heirloom"
+            f"{where} does not contain a valid {kind} ({reason}): it was not written by Heirloom"
         ) from e
 
 
 def take(arrays: Mapping[str, np.ndarray], name: str, dtype: type, shape: tuple[int, ...]) -> Any:
-    """An array of a file, in the type and shape that it must have; -1 leaves a length open."""
+    """Return an array of a file after checking its type and shape; -1 allows any length."""
     if name not in arrays:
         raise InvalidFile(f"the array {name!r} is missing")
     array = arrays[name]
@@ -143,14 +145,14 @@ def take(arrays: Mapping[str, np.ndarray], name: str, dtype: type, shape: tuple[
     )
     if array.dtype != dtype or not fits:
         raise InvalidFile(
-            f"the array {name!r} is {array.dtype} of shape {array.shape}, not "
+            f"the array {name!r} is {array.dtype} of shape {array.shape}: expected "
             f"{np.dtype(dtype)} of shape {shape}"
         )
     return array
 
 
 def _write_member(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> None:
-    # Without a date of its own a file with the same content has the same bytes.
+    # `ZipInfo` without a date: files with the same content have the same bytes.
     with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
         member.write(data)
 
@@ -168,26 +170,27 @@ def _content(data: bytes) -> Content:
             else:
                 arrays[info.filename.removesuffix(".npy")] = _array(member)
     if not isinstance(header, dict):
-        raise ValueError(f"{HEADER} is no object")
+        raise ValueError(f"{HEADER} is not a JSON object")
     return Content(header, arrays)
 
 
 def _array(member: bytes) -> np.ndarray:
-    """The array of an `.npy` member: a read-only view of its bytes, whatever it says its size is.
+    """Return the array of an `.npy` member as a read-only view of its bytes.
 
-    A type with objects in it is refused by numpy.
+    No memory is allocated for the size that the member's header claims, and numpy refuses a dtype
+    that contains objects.
     """
     file = io.BytesIO(member)
     if np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError("an array is written in a newer form")
+        raise ValueError("an array has an .npy version other than 1.0")
     shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
     if fortran_order:
-        raise ValueError("an array is written column by column")
+        raise ValueError("an array is stored in column-major order")
     return np.frombuffer(member, dtype, offset=file.tell()).reshape(shape)
 
 
 def _mode_for(target: Path) -> int:
-    """The permissions of the file that is replaced, or those that a new one would have."""
+    """Return the permissions of the file to replace, or the default ones of a new file."""
     if target.exists():
         return target.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -196,7 +199,7 @@ def _mode_for(target: Path) -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name last, where a folder can be synchronised; the file is in place already."""
+    """Make the renaming durable, on systems that can sync a folder."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Where results go: a folder of this machine, or a URL that fsspec opens (`s3://bucket/run`)."""
+"""Locations of results: folders on this machine, or URLs that fsspec opens (`s3://bucket/run`)."""
 
 import os
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ LOCAL = ("file://", "local://")
 
 
 class Location:
-    """A folder, or what is like one behind a URL.
+    """A folder, given by a path or by a URL.
 
     Args:
-        where: a path, or a URL; `file://` is a path too.
+        where: a path or a URL; a `file://` URL is treated as a path.
     """
 
     def __init__(self, where: "str | os.PathLike[str] | Location") -> None:
@@ -30,11 +30,11 @@ class Location:
         if not self.is_local:
             text = text.rstrip("/")
         self.name: str = text
-        """As it was given."""
+        """The path, or the URL without trailing slashes."""
         if text.endswith(":") or (self.is_local and "::" in text):
             raise InvalidArgument(
-                f"{where} is not a place for results: give a folder without '::' in its name, or a "
-                "URL with something after ://"
+                f"{where} is not a valid location: give a folder without '::' in its name, or a "
+                "URL with a path after ://"
             )
 
     def __str__(self) -> str:
@@ -45,11 +45,11 @@ class Location:
 
     @property
     def path(self) -> Path:
-        """The folder, with links followed; only of a local place."""
+        """The folder, with links resolved; only for a local location."""
         return Path(self.name).resolve()
 
     def names(self) -> list[str]:
-        """What is in it; nothing if it is not there."""
+        """Return the sorted names of its files and folders; none if it does not exist."""
         with self.reading():
             if self.is_local:
                 return sorted(os.listdir(self.path)) if self.path.is_dir() else []
@@ -59,7 +59,7 @@ class Location:
             return sorted(entry.rsplit("/", 1)[-1] for entry in system.ls(root, detail=False))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file of the place, as a whole or not at all."""
+        """Write a whole file: atomically in a local folder, as one object behind a URL."""
         with self.writing():
             if self.is_local:
                 file = self.path / name
@@ -72,18 +72,20 @@ class Location:
                 system.pipe_file(file_url, data)
 
     def reading(self) -> AbstractContextManager[None]:
-        """Whatever goes wrong within is that the place could not be read."""
-        remedy = "check the name, and that you may read it, and try again"
-        return self._told_as(InvalidFile, "read", remedy)
+        """Re-raise errors of the block as `InvalidFile`: the location could not be read."""
+        remedy = "check the name and your permission to read it, and try again"
+        return self._errors_as(InvalidFile, "read", remedy)
 
     def writing(self) -> AbstractContextManager[None]:
-        """Whatever goes wrong within is that the place could not be written to."""
-        remedy = "make room, or choose a place that you may write to; the same command then goes on"
-        return self._told_as(CannotWrite, "written", remedy)
+        """Re-raise errors of the block as `CannotWrite`: the location could not be written to."""
+        remedy = "make room and repeat the command to resume, or choose a location that is writable"
+        return self._errors_as(CannotWrite, "written", remedy)
 
     @contextmanager
-    def _told_as(self, kind: type[HeirloomError], done: str, remedy: str) -> Iterator[None]:
-        # Each object store has its own exceptions; those of folders are the system's.
+    def _errors_as(
+        self, error_type: type[HeirloomError], action: str, remedy: str
+    ) -> Iterator[None]:
+        # Each object store raises exceptions of its own types; local folders raise OSError.
         expected = OSError if self.is_local else Exception
         try:
             yield
@@ -91,7 +93,7 @@ class Location:
             raise
         except expected as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise kind(f"{self} could not be {done} ({reason}): {remedy}") from error
+            raise error_type(f"{self} could not be {action} ({reason}): {remedy}") from error
 
     def _open(self) -> "tuple[AbstractFileSystem, str]":
         import fsspec
@@ -100,5 +102,6 @@ class Location:
             return fsspec.core.url_to_fs(self.name)
         except (ImportError, ValueError) as error:
             raise InvalidArgument(
-                f"{self} cannot be reached ({error}): install what opens such a URL, or give a path"
+                f"{self} cannot be opened ({error}): install the package that fsspec needs for "
+                "this URL, or give a path"
             ) from error
