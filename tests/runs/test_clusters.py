@@ -17,7 +17,7 @@ from heirloom.runs.workers import workers
 from heirloom.runs.workers.compute import compute_on_cluster, error_of_worker
 from tests.small_run import LONG, SPEC, Command, wait_until
 
-MIDDLE = LONG.with_changes(repetitions=40)
+MEDIUM = LONG.with_changes(repetitions=40)
 ANY_PORT = ":0"  # tests that run in parallel would compete for Dask's default port
 
 
@@ -27,8 +27,8 @@ def expected(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def expected_middle(tmp_path_factory):
-    return run(MIDDLE, tmp_path_factory.mktemp("expected") / "run", jobs=1)
+def expected_medium(tmp_path_factory):
+    return run(MEDIUM, tmp_path_factory.mktemp("expected") / "run", jobs=1)
 
 
 @pytest.fixture
@@ -66,15 +66,15 @@ def dask_cluster(dask, scheduler_file):
 
 @pytest.mark.cluster
 def test_dask_gives_identical_results_after_a_worker_was_killed(
-    tmp_path, dask_cluster, expected_middle
+    tmp_path, dask_cluster, expected_medium
 ):
     file, (_, worker, _) = dask_cluster
-    command = Command(MIDDLE, tmp_path / "run", "--backend", "dask", "--address", str(file))
+    command = Command(MEDIUM, tmp_path / "run", "--backend", "dask", "--address", str(file))
     command.wait_for(5)
     worker.send_signal(signal.SIGKILL)
     status, stderr = command.wait()
     assert status == 0, stderr
-    assert read_results(tmp_path / "run").identical(expected_middle)
+    assert read_results(tmp_path / "run").identical(expected_medium)
 
 
 @pytest.mark.cluster
@@ -82,14 +82,14 @@ def test_ctrl_c_stops_the_run_but_not_the_dask_cluster(tmp_path, dask_cluster):
     """The same cluster computes the remaining jobs when the run is resumed."""
     file, processes = dask_cluster
     options = "--backend", "dask", "--address", str(file)
-    command = Command(MIDDLE, tmp_path / "run", *options)
+    command = Command(MEDIUM, tmp_path / "run", *options)
     command.wait_for(3)
     command.stop()
     status, stderr = command.wait()
     assert status == 130
     assert "Traceback" not in stderr
     assert all(process.poll() is None for process in processes)
-    status, stderr = Command(MIDDLE, tmp_path / "run", *options).wait()
+    status, stderr = Command(MEDIUM, tmp_path / "run", *options).wait()
     assert status == 0, stderr
 
 
@@ -135,15 +135,15 @@ def test_stopped_run_stops_the_cluster_it_started(tmp_path, backend, after_jobs,
 
 
 @pytest.mark.cluster
-def test_ray_gives_identical_results_after_a_worker_was_killed(tmp_path, expected_middle):
-    command = Command(MIDDLE, tmp_path / "run", "--backend", "ray", "--jobs", "2")
+def test_ray_gives_identical_results_after_a_worker_was_killed(tmp_path, expected_medium):
+    command = Command(MEDIUM, tmp_path / "run", "--backend", "ray", "--jobs", "2")
     command.wait_for(5)
     busy = []
     wait_until(lambda: busy.extend(command.processes(b"ray::compute")) or busy)
     os.kill(busy[0], signal.SIGKILL)
     status, stderr = command.wait()
     assert status == 0, stderr
-    assert read_results(tmp_path / "run").identical(expected_middle)
+    assert read_results(tmp_path / "run").identical(expected_medium)
 
 
 @pytest.mark.cluster
@@ -175,7 +175,7 @@ def test_run_uses_the_current_ray_cluster(tmp_path, expected):
         ray.shutdown()
 
 
-HIDE = """
+HIDE_HEIRLOOM = """
 import sys
 
 class Hidden:
@@ -190,7 +190,7 @@ sys.meta_path.insert(0, Hidden())
 @pytest.mark.cluster
 def test_run_reports_a_dask_worker_without_heirloom(tmp_path, dask, scheduler_file):
     """Before any worker is started, the run reports that it waits for one."""
-    (tmp_path / "sitecustomize.py").write_text(HIDE)
+    (tmp_path / "sitecustomize.py").write_text(HIDE_HEIRLOOM)
     dask("scheduler")
     command = Command(SPEC, tmp_path / "run", "--backend", "dask", "--address", str(scheduler_file))
     lines = iter(command.process.stderr.readline, "")

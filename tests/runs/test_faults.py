@@ -18,28 +18,28 @@ from heirloom.runs.stored_run import StoredRun, read_results
 from heirloom.storage.location import Location
 from tests.small_run import FAST, LONG, SPEC, Command, jobs_done, wait_until
 
-KILLED = FAST.with_changes(repetitions=10, episodes=400)
+MEDIUM = FAST.with_changes(repetitions=10, episodes=400)
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
     """The results of a run that was never stopped."""
-    return run(KILLED, tmp_path_factory.mktemp("expected") / "run", jobs=1)
+    return run(MEDIUM, tmp_path_factory.mktemp("expected") / "run", jobs=1)
 
 
 def test_run_killed_three_times_gives_identical_results(tmp_path, expected):
     """SIGKILL is sent to all processes of the run, which is then resumed."""
     folder = tmp_path / "run"
     for jobs in (2, 9, 20):
-        command = Command(KILLED, folder, "--jobs", "2")
+        command = Command(MEDIUM, folder, "--jobs", "2")
         command.wait_for(jobs)
         command.kill()
         assert command.wait()[0] == -signal.SIGKILL
-    assert Command(KILLED, folder, "--jobs", "2").wait()[0] == 0
+    assert Command(MEDIUM, folder, "--jobs", "2").wait()[0] == 0
     assert read_results(folder).identical(expected)
 
 
-FORKS = """
+KILL_REPEATEDLY = """
 import os, random, signal, sys, time
 from heirloom.runs.run import run
 from heirloom.experiments.spec import ExperimentSpec
@@ -59,12 +59,12 @@ while killed < kills:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_run_killed_at_fifty_random_instants_gives_identical_results(tmp_path):
-    """Five runs are killed ten times each: while they are created, and while they write jobs."""
-    spec = KILLED.with_changes(repetitions=40)
+    """Five runs are killed ten times each: during creation, between jobs, or during a write."""
+    spec = MEDIUM.with_changes(repetitions=40)
     expected = run(spec, tmp_path / "expected", jobs=1)
     (tmp_path / "spec.toml").write_text(spec.to_toml())
-    (tmp_path / "forks.py").write_text(FORKS)
-    command = [sys.executable, "forks.py", "spec.toml", "run", "50", "3"]
+    (tmp_path / "kill_repeatedly.py").write_text(KILL_REPEATEDLY)
+    command = [sys.executable, "kill_repeatedly.py", "spec.toml", "run", "50", "3"]
     subprocess.run(command, cwd=tmp_path, check=True, stderr=subprocess.DEVNULL)
     for folder in ("run", "run1", "run2", "run3", "run4"):
         run(spec, tmp_path / folder, jobs=1)
@@ -93,54 +93,49 @@ from heirloom.runs import run as runner
 class Thing:
     pass
 
-def in_a_library():
+def swallowed_by_a_library():
     try:
         signal.raise_signal(signal.SIGINT)
     except:
         pass
 
-def turned_into_another():
+def replaced_by_another_exception():
     try:
         signal.raise_signal(signal.SIGINT)
     except KeyboardInterrupt:
         raise RuntimeError("something is wrong")
 
-def cleaning_up(number=signal.SIGINT):
+def dropped_by_a_finaliser(number=signal.SIGINT):
     thing = Thing()
     reference = weakref.ref(thing, lambda _: signal.raise_signal(number))
     del thing
     time.sleep(60)
 
-def cleaning_up_in_the_background():
-    cleaning_up(signal.SIGTERM)
+def dropped_by_a_finaliser_in_the_background():
+    dropped_by_a_finaliser(signal.SIGTERM)
 
-lose = globals()[sys.argv.pop(1)]
-if lose is cleaning_up_in_the_background:
+lose_ctrl_c = globals()[sys.argv.pop(1)]
+if lose_ctrl_c is dropped_by_a_finaliser_in_the_background:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a background job of a script
-runner.check_agents = lambda spec: lose()
+runner.check_agents = lambda spec: lose_ctrl_c()
 main()
 """
 
 
 @pytest.mark.parametrize(
-    "where",
-    ["in_a_library", "turned_into_another", "cleaning_up", "cleaning_up_in_the_background"],
+    "loss",
+    [
+        "swallowed_by_a_library",
+        "replaced_by_another_exception",
+        "dropped_by_a_finaliser",
+        "dropped_by_a_finaliser_in_the_background",
+    ],
 )
-def test_ctrl_c_stops_the_command_even_if_the_exception_is_lost(tmp_path, where):
+def test_ctrl_c_stops_the_command_even_if_the_exception_is_lost(tmp_path, loss):
     """A library may swallow or replace `KeyboardInterrupt`; Python drops it in a finaliser."""
     (tmp_path / "spec.toml").write_text(SPEC.to_toml())
-    command = [
-        sys.executable,
-        "-c",
-        CTRL_C_LOST,
-        where,
-        "run",
-        "spec.toml",
-        "--out",
-        "run",
-        "--jobs",
-        "1",
-    ]
+    options = ["run", "spec.toml", "--out", "run", "--jobs", "1"]
+    command = [sys.executable, "-c", CTRL_C_LOST, loss, *options]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50)
     assert ended.returncode == 130
     assert shows_how_to_resume(ended.stderr)
@@ -188,7 +183,7 @@ def test_second_run_in_one_folder_is_refused(tmp_path):
 
 def test_one_of_two_simultaneous_commands_is_refused(tmp_path, expected):
     """The other one completes the run."""
-    commands = [Command(KILLED, tmp_path / "run", "--jobs", "1") for _ in range(2)]
+    commands = [Command(MEDIUM, tmp_path / "run", "--jobs", "1") for _ in range(2)]
     ended = sorted(command.wait() for command in commands)
     if ended[1][0] == 0:  # on a slow machine one may start after the other has ended
         assert read_results(tmp_path / "run").identical(expected)
@@ -216,7 +211,7 @@ def test_two_simultaneous_runs_without_locks_both_complete(
     results = {}
 
     def run_in_thread(i):
-        results[i] = run(KILLED, location, jobs=1)
+        results[i] = run(MEDIUM, location, jobs=1)
 
     threads = [threading.Thread(target=run_in_thread, args=(i,), daemon=True) for i in range(2)]
     for thread in threads:
@@ -259,9 +254,9 @@ def test_run_on_a_full_disk_can_be_resumed_when_there_is_space(tmp_path):
     """A small file system runs full, and is then made larger."""
     run(LONG.with_changes(repetitions=5), tmp_path / "expected", jobs=1)
     (tmp_path / "spec.toml").write_text(LONG.with_changes(repetitions=5).to_toml())
-    (tmp_path / "disk.py").write_text(FILL_DISK)
+    (tmp_path / "fill_disk.py").write_text(FILL_DISK)
     (tmp_path / "disk").mkdir()
-    command = [sys.executable, "disk.py", "spec.toml", str(tmp_path / "disk"), "expected"]
+    command = [sys.executable, "fill_disk.py", "spec.toml", str(tmp_path / "disk"), "expected"]
     if os.geteuid() != 0:
         command = ["unshare", "--map-root-user", "--mount", *command]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
