@@ -1,4 +1,4 @@
-"""A small experiment, and commands that run it in other processes."""
+"""Small experiments, and a class that runs them with the `heirloom` command in a subprocess."""
 
 import os
 import signal
@@ -30,16 +30,16 @@ SPEC = ExperimentSpec.read(
     }
 )
 FAST = ExperimentSpec.read({**SPEC.as_json(), "agents": SPEC.as_json()["agents"][:3]})
-"""Without Q-learning, which is not compiled."""
+"""`SPEC` without Q-learning, which is slow because it is not compiled."""
 LONG = FAST.with_changes(repetitions=200, episodes=10_000)
-"""Long enough to be stopped in its midst."""
+"""Takes long enough that a test can stop it while it runs."""
 
 
 class Command:
-    """`heirloom run` in a process, with its own group as in a terminal."""
+    """`heirloom run` in a subprocess with its own process group, as a terminal would start it."""
 
     started: ClassVar[list["Command"]] = []
-    """Those of a test, which end with it."""
+    """All commands of the current test; a fixture kills them when the test ends."""
 
     def __init__(self, spec: ExperimentSpec, folder: Path, *options: str) -> None:
         self.folder = folder
@@ -55,43 +55,43 @@ class Command:
         self.started.append(self)
 
     def wait_for(self, jobs: int, seconds: float = 90) -> None:
-        """Until so many units are done."""
+        """Wait until this number of jobs is complete, or the command has ended."""
         wait_until(
             lambda: jobs_done(self.folder) >= jobs or self.process.poll() is not None, seconds
         )
 
     def kill(self) -> None:
-        """All its processes."""
+        """Kill all processes of the command."""
         os.killpg(self.process.pid, signal.SIGKILL)
 
-    def stop(self, what: int = signal.SIGINT) -> None:
-        """Ctrl-C goes to all its processes, as from a terminal; being told to end, to the first."""
-        if what == signal.SIGINT:
-            os.killpg(self.process.pid, what)
+    def stop(self, signal_number: int = signal.SIGINT) -> None:
+        """Send SIGINT to all processes, as a terminal does, or another signal to the first one."""
+        if signal_number == signal.SIGINT:
+            os.killpg(self.process.pid, signal_number)
         else:
-            self.process.send_signal(what)
+            self.process.send_signal(signal_number)
 
-    def others(self) -> list[int]:
-        """The processes that it started and that are still there."""
-        return [pid for pid in self.named(b"") if pid != self.process.pid]
+    def children(self) -> list[int]:
+        """Ids of the running processes that the command started."""
+        return [pid for pid in self.processes(b"") if pid != self.process.pid]
 
-    def named(self, part: bytes) -> list[int]:
-        """Its processes with this in their command."""
+    def processes(self, part: bytes) -> list[int]:
+        """Ids of the processes of the command whose command line contains `part`."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
-            except OSError:  # it has ended
+            except OSError:  # the process has ended
                 continue
             state, _, _, session = stat.rsplit(")", 1)[1].split()[:4]
             if part in command and int(session) == self.process.pid and state != "Z":
                 found.append(int(folder.name))
         return found
 
-    def end(self, seconds: float = 120) -> tuple[int, str]:
-        """Its exit status, and what it said."""
-        _, said = self.process.communicate(timeout=seconds)
-        return self.process.returncode, said
+    def wait(self, seconds: float = 120) -> tuple[int, str]:
+        """Wait until the command ends; return its exit status and its standard error."""
+        _, stderr = self.process.communicate(timeout=seconds)
+        return self.process.returncode, stderr
 
 
 def jobs_done(folder: Path) -> int:
@@ -99,8 +99,8 @@ def jobs_done(folder: Path) -> int:
     return sum(path.is_file() for path in chunks.rglob("*")) if chunks.exists() else 0
 
 
-def wait_until(happens: Callable[[], object], seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < deadline, "it did not happen"
+    while not condition():
+        assert time.monotonic() < deadline, f"the condition was not met within {seconds} s"
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Whatever happens to a run, nothing of it is lost, and the same command goes on."""
+"""Runs that are killed, stopped or out of disk space lose no complete job and can be resumed."""
 
 import os
 import random
@@ -18,29 +18,29 @@ from heirloom.runs.stored_run import StoredRun, read_results
 from heirloom.storage.location import Location
 from tests.small_run import FAST, LONG, SPEC, Command, jobs_done, wait_until
 
-KILLED = FAST.with_changes(repetitions=10, episodes=400)
-GOES_ON = "stopped; run the same command again to resume"
+MEDIUM = FAST.with_changes(repetitions=10, episodes=400)
+HOW_TO_RESUME = "stopped; run the same command again to resume"
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def expected(tmp_path_factory):
     """The results of a run that was never stopped."""
-    return run(KILLED, tmp_path_factory.mktemp("whole") / "run", jobs=1)
+    return run(MEDIUM, tmp_path_factory.mktemp("expected") / "run", jobs=1)
 
 
-def test_a_run_that_is_killed_three_times_gives_the_same(tmp_path, whole):
-    """SIGKILL, to all its processes, then the same command again."""
+def test_run_killed_three_times_gives_identical_results(tmp_path, expected):
+    """SIGKILL is sent to all processes of the run, which is then resumed."""
     folder = tmp_path / "run"
     for jobs in (2, 9, 20):
-        command = Command(KILLED, folder, "--jobs", "2")
+        command = Command(MEDIUM, folder, "--jobs", "2")
         command.wait_for(jobs)
         command.kill()
-        assert command.end()[0] == -signal.SIGKILL
-    assert Command(KILLED, folder, "--jobs", "2").end()[0] == 0
-    assert read_results(folder).identical(whole)
+        assert command.wait()[0] == -signal.SIGKILL
+    assert Command(MEDIUM, folder, "--jobs", "2").wait()[0] == 0
+    assert read_results(folder).identical(expected)
 
 
-FORKS = """
+KILL_REPEATEDLY = """
 import os, random, signal, sys, time
 from heirloom.runs.run import run
 from heirloom.experiments.spec import ExperimentSpec
@@ -59,31 +59,31 @@ while killed < kills:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_run_that_is_killed_at_fifty_random_instants_gives_the_same(tmp_path):
-    """In five runs, ten times each: while it is made, between units and while one is written."""
-    spec = KILLED.with_changes(repetitions=40)
-    whole = run(spec, tmp_path / "whole", jobs=1)
+def test_run_killed_at_fifty_random_instants_gives_identical_results(tmp_path):
+    """Five runs are killed ten times each: during creation, between jobs, or during a write."""
+    spec = MEDIUM.with_changes(repetitions=40)
+    expected = run(spec, tmp_path / "expected", jobs=1)
     (tmp_path / "spec.toml").write_text(spec.to_toml())
-    (tmp_path / "forks.py").write_text(FORKS)
-    command = [sys.executable, "forks.py", "spec.toml", "run", "50", "3"]
+    (tmp_path / "kill_repeatedly.py").write_text(KILL_REPEATEDLY)
+    command = [sys.executable, "kill_repeatedly.py", "spec.toml", "run", "50", "3"]
     subprocess.run(command, cwd=tmp_path, check=True, stderr=subprocess.DEVNULL)
     for folder in ("run", "run1", "run2", "run3", "run4"):
         run(spec, tmp_path / folder, jobs=1)
-        assert read_results(tmp_path / folder).identical(whole)
+        assert read_results(tmp_path / folder).identical(expected)
         assert not list((tmp_path / folder).rglob("*.partial"))
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path):
+def test_ctrl_c_shows_how_to_resume(tmp_path):
     command = Command(LONG, tmp_path / "run", "--jobs", "2")
     command.wait_for(3)
     command.stop()
-    status, said = command.end()
+    status, stderr = command.wait()
     assert status == 130
-    assert GOES_ON in said
-    assert "Traceback" not in said
+    assert HOW_TO_RESUME in stderr
+    assert "Traceback" not in stderr
 
 
-LOST = """
+CTRL_C_LOST = """
 import signal, sys, time, weakref
 from heirloom.__main__ import main
 from heirloom.runs import run as runner
@@ -91,103 +91,111 @@ from heirloom.runs import run as runner
 class Thing:
     pass
 
-def in_a_library():
+def swallowed_by_a_library():
     try:
         signal.raise_signal(signal.SIGINT)
     except:
         pass
 
-def turned_into_another():
+def replaced_by_another_exception():
     try:
         signal.raise_signal(signal.SIGINT)
     except KeyboardInterrupt:
         raise RuntimeError("something is wrong")
 
-def cleaning_up(number=signal.SIGINT):
+def dropped_by_a_finaliser(number=signal.SIGINT):
     thing = Thing()
     reference = weakref.ref(thing, lambda _: signal.raise_signal(number))
     del thing
     time.sleep(60)
 
-def cleaning_up_in_the_background():
-    cleaning_up(signal.SIGTERM)
+def dropped_by_a_finaliser_in_the_background():
+    dropped_by_a_finaliser(signal.SIGTERM)
 
-lose = globals()[sys.argv.pop(1)]
-if lose is cleaning_up_in_the_background:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a script has it there
-runner.check_agents = lambda spec: lose()
+lose_ctrl_c = globals()[sys.argv.pop(1)]
+if lose_ctrl_c is dropped_by_a_finaliser_in_the_background:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a background job of a script
+runner.check_agents = lambda spec: lose_ctrl_c()
 main()
 """
 
 
 @pytest.mark.parametrize(
-    "where",
-    ["in_a_library", "turned_into_another", "cleaning_up", "cleaning_up_in_the_background"],
+    "loss",
+    [
+        "swallowed_by_a_library",
+        "replaced_by_another_exception",
+        "dropped_by_a_finaliser",
+        "dropped_by_a_finaliser_in_the_background",
+    ],
 )
-def test_ctrl_c_that_is_dropped(tmp_path, where):
-    """By a library, which may also change it, or by Python, where an object is cleaned up."""
+def test_ctrl_c_stops_the_command_even_if_the_exception_is_lost(tmp_path, loss):
+    """A library may swallow or replace `KeyboardInterrupt`; Python drops it in a finaliser."""
     (tmp_path / "spec.toml").write_text(SPEC.to_toml())
-    command = [sys.executable, "-c", LOST, where, "run", "spec.toml", "--out", "run", "--jobs", "1"]
+    options = ["run", "spec.toml", "--out", "run", "--jobs", "1"]
+    command = [sys.executable, "-c", CTRL_C_LOST, loss, *options]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50)
-    assert (ended.returncode, ended.stderr) == (130, GOES_ON + "\n")
+    assert (ended.returncode, ended.stderr) == (130, HOW_TO_RESUME + "\n")
     assert jobs_done(tmp_path / "run") == 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_at_any_time(tmp_path, what):
-    """While libraries are loaded, processes are started, and units are computed and written."""
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_run_can_be_stopped_at_any_time(tmp_path, signal_number):
+    """While it imports libraries, starts processes, and computes and writes jobs."""
     rng = random.Random(0)
     folder, spec = tmp_path / "run", LONG.with_changes(repetitions=1000)
     for latest in [1.0, 2.0, 3.0, 4.0, 6.0] * 2:
         command = Command(spec, folder, "--jobs", "2")
         with pytest.raises(subprocess.TimeoutExpired):
             command.process.wait(rng.uniform(0.3, latest))
-        command.stop(what)
-        status, said = command.end(30)
-        # Python ends itself so if it came while the text of a library was executed.
-        assert status in (130, -signal.SIGINT), said
-        assert "Traceback" not in said
-        wait_until(lambda: not command.others())  # noqa: B023 -- called here
+        command.stop(signal_number)
+        status, stderr = command.wait(30)
+        # Python itself ends with -SIGINT if the signal arrives while a module is executed.
+        assert status in (130, -signal.SIGINT), stderr
+        assert "Traceback" not in stderr
+        wait_until(lambda: not command.children())  # noqa: B023 -- called here
     if folder.exists():
         assert not StoredRun(folder).status().damaged
 
 
-def test_a_worker_that_is_killed_is_said_to_be(tmp_path):
+def test_run_reports_that_a_worker_was_killed(tmp_path):
     command = Command(LONG, tmp_path / "run", "--jobs", "2")
     command.wait_for(2)
-    os.kill(command.named(b"LokyProcess")[0], signal.SIGKILL)
-    status, said = command.end()
+    os.kill(command.processes(b"LokyProcess")[0], signal.SIGKILL)
+    status, stderr = command.wait()
     assert status == 1
-    assert "error: a process of this run was killed" in said
-    assert "Traceback" not in said
+    assert "error: a worker process was killed" in stderr
+    assert "Traceback" not in stderr
 
 
-def test_two_runs_in_one_folder(tmp_path):
+def test_second_run_in_one_folder_is_refused(tmp_path):
     with (
         _lock(Location(tmp_path / "run")),
-        pytest.raises(hl.InvalidArgument, match="another run is working in"),
+        pytest.raises(hl.InvalidArgument, match="another run is in progress in"),
     ):
         run(SPEC, tmp_path / "run", jobs=1)
 
 
-def test_two_commands_at_once(tmp_path, whole):
-    """One is refused, the other one finishes."""
-    commands = [Command(KILLED, tmp_path / "run", "--jobs", "1") for _ in range(2)]
-    ended = sorted(command.end() for command in commands)
-    if ended[1][0] == 0:  # on a slow machine one may begin when the other has ended
-        assert read_results(tmp_path / "run").identical(whole)
+def test_one_of_two_simultaneous_commands_is_refused(tmp_path, expected):
+    """The other one completes the run."""
+    commands = [Command(MEDIUM, tmp_path / "run", "--jobs", "1") for _ in range(2)]
+    ended = sorted(command.wait() for command in commands)
+    if ended[1][0] == 0:  # on a slow machine one may start after the other has ended
+        assert read_results(tmp_path / "run").identical(expected)
         return
     assert [status for status, _ in ended] == [0, 1]
-    assert "another run is working in" in ended[1][1]
-    assert read_results(tmp_path / "run").identical(whole)
+    assert "another run is in progress in" in ended[1][1]
+    assert read_results(tmp_path / "run").identical(expected)
 
 
-# Python's filters of warnings are not made for threads; runs are in processes otherwise.
+# Warning filters are not thread-safe; outside of this test, each run has its own process.
 @pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning")
 @pytest.mark.parametrize("location", ["memory://two/runs", "folder"])
-def test_two_runs_where_there_are_no_locks(tmp_path, monkeypatch, whole, location):
-    """Both finish, and both are right."""
+def test_two_simultaneous_runs_without_locks_both_complete(
+    tmp_path, monkeypatch, expected, location
+):
+    """Both return the results of a run that was alone."""
     if location == "folder":
         location = str(tmp_path / "run")
         import fcntl
@@ -198,27 +206,27 @@ def test_two_runs_where_there_are_no_locks(tmp_path, monkeypatch, whole, locatio
         monkeypatch.setattr(fcntl, "flock", no_locks)
     results = {}
 
-    def one(number):
-        results[number] = run(KILLED, location, jobs=1)
+    def run_in_thread(i):
+        results[i] = run(MEDIUM, location, jobs=1)
 
-    threads = [threading.Thread(target=one, args=(number,), daemon=True) for number in range(2)]
+    threads = [threading.Thread(target=run_in_thread, args=(i,), daemon=True) for i in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(120)
     assert set(results) == {0, 1}
     for result in results.values():
-        assert result.identical(whole)
+        assert result.identical(expected)
 
 
-DISK = """
+FILL_DISK = """
 import subprocess, sys
 from pathlib import Path
 import heirloom as hl
 from heirloom.runs.run import run
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.stored_run import StoredRun, read_results
-spec, disk, whole = ExperimentSpec.load(sys.argv[1]), sys.argv[2], sys.argv[3]
+spec, disk, expected = ExperimentSpec.load(sys.argv[1]), sys.argv[2], sys.argv[3]
 mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk]
 if subprocess.run(mount).returncode:
     sys.exit(77)
@@ -231,67 +239,67 @@ try:
     status = StoredRun(disk + "/run").status()
     print(len(status.done), len(status.missing), len(status.damaged))
     subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
-    assert run(spec, disk + "/run", jobs=1).identical(read_results(whole))
+    assert run(spec, disk + "/run", jobs=1).identical(read_results(expected))
     assert not list(Path(disk).rglob("*.partial"))
 finally:
     subprocess.run(["umount", disk])
 """
 
 
-def test_a_disk_that_is_full(tmp_path):
-    """A small file system that runs full, and is made larger."""
-    run(LONG.with_changes(repetitions=5), tmp_path / "whole", jobs=1)
+def test_run_on_a_full_disk_can_be_resumed_when_there_is_space(tmp_path):
+    """A small file system runs full, and is then made larger."""
+    run(LONG.with_changes(repetitions=5), tmp_path / "expected", jobs=1)
     (tmp_path / "spec.toml").write_text(LONG.with_changes(repetitions=5).to_toml())
-    (tmp_path / "disk.py").write_text(DISK)
+    (tmp_path / "fill_disk.py").write_text(FILL_DISK)
     (tmp_path / "disk").mkdir()
-    command = [sys.executable, "disk.py", "spec.toml", str(tmp_path / "disk"), "whole"]
+    command = [sys.executable, "fill_disk.py", "spec.toml", str(tmp_path / "disk"), "expected"]
     if os.geteuid() != 0:
         command = ["unshare", "--map-root-user", "--mount", *command]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     if ended.returncode == 77:
-        pytest.skip("no file system may be mounted here")
+        pytest.skip("this process may not mount a file system")
     assert ended.returncode == 0, ended.stderr
     message, counts = ended.stdout.splitlines()
-    assert "could not be written (No space left on device): make room" in message
+    assert "could not be written (No space left on device)" in message
     done, missing, damaged = map(int, counts.split())
     assert done > 0
     assert missing > 0
     assert damaged == 0
 
 
-def test_a_disk_that_is_full_while_a_unit_is_written(tmp_path, monkeypatch):
-    """Whichever of its arrays does not fit, the unit is not taken for done."""
+def test_job_is_not_done_if_one_of_its_arrays_cannot_be_written(tmp_path, monkeypatch):
+    """Whichever array does not fit on the disk, the job can be written again later."""
     folder = tmp_path / "run"
     store = RunStore(folder, SPEC)
     results = run_job(SPEC, 0, 0)
     array = type(store.group["returns"])
     write = array.__setitem__
-    for fits in range(5):
-        room = iter([True] * fits + [False])
+    for n_written in range(5):
+        fits = iter([True] * n_written + [False])
 
-        def full(self, *args, room=room):
-            if not next(room):
+        def write_until_full(self, *args, fits=fits):
+            if not next(fits):
                 raise OSError(28, "No space left on device")
             write(self, *args)
 
         with monkeypatch.context() as patched:
-            patched.setattr(array, "__setitem__", full)
-            with pytest.raises(hl.CannotWrite, match=r"No space left on device\): make room"):
+            patched.setattr(array, "__setitem__", write_until_full)
+            with pytest.raises(hl.CannotWrite, match="No space left on device"):
                 store.write((0, 0), results)
         assert not RunStore(folder, SPEC).is_done((0, 0))
     store.write((0, 0), results)
     assert RunStore(folder, SPEC).is_done((0, 0))
 
 
-def test_a_place_that_forgets_is_told(tmp_path, monkeypatch):
-    """What was written is read again before a run says that it is done."""
+def test_run_fails_if_jobs_cannot_be_read_back(tmp_path, monkeypatch):
+    """A run reads back every job that it wrote before it reports success."""
     monkeypatch.setattr(RunStore, "write", lambda self, job, results: None)
     with pytest.raises(hl.CannotWrite, match=r"12 jobs written to .* could not be read back"):
         run(SPEC, tmp_path / "run", jobs=1)
 
 
 def test_reading_a_run_unpickles_and_executes_nothing(tmp_path):
-    """Arrays of objects, which only pickling could store, are refused."""
+    """Arrays that were stored with pickle are refused."""
     folder = tmp_path / "run"
     run(SPEC, folder, jobs=1)
     for name in ("returns", "agent"):

@@ -1,1 +1,1 @@
-"""Running experiments: jobs, workers, and results on disk."""
+"""Run experiments: distribute jobs to workers, store and export their results."""

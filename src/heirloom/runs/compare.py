@@ -1,4 +1,4 @@
-"""Agents side by side, on the same tasks one after the other."""
+"""Compare agents on the same sequences of tasks."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -31,21 +31,25 @@ def compare(
     repetitions: int = 5,
     seed: int = 0,
 ) -> "xr.Dataset":
-    """Let each agent face the same tasks in a row, several times over.
+    """Run every agent on the same sequences of tasks, over several repetitions.
 
     Args:
-        agents: by name, what makes a fresh agent that chooses with the generator given.
-        draw_task: draws a task, a `TabularMDP` or an environment.
-        tasks: how many tasks follow each other.
-        episodes: how many episodes each of them lasts.
-        max_steps: after how many steps an episode is cut.
-        repetitions: how often all of it is repeated, with other tasks and other luck.
-        seed: of all streams, which are keyed by what they serve.
+        agents: maps the name of each agent to a function that makes a fresh agent; the function is
+            given the random generator that the agent should use.
+        draw_task: draws a task, either a `TabularMDP` or an environment, with the generator it is
+            given.
+        tasks: number of tasks in a sequence.
+        episodes: number of episodes per task.
+        max_steps: number of steps after which an episode is truncated.
+        repetitions: number of independent repetitions, each with a new sequence of tasks and new
+            agents.
+        seed: seed of all random streams. The stream of an agent depends on its name and on the
+            repetition, so adding an agent does not change the results of the others.
 
     Returns:
         `returns` [agent, repetition, task, episode], undiscounted; `updates` [agent, repetition,
-        task], how often the model was updated; `optimal` [repetition, task], the best expected
-        return, NaN where no exact model is at hand.
+        task], the number of model updates; `optimal` [repetition, task], the optimal expected
+        return of an episode, NaN for environments without an exact model.
     """
     _check_arguments(agents, draw_task)
     episodes, max_steps = whole_number("episodes", episodes), whole_number("max_steps", max_steps)
@@ -53,34 +57,35 @@ def compare(
     returns = np.empty((len(agents), repetitions, tasks, episodes))
     updates = np.empty(returns.shape[:3], dtype=np.int64)
     optimal = np.empty((repetitions, tasks))
-    length: Any = {"episodes": episodes, "steps": max_steps, "seed": seed}
+    options: Any = {"episodes": episodes, "steps": max_steps, "seed": seed}
     for j in range(repetitions):
         rng = stream(seed, "tasks", j)
         drawn = [draw_task(rng) for _ in range(tasks)]
         optimal[j] = optimal_returns(drawn, max_steps, discounted=False)
         for i, (name, make_agent) in enumerate(agents.items()):
             agent = make_agent(stream(seed, "agent", name, j))
-            lived = learn_tasks(agent, drawn, **length, name=name, repetition=j)
-            returns[i, j], updates[i, j] = lived["returns"], lived["updates"]
-    return _labelled(list(agents), returns, updates, optimal)
+            record = learn_tasks(agent, drawn, **options, name=name, repetition=j)
+            returns[i, j], updates[i, j] = record["returns"], record["updates"]
+    return _labelled_dataset(list(agents), returns, updates, optimal)
 
 
 def _check_arguments(agents: Mapping[str, MakeAgent], draw_task: DrawTask) -> None:
     if not agents:
-        raise InvalidArgument("there are no agents: give one or more by name")
+        raise InvalidArgument("agents is empty: give one or more agents by name")
     for name, make in agents.items():
         if not callable(make):
             raise InvalidArgument(
-                f"agent {name!r} is {make!r}: give what makes one, as in "
-                "lambda rng: hl.RMax(seed=rng, ...), for each repetition needs a fresh one"
+                f"agent {name!r} is {make!r}: expected a function that makes a fresh agent for "
+                "each repetition, such as lambda rng: hl.RMax(seed=rng, ...)"
             )
     if not callable(draw_task):
         raise InvalidArgument(
-            f"draw_task is {draw_task!r}: give what draws a task, as in family.draw"
+            f"draw_task is {draw_task!r}: expected a function that draws a task, such as "
+            "family.draw"
         )
 
 
-def _labelled(
+def _labelled_dataset(
     names: list[str], returns: np.ndarray, updates: np.ndarray, optimal: np.ndarray
 ) -> "xr.Dataset":
     import xarray as xr
@@ -102,15 +107,17 @@ def _labelled(
 
 
 def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax") -> str:
-    """What each agent returned in the first task and in the `last` ones, and what it gained.
+    """Format a text table with the performance of each agent, and its gain over the baseline.
 
-    The gain is over the baseline in the same tasks, with its 95 % Student interval over
-    repetitions.
+    The columns are the mean return in the first task, the mean return and the mean number of model
+    updates in the `last` tasks, and the relative gain in return over the baseline in those tasks,
+    with its 95 % Student interval over repetitions. The row `best` shows the optimal expected
+    returns, if they are known for all of the `last` tasks.
     """
     names = [str(name) for name in results.agent.values]
     if baseline not in names:
         raise InvalidArgument(
-            f"baseline is {baseline!r}: the agents are {', '.join(names)}; name one of them"
+            f"baseline is {baseline!r}: expected the name of an agent, one of {', '.join(names)}"
         )
     later = results.isel(task=slice(-last, None))
     width = max(len(name) for name in ("agent", *results.agent.values))

@@ -1,7 +1,8 @@
-"""Results of a run for other programs: tidy tables as Parquet or CSV, or one netCDF file.
+"""Export the results of a run to other programs: as Parquet or CSV tables, or as one netCDF file.
 
-There is a table for each kind of observation, `episodes` and `tasks`, and a row for each of them.
-Only units that are done and as they were written are exported.
+Tables are tidy: there is one table per kind of observation (`episodes`, `tasks`, and
+`computations` in runs that measure them), with one row per observation. Only jobs that are complete
+and whose checksums match are exported.
 """
 
 import csv
@@ -26,31 +27,32 @@ if TYPE_CHECKING:
     import xarray as xr
 
 COLUMNS = "columns.csv"
-"""The file that tells what columns mean, beside tables."""
+"""Name of the file beside the tables that describes their columns."""
 
 
 class Exported(NamedTuple):
-    """What was written."""
+    """Outcome of an export: the files written, and the number of jobs exported or left out."""
 
     files: list[Path]
     jobs: int
+    """Number of jobs of the run, including those left out."""
     left_out: int
-    """Units that are missing or damaged."""
+    """Number of jobs that are missing or damaged."""
 
 
 def export(run: StoredRun, to: Format, out: str | os.PathLike[str]) -> Exported:
-    """Write the results of a run for other programs.
+    """Write the results of a run in a format that other programs read.
 
     Args:
-        run: the run.
+        run: the run to export.
         to: the format.
-        out: the folder for tables, or the netCDF file.
+        out: the folder that tables are written to, or the path of the netCDF file.
     """
     location = Path(out)
     if "://" in os.fspath(out) or not location.name:
         raise InvalidArgument(
-            f"{out} is not a place for an export: give a {'file' if to == 'netcdf' else 'folder'} "
-            "of this machine"
+            f"{out} is not a location for an export: give a "
+            f"{'file' if to == 'netcdf' else 'folder'} on this machine"
         )
     try:
         if to == "netcdf":
@@ -59,13 +61,13 @@ def export(run: StoredRun, to: Format, out: str | os.PathLike[str]) -> Exported:
         return _tables(run, to, location)
     except OSError as error:
         raise CannotWrite(
-            f"{out} could not be written ({error.strerror or error}): make room, or choose "
-            "another place with --out"
+            f"{out} could not be written ({error.strerror or error}): free some space, or choose "
+            "another location with --out"
         ) from error
 
 
 def columns_of(run: StoredRun) -> dict[str, list[str]]:
-    """The columns of each table, by its name."""
+    """Map the name of each table to the names of its columns."""
     tables: dict[str, list[str]] = {}
     for name in run.names:
         dimensions = VARIABLES[name].dimensions
@@ -77,8 +79,8 @@ def columns_of(run: StoredRun) -> dict[str, list[str]]:
 def _tables(run: StoredRun, to: Format, folder: Path) -> Exported:
     columns = columns_of(run)
     shared = run.shared()
-    schemas = {name: _schema(run, of) for name, of in columns.items()}
-    paths = [folder / f"{name}.{to}" for name in columns]
+    schemas = {table: _schema(run, names) for table, names in columns.items()}
+    paths = [folder / f"{table}.{to}" for table in columns]
     left_out = 0
     with _writers(to, paths, list(schemas.values())) as writers:
         for job in run.jobs:
@@ -86,10 +88,10 @@ def _tables(run: StoredRun, to: Format, folder: Path) -> Exported:
             if state != "done":
                 left_out += 1
                 continue
-            row = {name: values[job[1]] for name, values in shared.items()}
+            of_repetition = {name: values[job[1]] for name, values in shared.items()}
             for schema, write in zip(schemas.values(), writers, strict=True):
-                write(_rows(run, job, results | row, schema))
-    _write_meanings(folder / COLUMNS, columns)
+                write(_rows(run, job, results | of_repetition, schema))
+    _write_descriptions(folder / COLUMNS, columns)
     return Exported([*paths, folder / COLUMNS], len(run.jobs), left_out)
 
 
@@ -105,20 +107,20 @@ def _schema(run: StoredRun, columns: list[str]) -> "pa.Schema":
         )
         for name in columns
     ]
-    about = {f"heirloom_{key}": text for key, text in _about(run).items()}
-    return pa.schema(fields, metadata=about)
+    metadata = {f"heirloom_{key}": text for key, text in _metadata(run).items()}
+    return pa.schema(fields, metadata=metadata)
 
 
-def _about(run: StoredRun) -> dict[str, str]:
-    """What goes with all results, as JSON."""
-    about = {"spec": run.spec.as_json(), "seed": run.spec.seed, "versions": run.versions}
-    return {key: json.dumps(what) for key, what in about.items()}
+def _metadata(run: StoredRun) -> dict[str, str]:
+    """Metadata of the run that accompanies the results, each value encoded as JSON."""
+    metadata = {"spec": run.spec.as_json(), "seed": run.spec.seed, "versions": run.versions}
+    return {key: json.dumps(value) for key, value in metadata.items()}
 
 
 def _rows(
     run: StoredRun, job: Job, results: dict[str, np.ndarray], schema: "pa.Schema"
 ) -> "pa.Table":
-    """The rows of a unit, the last dimension fastest."""
+    """Rows of one job; the index of the last dimension changes fastest."""
     import pyarrow as pa
 
     names = [name for name in schema.names if name not in COORDINATES]
@@ -139,13 +141,13 @@ def _rows(
 def _writers(
     to: Format, paths: list[Path], schemas: "list[pa.Schema]"
 ) -> "Iterator[list[Callable[[pa.Table], None]]]":
-    """What appends rows to each file; files are in place once all is written."""
+    """Functions that append rows to the files; the files appear when all rows are written."""
     import pyarrow.csv
     import pyarrow.parquet
 
     make = pyarrow.parquet.ParquetWriter if to == "parquet" else pyarrow.csv.CSVWriter
-    with _in_place_at_the_end(paths) as parts:
-        opened = [make(part, schema) for part, schema in zip(parts, schemas, strict=True)]
+    with _moved_on_success(paths) as temporary:
+        opened = [make(path, schema) for path, schema in zip(temporary, schemas, strict=True)]
         try:
             yield [writer.write_table for writer in opened]
         finally:
@@ -156,22 +158,25 @@ def _writers(
 def _netcdf(run: StoredRun, path: Path) -> Exported:
     dataset, left_out = _dataset(run)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _in_place_at_the_end([path]) as parts:
-        dataset.to_netcdf(parts[0], engine="h5netcdf")
+    with _moved_on_success([path]) as temporary:
+        dataset.to_netcdf(temporary[0], engine="h5netcdf")
     return Exported([path], len(run.jobs), left_out)
 
 
 def _dataset(run: StoredRun) -> "tuple[xr.Dataset, int]":
-    """The units that are done; the rest is NaN, or -1 for numbers of updates."""
+    """Return the results as a dataset, and the number of jobs that are missing or damaged.
+
+    The values of those jobs are NaN, or -1 for integers.
+    """
     import xarray as xr
 
     coordinates = run.coordinates()
     sizes = {name: values.size for name, values in coordinates.items()}
     data: dict[str, np.ndarray] = {}
     for name in run.names:
-        of = VARIABLES[name]
-        shape = [sizes[dimension] for dimension in of.dimensions]
-        data[name] = np.full(shape, of.fill, dtype=of.dtype)
+        variable = VARIABLES[name]
+        shape = [sizes[dimension] for dimension in variable.dimensions]
+        data[name] = np.full(shape, variable.fill, dtype=variable.dtype)
     done = np.zeros([sizes[dimension] for dimension in JOB], dtype=bool)
     for job in run.jobs:
         state, results = run.read_job(job)
@@ -182,16 +187,16 @@ def _dataset(run: StoredRun) -> "tuple[xr.Dataset, int]":
     dataset = xr.Dataset(
         {name: (VARIABLES[name].dimensions, values) for name, values in data.items()},
         coords={name: (VARIABLES[name].dimensions, c) for name, c in coordinates.items()},
-        attrs=_about(run),
+        attrs=_metadata(run),
     )
-    for variable in dataset.variables:
-        of = VARIABLES[str(variable)]
-        dataset[variable].attrs |= {"long_name": of.meaning, "units": of.units}
+    for key in dataset.variables:
+        variable = VARIABLES[str(key)]
+        dataset[key].attrs |= {"long_name": variable.meaning, "units": variable.units}
     return dataset, int((~done).sum())
 
 
-def _write_meanings(path: Path, tables: dict[str, list[str]]) -> None:
-    with _in_place_at_the_end([path]) as parts, open(parts[0], "w", newline="") as file:
+def _write_descriptions(path: Path, tables: dict[str, list[str]]) -> None:
+    with _moved_on_success([path]) as temporary, open(temporary[0], "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["table", "column", "units", "meaning"])
         for table, names in tables.items():
@@ -200,13 +205,13 @@ def _write_meanings(path: Path, tables: dict[str, list[str]]) -> None:
 
 
 @contextmanager
-def _in_place_at_the_end(paths: list[Path]) -> Iterator[list[Path]]:
-    """Names to write to, which become `paths` when all went well; else nothing is left."""
-    parts = [path.with_name(f".{path.name}.partial") for path in paths]
+def _moved_on_success(paths: list[Path]) -> Iterator[list[Path]]:
+    """Yield temporary paths, moved to `paths` if the block succeeds and deleted otherwise."""
+    temporary = [path.with_name(f".{path.name}.partial") for path in paths]
     try:
-        yield parts
-        for part, path in zip(parts, paths, strict=True):
-            os.replace(part, path)
+        yield temporary
+        for source, path in zip(temporary, paths, strict=True):
+            os.replace(source, path)
     finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
+        for source in temporary:
+            source.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""How far a run is, on a terminal and in a log."""
+"""Show the progress of a run, on a terminal or in a log."""
 
 import sys
 import time
@@ -6,17 +6,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-EVERY = 10.0  # seconds between two lines in a log
+LOG_INTERVAL = 10.0  # seconds between two lines in a log
 
 Advance = Callable[[str], None]
-"""Called with the name of a unit that is done."""
+"""Report that a job is complete; the argument describes the job."""
 
 
 @contextmanager
 def progress(title: str, total: int, done: int, file: TextIO | None = None) -> Iterator[Advance]:
-    """Show units as they are done, with their rate and the time left.
+    """Show how many jobs are complete, how many are computed per second, and the time left.
 
-    On a terminal there is a bar; in a log there is a line now and then, and one at the end.
+    A terminal shows a progress bar. Any other file gets a line every `LOG_INTERVAL` seconds or so,
+    and one at the end.
+
+    Args:
+        title: name of the run.
+        total: number of jobs of the run.
+        done: number of jobs that are already complete.
+        file: where progress is shown; standard error by default.
     """
     file = sys.stderr if file is None else file
     if not file.isatty():
@@ -49,7 +56,7 @@ def progress(title: str, total: int, done: int, file: TextIO | None = None) -> I
         def advance(job: str) -> None:
             nonlocal n
             n += 1
-            rate = f"{n / max(time.monotonic() - started, 1e-9):.1f} units/s"
+            rate = f"{n / max(time.monotonic() - started, 1e-9):.1f} jobs/s"
             bar.update(task, advance=1, rate=rate)
 
         yield advance
@@ -58,20 +65,21 @@ def progress(title: str, total: int, done: int, file: TextIO | None = None) -> I
 class _Log:
     def __init__(self, title: str, total: int, done: int, file: TextIO) -> None:
         self.title, self.total, self.done, self.file = title, total, done, file
-        self.before, self.started = done, time.monotonic()
-        self.told = self.started
+        self.done_before, self.started = done, time.monotonic()
+        self.last_printed = self.started
 
     def advance(self, job: str) -> None:
         self.done += 1
         now = time.monotonic()
-        if now - self.told < EVERY and self.done < self.total:
+        if now - self.last_printed < LOG_INTERVAL and self.done < self.total:
             return
-        self.told = now
-        rate = (self.done - self.before) / max(now - self.started, 1e-9)
-        few = self.done - self.before < 5 and self.done < self.total  # compiled only just now
-        left = "?" if few else f"{(self.total - self.done) / rate:.0f}"
+        self.last_printed = now
+        rate = (self.done - self.done_before) / max(now - self.started, 1e-9)
+        # The first jobs include the compilation of kernels, so their rate predicts little.
+        too_early = self.done - self.done_before < 5 and self.done < self.total
+        left = "?" if too_early else f"{(self.total - self.done) / rate:.0f}"
         print(
-            f"{self.title}: {self.done} of {self.total} units done, {rate:.1f} units/s, "
+            f"{self.title}: {self.done} of {self.total} jobs done, {rate:.1f} jobs/s, "
             f"{left} s left (last: {job})",
             file=self.file,
             flush=True,

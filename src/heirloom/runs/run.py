@@ -1,4 +1,4 @@
-"""Running an experiment: units of work in parallel, and going on where a run was stopped."""
+"""Run the jobs of an experiment in parallel, and resume a run that was stopped."""
 
 import logging
 import os
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 LOCK = ".lock"
-PASSES = 3  # over units that are not there once they were written
+PASSES = 3  # attempts to compute jobs whose results cannot be read back
 
 
 def run(
@@ -36,21 +36,22 @@ def run(
     backend: Backend | None = None,
     address: str | None = None,
 ) -> "xr.Dataset":
-    """Run an experiment, or what is left of it, and return its results.
+    """Run an experiment, or resume it, and return its results.
 
-    Results are the same bit for bit whatever the number of jobs, the backend and the order of
-    units, and however often the run was stopped.
+    Only jobs that are missing or damaged are computed. The results are identical to the bit for
+    every backend, every number of workers and every order of jobs, and do not depend on how often
+    the run was stopped and resumed.
 
     Args:
         spec: the experiment.
-        location: the folder where results go, or a URL that fsspec opens; the same location resumes
-            the same experiment.
-        jobs: how many units are computed at once; by default as many as there are processors, or
-            all that a cluster can.
-        backend: `"local"`, `"dask"` or `"ray"`; by default local, or what a context of
-            `joblib.parallel_config` says.
-        address: where the cluster is. Without one a Dask client or a Ray cluster that is in use
-            already is taken, or else one is started on this machine.
+        location: the folder that results are written to, or a URL that fsspec opens. Give the same
+            location again to resume the same experiment.
+        jobs: number of jobs computed in parallel; by default the number of processors, or the size
+            of the cluster.
+        backend: `"local"`, `"dask"` or `"ray"`; by default the backend set by
+            `joblib.parallel_config`, or local if none is set.
+        address: address of the cluster; by default the Dask client or the Ray cluster that this
+            process already uses, or a cluster started on this machine if there is none.
     """
     check_workers(backend, jobs, address)
     return run_on(lambda: workers(backend, jobs=jobs, address=address), spec, location)
@@ -61,48 +62,57 @@ def run_on(
     spec: ExperimentSpec,
     location: str | os.PathLike[str] | Location,
 ) -> "xr.Dataset":
-    """`run`, on workers that are started, or handed over, when there is something to compute."""
+    """Run an experiment like `run`, on the workers that `start_workers` provides.
+
+    Args:
+        start_workers: starts workers or hands over existing ones; called only if there are jobs to
+            compute.
+        spec: the experiment.
+        location: the folder or URL that results are written to.
+    """
     location = Location(location)
     check_agents(spec)
-    with _lock(location) as alone:
-        store = RunStore(location, spec, alone=alone)
-        left = store.left()
-        if left:
-            _warn_of_versions(store)
+    with _lock(location) as exclusive:
+        store = RunStore(location, spec, exclusive=exclusive)
+        remaining = store.remaining_jobs()
+        if remaining:
+            _warn_if_versions_differ(store)
             with start_workers() as compute:
-                left = _compute_all(store, left, compute, alone=alone)
+                remaining = _compute_all(store, remaining, compute, exclusive=exclusive)
         else:
             store.repair_optimal(lambda: _optimal(spec))
-        if left:
+        if remaining:
             raise CannotWrite(
-                f"{len(left)} jobs written to {location} could not be read back: choose a location "
-                "that no other program writes to"
+                f"{len(remaining)} jobs written to {location} could not be read back: choose a "
+                "location that no other program writes to"
             )
         return store.results()
 
 
-def _warn_of_versions(store: RunStore) -> None:
+def _warn_if_versions_differ(store: RunStore) -> None:
     for difference in differences(versions(), store.versions):
         logging.getLogger("heirloom").warning(
-            "heirloom: %s was begun with other versions (%s), and bits may differ",
+            "heirloom: %s was started with other versions (%s), so results may not be identical",
             store.location,
             difference,
         )
 
 
-def _compute_all(store: RunStore, left: list[Job], compute: Compute, *, alone: bool) -> list[Job]:
-    """Compute units until all are there as they were written; returns those that never are."""
+def _compute_all(
+    store: RunStore, remaining: list[Job], compute: Compute, *, exclusive: bool
+) -> list[Job]:
+    """Compute jobs until all can be read back; return those that cannot after `PASSES` attempts."""
     for _ in range(PASSES):
-        left = _compute(store, left, compute)
-        if not alone:  # another run may have spoilt what was there
-            left = store.left()
-        if not left:
+        remaining = _compute(store, remaining, compute)
+        if not exclusive:  # another run may have overwritten jobs that were complete
+            remaining = store.remaining_jobs()
+        if not remaining:
             break
-    return left
+    return remaining
 
 
 def _compute(store: RunStore, jobs: list[Job], compute: Compute) -> list[Job]:
-    """Compute and keep units; returns those that cannot be read again as they were written."""
+    """Compute and store jobs; return those that cannot be read back as they were written."""
     lost = []
     spec, n = store.spec, len(store.jobs)
     computed = compute(spec, jobs)
@@ -119,7 +129,7 @@ def _compute(store: RunStore, jobs: list[Job], compute: Compute) -> list[Job]:
 
 
 def _optimal(spec: ExperimentSpec) -> tuple[np.ndarray, np.ndarray]:
-    """The best expected returns, undiscounted and discounted, [repetition, task]."""
+    """Optimal expected returns, undiscounted and discounted, each [repetition, task]."""
     tasks = [draw_tasks(spec, j) for j in range(spec.repetitions)]
     undiscounted, discounted = (
         np.array([optimal_returns(row, spec.steps, discounted=d) for row in tasks])
@@ -130,39 +140,40 @@ def _optimal(spec: ExperimentSpec) -> tuple[np.ndarray, np.ndarray]:
 
 @contextmanager
 def _lock(location: Location) -> Iterator[bool]:
-    """Keep other runs out of a folder; the lock goes with the process, however it ends.
+    """Keep other runs out of a folder; the system releases the lock when the process ends.
 
-    Yields whether the run is alone. Behind a URL, and where the file system has no locks, it may
-    not be: then two runs compute the same twice, and write the same bytes.
+    Yields whether the run has exclusive access. There is no lock at a URL, or on a file system
+    without locks; two runs may then compute the same jobs, but they write the same bytes.
     """
     try:
         import fcntl
-    except ImportError:  # no such locks on this system
+    except ImportError:  # there is no fcntl on Windows
         yield False
         return
     if not location.is_local:
         yield False
         return
     try:
-        path = location.path  # a link leads to the same lock
+        path = location.path  # links are resolved, so that they share the lock
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = open(path.parent / f".{path.name}{LOCK}", "w")
     except OSError as error:
         if location.path.is_dir() and os.access(location.path, os.W_OK):
-            yield False  # there is no place for a lock beside it
+            yield False  # the lock file cannot be created beside the folder
             return
         raise CannotWrite(
-            f"{location} could not be created ({error.strerror}): choose a folder that you may "
-            "write to"
+            f"{location} could not be created ({error.strerror}): choose a folder that you are "
+            "allowed to write to"
         ) from error
     with lock:
-        alone = True
+        exclusive = True
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InvalidArgument(
-                f"another run is working in {location}: wait for it, or choose another folder"
+                f"another run is in progress in {location}: wait until it ends, or choose another "
+                "folder"
             ) from None
         except OSError:
-            alone = False  # a network file system without locks
-        yield alone
+            exclusive = False  # a network file system without locks
+        yield exclusive

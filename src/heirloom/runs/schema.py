@@ -1,4 +1,4 @@
-"""What a run records: names, dimensions, units and meanings."""
+"""Variables that a run stores: their names, dimensions, units and meanings."""
 
 from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.variables import EPISODE, JOB, TASK, Variable
@@ -6,32 +6,32 @@ from heirloom.experiments.variables import EPISODE, JOB, TASK, Variable
 RECORDED = {
     "returns": Variable(EPISODE, "reward", "sum of rewards of an episode"),
     "discounted_returns": Variable(EPISODE, "reward", "sum of discounted rewards of an episode"),
-    "updates": Variable(TASK, "updates", "how often the model was updated in a task", "i8"),
+    "updates": Variable(TASK, "updates", "number of model updates in a task", "i8"),
     "late_update": Variable(TASK, "steps", "mean time step of the last 50 updates in a task"),
 }
-"""In every run, by unit."""
+"""Variables that every run records for each job."""
 
 MEASURED = {name: observer.variable for name, observer in OBSERVERS.items()}
-"""By job, in runs that measure it."""
+"""Variables that are recorded for each job in runs whose spec asks to measure them."""
 
 SHARED = {
-    "optimal": Variable(("repetition", "task"), "reward", "best expected return of an episode"),
+    "optimal": Variable(("repetition", "task"), "reward", "optimal expected return of an episode"),
     "optimal_discounted": Variable(
-        ("repetition", "task"), "reward", "best expected discounted return of an episode"
+        ("repetition", "task"), "reward", "optimal expected discounted return of an episode"
     ),
 }
-"""The same for all agents."""
+"""Variables that are the same for all agents."""
 
 MARKS = {
-    "checksum": Variable(JOB, "1", "of the arrays of a unit", "u8"),
-    "done": Variable(JOB, "1", "whether a unit is complete", "bool"),
+    "checksum": Variable(JOB, "1", "checksum of the arrays of a job", "u8"),
+    "done": Variable(JOB, "1", "whether a job is complete", "bool"),
 }
-"""Of each unit."""
+"""Bookkeeping for each job."""
 
 COORDINATES = {
     "agent": Variable(("agent",), "1", "name of the agent"),
     "repetition": Variable(("repetition",), "1", "number of the repetition", "i8"),
-    "task": Variable(("task",), "1", "number of the task in its row", "i8"),
+    "task": Variable(("task",), "1", "number of the task in its sequence", "i8"),
     "episode": Variable(("episode",), "1", "number of the episode in its task", "i8"),
     **{
         dimension: Variable((dimension,), "1", meaning, "i8")
@@ -44,5 +44,5 @@ VARIABLES = {**RECORDED, **MEASURED, **SHARED, **MARKS, **COORDINATES}
 
 
 def recorded(measure: str | None) -> list[str]:
-    """The names of what is recorded by unit."""
+    """Names of the variables recorded for each job of a run that measures `measure`."""
     return [*RECORDED] if measure is None else [*RECORDED, measure]

@@ -1,12 +1,12 @@
-"""The results of a run, in a folder that xarray opens: `xr.open_zarr(folder)`.
+"""Write the results of a run to a zarr group, which xarray opens: `xr.open_zarr(folder)`.
 
-Results are arrays over (agent, repetition, task, episode), one chunk a unit of work. A unit is
-written in this order: its arrays, their checksum, and last the mark that it is done. What is marked
-and agrees with its checksum is never computed again; all else is. The spec, the seed and the
-versions stand beside the arrays, as attributes.
+Results are arrays over (agent, repetition, task, episode), with one chunk per job. A job is written
+in this order: its arrays, their checksum, and last the mark that it is done. A resumed run computes
+all jobs except those that are marked as done and match their checksum. The spec, the seed and the
+versions of libraries are attributes of the group.
 
-A unit depends on the spec alone, so that two runs at the same place, where nothing keeps them
-apart, write the same bytes.
+The results of a job depend on the spec alone, so two runs at the same location write the same bytes
+if no lock keeps them apart.
 """
 
 import os
@@ -41,19 +41,19 @@ from heirloom.runs.stored_run import (
 from heirloom.runs.versions import versions
 from heirloom.storage.location import Location
 
-PART = re.compile(r"zarr\..*\.partial")
-"""The name of a part of a group's first file."""
+PARTIAL = re.compile(r"zarr\..*\.partial")
+"""Names of temporary files that zarr leaves if it is killed while it writes `zarr.json`."""
 
-ATTEMPTS = 5  # to make a run where another one may be doing so
+ATTEMPTS = 5  # to create a group while another run may be creating the same one
 
 
 class RunStore(StoredRun):
-    """The results of an experiment, to be written.
+    """A stored run that is open for writing.
 
     Args:
-        place: a folder or URL of its own; made if it is not there.
-        spec: the experiment. A place that holds another one is refused.
-        alone: whether no other run can be working there.
+        location: the folder or URL of the run; created if it does not exist.
+        spec: the experiment. `InvalidArgument` is raised if the location holds another one.
+        exclusive: whether a lock keeps other runs out of the location.
     """
 
     def __init__(
@@ -61,27 +61,28 @@ class RunStore(StoredRun):
         location: str | os.PathLike[str] | Location,
         spec: ExperimentSpec,
         *,
-        alone: bool = True,
+        exclusive: bool = True,
     ) -> None:
         location = Location(location)
-        self._set(location, _opened(location, spec, alone=alone), spec)
+        group = _open_or_create(location, spec, exclusive=exclusive)
+        self._set_up(location, group, spec)
         for name, values in self.coordinates().items():
             self._repair(name, values)
 
     def is_done(self, job: Job) -> bool:
-        """Whether a unit was computed, and is as it was written."""
+        """Return whether a job is complete and its checksum matches."""
         return self.read_job(job)[0] == "done"
 
-    def left(self) -> list[Job]:
-        """The units that are still to be computed."""
+    def remaining_jobs(self) -> list[Job]:
+        """Return the jobs that are missing or damaged, and have to be computed."""
         return [job for job in self.jobs if not self.is_done(job)]
 
     def write(self, job: Job, results: dict[str, np.ndarray]) -> None:
-        """Keep the results of a unit; the mark that it is done comes last."""
+        """Store the results of a job, then its checksum, then the mark that it is done."""
         with self.location.writing():
             if self.is_done(job):
-                return  # another run at this place was faster
-            # In the types that they are stored in, which is what the checksum is of.
+                return  # another run at this location was faster
+            # Convert to the stored types first: the checksum is that of the stored arrays.
             stored = {n: np.asarray(results[n], dtype=VARIABLES[n].dtype) for n in self.names}
             self.array("done")[job] = False
             for name, values in stored.items():
@@ -90,69 +91,75 @@ class RunStore(StoredRun):
             self.array("done")[job] = True
 
     def repair_optimal(self, compute: Callable[[], tuple[np.ndarray, np.ndarray]]) -> None:
-        """Keep the best expected returns, [repetition, task]; compute them if they are not there.
+        """Compute and store the optimal expected returns if they are missing or damaged.
 
-        `compute` returns them undiscounted and discounted.
+        `compute` returns two arrays [repetition, task]: undiscounted and discounted returns.
         """
         if not all(self.is_readable(name) for name in SHARED):
             for name, values in zip(("optimal", "optimal_discounted"), compute(), strict=True):
                 self._repair(name, values)
 
     def _repair(self, name: str, values: np.ndarray) -> None:
-        """Write an array that belongs to no unit, unless it is there as it should be."""
-        if not self.holds(name, values):
+        """Write an array that belongs to no job, unless it already has these values."""
+        if not self.array_equals(name, values):
             with self.location.writing():
                 self.array(name)[:] = values
 
 
-def _opened(location: Location, spec: ExperimentSpec, *, alone: bool) -> zarr.Group:
-    """The group of a run, with all its arrays; made if it is not there, or not as a whole."""
+def _open_or_create(location: Location, spec: ExperimentSpec, *, exclusive: bool) -> zarr.Group:
+    """Open the group of a run with all its arrays; create what is missing of it."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with location.writing():
-                return _whole_group(location, spec, alone=alone) or _create(location, spec)
+                group = _open_complete(location, spec, exclusive=exclusive)
+                return group or _create(location, spec)
         except (CannotWrite, InvalidFile, ContainsGroupError):
-            if alone or attempt == ATTEMPTS:
+            if exclusive or attempt == ATTEMPTS:
                 raise
-            time.sleep(0.1 * attempt)  # another run may be making it at this moment
+            time.sleep(0.1 * attempt)  # another run may be creating the group at this moment
     raise AssertionError("the last attempt returns or raises")
 
 
-def _whole_group(location: Location, spec: ExperimentSpec, *, alone: bool) -> zarr.Group | None:
-    """The group if all arrays of this experiment are there; parts of files that died are removed.
+def _open_complete(
+    location: Location, spec: ExperimentSpec, *, exclusive: bool
+) -> zarr.Group | None:
+    """Open the group if all arrays of this experiment exist; return None otherwise.
 
-    Raises `InvalidArgument` if it is that of another experiment.
+    Temporary files that a killed run left are deleted.
+
+    Raises:
+        InvalidArgument: if the location holds another experiment.
     """
-    # A run that died while it wrote its first file leaves a part of it, and nothing else.
-    if all(PART.fullmatch(name) for name in location.names()):
-        if location.is_local and alone and location.path.is_dir():
-            _remove_parts(location.path, [])
+    # A run that was killed while it wrote its first file leaves only a temporary file.
+    if all(PARTIAL.fullmatch(name) for name in location.names()):
+        if location.is_local and exclusive and location.path.is_dir():
+            _remove_temporary_files(location.path, [])
         return None
     group = open_group(location, read_only=False)
-    if group.attrs.get("spec") != spec.as_json():  # it is read only to say in what it differs
+    if group.attrs.get("spec") != spec.as_json():  # parsed only to describe the difference
         difference = spec.difference(spec_of(group, location))
         if difference:
             raise InvalidArgument(
                 f"{location} holds another experiment ({difference}): choose another folder"
             )
-    if location.is_local and alone:
-        _remove_parts(location.path, _arrays(spec))
-    # The consolidated metadata is written last; without it the run died while it was made.
+    if location.is_local and exclusive:
+        _remove_temporary_files(location.path, _array_names(spec))
+    # Consolidated metadata is written last: without it, the run was killed during creation.
     return group if group.metadata.consolidated_metadata is not None else None
 
 
-def _remove_parts(folder: Path, names: list[str]) -> None:
-    """Remove parts of chunks that were being written when a run died, and nobody else's files."""
-    for name in names:
-        for left in Path(folder, name).rglob("*.partial"):
-            left.unlink()
-    for left in folder.iterdir():
-        if PART.fullmatch(left.name):
-            left.unlink()
+def _remove_temporary_files(folder: Path, arrays: list[str]) -> None:
+    """Delete the temporary files that zarr left in a group and in its `arrays`, and no others."""
+    for name in arrays:
+        for file in Path(folder, name).rglob("*.partial"):
+            file.unlink()
+    for file in folder.iterdir():
+        if PARTIAL.fullmatch(file.name):
+            file.unlink()
 
 
 def _create(location: Location, spec: ExperimentSpec) -> zarr.Group:
-    """Make a group with all arrays, or what is left to be made of one."""
+    """Create a group with all arrays, or complete one that was only partly created."""
     attributes: dict[str, Any] = {
         "heirloom_run": FORMAT,
         "spec": spec.as_json(),
@@ -161,10 +168,11 @@ def _create(location: Location, spec: ExperimentSpec) -> zarr.Group:
     }
     group = zarr.open_group(zarr_store(location, read_only=False), mode="a", attributes=attributes)
     sizes = {name: values.size for name, values in _coordinates(spec).items()}
-    for name in _arrays(spec):
+    for name in _array_names(spec):
         _create_array(group, name, sizes)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ZarrUserWarning)  # other readers may not look for it
+        # zarr warns that consolidated metadata is not part of the zarr 3 specification.
+        warnings.simplefilter("ignore", ZarrUserWarning)
         return zarr.consolidate_metadata(group.store)
 
 
@@ -177,7 +185,7 @@ def _create_array(group: zarr.Group, name: str, sizes: dict[str, int]) -> None:
         "chunks": (1, 1, *shape[2:]) if per_job else shape,
         "dtype": str if name == "agent" else variable.dtype,
         "fill_value": None if name in sizes else variable.fill,
-        # A unit has a checksum over all its arrays; other arrays have their own.
+        # One checksum covers all arrays of a job; the other arrays have one checksum per chunk.
         "compressors": [ZstdCodec()] if per_job else [ZstdCodec(), Crc32cCodec()],
         "dimension_names": variable.dimensions,
         "attributes": {"long_name": variable.meaning, "units": variable.units},
@@ -185,12 +193,12 @@ def _create_array(group: zarr.Group, name: str, sizes: dict[str, int]) -> None:
     try:
         group.create_array(name, **options)
     except ContainsArrayError:
-        if not _is_like(group, name, options):
+        if not _has_same_layout(group, name, options):
             group.create_array(name, overwrite=True, **options)
 
 
-def _is_like(group: zarr.Group, name: str, options: dict[str, Any]) -> bool:
-    """Whether an array that a run has left is as it should be."""
+def _has_same_layout(group: zarr.Group, name: str, options: dict[str, Any]) -> bool:
+    """Return whether an existing array is readable and has the shape and chunks of `options`."""
     try:
         array: Any = group[name]
         return bool(array.shape == options["shape"] and array.chunks == options["chunks"])
@@ -198,8 +206,8 @@ def _is_like(group: zarr.Group, name: str, options: dict[str, Any]) -> bool:
         return False
 
 
-def _arrays(spec: ExperimentSpec) -> list[str]:
-    """The names of the arrays of a run."""
+def _array_names(spec: ExperimentSpec) -> list[str]:
+    """Names of all arrays of a run."""
     return [*recorded(spec.measure), *SHARED, *MARKS, *_coordinates(spec)]
 
 

@@ -1,6 +1,6 @@
-"""A run as it is stored: what is there, and whether it is as it was written.
+"""Read a stored run, and check which of its jobs are complete, missing or damaged.
 
-Reading never changes anything, and nothing that is read is executed.
+Reading changes no file, and executes nothing that is read.
 """
 
 import hashlib
@@ -26,64 +26,65 @@ if TYPE_CHECKING:
 FORMAT = 1
 
 UNREADABLE: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, TypeError, KeyError)
-"""What reading a chunk that is damaged may raise."""
+"""Exceptions that reading a damaged chunk may raise."""
 
 State = Literal["done", "missing", "damaged"]
 
 
 @dataclass(frozen=True)
 class Status:
-    """How much of a run is there."""
+    """State of each job of a run, and of the arrays that belong to no job."""
 
     done: list[Job]
+    """Jobs that are complete and whose checksums match."""
     missing: list[Job]
-    """Never computed, or not finished."""
+    """Jobs that were never computed, or not completely written."""
     damaged: list[Job]
-    """Marked as done, but not as they were written."""
+    """Jobs that are marked as done, but are unreadable or do not match their checksum."""
     repairable: list[str]
-    """Arrays that belong to no unit and are missing or damaged."""
+    """Arrays that belong to no job and are missing or damaged; resuming the run repairs them."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether all is there, as it was written."""
+        """Whether no job and no array is missing or damaged."""
         return not (self.missing or self.damaged or self.repairable)
 
 
 class StoredRun:
-    """A run that is there.
+    """A run that exists on disk or at a URL.
 
     Args:
-        place: its folder or URL.
+        location: its folder or URL.
     """
 
     def __init__(self, location: str | os.PathLike[str] | Location) -> None:
         location = Location(location)
         group = open_group(location)
-        self._set(location, group, spec_of(group, location))
+        self._set_up(location, group, spec_of(group, location))
 
-    def _set(self, location: Location, group: zarr.Group, spec: ExperimentSpec) -> None:
+    def _set_up(self, location: Location, group: zarr.Group, spec: ExperimentSpec) -> None:
         self.location, self.group, self.spec = location, group, spec
         self._opened: dict[str, Any] = {}
 
     @property
     def versions(self) -> dict[str, str]:
-        """What the run was begun with."""
-        there = self.group.attrs.get("versions")
-        return {str(k): str(v) for k, v in there.items()} if isinstance(there, dict) else {}
+        """Versions of Python and of the libraries that the run was started with."""
+        stored = self.group.attrs.get("versions")
+        return {str(k): str(v) for k, v in stored.items()} if isinstance(stored, dict) else {}
 
     @property
     def names(self) -> list[str]:
-        """What is recorded by unit."""
+        """Names of the variables recorded for each job."""
         return recorded(self.spec.measure)
 
     @property
     def jobs(self) -> list[Job]:
-        """All units of the experiment, a repetition of all agents after the other."""
+        """All jobs of the experiment: all agents of the first repetition, then of the next."""
         spec = self.spec
         return [(i, j) for j in range(spec.repetitions) for i in range(len(spec.agents))]
 
     def read_job(self, job: Job) -> tuple[State, dict[str, np.ndarray]]:
-        """Whether a unit was computed and is as it was written; and its results if it is."""
+        """Return the state of a job, and its results if the state is `"done"`."""
         with self.location.reading():
             try:
                 if not self.array("done")[job]:
@@ -96,18 +97,20 @@ class StoredRun:
         return "damaged", {}
 
     def status(self) -> Status:
-        """The state of everything; reads all of it."""
+        """Check all jobs and arrays; this reads the whole run."""
         states: dict[State, list[Job]] = {"done": [], "missing": [], "damaged": []}
         for job in self.jobs:
             states[self.read_job(job)[0]].append(job)
         repairable = [name for name in SHARED if not self.is_readable(name)]
         repairable += [
-            name for name, values in self.coordinates().items() if not self.holds(name, values)
+            name
+            for name, values in self.coordinates().items()
+            if not self.array_equals(name, values)
         ]
         return Status(states["done"], states["missing"], states["damaged"], repairable)
 
     def results(self) -> "xr.Dataset":
-        """All results, in memory."""
+        """Load all results into memory."""
         import xarray as xr
 
         with self.location.reading():
@@ -119,7 +122,7 @@ class StoredRun:
                 raise self._damaged(error) from error
 
     def shared(self) -> dict[str, np.ndarray]:
-        """What is the same for all agents; raises `InvalidFile` if it is damaged."""
+        """Read the variables that all agents share; raise `InvalidFile` if one is damaged."""
         with self.location.reading():
             try:
                 return {name: np.asarray(self.array(name)[:]) for name in SHARED}
@@ -127,13 +130,13 @@ class StoredRun:
                 raise self._damaged(error) from error
 
     def array(self, name: str) -> Any:
-        """An array of the group."""
-        if name not in self._opened:  # which takes zarr a millisecond
+        """Return an array of the group."""
+        if name not in self._opened:  # cached because opening an array takes a millisecond
             self._opened[name] = self.group[name]
         return self._opened[name]
 
-    def holds(self, name: str, values: np.ndarray) -> bool:
-        """Whether an array is there and has these values."""
+    def array_equals(self, name: str, values: np.ndarray) -> bool:
+        """Return whether an array exists, is readable and has these values."""
         with self.location.reading():
             try:
                 return np.array_equal(np.asarray(self.array(name)[:]), values)
@@ -141,38 +144,44 @@ class StoredRun:
                 return False
 
     def coordinates(self) -> dict[str, np.ndarray]:
-        """The labels of each dimension; that of an observer is as long as it was made."""
+        """Return the labels of each dimension.
+
+        The size of a dimension that belongs to a measure is that of the stored array.
+        """
 
         def size_of(name: str) -> int:
             try:
                 return int(self.array(name).shape[0])
-            except KeyError:  # the run died before it was made
+            except KeyError:  # the run was killed before it created the array
                 return 0
 
         return coordinates(self.spec, size_of)
 
     def is_readable(self, name: str) -> bool:
-        """Whether an array is there as a whole, and not damaged."""
+        """Return whether an array is complete and undamaged."""
         with self.location.reading():
             try:
-                return not np.isnan(self.array(name)[:]).any()  # what is not there reads as NaN
+                return not np.isnan(self.array(name)[:]).any()  # missing chunks read as NaN
             except self._unreadable:
                 return False
 
     def _damaged(self, error: Exception) -> InvalidFile:
         return InvalidFile(
-            f"{self.location} is damaged ({error}): run the experiment again there, which computes "
-            "what is missing"
+            f"{self.location} is damaged ({error}): run the same experiment there again, which "
+            "computes the damaged parts"
         )
 
     @property
     def _unreadable(self) -> tuple[type[Exception], ...]:
-        """What damage may raise; behind a URL, an OSError may be the network's."""
+        """Exceptions that indicate damage; at a URL, an `OSError` may be a network error."""
         return UNREADABLE if self.location.is_local else UNREADABLE[1:]
 
 
 def coordinates(spec: ExperimentSpec, size_of: Callable[[str], int]) -> dict[str, np.ndarray]:
-    """The labels of each dimension of an experiment; `size_of` that of its observer."""
+    """Return the labels of each dimension of an experiment.
+
+    `size_of` returns the size of a dimension that belongs to the measure of the experiment.
+    """
     sizes = {"repetition": spec.repetitions, "task": spec.tasks, "episode": spec.episodes}
     if spec.measure is not None:
         sizes |= {name: size_of(name) for name in OBSERVERS[spec.measure].own_dimension}
@@ -181,56 +190,61 @@ def coordinates(spec: ExperimentSpec, size_of: Callable[[str], int]) -> dict[str
 
 
 def read_results(location: str | os.PathLike[str] | Location) -> "xr.Dataset":
-    """All results of a run, in memory."""
+    """Load all results of a run into memory."""
     return StoredRun(location).results()
 
 
 def runs_in(location: str | os.PathLike[str] | Location) -> list[Location]:
-    """The run at a place, or else those below it; `heirloom reproduce` has several."""
+    """Find the run at a location, or the runs in its subfolders.
+
+    `heirloom reproduce` writes several runs to one folder.
+    """
     location = Location(location)
     runs = _runs_below(location, depth=2)
     if not runs:
-        raise InvalidFile(f"there is no run in {location}: give the folder of one")
+        raise InvalidFile(f"there is no run in {location}: give the folder of a run")
     return runs
 
 
 def _runs_below(location: Location, depth: int) -> list[Location]:
-    inside = location.names()
-    if "zarr.json" in inside:
+    names = location.names()
+    if "zarr.json" in names:
         return [location]
-    return [run for name in inside if depth for run in _runs_below(location / name, depth - 1)]
+    return [run for name in names if depth for run in _runs_below(location / name, depth - 1)]
 
 
 def zarr_store(location: Location, *, read_only: bool) -> Store:
-    """What zarr reads and writes a place through."""
+    """Return the zarr store of a location."""
     if location.is_local:
         return zarr.storage.LocalStore(location.path, read_only=read_only)
     return zarr.storage.FsspecStore.from_url(location.name, read_only=read_only)
 
 
 def open_group(location: Location, *, read_only: bool = True) -> zarr.Group:
-    """The group of a run; raises `InvalidFile` if the place holds none."""
+    """Open the group of a run; raise `InvalidFile` if there is no run at the location."""
     try:
         store = zarr_store(location, read_only=read_only)
         group = zarr.open_group(store, mode="r" if read_only else "r+")
         if int(group.attrs["heirloom_run"]) > FORMAT:  # type: ignore[arg-type]
             raise InvalidFile(
-                f"{location} was written by a newer Heirloom: install a newer one to read it"
+                f"{location} was written by a newer version of Heirloom: upgrade Heirloom to read "
+                "it"
             )
     except InvalidFile:
         raise
     except Exception as error:
-        if not location.is_local and location.names() == []:  # raises if it cannot be reached
+        # `names` raises an error of its own if the URL cannot be reached.
+        if not location.is_local and location.names() == []:
             raise InvalidFile(f"there is nothing at {location}: check the URL") from error
         raise InvalidFile(
-            f"{location} is not a run of Heirloom's, or its zarr.json is damaged: choose a folder "
-            "that is empty or not there"
+            f"{location} is not a run of Heirloom, or its zarr.json is damaged: give the folder of "
+            "a run, or an empty or new folder to start one"
         ) from error
     return group
 
 
 def checksum(results: dict[str, np.ndarray]) -> np.uint64:
-    """64 bits that change if a bit of the arrays does."""
+    """Return a 64-bit BLAKE2b digest of the names and the bytes of the arrays."""
     digest = hashlib.blake2b(digest_size=8)
     for name, array in sorted(results.items()):
         digest.update(name.encode())
@@ -239,8 +253,10 @@ def checksum(results: dict[str, np.ndarray]) -> np.uint64:
 
 
 def spec_of(group: zarr.Group, location: Location) -> ExperimentSpec:
-    """The experiment that a group holds; raises `InvalidFile` if that cannot be read."""
+    """Read the experiment that a group holds; raise `InvalidFile` if its spec is damaged."""
     try:
         return ExperimentSpec.read(group.attrs["spec"])  # type: ignore[arg-type]
     except (KeyError, TypeError, InvalidArgument) as error:
-        raise InvalidFile(f"the spec of the run in {location} is damaged ({error})") from None
+        raise InvalidFile(
+            f"the spec of the run in {location} is damaged ({error}): choose another folder"
+        ) from None

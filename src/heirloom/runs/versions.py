@@ -1,4 +1,4 @@
-"""The versions of what computes a run: others may give other bits."""
+"""Versions of Python and of libraries: results are identical to the bit only if they are equal."""
 
 from importlib.metadata import version
 from platform import python_version
@@ -8,14 +8,14 @@ STORING = ("zarr", "xarray", "joblib")
 
 
 def versions() -> dict[str, str]:
-    """The versions of all that takes part, by name."""
+    """Return the versions of Python and of the libraries that compute and store a run."""
     return {name: version(name) for name in (*COMPUTING, *STORING)} | {"python": python_version()}
 
 
-def differences(mine: dict[str, str], theirs: dict[str, str]) -> list[str]:
-    """What computes results and differs, in words."""
+def differences(here: dict[str, str], there: dict[str, str]) -> list[str]:
+    """Describe each difference between two sets of versions that may change results."""
     return [
-        f"{name} {mine.get(name, 'missing')} here and {theirs.get(name, 'missing')} there"
+        f"{name} {here.get(name, 'missing')} here and {there.get(name, 'missing')} there"
         for name in (*COMPUTING, "python")
-        if mine.get(name) != theirs.get(name)
+        if here.get(name) != there.get(name)
     ]

@@ -1,7 +1,7 @@
-"""Where units of work are computed: processes of this machine, a Dask cluster, or a Ray cluster.
+"""Workers that compute jobs: processes on this machine, a Dask cluster, or a Ray cluster.
 
-A unit is computed from the spec alone, so that its bits do not depend on where that happens. Only
-the run itself writes results; workers need no access to where they go.
+A job is computed from the spec alone, so its results do not depend on which worker computes it.
+Only the process that started the run writes results; workers need no access to their location.
 """
 
 from collections.abc import Iterator
@@ -20,15 +20,15 @@ BACKENDS = get_args(Backend)
 def workers(
     backend: Backend | None = None, *, jobs: int | None = None, address: str | None = None
 ) -> Iterator[Compute]:
-    """Workers to compute units; those that are started here end here.
+    """Provide workers that compute jobs; workers that are started here are stopped at the end.
 
     Args:
-        backend: `"local"`, processes of this machine; `"dask"` or `"ray"`. By default what
-            `joblib.parallel_config` says, which is local unless you said otherwise.
-        jobs: how many units are computed at once; by default as many as there are processors, or
-            all that a cluster can.
-        address: where the cluster is. Without one a Dask client or a Ray cluster that is in use
-            already is taken, or else one is started on this machine.
+        backend: `"local"` (processes on this machine), `"dask"` or `"ray"`; by default the backend
+            set by `joblib.parallel_config`, or local if none is set.
+        jobs: number of jobs computed in parallel; by default the number of processors, or the size
+            of the cluster.
+        address: address of the cluster; by default the Dask client or the Ray cluster that this
+            process already uses, or a cluster started on this machine if there is none.
     """
     check_workers(backend, jobs, address)
     if backend == "dask":
@@ -42,19 +42,19 @@ def workers(
         with ray_workers(jobs, address) as compute:
             yield compute
     else:
-        from heirloom.runs.workers.local import processes
+        from heirloom.runs.workers.local import local_workers
 
-        with processes(jobs, local=backend == "local") as compute:
+        with local_workers(jobs, local=backend == "local") as compute:
             yield compute
 
 
 def check_workers(backend: str | None, jobs: int | None, address: str | None) -> None:
-    """Raise `InvalidArgument` unless these go together."""
+    """Raise `InvalidArgument` unless the arguments of `workers` are valid and fit together."""
     if backend not in (None, *BACKENDS):
-        raise InvalidArgument(f"backend is {backend!r}: it is one of {', '.join(BACKENDS)}")
+        raise InvalidArgument(f"backend is {backend!r}: expected one of {', '.join(BACKENDS)}")
     if jobs is not None:
         whole_number("jobs", jobs)
     if address is not None and backend not in ("dask", "ray"):
         raise InvalidArgument(
-            f"address is {address!r}, and the backend is not a cluster: add backend dask or ray"
+            f"address is {address!r}, but the backend is not a cluster: choose backend dask or ray"
         )

@@ -1,4 +1,4 @@
-"""One unit of work, as a worker is asked for it."""
+"""Compute one job in a worker, and translate the errors of workers."""
 
 from collections.abc import Callable, Generator
 from typing import Any
@@ -12,54 +12,60 @@ from heirloom.runs.versions import differences, versions
 
 Computed = tuple[Job, dict[str, np.ndarray]]
 Compute = Callable[[ExperimentSpec, list[Job]], Generator[Computed]]
-"""Computes units of an experiment, and yields them as they are done, in any order.
+"""Compute jobs of an experiment, and yield each when it is complete, in any order.
 
-Workers may begin before the first is asked for. Closing the generator ends the work on those left.
+Workers may start before the first result is requested. Closing the generator cancels the remaining
+jobs.
 """
 
 
 def compute_job(spec: dict[str, Any], job: Job) -> Computed:
-    """A unit, from the spec in plain types."""
+    """Compute a job; the spec is given as plain types, as in JSON."""
     return job, run_job(ExperimentSpec.read(spec), *job)
 
 
 def portable() -> Callable[[dict[str, Any], Job, dict[str, str]], Computed]:
-    """`compute_elsewhere`, to be sent to workers.
+    """Return a version of `compute_on_cluster` that can be sent to workers without Heirloom.
 
-    A function within another is sent as its code, not as its name. So a worker that has no Heirloom
-    can say so, where Dask would end it and Ray would raise an error of its own.
+    A nested function is sent as code, not by name. Therefore a worker where Heirloom is not
+    installed raises a `ModuleNotFoundError`; otherwise Dask would stop that worker, and Ray would
+    raise an error of its own.
     """
 
-    def compute(spec: dict[str, Any], job: Job, theirs: dict[str, str]) -> Computed:
-        from heirloom.runs.workers.compute import compute_elsewhere
+    def compute(spec: dict[str, Any], job: Job, expected: dict[str, str]) -> Computed:
+        from heirloom.runs.workers.compute import compute_on_cluster
 
-        return compute_elsewhere(spec, job, theirs)
+        return compute_on_cluster(spec, job, expected)
 
     return compute
 
 
-def compute_elsewhere(spec: dict[str, Any], job: Job, theirs: dict[str, str]) -> Computed:
-    """A unit on another machine, if it has the versions of the one that asks."""
-    differ = differences(versions(), theirs)
-    if differ:
+def compute_on_cluster(spec: dict[str, Any], job: Job, expected: dict[str, str]) -> Computed:
+    """Compute a job on a worker that may run on another machine.
+
+    Raises:
+        InvalidArgument: unless the worker has the `expected` versions of Python and libraries.
+    """
+    found = differences(expected, versions())
+    if found:
         from socket import gethostname
 
         raise InvalidArgument(
-            f"a worker on {gethostname()} would not give the same bits ({differ[0]}): install the "
-            "same versions on all machines"
+            f"a worker on {gethostname()} has other versions ({found[0]}): install the same "
+            "versions on all machines, so that results are identical to the bit"
         )
     return compute_job(spec, job)
 
 
 def error_of_worker(error: BaseException, backend: str) -> BaseException:
-    """What is to be raised where a run was started, if a worker raised `error`."""
+    """Return the exception that the run should raise when a worker raised `error`."""
     if isinstance(error, ModuleNotFoundError):
         return InvalidArgument(
-            f"a worker has no {error.name}: install heirloom-rl[{backend}] where workers run"
+            f"a worker cannot import {error.name}: install heirloom-rl[{backend}] on its machine"
         )
     if isinstance(error, OSError) and not isinstance(error, HeirloomError):
         return WorkerLost(
-            f"a worker could not compute a unit ({error}): see to its machine; the same command "
-            "goes on"
+            f"a worker could not compute a job ({error}): repair its machine, then run the same "
+            "command again to resume"
         )
     return error

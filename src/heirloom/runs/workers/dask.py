@@ -1,4 +1,4 @@
-"""Units on a Dask cluster."""
+"""Compute jobs on a Dask cluster."""
 
 import json
 import logging
@@ -22,52 +22,53 @@ from heirloom.signals import uninterrupted
 if TYPE_CHECKING:
     from distributed import Client
 
-PATIENCE = 30.0  # seconds to find a scheduler
+TIMEOUT = 30.0  # seconds to find a scheduler
 
 
 @contextmanager
 def dask_workers(n_parallel: int | None, address: str | None) -> Iterator[Compute]:
-    """The workers of a Dask cluster.
+    """Provide the workers of a Dask cluster.
 
-    The cluster may grow and shrink, and begin with no worker at all. A unit whose worker died is
-    computed by another one.
+    The cluster may grow and shrink, and may start without workers. If a worker dies, another one
+    computes its job.
     """
     with _client(n_parallel, address) as client:
 
         def compute(spec: ExperimentSpec, jobs: list[Job]) -> Generator[Computed]:
-            return _computed(client, spec, jobs, n_parallel)
+            return _compute_jobs(client, spec, jobs, n_parallel)
 
         yield compute
 
 
-def _computed(
+def _compute_jobs(
     client: "Client", spec: ExperimentSpec, jobs: list[Job], n_parallel: int | None
 ) -> Generator[Computed]:
     from distributed import as_completed
 
-    work, asked = portable(), (spec.as_json(), versions())
+    compute, spec_json, expected = portable(), spec.as_json(), versions()
     if not client.scheduler_info()["workers"]:
         logging.getLogger("heirloom").warning(
-            "heirloom: no Dask worker is there yet, and the run waits for one: `dask worker %s`",
+            "heirloom: the run waits for a Dask worker; start one with `dask worker %s`",
             client.scheduler_info()["address"],
         )
 
     def submit(job: Job) -> Any:
-        return client.submit(work, asked[0], job, asked[1], pure=False)
+        return client.submit(compute, spec_json, job, expected, pure=False)
 
-    left = iter(jobs)
-    pending = {submit(job) for job in islice(left, n_parallel)}
+    remaining = iter(jobs)
+    pending = {submit(job) for job in islice(remaining, n_parallel)}
     futures = as_completed(pending)
     try:
         for future in futures:
             yield _result(future)
-            pending.discard(future)  # forgotten here, it is forgotten by its worker
-            for job in islice(left, 1):
+            pending.discard(future)  # the worker frees a result when no future refers to it
+            for job in islice(remaining, 1):
                 pending.add(another := submit(job))
                 futures.add(another)
     except (CancelledError, OSError) as error:
         raise WorkerLost(
-            "the Dask scheduler is gone: start one again; the same command goes on"
+            "the connection to the Dask scheduler was lost: start a scheduler, then run the same "
+            "command again to resume"
         ) from error
     finally:
         if client.status == "running":
@@ -75,14 +76,14 @@ def _computed(
 
 
 def _result(future: Any) -> Computed:
-    """What a worker computed, or what went wrong there."""
+    """Return the result of a worker, or raise its error."""
     from distributed.scheduler import KilledWorker
 
     error = future.exception() if future.status == "error" else None
     if isinstance(error, KilledWorker):
         raise WorkerLost(
-            "a unit was lost with its Dask worker several times, perhaps for want of memory: give "
-            "workers more of it; the same command goes on"
+            "several Dask workers died while they computed the same job, perhaps because they ran "
+            "out of memory: give workers more memory, then run the same command again to resume"
         ) from error
     if error is not None:
         raise error_of_worker(error, "dask")
@@ -92,7 +93,10 @@ def _result(future: Any) -> Computed:
 
 @contextmanager
 def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
-    """A client of the cluster at an address, of the one in use, or of one that is started here."""
+    """Yield a client of the cluster at `address`.
+
+    Without an address, yield the client in use, or else that of a cluster started here.
+    """
     try:
         from distributed import Client, LocalCluster
     except ImportError:
@@ -101,10 +105,10 @@ def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
         ) from None
     if address is not None:
         try:
-            client = Client(**_where(address), timeout=PATIENCE)
+            client = Client(_scheduler_address(address), timeout=TIMEOUT)
         except (OSError, ValueError) as error:
             raise InvalidArgument(
-                f"address is {address!r}, and no Dask scheduler answers there ({error}): start one "
+                f"address is {address!r}, but no Dask scheduler answers there ({error}): start one "
                 "with `dask scheduler`, or give its address"
             ) from error
         with client:
@@ -118,7 +122,7 @@ def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
         yield in_use
         return
     with ExitStack() as started:
-        with uninterrupted():  # and what was started is stopped
+        with uninterrupted():  # so that Ctrl-C leaves no process of the cluster running
             cluster = started.enter_context(
                 LocalCluster(
                     n_workers=n_parallel or processors(),
@@ -130,16 +134,19 @@ def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
         yield started.enter_context(Client(cluster))
 
 
-def _where(address: str) -> dict[str, str]:
-    """An address, or the file that a scheduler writes it to; that may take it a moment."""
+def _scheduler_address(address: str) -> str:
+    """Return the address of a scheduler; read it from the file if `address` is a scheduler file.
+
+    A scheduler that is starting may need a moment to write its file.
+    """
     if not address.endswith(".json"):
-        return {"address": address}
-    deadline = time.monotonic() + PATIENCE
-    while not os.path.exists(address):  # Dask would wait for it for ever
+        return address
+    deadline = time.monotonic() + TIMEOUT
+    while not os.path.exists(address):  # Dask itself would wait without a time limit
         if time.monotonic() > deadline:
-            raise FileNotFoundError("there is no such file")
+            raise FileNotFoundError("the file does not exist")
         time.sleep(0.1)
     written = json.loads(Path(address).read_text())
     if not (isinstance(written, dict) and isinstance(written.get("address"), str)):
-        raise ValueError("the file is not one that a scheduler writes")
-    return {"address": written["address"]}
+        raise ValueError("the file was not written by a Dask scheduler")
+    return written["address"]

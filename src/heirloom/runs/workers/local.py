@@ -1,4 +1,4 @@
-"""Units on this machine, or wherever `joblib.parallel_config` sends them."""
+"""Compute jobs on this machine, or with the backend set by `joblib.parallel_config`."""
 
 import os
 import threading
@@ -12,93 +12,98 @@ from heirloom.errors import WorkerLost
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import versions
-from heirloom.runs.workers.compute import Compute, Computed, compute_elsewhere, compute_job
+from heirloom.runs.workers.compute import Compute, Computed, compute_job, compute_on_cluster
 from heirloom.signals import uninterrupted
 
 
 @contextmanager
-def processes(n_parallel: int | None, *, local: bool) -> Iterator[Compute]:
-    """Processes of this machine; unless told to be `local`, a joblib context may say otherwise."""
+def local_workers(n_parallel: int | None, *, local: bool) -> Iterator[Compute]:
+    """Provide worker processes on this machine.
+
+    Unless `local` is true, a backend set by `joblib.parallel_config` is used instead.
+    """
     from concurrent.futures.process import BrokenProcessPool
 
     def compute(spec: ExperimentSpec, jobs: list[Job]) -> Generator[Computed]:
-        # That units are left when a run is stopped is known.
+        # joblib warns that jobs remain when a run is stopped, which is intended.
         warnings.filterwarnings("ignore", r"\d+ tasks (have been|which were)", UserWarning)
         context = None if local else _joblib_context()
         if context is not None:
-            return _through_joblib(spec, jobs, n_parallel, *context)
+            return _compute_with_joblib(spec, jobs, n_parallel, *context)
         n = min(n_parallel or processors(), len(jobs))
         if n == 1:
             return (compute_job(spec.as_json(), job) for job in jobs)
-        return _in_processes(spec, jobs, n)
+        return _compute_in_processes(spec, jobs, n)
 
     try:
         yield compute
     except BrokenProcessPool as error:
         raise WorkerLost(
-            "a process of this run was killed, perhaps for want of memory: take fewer jobs; the "
-            "same command goes on"
+            "a worker process was killed, perhaps because memory ran out: compute fewer jobs in "
+            "parallel (--jobs); run the same command again to resume"
         ) from error
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _in_processes(spec: ExperimentSpec, jobs: list[Job], n_parallel: int) -> Generator[Computed]:
+def _compute_in_processes(
+    spec: ExperimentSpec, jobs: list[Job], n_parallel: int
+) -> Generator[Computed]:
     from joblib import Parallel, delayed
 
-    work = (delayed(_compute_child)(spec.as_json(), job, os.getpid()) for job in jobs)
+    calls = (delayed(_compute_in_child)(spec.as_json(), job, os.getpid()) for job in jobs)
     with ExitStack() as started:
         with uninterrupted():
             results: Generator[Computed] = Parallel(
                 n_jobs=n_parallel, backend="loky", return_as="generator_unordered"
-            )(work)
+            )(calls)
             started.callback(results.close)
-        started.pop_all()  # from here on whoever asked closes it
+        started.pop_all()  # from here on the caller closes the generator
     return results
 
 
 def _joblib_context() -> tuple[Any, int] | None:
-    """The backend that a joblib context has set, and how many jobs it has; None without one."""
+    """Return the backend and `n_jobs` set by `joblib.parallel_config`, or None if none is set."""
     from joblib import parallel
 
-    if not getattr(parallel._backend, "config", None):  # joblib has no question for that
+    if not getattr(parallel._backend, "config", None):  # joblib has no public function for this
         return None
     backend, n_jobs = parallel.get_active_backend()
     return backend, n_jobs
 
 
-def _through_joblib(
+def _compute_with_joblib(
     spec: ExperimentSpec, jobs: list[Job], n_parallel: int | None, backend: Any, n_jobs: int
 ) -> Generator[Computed]:
     from joblib import Parallel, delayed
 
     n_jobs = n_parallel or n_jobs
-    asked = spec.as_json(), versions()
-    work = [delayed(compute_elsewhere)(asked[0], job, asked[1]) for job in jobs]
+    spec_json, expected = spec.as_json(), versions()
+    calls = [delayed(compute_on_cluster)(spec_json, job, expected) for job in jobs]
     if getattr(backend, "supports_return_generator", False):
-        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work)
+        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls)
         return
-    # A backend that returns only when all is done, Ray's say: some units at a time, by workers
-    # that stay from one time to the next.
+    # Some backends, such as Ray's, return only when all jobs are complete. They compute one batch
+    # of jobs after the other, and keep their workers between batches.
     size = max(1, backend.effective_n_jobs(n_jobs))
     with Parallel(n_jobs=n_jobs) as parallel:
-        for i in range(0, len(work), size):
-            yield from parallel(work[i : i + size])
+        for i in range(0, len(calls), size):
+            yield from parallel(calls[i : i + size])
 
 
-def _compute_child(spec: dict[str, Any], job: Job, parent: int) -> Computed:
-    _end_with(parent)
+def _compute_in_child(spec: dict[str, Any], job: Job, parent: int) -> Computed:
+    _exit_with_parent(parent)
     return compute_job(spec, job)
 
 
 _watching = False
 
 
-def _end_with(parent: int) -> None:
-    """End this process when the one that started it is gone, however that ended."""
+def _exit_with_parent(parent: int) -> None:
+    """Exit this process when its parent has ended, even if the parent was killed."""
     global _watching
     if _watching:
         return

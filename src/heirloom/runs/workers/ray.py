@@ -1,4 +1,4 @@
-"""Units on a Ray cluster."""
+"""Compute jobs on a Ray cluster."""
 
 import logging
 import os
@@ -18,13 +18,13 @@ from heirloom.runs.workers.compute import Compute, Computed, error_of_worker, po
 from heirloom.runs.workers.local import processors
 from heirloom.signals import uninterrupted
 
-PATIENCE = 10.0  # seconds for a cluster to answer
-RETRIES = 3  # of a unit whose worker died
+TIMEOUT = 10.0  # seconds for a cluster to answer
+RETRIES = 3  # of a job whose worker died
 
 
 @contextmanager
 def ray_workers(n_parallel: int | None, address: str | None) -> Iterator[Compute]:
-    """The workers of a Ray cluster; a unit whose worker died is computed by another one."""
+    """Provide the workers of a Ray cluster; if a worker dies, another one computes its job."""
     try:
         import ray
     except ImportError:
@@ -33,13 +33,13 @@ def ray_workers(n_parallel: int | None, address: str | None) -> Iterator[Compute
         ) from None
 
     def compute(spec: ExperimentSpec, jobs: list[Job]) -> Generator[Computed]:
-        return _computed(spec, jobs, n_parallel)
+        return _compute_jobs(spec, jobs, n_parallel)
 
     if ray.is_initialized():
         if address is not None:
             raise InvalidArgument(
-                f"address is {address!r}, and Ray is in use in this process: leave the address "
-                "out, or call ray.shutdown() before"
+                f"address is {address!r}, but this process already uses a Ray cluster: leave out "
+                "the address, or call ray.shutdown() first"
             )
         yield compute
         return
@@ -47,37 +47,40 @@ def ray_workers(n_parallel: int | None, address: str | None) -> Iterator[Compute
         _connect(n_parallel, address)
         yield compute
     finally:
-        ray.shutdown()  # left to the end of Python, it may crash
+        ray.shutdown()  # at the exit of Python, Ray may crash
 
 
 def _connect(n_parallel: int | None, address: str | None) -> None:
-    """Use the cluster at an address, or one that is started here."""
+    """Connect to the cluster at `address`, or to one that is started here."""
     import ray
 
-    where: dict[str, Any] = {"address": address}
-    if address is None:  # a cluster of its own, whatever else there is on this machine
-        where = {"address": "local", "num_cpus": n_parallel or processors()}
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a run tells nobody of itself
+    cluster: dict[str, Any] = {"address": address}
+    if address is None:  # start a new cluster even if another one runs on this machine
+        cluster = {"address": "local", "num_cpus": n_parallel or processors()}
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
     try:
-        _check_answers(address)
-        with _own_handler(), nullcontext() if address else uninterrupted():
+        _check_reachable(address)
+        with _preserved_sigterm_handler(), nullcontext() if address else uninterrupted():
             ray.init(
-                **where,
+                **cluster,
                 include_dashboard=None if address else False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )
     except (OSError, ValueError, RuntimeError) as error:
         raise InvalidArgument(
-            f"address is {address!r}, and no Ray cluster answers there ({error}): start one with "
-            "`ray start --head`, or give its address; if it asks for a token, set "
+            f"address is {address!r}, but no Ray cluster answers there ({error}): start one with "
+            "`ray start --head`, or give its address; if the cluster requires a token, set "
             "RAY_AUTH_MODE=token"
         ) from error
 
 
 @contextmanager
-def _own_handler() -> Iterator[None]:
-    """Ray takes SIGTERM for itself, and leaves; afterwards it is whose it was before."""
+def _preserved_sigterm_handler() -> Iterator[None]:
+    """Restore the SIGTERM handler that Ray replaces when it starts.
+
+    Ray's own handler raises `SystemExit`, which is turned into `KeyboardInterrupt`.
+    """
     handler = signal.getsignal(signal.SIGTERM)
     try:
         yield
@@ -88,35 +91,38 @@ def _own_handler() -> Iterator[None]:
             signal.signal(signal.SIGTERM, handler)
 
 
-def _check_answers(address: str | None) -> None:
-    """Raise `OSError` if nothing listens at HOST:PORT; Ray would try for minutes."""
+def _check_reachable(address: str | None) -> None:
+    """Raise `OSError` if nothing listens at HOST:PORT; Ray itself would retry for minutes."""
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
     if colon and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+        socket.create_connection((host, int(port)), timeout=TIMEOUT).close()
 
 
-def _computed(spec: ExperimentSpec, jobs: list[Job], n_parallel: int | None) -> Generator[Computed]:
+def _compute_jobs(
+    spec: ExperimentSpec, jobs: list[Job], n_parallel: int | None
+) -> Generator[Computed]:
     import ray
     from ray.exceptions import RayError, RayTaskError
 
-    work = ray.remote(num_cpus=1, max_retries=RETRIES)(portable())
+    task = ray.remote(num_cpus=1, max_retries=RETRIES)(portable())
     if ray.cluster_resources().get("CPU", 0) < 1:
         logging.getLogger("heirloom").warning(
-            "heirloom: the Ray cluster has no processors, and the run waits for one"
+            "heirloom: the Ray cluster has no processors yet; the run waits until it has one"
         )
-    asked = ray.put(spec.as_json()), ray.put(versions())
-    left = iter(jobs)
-    pending = [work.remote(asked[0], job, asked[1]) for job in islice(left, n_parallel)]
+    spec_json, expected = ray.put(spec.as_json()), ray.put(versions())
+    remaining = iter(jobs)
+    pending = [task.remote(spec_json, job, expected) for job in islice(remaining, n_parallel)]
     try:
         while pending:
             ready, pending = ray.wait(pending, num_returns=1)
             yield ray.get(ready[0])
-            pending += [work.remote(asked[0], job, asked[1]) for job in islice(left, 1)]
+            pending += [task.remote(spec_json, job, expected) for job in islice(remaining, 1)]
     except RayTaskError as error:
         raise error_of_worker(error.cause, "ray") from error
     except RayError as error:
         raise WorkerLost(
-            f"Ray could not compute a unit ({str(error).splitlines()[0]}): the same command goes on"
+            f"Ray could not compute a job ({str(error).splitlines()[0]}): run the same command "
+            "again to resume"
         ) from error
     finally:
         for reference in pending:
