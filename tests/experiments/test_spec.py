@@ -146,7 +146,7 @@ def test_agents_that_do_not_fit_their_family():
     with pytest.raises(hl.InvalidArgument, match="agent 'MaxQInit': p_min is missing"):
         check_agents(ExperimentSpec.read(lacking))
     infinite = {**SMALL, "agents": [{"algorithm": "LRMax", "n_known": 1, "d_max": "family"}]}
-    with pytest.raises(hl.InvalidArgument, match="the family is not a finite one"):
+    with pytest.raises(hl.InvalidArgument, match="the family is not finite"):
         check_agents(ExperimentSpec.read(infinite))
 
 
