@@ -114,7 +114,7 @@ class LRMaxQInit(OptimisticAgent):
 
 
 class RMaxOptions(AlgorithmOptions):
-    """RMax: every unknown pair has the largest possible value; no transfer."""
+    """Unknown pairs have the largest possible value; no transfer between tasks."""
 
     n_known: int = Field(ge=1)
     """The number of visits after which a pair is known."""
@@ -139,7 +139,7 @@ class RMaxOptions(AlgorithmOptions):
 
 
 class MaxQInitOptions(RMaxOptions):
-    """MaxQInit: the largest Q of all earlier tasks is the bound, once enough tasks were seen."""
+    """RMax bounded by the largest Q of all earlier tasks, once enough tasks were seen."""
 
     p_min: float | None = Field(None, gt=0, le=1)
     """The smallest probability of a task; by default 1 / distinct_tasks, or that of the family."""

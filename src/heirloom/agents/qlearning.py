@@ -129,7 +129,7 @@ class QLearning:
 
 
 class QLearningOptions(AlgorithmOptions):
-    """Q-learning: no transfer and no guarantee, for comparison."""
+    """Tabular Q-learning for comparison; no transfer and no guarantee."""
 
     learning_rate: float = Field(0.1, gt=0, le=1)
     exploration: float = Field(0.1, ge=0, le=1)
