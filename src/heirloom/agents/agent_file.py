@@ -131,11 +131,7 @@ def _saved_bounds(entries: Any) -> list[SavedBound]:
 
 
 def _array_name(i: int, option: str) -> str:
-    """Name of the array that holds an option of the bound i.
-
-    `d_max` has a name of its own, for compatibility: it was the first option that could be an
-    array.
-    """
+    """Name of the array that holds an option of the bound i; `d_max` keeps an older form."""
     return f"prior/{i}" if option == "d_max" else f"bound/{i}/{option}"
 
 
