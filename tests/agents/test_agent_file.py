@@ -1,4 +1,4 @@
-"""An agent that was saved between tasks goes on as the one that never stopped, to the bit."""
+"""A saved and loaded agent continues exactly like one that was never saved."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ from tests.transfer.test_memory_file import mutated
 
 COMMON = {"n_states": 121, "n_actions": 4, "gamma": 0.9, "n_known": 3, "epsilon": 0.01}
 
-GO_ON = """
+CONTINUE = """
 import sys, json
 import heirloom as hl
 from tests.agents.test_agents import tight_tasks
@@ -38,23 +38,24 @@ def path(tmp_path):
 
 
 def run(agent, tasks):
+    """Learn numbered tasks; yields the record of each, and the agent."""
     for i, m in tasks:
         record = hl.learn(agent, m, episodes=60, max_steps=10, seed=i)
         yield record, agent
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_it_goes_on_in_another_process(name, path):
+def test_agent_loaded_in_another_process_continues_identically(name, path):
     tasks = list(enumerate(tight_tasks(5)))
-    never_stopped, saved = (AGENTS[name](**COMMON, seed=7) for _ in range(2))
-    list(run(never_stopped, tasks[:2]))
+    never_saved, saved = (AGENTS[name](**COMMON, seed=7) for _ in range(2))
+    list(run(never_saved, tasks[:2]))
     list(run(saved, tasks[:2]))
     saved.save(path)
     out = subprocess.run(
-        [sys.executable, "-c", GO_ON, path], capture_output=True, text=True, check=True
+        [sys.executable, "-c", CONTINUE, path], capture_output=True, text=True, check=True
     ).stdout
     for (record, agent), (returns, update_steps, Q) in zip(
-        run(never_stopped, tasks[2:]), json.loads(out), strict=True
+        run(never_saved, tasks[2:]), json.loads(out), strict=True
     ):
         assert record.returns.tobytes().hex() == returns
         assert record.update_steps.tolist() == update_steps
@@ -62,7 +63,7 @@ def test_it_goes_on_in_another_process(name, path):
 
 
 @pytest.mark.parametrize("bits", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
-def test_every_generator_of_numpy_goes_on(bits, path):
+def test_state_of_every_numpy_generator_is_saved(bits, path):
     tasks = list(enumerate(tight_tasks(3)))
     agents = [
         hl.RMax(**COMMON, seed=np.random.Generator(getattr(np.random, bits)(3))) for _ in range(2)
@@ -71,18 +72,21 @@ def test_every_generator_of_numpy_goes_on(bits, path):
         list(run(agent, tasks[:1]))
     agents[1].save(path)
     loaded = hl.OptimisticAgent.load(path)
-    for (one, a), (other, b) in zip(run(agents[0], tasks[1:]), run(loaded, tasks[1:]), strict=True):
-        assert_same(one, other, a, b)
+    never_saved = agents[0]
+    for (record, _), (loaded_record, _) in zip(
+        run(never_saved, tasks[1:]), run(loaded, tasks[1:]), strict=True
+    ):
+        assert_same(record, loaded_record, never_saved, loaded)
 
 
-def test_an_array_as_a_prior_is_kept(path):
+def test_prior_that_is_an_array_is_saved(path):
     prior = np.random.default_rng(0).uniform(0, 2, (121, 4))
     hl.LRMax(d_max=prior, **COMMON, seed=0).save(path)
     (bound,) = hl.OptimisticAgent.load(path).bounds
     assert np.array_equal(bound.d_max, prior)
 
 
-def test_numbers_of_any_type_are_saved(path):
+def test_options_of_any_numeric_type_are_saved(path):
     options = {**COMMON, "terminating": np.bool_(1)}
     for agent in (
         hl.RMax(**options),
@@ -94,35 +98,35 @@ def test_numbers_of_any_type_are_saved(path):
         assert hl.OptimisticAgent.load(path).setting == agent.setting
 
 
-def test_an_agent_within_a_task_is_not_saved(path):
+def test_agent_cannot_be_saved_within_a_task(path):
     agent = hl.RMax(**COMMON, seed=0)
     agent.begin_task()
-    with pytest.raises(hl.WrongOrder, match="save"):
+    with pytest.raises(hl.WrongOrder, match=r"save\(\) within a task"):
         agent.save(path)
     assert not path.exists()
 
 
-class Mine(Constant):
+class UserBound(Constant):
     pass
 
 
-class Far(WeightedL1):
+class UserDistance(WeightedL1):
     pass
 
 
-def test_bounds_of_ones_own_are_given_again(path):
-    for own in (Mine(), Lipschitz(d_max=0.1, distance=Far())):
-        agent = hl.OptimisticAgent(bounds=[MaxQ(p_min=0.5), own], **COMMON, seed=0)
+def test_user_defined_bound_without_options_must_be_given_to_load(path):
+    for bound in (UserBound(), Lipschitz(d_max=0.1, distance=UserDistance())):
+        agent = hl.OptimisticAgent(bounds=[MaxQ(p_min=0.5), bound], **COMMON, seed=0)
         agent.save(path)
-        with pytest.raises(hl.InvalidArgument, match="a bound of your own"):
+        with pytest.raises(hl.InvalidArgument, match="user-defined bound"):
             hl.OptimisticAgent.load(path)
-        with pytest.raises(hl.InvalidArgument, match="give the same, in this order"):
-            hl.OptimisticAgent.load(path, bounds=[own])
-        assert hl.OptimisticAgent.load(path, bounds=[MaxQ(p_min=0.5), own]).bounds[1] is own
+        with pytest.raises(hl.InvalidArgument, match="give the same bounds in the same order"):
+            hl.OptimisticAgent.load(path, bounds=[bound])
+        assert hl.OptimisticAgent.load(path, bounds=[MaxQ(p_min=0.5), bound]).bounds[1] is bound
 
 
-class FromTheFirst(hl.Bound):
-    """The values of the first task, plus a margin: attributed to that task, and savable."""
+class FirstTaskPlusMargin(hl.Bound):
+    """The values of the first task plus a margin; it names its source and can be saved."""
 
     def __init__(self, *, margin, scale):
         self.margin, self.scale = np.asarray(margin), scale
@@ -143,35 +147,37 @@ class FromTheFirst(hl.Bound):
         return {"margin": self.margin, "scale": self.scale}
 
 
-def test_a_bound_of_ones_own_is_attributed_counted_and_saved_like_ours(path):
+def test_user_defined_bound_with_options_is_explained_counted_and_saved(path):
     margin = np.linspace(0.1, 0.2, 121 * 4)
-    agent = hl.OptimisticAgent(bounds=[FromTheFirst(margin=margin, scale=2.0)], **COMMON, seed=0)
+    bounds = [FirstTaskPlusMargin(margin=margin, scale=2.0)]
+    agent = hl.OptimisticAgent(bounds=bounds, **COMMON, seed=0)
     for i, m in enumerate(tight_tasks(2)):
         hl.learn(agent, m, episodes=60, max_steps=10, seed=i)
-    decided = agent.explain().n_decided["FromTheFirst, task 1"]
-    assert decided > 0
-    assert agent.memory.uses[1] >= decided
+    n_decided = agent.explain().n_decided["FirstTaskPlusMargin, task 1"]
+    assert n_decided > 0
+    assert agent.memory.uses[1] >= n_decided
     agent.save(path)
-    with pytest.raises(hl.InvalidArgument, match="a bound of your own, FromTheFirst"):
+    with pytest.raises(hl.InvalidArgument, match="user-defined bound FirstTaskPlusMargin"):
         hl.OptimisticAgent.load(path)
-    (bound,) = hl.OptimisticAgent.load(path, bounds=[FromTheFirst]).bounds
-    assert isinstance(bound, FromTheFirst)
+    (bound,) = hl.OptimisticAgent.load(path, bounds=[FirstTaskPlusMargin]).bounds
+    assert isinstance(bound, FirstTaskPlusMargin)
     assert bound.scale == 2.0
     assert np.array_equal(bound.margin, margin)
 
 
-def test_a_generator_that_is_not_numpys_own(path):
-    class Own(np.random.PCG64):
+def test_agent_with_a_generator_that_is_not_from_numpy_cannot_be_saved(path):
+    class UserBits(np.random.PCG64):
         @property
         def state(self):
-            return {**super().state, "bit_generator": "Own"}
+            return {**super().state, "bit_generator": "UserBits"}
 
-    agent = hl.RMax(**COMMON, seed=np.random.Generator(Own(0)))
-    with pytest.raises(hl.InvalidArgument, match="generator is a Own"):
+    agent = hl.RMax(**COMMON, seed=np.random.Generator(UserBits(0)))
+    with pytest.raises(hl.InvalidArgument, match="generator is a UserBits"):
         agent.save(path)
 
 
-def test_damaged_and_forged_files(path):
+def test_damaged_and_forged_files_are_rejected(path):
+    """Changed bytes; wrong header entries, generator states, options and arrays under a seal."""
     rng = np.random.default_rng(0)
     agent = hl.LRMax(d_max=0.1, n_states=3, n_actions=2, gamma=0.9, n_known=1, seed=0)
     agent.save(path)
@@ -188,10 +194,10 @@ def test_damaged_and_forged_files(path):
             forged = {**header, key: junk}
             archive.write(path, "agent", archive.Content(forged, arrays))
             if (key, junk) in (("bounds", []), ("algorithm", "x")):
-                continue  # an agent without bounds is RMax, and one's own has any name
+                continue  # valid: RMax has no bounds, and a user-defined class may have any name
             with pytest.raises(hl.InvalidFile, match=r"agent\.heirloom"):
                 hl.OptimisticAgent.load(path)
-    for bits, places in (
+    for bits, changes in (
         ("MT19937", [("state", "pos", 10**9), ("state", "pos", -1), ("state", "key", [1])]),
         ("Philox", [("buffer_pos", None, -(10**8)), ("buffer_pos", None, 5)]),
         ("PCG64", [("has_uint32", None, 2), ("uinteger", None, 2**40), ("state", "inc", -1)]),
@@ -199,7 +205,7 @@ def test_damaged_and_forged_files(path):
         rng = np.random.Generator(getattr(np.random, bits)(0))
         hl.RMax(n_states=3, n_actions=2, gamma=0.9, n_known=1, seed=rng).save(path)
         good_header, good_arrays = archive.read(path, "agent")
-        for outer, inner, value in places:
+        for outer, inner, value in changes:
             forged = json.loads(json.dumps(good_header))
             if inner is None:
                 forged["generator"][outer] = value
@@ -219,7 +225,7 @@ def test_damaged_and_forged_files(path):
         hl.OptimisticAgent.load(path)
     forged = arrays | {"drawn": np.array([1.5])}
     archive.write(path, "agent", archive.Content(header, forged))
-    with pytest.raises(hl.InvalidFile, match="not in"):
+    with pytest.raises(hl.InvalidFile, match="outside"):
         hl.OptimisticAgent.load(path)
 
 
@@ -229,19 +235,19 @@ class WithOptions(hl.RMax):
         self.exploration = exploration
 
 
-def test_algorithms_load_their_own_agents_only(path):
+def test_load_of_an_algorithm_rejects_agents_of_other_classes(path):
     hl.LRMax(d_max=0.1, **COMMON, seed=0).save(path)
     assert isinstance(hl.LRMax.load(path), hl.LRMax)
     assert hl.OptimisticAgent.load(path).bounds[0].d_max == 0.1
     with pytest.raises(hl.InvalidArgument, match="was saved by LRMax, not by RMax"):
         hl.RMax.load(path)
     WithOptions(exploration=0.1, **COMMON, seed=0).save(path)
-    with pytest.raises(hl.InvalidArgument, match="has a constructor of its own"):
+    with pytest.raises(hl.InvalidArgument, match="defines its own constructor"):
         WithOptions.load(path)
     assert hl.OptimisticAgent.load(path).memory.n_tasks == 0
 
 
-def test_a_bound_that_is_derived_from_ours_is_not_taken_for_it(path):
+def test_bound_derived_from_a_built_in_class_is_not_rebuilt_as_that_class(path):
     class Constant(hl.Constant):
         def begin_task(self, setting, model, memory):
             self.U = np.full(setting.n_pairs, setting.v_max / 2)
@@ -255,6 +261,6 @@ def test_a_bound_that_is_derived_from_ours_is_not_taken_for_it(path):
     for bound in (Constant(), Wider(factor=7.0, d_max=0.1)):
         hl.OptimisticAgent(bounds=[bound], **COMMON, seed=0).save(path)
         for bounds in (None, [type(bound)]):
-            with pytest.raises(hl.InvalidArgument, match="a bound of your own"):
+            with pytest.raises(hl.InvalidArgument, match="user-defined bound"):
                 hl.OptimisticAgent.load(path, bounds=bounds)
         assert hl.OptimisticAgent.load(path, bounds=[bound]).bounds == [bound]

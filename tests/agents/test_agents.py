@@ -1,4 +1,7 @@
-"""The contract of agents, and what makes each algorithm itself."""
+"""`OptimisticAgent` and the algorithms of the paper.
+
+tests/agents/test_contract.py has the contract that every algorithm of the registry fulfils.
+"""
 
 import numpy as np
 import pytest
@@ -27,33 +30,33 @@ def tight_tasks(n, seed=0):
     return [tight(rng.uniform(0.9, 1, 3), rng.uniform(0, 0.1)) for _ in range(n)]
 
 
-def assert_same(one, other, agent, other_agent):
-    """The same run, bit for bit."""
-    assert np.array_equal(one.returns, other.returns)
-    assert np.array_equal(one.discounted_returns, other.discounted_returns)
-    assert np.array_equal(one.update_steps, other.update_steps)
-    assert one.n_steps == other.n_steps
+def assert_same(record, other_record, agent, other_agent):
+    """Assert that two runs are bitwise identical."""
+    assert np.array_equal(record.returns, other_record.returns)
+    assert np.array_equal(record.discounted_returns, other_record.discounted_returns)
+    assert np.array_equal(record.update_steps, other_record.update_steps)
+    assert record.n_steps == other_record.n_steps
     assert np.array_equal(agent.Q, other_agent.Q)
     assert np.array_equal(agent.U, other_agent.U)
     assert np.array_equal(agent.known, other_agent.known)
 
 
 @pytest.mark.parametrize("name", AGENTS)
-class TestContract:
-    def test_compiled_and_step_by_step_are_the_same(self, name):
-        """Actions, returns, Q and known, over three tasks, with ends and without."""
+class TestEveryOptimisticAgent:
+    def test_compiled_and_step_by_step_runs_are_identical(self, name):
+        """Returns, updates, Q, U and known, over three tasks; with a time limit of either kind."""
         compiled, stepped = (AGENTS[name](**COMMON, seed=7) for _ in range(2))
         for i, m in enumerate(tight_tasks(3)):
-            one = hl.learn(compiled, m, episodes=60, max_steps=10, seed=i)
-            other = hl.learn(stepped, m.to_gymnasium(), episodes=60, max_steps=10, seed=i)
-            assert_same(one, other, compiled, stepped)
-            assert one.update_steps.size > 0
+            record = hl.learn(compiled, m, episodes=60, max_steps=10, seed=i)
+            step_record = hl.learn(stepped, m.to_gymnasium(), episodes=60, max_steps=10, seed=i)
+            assert_same(record, step_record, compiled, stepped)
+            assert record.update_steps.size > 0
+        record = hl.learn(compiled, m, episodes=60, max_steps=10, seed=5)
         limited = hl.learn(stepped, m.to_gymnasium(max_episode_steps=10), episodes=60, seed=5)
-        assert_same(
-            hl.learn(compiled, m, episodes=60, max_steps=10, seed=5), limited, compiled, stepped
-        )
+        assert_same(record, limited, compiled, stepped)
 
-    def test_random_tasks_too(self, name):
+    def test_compiled_and_step_by_step_runs_are_identical_on_random_tasks(self, name):
+        """With several ranges of rewards, with and without termination."""
         rng = np.random.default_rng(21)
         for _ in range(5):
             shape = draw_shape(rng)._replace(gamma=0.9)
@@ -67,12 +70,12 @@ class TestContract:
             compiled, stepped = (AGENTS[name](**options, seed=3) for _ in range(2))
             for i in range(3):
                 m = draw_task(rng, shape)
-                one = hl.learn(compiled, m, episodes=20, max_steps=9, seed=i)
-                other = hl.learn(stepped, m.to_gymnasium(), episodes=20, max_steps=9, seed=i)
-                assert_same(one, other, compiled, stepped)
+                record = hl.learn(compiled, m, episodes=20, max_steps=9, seed=i)
+                step_record = hl.learn(stepped, m.to_gymnasium(), episodes=20, max_steps=9, seed=i)
+                assert_same(record, step_record, compiled, stepped)
 
-    def test_q_is_the_fixed_point_within_its_tolerance(self, name):
-        """What incremental updates reach, against iteration from scratch."""
+    def test_q_is_above_its_fixed_point_by_at_most_the_tolerance(self, name):
+        """Incremental updates are compared with the reference implementation, from scratch."""
         agent = AGENTS[name](**COMMON, seed=0, tol=1e-3)
         for i, m in enumerate(tight_tasks(2)):
             hl.learn(agent, m, episodes=300, max_steps=10, seed=i)
@@ -82,7 +85,7 @@ class TestContract:
             assert (agent.Q.ravel() >= Q - 1e-8).all()
             assert (agent.Q.ravel() <= Q + 1e-3 + 1e-8).all()
 
-    def test_the_same_seed_is_the_same_run(self, name):
+    def test_same_seed_gives_identical_returns(self, name):
         def run():
             agent = AGENTS[name](**COMMON, seed=11)
             tasks = tight_tasks(2)
@@ -93,34 +96,35 @@ class TestContract:
     def test_acting_never_learns(self, name):
         agent = AGENTS[name](**COMMON, seed=0)
         agent.begin_task()
-        before = agent.Q.copy(), agent.model.counts.copy()
+        Q, counts = agent.Q.copy(), agent.model.counts.copy()
         for s in range(121):
             agent.act(s)
-        assert np.array_equal(agent.Q, before[0])
-        assert np.array_equal(agent.model.counts, before[1])
+        assert np.array_equal(agent.Q, Q)
+        assert np.array_equal(agent.model.counts, counts)
 
-    def test_arrays_are_readable_until_the_next_task(self, name):
+    def test_arrays_can_be_read_after_the_end_of_a_task(self, name):
         agent = AGENTS[name](**COMMON, seed=0)
-        for call in (lambda: agent.Q, lambda: agent.U, lambda: agent.known, lambda: agent.policy):
+        for read in (lambda: agent.Q, lambda: agent.U, lambda: agent.known, lambda: agent.policy):
             with pytest.raises(hl.WrongOrder, match="begin_task"):
-                call()
+                read()
         hl.learn(agent, tight_tasks(1)[0], episodes=5, max_steps=10, seed=0)
         assert agent.Q.shape == agent.U.shape == agent.known.shape == (121, 4)
         assert np.array_equal(agent.policy, agent.Q.argmax(axis=1))
         with pytest.raises(ValueError, match="read-only"):
             agent.Q[0, 0] = 0
 
-    def test_verbs_have_an_order(self, name):
+    def test_methods_called_out_of_order_raise_wrong_order(self, name):
+        """A dropped task is not stored."""
         agent = AGENTS[name](**COMMON, seed=0)
-        for call in (
+        for method in (
             lambda: agent.act(0),
             lambda: agent.observe(0, 0, 0.0, 0, terminated=False),
             agent.end_task,
         ):
-            with pytest.raises(hl.WrongOrder, match="begin_task"):
-                call()
+            with pytest.raises(hl.WrongOrder, match="call begin_task"):
+                method()
         agent.begin_task()
-        with pytest.raises(hl.WrongOrder, match="a task is going on"):
+        with pytest.raises(hl.WrongOrder, match=r"begin_task\(\) within a task"):
             agent.begin_task()
         agent.drop_task()
         agent.begin_task()
@@ -128,40 +132,43 @@ class TestContract:
         assert agent.memory.n_tasks == 1
 
 
-def test_without_a_prior_lrmax_is_rmax():
-    """Erratum 7: seed for seed, and no source is looked at."""
+def test_lrmax_without_prior_is_identical_to_rmax():
+    """Erratum 7: the same results for the same seed, and no source is used."""
     rmax, lrmax = (make(**COMMON, seed=1) for make in (hl.RMax, hl.LRMax))
     for i, m in enumerate(tight_tasks(4)):
-        one = hl.learn(rmax, m, episodes=200, max_steps=10, seed=i)
-        assert_same(one, hl.learn(lrmax, m, episodes=200, max_steps=10, seed=i), rmax, lrmax)
+        record = hl.learn(rmax, m, episodes=200, max_steps=10, seed=i)
+        assert_same(record, hl.learn(lrmax, m, episodes=200, max_steps=10, seed=i), rmax, lrmax)
         assert lrmax.bounds[0].transfers == []
         assert not lrmax.task.refines
 
 
-def test_a_prior_transfers():
-    """A second task like the first: the goal is found much sooner."""
+def test_prior_makes_lrmax_find_the_goal_sooner_in_a_repeated_task():
     m = tight_tasks(1)[0]
     rmax, lrmax = hl.RMax(**COMMON, seed=0), hl.LRMax(d_max=0.01, **COMMON, seed=0)
     hl.learn(lrmax, m, episodes=500, max_steps=10, seed=0)
-    without = hl.learn(rmax, m, episodes=500, max_steps=10, seed=1).returns.sum()
-    assert hl.learn(lrmax, m, episodes=500, max_steps=10, seed=1).returns.sum() > 1.5 * without
+    rmax_return, lrmax_return = (
+        hl.learn(agent, m, episodes=500, max_steps=10, seed=1).returns.sum()
+        for agent in (rmax, lrmax)
+    )
+    assert lrmax_return > 1.5 * rmax_return
 
 
-def test_maxqinit_starts_when_its_confidence_allows():
+def test_maxqinit_uses_its_bound_after_the_required_number_of_tasks():
     agent = hl.MaxQInit(p_min=0.5, delta=0.3, **COMMON, seed=0)
     assert hl.tasks_for_max_q(0.5, 0.3) == 2
-    informed = []
+    below_v_max = []
     for i, m in enumerate(tight_tasks(4)):
         agent.begin_task()
-        informed.append(bool((agent.U < 10).any()))
+        below_v_max.append(bool((agent.U < 10).any()))
         agent.drop_task()
         hl.learn(agent, m, episodes=500, max_steps=10, seed=i)
-    assert informed == [False, False, True, True]
+    assert below_v_max == [False, False, True, True]
     sources = agent.memory.sources
     assert np.array_equal(agent.memory.max_Q, np.max([s.Q for s in sources], axis=0))
 
 
-def test_the_learned_distance_is_the_largest_of_the_first_tasks():
+def test_learned_distance_is_the_largest_between_the_first_tasks():
+    """It is compared with the reference implementation, in both directions."""
     agent = hl.LRMax(p_min=0.5, delta=0.4, n_states=6, n_actions=2, gamma=0.9, n_known=3, seed=0)
     needed = hl.tasks_for_distance(0.5, 0.4)
     for i in range(needed + 2):
@@ -181,14 +188,14 @@ def test_the_learned_distance_is_the_largest_of_the_first_tasks():
     np.testing.assert_allclose(agent.memory.learned["WeightedL1"][0], expected)
 
 
-def test_lrmaxqinit_learns_the_distance_only_without_a_prior():
+def test_lrmaxqinit_learns_d_max_only_if_none_is_given():
     given, learned = (hl.LRMaxQInit(p_min=0.2, d_max=d, **COMMON) for d in (0.1, None))
     assert given.bounds[0].n_tasks is None
     assert learned.bounds[0].n_tasks == hl.tasks_for_distance(0.2, 0.05)
 
 
-def test_a_task_counts_once_towards_the_learned_distance():
-    """Two bounds that learn it share it, and an end that is repeated counts once."""
+def test_each_task_counts_once_towards_the_learned_distance():
+    """Also if two bounds share the learned distance, and if `end_task` is called twice."""
     bounds = [hl.Lipschitz(p_min=0.2, delta=0.05) for _ in range(2)]
     agent = hl.OptimisticAgent(bounds=bounds, **COMMON, seed=0)
     for i, m in enumerate(tight_tasks(3)):
@@ -200,34 +207,34 @@ def test_a_task_counts_once_towards_the_learned_distance():
     assert agent.memory.learned["WeightedL1"][1] == agent.memory.n_tasks == 4
 
 
-def test_tasks_of_an_agent_that_does_not_compare_are_compared_later():
-    """As long as they are there; otherwise the maximum would miss them, and is not learned."""
+def test_tasks_of_an_agent_that_learns_no_distance_are_compared_later():
+    """If the memory still has them; otherwise the maximum would omit them, so none is learned."""
     tasks = tight_tasks(2)
     memories = [hl.TaskMemory(121, 4, capacity=capacity) for capacity in (None, None, 1)]
-    first = [hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=memories[0], seed=0)]
-    first += [hl.RMax(**COMMON, memory=memory, seed=0) for memory in memories[1:]]
+    first_agents = [hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=memories[0], seed=0)]
+    first_agents += [hl.RMax(**COMMON, memory=memory, seed=0) for memory in memories[1:]]
     full = hl.TaskMemory(121, 4, capacity=1)
     for _ in range(2):
         hl.learn(hl.RMax(**COMMON, memory=full), tasks[0], episodes=5, max_steps=9, seed=0)
-    for agent, memory in zip(first, memories, strict=True):
+    for agent, memory in zip(first_agents, memories, strict=True):
         hl.learn(agent, tasks[0], episodes=5, max_steps=9, seed=0)
-        late = hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=memory, seed=1)
-        hl.learn(late, tasks[1], episodes=5, max_steps=9, seed=0)
+        second_agent = hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=memory, seed=1)
+        hl.learn(second_agent, tasks[1], episodes=5, max_steps=9, seed=0)
         assert memory.n_tasks == 2
     learned = [memory.learned["WeightedL1"] for memory in memories]
     assert {n_compared for _, n_compared in learned} == {2}
     for largest, _ in learned[1:]:
         assert np.array_equal(largest, learned[0][0])
-    late = hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=full, seed=1)
+    second_agent = hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=full, seed=1)
     for m in (*tasks, *tasks):
-        hl.learn(late, m, episodes=5, max_steps=9, seed=0)
+        hl.learn(second_agent, m, episodes=5, max_steps=9, seed=0)
     assert full.learned == {}
 
 
-def test_first_tasks_that_were_let_go_are_never_taken_for_compared():
-    """A second agent that wants to compare more tasks than the memory kept for the first one.
+def test_bound_is_valid_if_first_tasks_were_forgotten_before_they_were_compared():
+    """A second agent needs to compare more tasks than the memory has kept for the first agent.
 
-    The largest of distances that were not looked at would be 0, and no bound.
+    If the forgotten tasks counted as compared, the learned distance could be 0, below the true one.
     """
     cells = "..G\n.S.\n..."
     tasks = [grid_world(cells, gamma=0.9, goal_rewards=r) for r in (0.1, 0.4, 0.7, 1.0)]
@@ -245,8 +252,8 @@ def test_first_tasks_that_were_let_go_are_never_taken_for_compared():
             assert (many.U >= hl.solve(m).Q - 1e-6).all()
 
 
-def test_dropped_sources_change_nothing():
-    """A source is dropped when it cannot lower a bound again: with it, all is the same."""
+def test_dropping_sources_does_not_change_results():
+    """A source is dropped when it cannot lower a bound any more; `KeepAll` drops none."""
     options = {**COMMON, "epsilon": 0.0}
     dropping, keeping = (
         hl.OptimisticAgent(bounds=[bound(d_max=0.05)], **options, seed=0)
@@ -254,17 +261,17 @@ def test_dropped_sources_change_nothing():
     )
     dropped = False
     for i, m in enumerate(tight_tasks(4)):
-        episodes = 300 if i else 1  # the first source knows next to nothing
-        one = hl.learn(dropping, m, episodes=episodes, max_steps=10, seed=i)
-        other = hl.learn(keeping, m, episodes=episodes, max_steps=10, seed=i)
-        assert_same(one, other, dropping, keeping)
+        episodes = 300 if i else 1  # the first source has few known pairs
+        record = hl.learn(dropping, m, episodes=episodes, max_steps=10, seed=i)
+        keeping_record = hl.learn(keeping, m, episodes=episodes, max_steps=10, seed=i)
+        assert_same(record, keeping_record, dropping, keeping)
         dropped |= len(dropping.bounds[0].transfers) < i
     assert dropped
 
 
 @pytest.mark.parametrize("d_max", [0.05, 0.5, 3.0, 20.0])
-def test_distances_refined_step_by_step_are_those_solved_at_once(d_max):
-    """d̂ as it was lowered update by update, against a solve from scratch for the same D̂."""
+def test_incrementally_refined_distances_agree_with_a_solve_from_scratch(d_max):
+    """d̂, lowered at each update, is compared with the reference implementation for the same D̂."""
     agent = hl.LRMax(d_max=d_max, **{**COMMON, "epsilon": 0.001}, seed=0, tol=1e-3)
     for i, m in enumerate(tight_tasks(3)):
         hl.learn(agent, m, episodes=200, max_steps=10, seed=i)
@@ -289,8 +296,8 @@ def test_distances_refined_step_by_step_are_those_solved_at_once(d_max):
         assert (transfer.back.D < d_max).any()
 
 
-def test_a_bound_of_ones_own():
-    """A researcher adds a bound and gets an agent from a list: here the answer itself."""
+def test_user_defined_bound_is_used():
+    """With Q* itself as the bound, the agent has a nearly optimal return from the start."""
     m = tight_tasks(1)[0]
     sol = hl.solve(m)
 
@@ -304,13 +311,13 @@ def test_a_bound_of_ones_own():
     assert record.returns.mean() > 0.8 * hl.optimal_return(m, horizon=10, discounted=False)
 
 
-def test_a_known_v_max_is_the_bound():
+def test_given_v_max_is_the_bound_of_rmax():
     agent = hl.RMax(**COMMON, seed=0, v_max=3.0)
     agent.begin_task()
     assert (agent.U == 3).all()
 
 
-def test_a_v_max_above_what_can_be_is_lowered():
+def test_v_max_above_the_largest_possible_value_is_lowered():
     agent = hl.RMax(**COMMON, seed=0, v_max=1e6)
     agent.begin_task()
     assert agent.U == pytest.approx(np.full((121, 4), 10.0))
@@ -335,8 +342,8 @@ class Fixed(hl.Constant):
 
 
 @pytest.mark.parametrize(("gap", "is_tie"), [(0.0, True), (0.9, True), (1.1, False)])
-def test_actions_within_the_tie_tolerance_are_equal_to_the_agent(gap, is_tie):
-    """In both paths: the compiled rollout, and `act` step by step."""
+def test_actions_within_the_tie_tolerance_are_chosen_equally(gap, is_tie):
+    """In the compiled rollout and in `act`."""
     v_max = 10.0
     tie = hl.Setting(n_states=1, n_actions=3, gamma=0.9).tie
     bound = Fixed(np.array([v_max - 1 - gap * tie, v_max - 2.0, v_max - 1]))
@@ -352,8 +359,8 @@ def test_actions_within_the_tie_tolerance_are_equal_to_the_agent(gap, is_tie):
     assert (agent.model.counts[0] > 0).tolist() == [is_tie, False, True]
 
 
-def test_far_values_are_told_apart():
-    """A goal that is 150 steps away, worth 1e-7 from there: the agent still goes straight to it."""
+def test_small_differences_of_values_are_not_ties():
+    """The value of a goal 150 steps away is about 1e-7; the agent still goes straight to it."""
     n = 150
     R, T = np.zeros((n, 2)), np.zeros((n, 2, n))
     s = np.arange(n)
@@ -384,17 +391,17 @@ def test_far_values_are_told_apart():
         ({"p_min": 2, "delta": 0.1}, "p_min is 2"),
     ],
 )
-def test_bad_options(options, message):
+def test_invalid_options_are_rejected(options, message):
     with pytest.raises(hl.InvalidArgument, match=message):
         hl.LRMax(**{**COMMON, **options})
 
 
-def test_a_prior_of_the_wrong_shape():
+def test_prior_of_the_wrong_shape_is_rejected():
     with pytest.raises(hl.InvalidArgument, match=r"d_max has shape \(4, 121\).* \(121, 4\)"):
         hl.LRMax(d_max=np.zeros((4, 121)), **COMMON)
 
 
-def test_a_memory_of_another_size():
+def test_memory_of_another_size_is_rejected():
     memory = hl.TaskMemory(2, 2)
     with pytest.raises(hl.IncompatibleTasks, match=r"TaskMemory\(n_states=2, .* does not fit"):
         hl.RMax(**COMMON, memory=memory)
@@ -409,27 +416,27 @@ def test_a_memory_of_another_size():
         ({"epsilon": 0.0}, "epsilon is 0.0"),
     ],
 )
-def test_a_memory_of_another_setting(options, message):
-    """Values of a smaller discount, or of other rewards, are no bounds here."""
+def test_memory_of_another_setting_is_rejected(options, message):
+    """Values for a smaller discount factor or for other rewards are not upper bounds."""
     agent = hl.RMax(**COMMON, seed=0)
     memory = agent.memory
-    before = hl.RMax(**{**COMMON, **options}, memory=memory)  # it holds nothing yet
+    created_before = hl.RMax(**{**COMMON, **options}, memory=memory)  # the memory is still empty
     hl.learn(agent, tight_tasks(1)[0], episodes=3, max_steps=9, seed=0)
     with pytest.raises(hl.IncompatibleTasks, match=message):
         hl.RMax(**{**COMMON, **options}, memory=memory)
     with pytest.raises(hl.IncompatibleTasks, match=message):
-        before.begin_task()
+        created_before.begin_task()
     assert hl.RMax(**COMMON, memory=memory).memory is memory
 
 
-def test_a_constructor_that_fails_leaves_the_memory_alone():
+def test_failed_constructor_does_not_change_the_memory():
     memory = hl.TaskMemory(121, 4)
     with pytest.raises(hl.InvalidArgument, match="seed is 'x'"):
         hl.RMax(**{**COMMON, "gamma": 0.5}, memory=memory, seed="x")
     assert hl.RMax(**COMMON, memory=memory).memory is memory
 
 
-def test_distances_of_one_class_are_told_apart_by_their_attributes():
+def test_distances_of_one_class_with_different_attributes_are_learned_separately():
     class Scaled(hl.WeightedL1):
         def __init__(self, factor):
             self.factor = factor
@@ -447,44 +454,43 @@ def test_distances_of_one_class_are_told_apart_by_their_attributes():
     assert largest["Scaled(factor=1.0)"] == pytest.approx(1000 * largest["Scaled(factor=0.001)"])
 
 
-def test_use_is_that_of_the_agents_bound():
-    """Where another bound decides, a source is of no use, though its own bound has a decider."""
+def test_uses_of_a_source_count_the_pairs_whose_u_comes_from_it():
+    """Pairs where the bound of MaxQ is smaller than that of the source do not count."""
     cells = "..G\n.S.\n..."
     task = grid_world(cells, gamma=0.9, goal_rewards=0.4)
     options = {"n_states": 9, "n_actions": 4, "gamma": 0.9, "n_known": 1, "seed": 0}
     agent = hl.LRMaxQInit(p_min=0.5, delta=0.3, d_max=0.3, **options)
     for i in range(5):
-        before = dict(agent.memory.uses)
+        uses_before = dict(agent.memory.uses)
         hl.learn(agent, task, episodes=300, max_steps=20, seed=i)
-        explained = agent.explain()
-        for t, n in before.items():
-            name = f"Lipschitz, task {t}"
-            decided = (explained.bound == explained.names.index(name)).sum()
-            assert agent.memory.uses[t] - n == decided
+        explanation = agent.explain()
+        for t, n in uses_before.items():
+            index = explanation.names.index(f"Lipschitz, task {t}")
+            assert agent.memory.uses[t] - n == (explanation.bound == index).sum()
 
 
-def test_an_agent_that_was_told_of_no_ends_refuses_them():
-    """With rewards below zero, v_max would be below the value of ending at once."""
+def test_agent_with_terminating_false_rejects_termination():
+    """With negative rewards, its v_max would be below the value of terminating at once."""
     options = {"n_states": 1, "n_actions": 1, "gamma": 0.9, "n_known": 1}
     agent = hl.RMax(**options, reward_range=(-1, -0.5), terminating=False)
     m = hl.TabularMDP([[-0.6]], [[[1.0]]], gamma=0.9, terminates=[0], reward_range=(-1, -0.5))
-    with pytest.raises(hl.IncompatibleTasks, match="make it with terminating=True"):
+    with pytest.raises(hl.IncompatibleTasks, match="create it with terminating=True"):
         hl.learn(agent, m, episodes=1, seed=0)
-    with pytest.raises(hl.InvalidArgument, match=r"ended the episode.*terminating=True"):
+    with pytest.raises(hl.InvalidArgument, match=r"the episode terminated at.*terminating=True"):
         hl.learn(agent, m.to_gymnasium(), episodes=1, seed=0)
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_random_numbers_that_run_out_and_models_that_grow_change_nothing(name):
-    """More steps, ties and transitions than fit at first: both paths stay the same."""
+def test_refilled_random_numbers_and_grown_models_do_not_change_results(name):
+    """Compiled and step-by-step runs are identical beyond the initial size of their buffers."""
     m = hl.garnet(30, 4, branching=8, gamma=0.9, seed=0)
     options = {"n_states": 30, "n_actions": 4, "gamma": 0.9, "n_known": 60, "epsilon": 0.1}
     compiled, stepped = (AGENTS[name](**options, seed=0) for _ in range(2))
     for seed in range(2):
-        one = hl.learn(compiled, m, episodes=1000, max_steps=12, seed=seed)
-        other = hl.learn(stepped, m.to_gymnasium(), episodes=1000, max_steps=12, seed=seed)
-        assert_same(one, other, compiled, stepped)
-        assert one.n_steps > 8192
+        record = hl.learn(compiled, m, episodes=1000, max_steps=12, seed=seed)
+        step_record = hl.learn(stepped, m.to_gymnasium(), episodes=1000, max_steps=12, seed=seed)
+        assert_same(record, step_record, compiled, stepped)
+        assert record.n_steps > 8192
         sizes = [a.p.size for a in (compiled.model.arrays, stepped.model.arrays)]
         assert sizes[0] == sizes[1]
         assert seed > 0 or sizes[0] > 256
@@ -492,8 +498,8 @@ def test_random_numbers_that_run_out_and_models_that_grow_change_nothing(name):
 
 
 @pytest.mark.parametrize("tol", [1e-3, 0.3])
-def test_q_stays_within_its_tolerance_where_many_small_falls_add_up(tol):
-    """Branching tasks near γ = 1: what `settle` left undone must be counted, fall after fall."""
+def test_q_stays_within_its_tolerance_where_many_small_decreases_add_up(tol):
+    """Tasks with many successors and γ near 1: skipped decreases of each update accumulate."""
     for seed in range(18):
         m = hl.garnet(20, 2, branching=2 + seed % 9, gamma=0.97, seed=seed)
         agent = hl.RMax(n_states=20, n_actions=2, gamma=0.97, n_known=20, seed=0, tol=tol)
@@ -503,8 +509,8 @@ def test_q_stays_within_its_tolerance_where_many_small_falls_add_up(tol):
         assert (agent.Q.ravel() <= Q + tol + 1e-8).all()
 
 
-def test_distances_follow_what_is_learned():
-    """D̂, kept up to date pair by pair, is never above the whole table at the last update."""
+def test_incrementally_updated_distances_are_at_most_the_full_computation():
+    """After every update, D̂ is at most what the reference implementation gives for all pairs."""
     options = {"n_states": 6, "n_actions": 2, "gamma": 0.9, "n_known": 2, "epsilon": 1e-3}
     agent = hl.LRMax(d_max=30.0, **options, seed=0)
     tasks = [hl.garnet(6, 2, branching=2, gamma=0.9, seed=i) for i in range(3)]
@@ -512,7 +518,7 @@ def test_distances_follow_what_is_learned():
         hl.learn(agent, m, episodes=40, max_steps=10, seed=i)
     env = tasks[2].to_gymnasium()
     agent.begin_task()
-    fell, (s, _) = 0, env.reset(seed=0)
+    n_compared, (s, _) = 0, env.reset(seed=0)
     for _ in range(300):
         a = agent.act(s)
         V = agent.Q.max(axis=1)
@@ -524,22 +530,22 @@ def test_distances_follow_what_is_learned():
                 assert (transfer.there.D <= table + 1e-9).all()
                 table = learned_models.distance(there, here, V, agent.setting)
                 assert (transfer.back.D <= table + 1e-9).all()
-                fell += 1
+                n_compared += 1
         s = s_next
-    assert fell > 10
+    assert n_compared > 10
 
 
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        ((121, 0, 0.0, 0), "state 121: there are 0 to 120"),
-        ((0, 4, 0.0, 0), "action 4"),
-        ((0, 0, 0.0, -1), "next state -1"),
-        ((0, 0, 1.5, 0), "the reward 1.5 of state 0 and action 0 is outside reward_range"),
-        ((0, 0, np.nan, 0), "the reward nan"),
+        ((121, 0, 0.0, 0), "state is 121: expected a whole number from 0 to 120"),
+        ((0, 4, 0.0, 0), "action is 4"),
+        ((0, 0, 0.0, -1), "next state is -1"),
+        ((0, 0, 1.5, 0), "reward of state 0 and action 0 is 1.5, outside the agent's reward_range"),
+        ((0, 0, np.nan, 0), "reward of state 0 and action 0 is nan"),
     ],
 )
-def test_bad_steps(step, message):
+def test_invalid_steps_are_rejected_and_not_counted(step, message):
     agent = hl.RMax(**COMMON)
     agent.begin_task()
     s, a, r, s_next = step
@@ -548,15 +554,17 @@ def test_bad_steps(step, message):
     assert agent.model.counts.sum() == 0
 
 
-def test_a_state_that_is_none():
+def test_act_rejects_a_state_out_of_range():
     agent = hl.RMax(**COMMON)
     agent.begin_task()
-    with pytest.raises(hl.InvalidArgument, match="state 121: the states are 0 to 120"):
+    with pytest.raises(
+        hl.InvalidArgument, match="state is 121: expected a whole number from 0 to 120"
+    ):
         agent.act(121)
 
 
-def test_an_end_is_learned_as_an_end():
-    """Entering the goal pays 1 and ends: Q there is 1, not 1 + γ v_max."""
+def test_q_of_a_terminal_transition_is_its_reward():
+    """Entering the goal has the reward 1 and terminates: Q is 1 there, not 1 + γ v_max."""
     m = grid_world("S.G", gamma=0.9, reward_on="entering", terminal=True)
     agent = hl.RMax(n_states=3, n_actions=4, gamma=0.9, n_known=1, seed=0, tol=1e-6)
     hl.learn(agent, m, episodes=100, max_steps=10, seed=0)
@@ -568,32 +576,32 @@ def test_an_end_is_learned_as_an_end():
 @pytest.mark.parametrize(
     ("U", "message"),
     [
-        (np.zeros(3), r"U of the bound Fixed is \(3,\): begin_task sets it"),
-        (np.zeros((121, 4)), r"U of the bound Fixed is \(121, 4\)"),
-        (np.full(484, np.nan), "has NaN at pair 0"),
-        (np.zeros(484, dtype=int), "of shape"),
+        (np.zeros(3), r"U of the bound Fixed is float64 of shape \(3,\): begin_task must set it"),
+        (np.zeros((121, 4)), r"U of the bound Fixed is float64 of shape \(121, 4\)"),
+        (np.full(484, np.nan), "U of the bound Fixed is NaN at pair 0"),
+        (np.zeros(484, dtype=int), r"U of the bound Fixed is int64 of shape \(484,\)"),
     ],
 )
-def test_a_bound_that_cannot_be_one_is_refused(U, message):
+def test_bound_with_an_invalid_u_is_rejected(U, message):
     agent = hl.OptimisticAgent(bounds=[Fixed(U)], **COMMON, seed=0)
     with pytest.raises(hl.InvalidArgument, match=message):
         agent.begin_task()
 
 
-def test_a_class_is_not_a_bound():
+def test_class_in_place_of_a_bound_is_rejected():
     with pytest.raises(hl.InvalidArgument, match="bounds holds the class Constant"):
         hl.OptimisticAgent(bounds=[hl.Constant], **COMMON, seed=0)
 
 
 @pytest.mark.parametrize("gamma", [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999])
 @pytest.mark.parametrize("v_max", [1.0, np.inf])
-def test_one_step_earlier_is_never_a_tie(gamma, v_max):
-    """A goal that pays once: going straight to it is worth (1-γ) more than waiting a step."""
+def test_reaching_a_goal_one_step_earlier_is_never_a_tie(gamma, v_max):
+    """A goal is rewarded once, with 1: going straight to it gains (1-γ) over waiting a step."""
     m = grid_world(["S........G"], gamma=gamma, terminal=True, reward_on="entering")
     agent = hl.RMax(n_states=10, n_actions=4, gamma=gamma, n_known=1, seed=0, v_max=v_max)
     hl.learn(agent, m, episodes=60, max_steps=60, seed=0)
-    best = hl.solve(m).policy
+    optimal_policy = hl.solve(m).policy
     assert agent.setting.tie <= 0.01 * (1 - gamma)
     assert agent.known[:-1].all()
     assert (agent.greedy[:-1].sum(axis=1) == 1).all()
-    assert (agent.policy[:-1] == best[:-1]).all()
+    assert (agent.policy[:-1] == optimal_policy[:-1]).all()

@@ -1,4 +1,4 @@
-"""What every algorithm of the registry must do."""
+"""The contract of an agent, for every algorithm of the registry `ALGORITHMS`."""
 
 import numpy as np
 import pytest
@@ -9,19 +9,20 @@ from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.envs.inventory import prices
 
 FAMILY = prices()
-NEEDED = {"n_known": 2}
+REQUIRED_OPTIONS = {"n_known": 2}
 
 
 @pytest.fixture(params=ALGORITHMS)
 def algorithm(request):
+    """The name of an algorithm; a test with this fixture runs once for each of the registry."""
     return request.param
 
 
 def make(name, seed=0, tasks=3):
-    """An agent with as few options as the algorithm needs, and the tasks that it will face."""
+    """Return an agent with only the required options, and the tasks that it will face."""
     drawn = [FAMILY.draw(np.random.default_rng(i)) for i in range(tasks)]
-    model = ALGORITHMS[name]
-    options = model(**{key: NEEDED[key] for key in NEEDED if key in model.model_fields})
+    kind = ALGORITHMS[name]
+    options = kind(**{key: v for key, v in REQUIRED_OPTIONS.items() if key in kind.model_fields})
     known = TaskKnowledge(FAMILY.options, FAMILY.p_min, lambda: FAMILY.d_max, drawn)
     return options.make(known, np.random.default_rng(seed)), drawn
 
@@ -32,34 +33,36 @@ def learned(name, seed=0):
     return agent, np.array([record.returns for record in records])
 
 
-def test_an_algorithm_has_a_summary_of_one_line(algorithm):
+def test_summary_of_an_algorithm_is_one_line(algorithm):
     summary = ALGORITHMS[algorithm].summary()
     assert summary.endswith(".")
     assert "\n" not in summary
 
 
-def test_an_agent_learns_tasks_in_a_row_and_the_same_seed_gives_the_same_bits(algorithm):
-    (agent, returns), (_, again), (_, other) = (learned(algorithm, s) for s in (0, 0, 1))
+def test_same_seed_gives_identical_returns_over_several_tasks(algorithm):
+    (agent, returns), (_, same_seed), (_, other_seed) = (learned(algorithm, s) for s in (0, 0, 1))
     assert np.isfinite(returns).all()
-    assert np.array_equal(returns, again)
-    assert not np.array_equal(returns, other)
+    assert np.array_equal(returns, same_seed)
+    assert not np.array_equal(returns, other_seed)
     assert (agent.n_states, agent.n_actions, agent.gamma) == (11, 6, FAMILY.gamma)
 
 
-def test_a_task_and_its_environment_give_the_same_bits(algorithm):
-    """Compiled or step by step: an exact task is learned like the environment made of it."""
+def test_task_and_its_gymnasium_environment_give_identical_results(algorithm):
+    """Compiled code, for a `TabularMDP`, agrees to the bit with steps in its environment."""
     agents = [make(algorithm)[0] for _ in range(2)]
     _, (m, *_) = make(algorithm)
     length = {"episodes": 10, "max_steps": 20, "seed": 0}
-    one, other = (
+    compiled, stepped = (
         hl.learn(agent, env, **length)
         for agent, env in zip(agents, (m, m.to_gymnasium()), strict=True)
     )
-    assert np.array_equal(one.returns, other.returns)
+    assert np.array_equal(compiled.returns, stepped.returns)
     assert np.array_equal(agents[0].Q, agents[1].Q)
 
 
-def test_a_derived_agent_that_acts_otherwise_is_not_compiled_away():
+def test_act_of_a_derived_class_is_called():
+    """Compiled code, which replaces `act` of `OptimisticAgent`, does not run such an agent."""
+
     class AlwaysFirst(hl.RMax):
         def act(self, s):
             return 0
@@ -78,21 +81,21 @@ def test_acting_does_not_learn(algorithm):
     assert np.array_equal(agent.Q, before)
 
 
-def test_verbs_have_an_order(algorithm):
+def test_methods_called_out_of_order_raise_wrong_order(algorithm):
     agent, _ = make(algorithm)
-    for verb in (lambda: agent.act(0), agent.end_task, lambda: observe(agent)):
+    for method in (
+        lambda: agent.act(0),
+        lambda: agent.observe(0, 0, -1.0, 0, terminated=False),
+        agent.end_task,
+    ):
         with pytest.raises(hl.WrongOrder):
-            verb()
+            method()
     agent.begin_task()
     with pytest.raises(hl.WrongOrder):
         agent.begin_task()
 
 
-def observe(agent):
-    agent.observe(0, 0, -1.0, 0, terminated=False)
-
-
-def test_greedy_actions_and_policy_can_be_read(algorithm):
+def test_policy_is_greedy(algorithm):
     agent, _ = learned(algorithm)
     assert agent.greedy.shape == (11, 6)
     assert agent.greedy[np.arange(11), agent.policy].all()

@@ -1,4 +1,4 @@
-"""An explanation says what is so: each number against the bounds themselves."""
+"""`agent.explain()` is correct: each of its numbers is compared with the bounds themselves."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from tests.agents.test_agents import COMMON, tight_tasks
 from tests.agents.test_soundness import draw_family, largest_distances, make_agent
 
 
-class Low(Constant):
-    """A bound of one's own, which decides everywhere."""
+class HalfOfVMax(Constant):
+    """A user-defined bound, below v_max at every pair."""
 
     def begin_task(self, setting, model, memory):
         self.U = np.full(setting.n_pairs, setting.v_max / 2)
@@ -24,21 +24,26 @@ def learned(agent, tasks, episodes=60):
     return agent
 
 
-def test_rmax_has_nothing_but_v_max_and_its_model():
+def flat(explanation):
+    """The printed text without line breaks."""
+    return " ".join(repr(explanation).split())
+
+
+def test_values_of_rmax_come_from_v_max_and_its_model_only():
     agent = learned(hl.RMax(**COMMON, seed=0), tight_tasks(1), episodes=300)
     explanation = agent.explain()
     assert explanation.names == ("v_max", "learned model")
-    n_model = int((agent.Q < agent.U).sum())
+    n_model = int((agent.Q < agent.setting.v_max).sum())
     assert explanation.n_decided == {"v_max": 484 - n_model, "learned model": n_model}
     assert n_model > 0
     assert explanation.prior_use == {}
     assert explanation.dropped == ()
 
 
-def test_each_pair_has_the_bound_that_is_its_value():
-    """Wherever a source is said to decide, its own bound is U: on random families."""
+def test_bound_named_at_a_pair_is_equal_to_u_there():
+    """On random families, for v_max, each source of a Lipschitz bound, and MaxQ."""
     rng = np.random.default_rng(0)
-    decided = 0
+    n_transferred = 0
     for _ in range(60):
         tasks = draw_family(rng)
         bounds = [Lipschitz(d_max=largest_distances(tasks)), MaxQ(p_min=0.6, delta=0.5)]
@@ -48,22 +53,22 @@ def test_each_pair_has_the_bound_that_is_its_value():
         agent.begin_task()
         explanation = agent.explain()
         assert explanation.names[:4] == ("v_max", *(f"Lipschitz, task {i}" for i in (1, 2, 3)))
-        says = {
+        bound_by_name = {
             "v_max": np.full(agent.setting.n_pairs, agent.setting.v_max),
             **{f"Lipschitz, task {t.source.task}": t.U for t in bounds[0].transfers},
             "MaxQ": bounds[1].U,
         }
-        for name, U in says.items():
-            where = explanation.bound == explanation.names.index(name)
-            assert np.array_equal(agent.U[where], U.reshape(agent.U.shape)[where]), name
-            decided += int(where.sum()) if name != "v_max" else 0
+        for name, U in bound_by_name.items():
+            pairs = explanation.bound == explanation.names.index(name)
+            assert np.array_equal(agent.U[pairs], U.reshape(agent.U.shape)[pairs]), name
+            n_transferred += int(pairs.sum()) if name != "v_max" else 0
         assert sum(explanation.n_decided.values()) == agent.setting.n_pairs
         agent.drop_task()
-    assert decided > 100
+    assert n_transferred > 100
 
 
-def test_what_decided_stays_when_a_pair_becomes_known():
-    """The bound that is frozen at a known pair keeps its name, its source dropped or not."""
+def test_bound_keeps_its_name_after_a_pair_becomes_known():
+    """A known pair is still attributed to the source of its bound, even if that was dropped."""
     tasks = tight_tasks(3)
     agent = learned(hl.LRMax(d_max=0.1, **COMMON, seed=0), tasks, episodes=400)
     explanation = agent.explain()
@@ -74,40 +79,41 @@ def test_what_decided_stays_when_a_pair_becomes_known():
     assert (explanation.bound[explanation.U == agent.setting.v_max] == 0).all()
 
 
-def test_a_source_that_says_nothing_more_is_dropped():
+def test_source_that_cannot_lower_a_bound_is_listed_as_dropped():
     m = hl.TabularMDP([[0.5], [0.5]], [[[0.0, 1.0]], [[1.0, 0.0]]], gamma=0.9)
     agent = hl.LRMax(d_max=0.0, n_states=2, n_actions=1, gamma=0.9, n_known=1, seed=0)
     learned(agent, [m, m])
     explanation = agent.explain()
     assert [tuple(dropped) for dropped in explanation.dropped] == [(1, 1)]
-    assert "task 1 was dropped when 1 pairs were known" in repr(explanation)
+    assert "Source task 1 was dropped when 1 of 2 pairs were known" in repr(explanation)
     assert explanation.n_decided["Lipschitz, task 1"] + explanation.n_decided["learned model"] == 2
 
 
-def test_the_prior_decides_where_it_is_below_what_is_known():
-    """All of it at a prior of 0 with inaccurate models, nothing at the largest distance there is.
+def test_d_max_is_used_where_it_is_below_the_distance_of_the_models():
+    """At every pair for d_max = 0 and inaccurate models; nowhere for the largest possible distance.
 
-    With rewards in [0, 1] and γ = 0.9 that is 1 + 0.9 (10 + 10) = 19.
+    With rewards in [0, 1] and γ = 0.9, that distance is 1 + 0.9 (10 + 10) = 19.
     """
-    for d_max, part in ((0.0, 1.0), (19.0, 0.0)):
+    for d_max, share in ((0.0, 1.0), (19.0, 0.0)):
         agent = hl.LRMax(d_max=d_max, **COMMON, seed=0)
         learned(agent, tight_tasks(1), episodes=50)
         agent.begin_task()
-        assert agent.explain().prior_use == {"Lipschitz, task 1": part}
+        assert agent.explain().prior_use == {"Lipschitz, task 1": share}
+        assert f"Lipschitz, task 1: d_max was used at {share:.1%} of pairs" in repr(agent.explain())
     agent = hl.LRMax(d_max=12.0, **COMMON, seed=0)
     learned(agent, tight_tasks(2), episodes=400)
-    between = agent.explain().prior_use["Lipschitz, task 1"]
-    assert 0 < between < 1
-    decided = agent.explain().prior_used["Lipschitz, task 1"]
-    assert np.array_equal(decided, agent.bounds[0].transfers[0].there.D.reshape(121, 4) == 12.0)
+    explanation = agent.explain()
+    assert 0 < explanation.prior_use["Lipschitz, task 1"] < 1
+    used = explanation.prior_used["Lipschitz, task 1"]
+    assert np.array_equal(used, agent.bounds[0].transfers[0].there.D.reshape(121, 4) == 12.0)
 
 
-def test_what_is_to_explore_is_unknown_and_greedy():
+def test_pairs_to_explore_are_unknown_and_greedy_in_reached_states():
     m = tight_tasks(1)[0]
     agent = hl.RMax(**COMMON, seed=0)
     agent.begin_task()
-    assert not agent.explain().to_explore.any()  # nowhere yet
-    assert "everything, no state was reached yet" in repr(agent.explain())
+    assert not agent.explain().to_explore.any()
+    assert "not counted, because the agent has not reached a state yet" in flat(agent.explain())
     agent.observe(60, 0, 0.0, 49, terminated=False)
     explanation = agent.explain()
     assert np.array_equal(np.flatnonzero(explanation.to_explore.any(axis=1)), [49, 60])
@@ -117,43 +123,75 @@ def test_what_is_to_explore_is_unknown_and_greedy():
     assert not (explanation.to_explore & explanation.known).any()
     s, a = np.argwhere(explanation.to_explore)[0]
     assert agent.Q[s, a] == agent.Q[s].max()
+    n = int(explanation.to_explore.sum())
+    assert f"Unexplored pairs the agent would still choose: {n:,}." in flat(explanation)
 
 
-def test_why():
+def test_text_of_an_agent_that_stopped_exploring_does_not_call_its_policy_good():
+    """It says that near-optimality depends on valid bounds and on accurate models."""
+    m = hl.TabularMDP([[0.5, 0.1]], [[[1.0], [1.0]]], gamma=0.9)
+    agent = hl.RMax(n_states=1, n_actions=2, gamma=0.9, n_known=1, seed=0)
+    text = flat(learned(agent, [m]).explain())
+    assert "Unexplored pairs the agent would still choose: 0. It has stopped exploring" in text
+    assert "near-optimal only if the bounds are valid and n_known visits gave accurate" in text
+
+
+def test_table_counts_every_pair_once():
+    agent = learned(hl.LRMax(d_max=0.1, **COMMON, seed=0), tight_tasks(2))
+    header, *rows = repr(agent.explain()).split("\n- ")[0].splitlines()
+    assert header.split("  ")[0] == "Q(s, a) comes from"
+    counts = {row[:18].strip(): [int(n) for n in row[18:].split()] for row in rows}
+    total = counts.pop("total")
+    n_known = int(agent.known.sum())
+    assert total == [484, n_known, 484 - n_known] == np.sum(list(counts.values()), axis=0).tolist()
+
+
+def test_text_says_how_the_agent_treats_unknown_pairs():
+    """It counts the pairs at v_max, which are tried first, and those with a smaller bound."""
+    agent = learned(hl.LRMax(d_max=0.1, **COMMON, seed=0), tight_tasks(2))
+    text, U = flat(agent.explain()), agent.U[~agent.known]
+    n_v_max = int((U == agent.setting.v_max).sum())
+    assert 0 < n_v_max < U.size
+    assert f"Unknown pairs with Q = v_max, the largest possible value: {n_v_max}." in text
+    assert f"Unknown pairs with an upper bound below v_max: {U.size - n_v_max}." in text
+
+
+def test_why_names_the_origin_of_a_value():
     agent = learned(hl.LRMax(d_max=0.1, **COMMON, seed=0), tight_tasks(2), episodes=400)
     explanation = agent.explain()
     for name, sentence in {
-        "v_max": "is the bound of v_max: the pair is unknown, with",
-        "Lipschitz, task 1": "is the bound of Lipschitz, task 1",
-        "learned model": "follows from the learned model",
+        "v_max": "is v_max, because the pair is unknown (visits: ",
+        "Lipschitz, task 1": "is the upper bound of Lipschitz, task 1, because the pair is unknown",
+        "learned model": "follows from the learned model; it is below ",
     }.items():
-        s, a = np.argwhere(explanation.decider == explanation.names.index(name))[0]
+        pairs = explanation.decider == explanation.names.index(name)
+        s, a = np.argwhere(pairs & (explanation.known == (name == "learned model")))[0]
         assert sentence in explanation.why(s, a)
         assert f"{agent.Q[s, a]:.6g}" in explanation.why(s, a)
     with pytest.raises(hl.InvalidArgument, match="s is 121"):
         explanation.why(121, 0)
 
 
-def test_bounds_of_the_same_kind_are_told_apart():
-    bounds = [Low(), MaxQ(p_min=0.9), MaxQ(p_min=0.5)]
+def test_bounds_of_the_same_class_have_different_names():
+    bounds = [HalfOfVMax(), MaxQ(p_min=0.9), MaxQ(p_min=0.5)]
     agent = learned(hl.OptimisticAgent(bounds=bounds, **COMMON, seed=0), tight_tasks(1))
     explanation = agent.explain()
-    assert explanation.names == ("v_max", "Low", "MaxQ 2", "MaxQ 3", "learned model")
-    assert explanation.n_decided["Low"] + explanation.n_decided["learned model"] == 484
+    assert explanation.names == ("v_max", "HalfOfVMax", "MaxQ 2", "MaxQ 3", "learned model")
+    n_decided = explanation.n_decided
+    assert n_decided["HalfOfVMax"] + n_decided["learned model"] == 484
 
 
-def test_as_xarray():
+def test_dataset_has_the_arrays_of_the_explanation():
     agent = learned(hl.LRMax(d_max=0.1, **COMMON, seed=0), tight_tasks(2))
     data = agent.explain().to_xarray()
     assert dict(data.sizes) == {"state": 121, "action": 4, "source": 1}
     assert np.array_equal(data.Q, agent.Q)
-    names = agent.explain().n_decided
-    for name, number in names.items():
-        assert int((data.decider == name).sum()) == number
+    for name, n in agent.explain().n_decided.items():
+        assert int((data.decider == name).sum()) == n
     assert data.prior_used.sel(source="Lipschitz, task 1").dtype == bool
 
 
-def test_an_explanation_is_a_snapshot():
+def test_explanation_does_not_change_when_the_agent_learns():
     agent = hl.RMax(**COMMON, seed=0)
     agent.begin_task()
     explanation = agent.explain()
@@ -165,6 +203,6 @@ def test_an_explanation_is_a_snapshot():
         explanation.Q[0, 0] = 1.0
 
 
-def test_there_was_no_task_yet():
-    with pytest.raises(hl.WrongOrder, match="there was no task yet"):
+def test_agent_that_has_not_begun_a_task_cannot_be_explained():
+    with pytest.raises(hl.WrongOrder, match="has not begun a task since it was created or loaded"):
         hl.RMax(**COMMON).explain()

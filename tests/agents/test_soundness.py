@@ -1,6 +1,6 @@
-"""Q and U are upper bounds on Q* after every update, and neither ever rises within a task.
+"""Q and U are upper bounds on Q* after every update, and neither ever increases within a task.
 
-On families of deterministic tasks, where one visit makes a pair known exactly.
+The families consist of deterministic tasks, where one visit makes a pair known exactly.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ ROUNDING = 1e-9
 
 
 def draw_family(rng):
-    """A few deterministic tasks over the same states and actions, near each other or not."""
+    """Draw a few deterministic tasks with the same states and actions, similar or independent."""
     n_states, n_actions = int(rng.integers(1, 7)), int(rng.integers(1, 4))
     options = {
         "branching": 1,
@@ -26,7 +26,7 @@ def draw_family(rng):
         "reward_range": RANGES[rng.integers(len(RANGES))],
     }
     tasks = [hl.garnet(n_states, n_actions, **options, seed=rng) for _ in range(rng.integers(2, 5))]
-    if rng.random() < 0.5:  # the same moves, other rewards
+    if rng.random() < 0.5:  # similar tasks: the same transitions, slightly different rewards
         lo, hi = options["reward_range"]
         noise = rng.choice([0.01, 0.1]) * (hi - lo)
         first = tasks[0]
@@ -44,6 +44,7 @@ def draw_family(rng):
 
 
 def _ends(m):
+    """Return the terminal transitions of a task, in the shape of T."""
     ends = m.T
     flags = np.zeros(ends.nnz) if m.transitions.ends is None else m.transitions.ends.astype(float)
     ends.data = flags
@@ -51,7 +52,7 @@ def _ends(m):
 
 
 def largest_distances(tasks):
-    """max over ordered pairs of tasks of D_sa(M ‖ M̄), [s, a]: a valid prior."""
+    """Compute max D_sa(M ‖ M̄) over all ordered pairs of tasks, [s, a]: a valid prior."""
     return np.max(
         [
             exact.source_distance(m, m_bar, hl.solve(m_bar).V + 1e-8)
@@ -76,14 +77,18 @@ def make_agent(bounds, tasks, rng, **options):
     )
 
 
-def face(agent, m, rng, episodes=8, max_steps=8):
-    """One task, with what must hold after every step; returns what was transferred, and when."""
+def learn_checked(agent, m, rng, episodes=8, max_steps=8):
+    """Learn one task, and check Q and U after every step.
+
+    Returns whether some bound was below v_max at the beginning, and whether one was lowered later.
+    """
     sol = hl.solve(m)
     slack = sol.error + ROUNDING * max(1.0, np.abs(sol.Q).max())
     env = m.to_gymnasium()
     agent.begin_task()
     transferred = bool((agent.U < agent.setting.v_max).any())
-    before = first = agent.Q.copy(), agent.U.copy()
+    initial_U = agent.U.copy()
+    last_Q, last_U = agent.Q.copy(), agent.U.copy()
     for episode in range(episodes):
         s, _ = env.reset(seed=int(rng.integers(2**31)) if episode == 0 else None)
         for _ in range(max_steps):
@@ -91,22 +96,23 @@ def face(agent, m, rng, episodes=8, max_steps=8):
             s_next, r, terminated, _, _ = env.step(a)
             if agent.observe(s, a, r, s_next, terminated=terminated):
                 Q, U = agent.Q, agent.U
-                assert (Q <= before[0]).all()
-                assert (U <= before[1]).all()
+                assert (Q <= last_Q).all()
+                assert (U <= last_U).all()
                 assert (Q <= U).all()
                 assert (Q[~agent.known] == U[~agent.known]).all()
-                before = Q.copy(), U.copy()
+                last_Q, last_U = Q.copy(), U.copy()
             assert (agent.U >= sol.Q - slack).all()
             assert (agent.Q >= sol.Q - slack).all()
             s = s_next
             if terminated:
                 break
-    refined = bool((agent.U < first[1]).any())
+    refined = bool((agent.U < initial_U).any())
     agent.end_task()
     return transferred, refined
 
 
 def check_family(rng, kind):
+    """Learn tasks of a random family; returns whether bounds were transferred, and refined."""
     tasks = draw_family(rng)
     prior = largest_distances(tasks)
     n = len(tasks)
@@ -118,15 +124,17 @@ def check_family(rng, kind):
     }
     if kind in lipschitz:
         agent = make_agent(lipschitz[kind], tasks, rng)
-        return np.any([face(agent, tasks[i], rng) for i in rng.integers(n, size=n + 2)], axis=0)
-    # Valid once every task of the family was seen: the confidence is set to say just that.
+        sequence = rng.integers(n, size=n + 2)
+        return np.any([learn_checked(agent, tasks[i], rng) for i in sequence], axis=0)
+    # These bounds are certain once every task was seen, so n_tasks is set to the number of tasks.
     learned, max_q = Lipschitz(p_min=0.5, delta=0.5), MaxQ(p_min=0.5, delta=0.5)
     learned.n_tasks = max_q.n_tasks = n
     bounds = {"MaxQInit": [max_q], "learned D_max": [learned], "LRMaxQInit": [learned, max_q]}
     agent = make_agent(bounds[kind], tasks, rng)
     for m in tasks:
-        face(agent, m, rng)
-    return np.any([face(agent, tasks[i], rng) for i in rng.integers(n, size=n)], axis=0)
+        learn_checked(agent, m, rng)
+    sequence = rng.integers(n, size=n)
+    return np.any([learn_checked(agent, tasks[i], rng) for i in sequence], axis=0)
 
 
 KINDS = (
@@ -141,7 +149,8 @@ KINDS = (
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_bounds_are_bounds_after_every_update(kind):
+def test_q_and_u_are_upper_bounds_after_every_update(kind):
+    """On 12 random families; every agent with a prior or a learned bound transfers in some."""
     rng = np.random.default_rng([10, KINDS.index(kind)])
     transferred, _ = np.any([check_family(rng, kind) for _ in range(12)], axis=0)
     assert transferred == (kind not in KINDS[:2])
@@ -149,8 +158,8 @@ def test_bounds_are_bounds_after_every_update(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_bounds_are_bounds_on_thousands_of_runs(kind):
-    """500 families a kind, several tasks each; transfer must be what is tested, too."""
+def test_q_and_u_are_upper_bounds_on_thousands_of_runs(kind):
+    """On 500 random families per agent; bounds are transferred and refined in enough of them."""
     rng = np.random.default_rng([11, KINDS.index(kind)])
     transferred, refined = np.mean([check_family(rng, kind) for _ in range(500)], axis=0)
     assert (transferred > 0.2) == (kind not in KINDS[:2])
@@ -158,8 +167,11 @@ def test_bounds_are_bounds_on_thousands_of_runs(kind):
 
 
 @pytest.mark.slow
-def test_with_derived_n_known_q_is_near_an_upper_bound():
-    """Q >= Q* - ε (1 + γ span(V*)/2) / (1-γ) in a fraction 1 - δ of runs, on stochastic tasks."""
+def test_q_is_above_q_star_minus_its_slack_with_n_known_from_the_theory():
+    """Q >= Q* - ε (1 + γ span(V*)/2) / (1-γ) in a fraction 1 - δ of runs, on stochastic tasks.
+
+    With n_known = 1 this fails more often, so the test can detect a violation.
+    """
     delta, epsilon, runs = 0.2, 0.1, 100
 
     def failures(n_known):
@@ -176,4 +188,4 @@ def test_with_derived_n_known_q_is_near_an_upper_bound():
         return failed
 
     assert failures(hl.n_known_for(3, 2, epsilon=epsilon, delta=delta)) <= delta * runs
-    assert failures(1) > delta * runs  # so few visits do not keep the promise
+    assert failures(1) > delta * runs

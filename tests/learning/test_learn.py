@@ -1,4 +1,4 @@
-"""`learn`: episodes, limits, interruptions, environments."""
+"""`learn`: records, episodes, callbacks, interruptions and invalid arguments."""
 
 import gymnasium as gym
 import numpy as np
@@ -16,7 +16,7 @@ def agent(**options):
     return hl.RMax(**{**OPTIONS, "seed": 0, **options})
 
 
-def test_a_record_tells_what_happened():
+def test_record_has_returns_steps_and_updates():
     record = hl.learn(agent(), M, episodes=50, max_steps=7, seed=0)
     assert record.returns.shape == record.discounted_returns.shape == (50,)
     assert record.n_steps == 350
@@ -25,25 +25,25 @@ def test_a_record_tells_what_happened():
     assert repr(record).startswith("Record(50 episodes, 350 steps, ")
 
 
-def test_discounting():
-    """Paid 1 a step for three steps."""
-    one = hl.RMax(n_states=1, n_actions=1, gamma=0.9, n_known=1)
+def test_return_of_three_steps_with_reward_one():
+    """1 + 1 + 1 = 3; discounted, 1 + 0.9 + 0.81 = 2.71."""
+    learner = hl.RMax(n_states=1, n_actions=1, gamma=0.9, n_known=1)
     task = hl.TabularMDP([[1.0]], [[[1.0]]], gamma=0.9)
-    record = hl.learn(one, task, episodes=2, max_steps=3, seed=0)
+    record = hl.learn(learner, task, episodes=2, max_steps=3, seed=0)
     assert record.returns.tolist() == [3, 3]
     assert record.discounted_returns == pytest.approx([2.71, 2.71])
     assert record.update_steps.tolist() == [1]
 
 
-def test_episodes_end_by_themselves():
+def test_episodes_of_a_terminating_task_need_no_max_steps():
     m = corridor(5, 0.9).task
-    walker = hl.RMax(n_states=5, n_actions=2, gamma=0.9, n_known=1, seed=0)
-    record = hl.learn(walker, m, episodes=30, seed=0)
+    learner = hl.RMax(n_states=5, n_actions=2, gamma=0.9, n_known=1, seed=0)
+    record = hl.learn(learner, m, episodes=30, seed=0)
     assert record.returns.tolist() == [1] * 30
     assert record.n_steps < 30 * 30
 
 
-def test_a_task_is_stored_at_its_end():
+def test_learn_stores_the_task_in_the_memory():
     learner = agent()
     hl.learn(learner, M, episodes=50, max_steps=7, seed=0)
     (source,) = learner.memory.sources
@@ -56,7 +56,7 @@ def test_a_task_is_stored_at_its_end():
 
 @pytest.mark.parametrize("env", [M, M.to_gymnasium()], ids=["compiled", "step by step"])
 class TestProgress:
-    def test_a_callback_is_told_of_episodes(self, env):
+    def test_callback_gets_increasing_numbers_of_episodes_and_does_not_change_results(self, env):
         calls = []
         record = hl.learn(
             agent(),
@@ -69,11 +69,11 @@ class TestProgress:
         assert calls[-1] == (250, 250)
         assert [done for done, _ in calls] == sorted({done for done, _ in calls})
         assert len(calls) >= 100
-        silent = hl.learn(agent(), env, episodes=250, max_steps=7, seed=0)
-        assert np.array_equal(record.returns, silent.returns)
+        without_callback = hl.learn(agent(), env, episodes=250, max_steps=7, seed=0)
+        assert np.array_equal(record.returns, without_callback.returns)
 
-    def test_an_interrupted_task_is_gone_on_with(self, env):
-        """What was learned before the interruption is still there, and the task is one task."""
+    def test_interrupted_task_can_be_resumed(self, env):
+        """The agent keeps what it learned before the interruption, and stores one task."""
 
         class Stop(Exception):
             pass
@@ -88,7 +88,7 @@ class TestProgress:
         counts = learner.model.counts.copy()
         assert counts.sum() > 0
         assert learner.memory.n_tasks == 0
-        with pytest.raises(hl.WrongOrder, match="a task is going on"):
+        with pytest.raises(hl.WrongOrder, match=r"begin_task\(\) within a task"):
             hl.learn(learner, env, episodes=80, max_steps=7, seed=1)
         hl.learn(learner, env, episodes=80, max_steps=7, seed=1, resume=True)
         assert (learner.model.counts >= counts).all()
@@ -98,8 +98,8 @@ class TestProgress:
 
 
 @pytest.mark.parametrize("env", [M, M.to_gymnasium()], ids=["compiled", "step by step"])
-def test_a_callback_is_told_of_the_last_episode_also_by_agents_that_pause(env):
-    """A pair may become known in the very last step."""
+def test_callback_is_called_after_the_last_episode_of_an_agent_that_refines_bounds(env):
+    """Compiled code returns at each update; a pair may become known in the very last step."""
     for seed in range(10):
         learner = hl.LRMax(d_max=0.5, **{**OPTIONS, "n_known": 1}, seed=seed)
         hl.learn(learner, env, episodes=3, max_steps=5, seed=seed)
@@ -115,45 +115,43 @@ def test_a_callback_is_told_of_the_last_episode_also_by_agents_that_pause(env):
         assert calls == [1, 2, 3, 4]
 
 
-def test_an_update_that_was_interrupted_is_made_up_for():
-    """A pair that became known just before an interruption is settled when the task goes on."""
+def test_interrupted_update_is_completed_by_resume():
+    """Bounds and Q are updated for a pair that became known just before the interruption."""
 
-    class Fragile(hl.Constant):
-        broken = False
+    class Interrupted(hl.Constant):
+        interrupts = False
 
         def begin_task(self, setting, model, memory):
             super().begin_task(setting, model, memory)
             return True
 
         def refine(self, change):
-            if self.broken:
-                self.broken = False
+            if self.interrupts:
+                self.interrupts = False
                 raise KeyboardInterrupt
-            self.told.append(change.pair)
+            self.refined_pairs.append(change.pair)
             return super().refine(change)
 
-    bound = Fragile()
-    bound.told = []
+    bound = Interrupted()
+    bound.refined_pairs = []
     learner = hl.OptimisticAgent(bounds=[bound], **OPTIONS, seed=0)
     learner.begin_task()
-    bound.broken = True
+    bound.interrupts = True
     learner.observe(0, 0, 0.0, 0, terminated=False)
     with pytest.raises(KeyboardInterrupt):
         learner.observe(0, 0, 0.0, 0, terminated=False)
     assert learner.known[0, 0]
     assert learner.Q[0, 0] == pytest.approx(10)
-    assert bound.told == []
+    assert bound.refined_pairs == []
     learner.task.resume()
-    assert bound.told == [0]
+    assert bound.refined_pairs == [0]
     assert learner.Q[0, 0] == pytest.approx(9)
 
 
-def test_gymnasium_environments():
-    """FrozenLake without slipping is learned, by steps and from its exact model."""
+def test_rmax_solves_frozen_lake_as_environment_and_as_exact_model():
     env = gym.make("FrozenLake-v1", is_slippery=False)
     options = {"n_states": 16, "n_actions": 4, "gamma": 0.95, "n_known": 1, "seed": 0}
-    by_steps = hl.RMax(**options)
-    record = hl.learn(by_steps, env, episodes=200, seed=0)
+    record = hl.learn(hl.RMax(**options), env, episodes=200, seed=0)
     assert (record.returns[-20:] == 1).all()
     m = hl.TabularMDP.from_gymnasium(env, gamma=0.95)
     record = hl.learn(hl.RMax(**options), m, episodes=200, max_steps=100, seed=0)
@@ -169,14 +167,14 @@ def test_gymnasium_environments():
             M,
             {"reward_range": (0, 0.1)},
             hl.IncompatibleTasks,
-            "outside of the agent's reward_range",
+            "outside the agent's reward_range",
         ),
         (gym.make("CartPole-v1"), {}, hl.UnsupportedEnvironment, "observation space"),
         (gym.make("FrozenLake-v1"), {}, hl.IncompatibleTasks, "the task has 16 states"),
         (None, {}, hl.UnsupportedEnvironment, "not a Gymnasium environment"),
     ],
 )
-def test_tasks_that_do_not_fit(env, options, error, message):
+def test_task_that_does_not_fit_the_agent_is_rejected(env, options, error, message):
     learner = agent(**options)
     with pytest.raises(error, match=message):
         hl.learn(learner, env, episodes=1, max_steps=1, seed=0)
@@ -194,26 +192,26 @@ def test_tasks_that_do_not_fit(env, options, error, message):
         ({"seed": np.random.default_rng(0)}, "seed is Generator"),
     ],
 )
-def test_bad_arguments(options, message):
+def test_invalid_arguments_are_rejected(options, message):
     learner = agent()
     with pytest.raises(hl.InvalidArgument, match=message):
         hl.learn(learner, M, **{"episodes": 1, "max_steps": 1, "seed": 0, **options})
     assert not learner.in_task
 
 
-def test_an_update_interrupted_while_the_model_grows_is_made_up_for(monkeypatch):
-    """The arrays of a larger model are taken as a whole, or not at all."""
+def test_update_interrupted_while_the_model_grows_is_completed_by_resume(monkeypatch):
+    """The bound replaces all arrays of the model at once, so it never mixes old and new ones."""
     ring = np.roll(np.eye(300), 1, axis=1)[:, None, :]
     m = hl.TabularMDP(np.linspace(0, 1, 300)[:, None], ring, gamma=0.9, start=0)
     options = {"n_states": 300, "n_actions": 1, "gamma": 0.9, "n_known": 1}
     length = {"episodes": 40, "max_steps": 20, "seed": 0}
-    plain, agent = (hl.LRMax(d_max=0.05, seed=0, **options) for _ in range(2))
-    for one in (plain, agent):
-        hl.learn(one, m, **length)
+    uninterrupted, agent = (hl.LRMax(d_max=0.05, seed=0, **options) for _ in range(2))
+    for learner in (uninterrupted, agent):
+        hl.learn(learner, m, **length)
     of_task = KnownRows.of_task
     interrupted = []
 
-    def fragile(arrays, index):
+    def interrupt_once(arrays, index):
         if arrays.p.size > 256 and not interrupted:
             interrupted.append(True)
             raise KeyboardInterrupt
@@ -222,7 +220,7 @@ def test_an_update_interrupted_while_the_model_grows_is_made_up_for(monkeypatch)
     agent.begin_task()
     env = m.to_gymnasium()
     s, _ = env.reset(seed=0)
-    monkeypatch.setattr(KnownRows, "of_task", fragile)
+    monkeypatch.setattr(KnownRows, "of_task", interrupt_once)
     steps = []
     for _ in range(400):
         s_next, r, *_ = env.step(0)
@@ -233,8 +231,8 @@ def test_an_update_interrupted_while_the_model_grows_is_made_up_for(monkeypatch)
             agent.task.resume()
         s = s_next
     assert interrupted
-    plain.begin_task()
+    uninterrupted.begin_task()
     for step in steps:
-        plain.observe(*step, terminated=False)
-    np.testing.assert_allclose(plain.U, agent.U, atol=1e-8)
-    np.testing.assert_allclose(plain.Q, agent.Q, atol=1e-8)
+        uninterrupted.observe(*step, terminated=False)
+    np.testing.assert_allclose(uninterrupted.U, agent.U, atol=1e-8)
+    np.testing.assert_allclose(uninterrupted.Q, agent.Q, atol=1e-8)

@@ -1,6 +1,4 @@
-"""The calculators of the theory."""
-
-import math
+"""The number of pairs to learn, and the other calculators of `heirloom theory`."""
 
 import numpy as np
 import pytest
@@ -11,19 +9,24 @@ from heirloom.cli.app import app
 from tests.domains import stay_or_go
 
 
-def test_pairs_that_an_agent_must_learn():
-    domain = stay_or_go(0.9)
-    Q = domain.Q
-    wanted = hl.pairs_to_learn(Q, domain.task, epsilon=0.0 + 1e-6)
-    assert np.array_equal(wanted, Q >= Q.max(axis=1, keepdims=True) - 1e-6)
-    assert hl.pairs_to_learn(np.full((2, 2), 10.0), domain.task, epsilon=0.0).all()
-    assert not hl.pairs_to_learn(np.zeros((2, 2)), domain.task, epsilon=0.1).any()
+def test_pairs_to_learn_are_those_with_u_above_v_star_minus_epsilon():
+    """By hand: with γ = 0.9, Q* = [[8.1, 9], [10, 9.1]], so V* = [9, 10]."""
+    m = stay_or_go(0.9).task
+    Q = [[8.1, 9.0], [10.0, 9.1]]
+    for epsilon, expected in (
+        (1e-6, [[False, True], [True, False]]),
+        (0.89, [[False, True], [True, False]]),
+        (0.91, [[True, True], [True, True]]),
+    ):
+        assert hl.pairs_to_learn(Q, m, epsilon=epsilon).tolist() == expected
+    assert hl.pairs_to_learn(np.full((2, 2), 10.0), m, epsilon=0.0).all()
+    assert not hl.pairs_to_learn(np.zeros((2, 2)), m, epsilon=0.1).any()
     with pytest.raises(hl.InvalidArgument, match=r"U has shape \(2,\)"):
-        hl.pairs_to_learn([1.0, 2.0], domain.task, epsilon=0.1)
+        hl.pairs_to_learn([1.0, 2.0], m, epsilon=0.1)
 
 
-def test_transfer_never_adds_pairs():
-    """A bound that is lower has fewer pairs: no worse than RMax (Proposition 5)."""
+def test_valid_bound_never_has_more_pairs_to_learn_than_v_max():
+    """A smaller upper bound has fewer pairs to learn, or as many: no worse than RMax (Prop. 5)."""
     rng = np.random.default_rng(0)
     for _ in range(30):
         m = hl.garnet(5, 2, branching=2, gamma=0.9, seed=rng)
@@ -33,14 +36,26 @@ def test_transfer_never_adds_pairs():
         assert count <= hl.pairs_to_learn(np.full(m.R.shape, m.v_max), m, epsilon=0.1).sum()
 
 
-def test_computations():
-    assert hl.dynamic_programs(121, 4, 14) == 484 * 29
+def test_number_of_dynamic_programs_is_one_per_pair_plus_two_per_pair_and_source():
+    assert hl.dynamic_programs(121, 4, 14) == 14_036
     assert hl.dynamic_programs(2, 1, 0) == 2
-    assert hl.value_iterations(0.9, 0.01) == math.ceil(10 * math.log(1 / (0.01 * 0.1)))
+    with pytest.raises(hl.InvalidArgument, match="n_states is 0"):
+        hl.dynamic_programs(0, 1, 1)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 0.9, 0.99])
+def test_value_iterations_reach_their_precision(gamma):
+    """n sweeps reduce an initial error of 1 / (1-γ) to γ^n / (1-γ) <= ε_Q."""
+    for precision in (1.0, 0.01, 1e-6):
+        assert gamma ** hl.value_iterations(gamma, precision) / (1 - gamma) <= precision
+
+
+def test_value_iterations_by_hand():
+    """ln(1 / (0.01 * 0.1)) / 0.1 = 10 ln(1000) = 69.08, rounded up."""
+    assert hl.value_iterations(0.9, 0.01) == 70
     assert hl.value_iterations(0.0, 5.0) == 0
-    for bad in (lambda: hl.dynamic_programs(0, 1, 1), lambda: hl.value_iterations(0.9, 0)):
-        with pytest.raises(hl.InvalidArgument):
-            bad()
+    with pytest.raises(hl.InvalidArgument, match="precision is 0"):
+        hl.value_iterations(0.9, 0)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +74,7 @@ def test_theory_command_prints_the_number(arguments, expected):
     assert expected in result.output
 
 
-def test_a_prior_leaves_fewer_pairs_to_learn():
+def test_prior_leaves_fewer_pairs_to_learn():
     output = CliRunner().invoke(app, ["theory", "pairs-to-learn", "--d-max", "0"]).output
     rmax, lrmax = (int(line.split(": ")[1].split(" of ")[0]) for line in output.splitlines())
     assert lrmax < rmax == 484

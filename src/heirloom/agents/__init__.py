@@ -1,1 +1,1 @@
-"""Agents: one learner, and the bounds that make it RMax, LRMax, MaxQInit or LRMaxQInit."""
+"""Agents: the optimistic learner behind RMax, LRMax, MaxQInit and LRMaxQInit, and two baselines."""

@@ -1,8 +1,10 @@
-"""An `OptimisticAgent` between two tasks as a file, and back.
+"""Save an `OptimisticAgent` between two tasks to a file, and load it.
 
-The header has the memory's header under `memory`, the agent's `options`, its `bounds` as a list of
-{"name", "options"}, and the state of its `generator`. Beside the memory's arrays there are `drawn`,
-the numbers drawn from the generator and not yet used, and a `prior/i` for each bound with one.
+The header has the memory's header under `memory`, the class of the agent under `algorithm`, its
+`options`, its `bounds` as a list of {"name", "options"}, and the state of its `generator`. A
+user-defined bound is marked with {"own": true}. The arrays are those of the memory; `drawn`, the
+numbers that were drawn from the generator and are not used yet; and each option of a bound that is
+an array: `prior/i` for the `d_max` of the bound i, `bound/i/option` for any other.
 """
 
 from collections.abc import Sequence
@@ -23,42 +25,45 @@ from heirloom.transfer.memory import TaskMemory
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 OPTIONS = ("gamma", "epsilon", "reward_range", "terminating", "v_max", "tol")
 
-KNOWN: dict[str, type[Bound]] = {
+BUILT_IN: dict[str, type[Bound]] = {
     "Constant": Constant,
     "Lipschitz": Lipschitz,
     "MaxQ": MaxQ,
 }
-"""The bounds that are made again from a file without being named by whoever loads it."""
+"""Heirloom's bounds, which `load` rebuilds from their names in the file."""
 
 A = TypeVar("A", bound=OptimisticAgent)
 
 
-class Described(NamedTuple):
-    """A bound as a file describes it; `own` if it is not one of Heirloom's."""
+class SavedBound(NamedTuple):
+    """The entry of a bound in the header of a file."""
 
     name: str
+    """The name of its class."""
     options: dict[str, Any] | None
-    own: bool
+    """Its options apart from arrays; None if the bound cannot be rebuilt from options."""
+    user_defined: bool
 
 
 def packed(agent: OptimisticAgent) -> Content:
-    """All that the agent needs to go on."""
+    """Return everything that an agent needs to continue with its next task."""
     memory = memory_file.packed(agent.memory)
-    arrays = {**memory.arrays, "drawn": agent.uniforms.left}
+    arrays = {**memory.arrays, "drawn": agent.uniforms.unused}
     bounds = []
     for i, bound in enumerate(agent.bounds):
         kind = type(bound)
-        name, own = kind.__name__, kind is not KNOWN.get(kind.__name__)
-        # The options of a class that it derives from would make another bound.
-        given = None if own and "options" not in vars(kind) else bound.options()
-        plain: dict[str, Any] = {}
+        name = kind.__name__
+        user_defined = kind is not BUILT_IN.get(name)
+        # Inherited options() would rebuild the bound without what the derived class adds.
+        given = None if user_defined and "options" not in vars(kind) else bound.options()
+        in_header: dict[str, Any] = {}
         for key, value in (given or {}).items():
             if isinstance(value, np.ndarray):
                 arrays[_array_name(i, key)] = value
             else:
-                plain[key] = value.item() if isinstance(value, np.generic) else value
-        options = None if given is None else plain
-        bounds.append({"name": name, "options": options, **({"own": True} if own else {})})
+                in_header[key] = value.item() if isinstance(value, np.generic) else value
+        options = None if given is None else in_header
+        bounds.append({"name": name, "options": options, **({"own": True} if user_defined else {})})
     header = {
         "memory": memory.header,
         "algorithm": type(agent).__name__,
@@ -75,161 +80,175 @@ def packed(agent: OptimisticAgent) -> Content:
 def unpacked(
     cls: type[A], content: Content, where: str, bounds: Sequence[Bound | type[Bound]] | None
 ) -> A:
-    """The agent that was packed; raises `InvalidFile` unless it is a valid one."""
+    """Rebuild a packed agent; raises `InvalidFile` if the content is not valid."""
     header, arrays = content
     _check_class(cls, header.get("algorithm", cls.__name__), where)
     with parsing(where, "agent"):
-        memory_header, described = header["memory"], _described(header["bounds"])
+        memory_header, saved_bounds = header["memory"], _saved_bounds(header["bounds"])
     memory = memory_file.unpacked(TaskMemory, Content(memory_header, arrays), where)
-    made = _rebuilt(bounds, described, arrays, where)
+    rebuilt = _rebuilt_bounds(bounds, saved_bounds, arrays, where)
     with parsing(where, "agent"):
         options = {name: header["options"][name] for name in ("n_known", *OPTIONS)}
         options["reward_range"] = tuple(options["reward_range"])
         options |= {"n_states": memory.n_states, "n_actions": memory.n_actions}
-        agent = cls.__new__(cls)  # the constructors of RMax and others make bounds of their own
-        OptimisticAgent.__init__(agent, bounds=made, memory=memory, seed=0, **options)
+        agent = cls.__new__(cls)  # the constructors of RMax, LRMax, ... would create new bounds
+        OptimisticAgent.__init__(agent, bounds=rebuilt, memory=memory, seed=0, **options)
         rng = _generator(header["generator"])
         drawn = take(arrays, "drawn", np.float64, (-1,)).copy()
         if not ((drawn >= 0) & (drawn < 1)).all():
-            raise InvalidFile("a number that was drawn is not in [0, 1)")
+            raise InvalidFile("the array 'drawn' has a number outside [0, 1)")
     agent.uniforms = Uniforms(rng, drawn)
     return agent
 
 
 def _check_class(cls: type[OptimisticAgent], saved: Any, where: str) -> None:
-    """Raise unless a class can be made from a file that an agent of the class `saved` wrote."""
+    """Raise unless `cls.load` can load an agent of the class named `saved`."""
     if not isinstance(saved, str):
-        raise InvalidFile(f"{where} is not an agent: its algorithm is {saved!r}")
+        raise InvalidFile(
+            f"{where} does not hold a valid agent: its algorithm is {saved!r}, not a name"
+        )
     if cls is not OptimisticAgent and saved != cls.__name__:
         raise InvalidArgument(
             f"{where} was saved by {saved}, not by {cls.__name__}: OptimisticAgent.load loads "
-            "agents of all kinds"
+            "agents of every class"
         )
     if not cls.__init__.__module__.startswith("heirloom."):
         raise InvalidArgument(
-            f"{cls.__name__} has a constructor of its own, which a file cannot call: load the "
-            "agent with OptimisticAgent.load, and make yours with its memory"
+            f"{cls.__name__} defines its own constructor, whose arguments are not in the file: "
+            f"load the agent with OptimisticAgent.load, then create a {cls.__name__} with its "
+            "memory"
         )
 
 
-def _described(bounds: Any) -> list[Described]:
-    described = [
-        Described(entry["name"], entry["options"], entry.get("own", False)) for entry in bounds
+def _saved_bounds(entries: Any) -> list[SavedBound]:
+    saved_bounds = [
+        SavedBound(entry["name"], entry["options"], entry.get("own", False)) for entry in entries
     ]
-    for one in described:
-        if not isinstance(one.name, str) or not isinstance(one.own, bool):
-            raise InvalidFile(f"a bound is described as {one}")
-    return described
+    for saved in saved_bounds:
+        if not isinstance(saved.name, str) or not isinstance(saved.user_defined, bool):
+            raise InvalidFile(f"{saved} does not describe a bound")
+    return saved_bounds
 
 
 def _array_name(i: int, option: str) -> str:
-    """The name of the array that is an option of the bound i; that of a prior is older."""
+    """Name of the array that holds an option of the bound i; `d_max` keeps an older form."""
     return f"prior/{i}" if option == "d_max" else f"bound/{i}/{option}"
 
 
-def _rebuilt(
+def _rebuilt_bounds(
     bounds: Sequence[Bound | type[Bound]] | None,
-    described: list["Described"],
+    saved_bounds: list[SavedBound],
     arrays: dict[str, FloatArray],
     where: str,
 ) -> list[Bound]:
-    """The bounds of an agent: those given, or made again from their options."""
-    names = [one.name for one in described]
+    """The bounds of an agent: the instances given in `bounds`, the others built from options."""
+    names = [saved.name for saved in saved_bounds]
     given: Sequence[Bound | type[Bound] | None] = [None] * len(names) if bounds is None else bounds
     if bounds is not None:
-        classes = [one if isinstance(one, type) else type(one) for one in bounds]
-        if [one.__name__ for one in classes] != names:
+        classes = [bound if isinstance(bound, type) else type(bound) for bound in bounds]
+        given_names = [kind.__name__ for kind in classes]
+        if given_names != names:
             raise InvalidArgument(
-                f"bounds are {[one.__name__ for one in classes]}, and {where} was saved with "
-                f"{names}: give the same, in this order"
+                f"bounds are {given_names}, but {where} was saved with {names}: give the same "
+                "bounds in the same order"
             )
-    made = []
-    for i, (one, (name, options, own)) in enumerate(zip(given, described, strict=True)):
-        if one is not None and not isinstance(one, type):
-            made.append(one)
+    rebuilt = []
+    for i, (bound, saved) in enumerate(zip(given, saved_bounds, strict=True)):
+        if bound is not None and not isinstance(bound, type):
+            rebuilt.append(bound)
             continue
-        kind = one if one is not None else None if own else KNOWN.get(name)
-        if kind is None or options is None:
+        kind = bound
+        if kind is None and not saved.user_defined:
+            kind = BUILT_IN.get(saved.name)
+        if kind is None or saved.options is None:
             raise InvalidArgument(
-                f"{where} was saved with a bound of your own, {name}: load it with bounds=[...], "
-                "all of them in order, each made as it was, or its class if it has `options`"
+                f"{where} was saved with the user-defined bound {saved.name}: load it with "
+                "bounds=[...], which lists all bounds in order, each as a class that has "
+                "`options`, or as an instance created as before"
             )
         with parsing(where, "agent"):
-            made.append(_bound(i, kind, options, arrays))
-    return made
+            rebuilt.append(_bound(i, kind, saved.options, arrays))
+    return rebuilt
 
 
 def _bound(
     i: int, kind: type[Bound], options: dict[str, Any], arrays: dict[str, FloatArray]
 ) -> Bound:
+    """Build the bound i from its saved options."""
     prefix = _array_name(i, "")
-    of_bound = {
+    array_options = {
         name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)
     }
     if (prior := _array_name(i, "d_max")) in arrays:
-        of_bound["d_max"] = arrays[prior]
-    options = {**options, **of_bound}
-    made = kind(**options)
-    if set(made.options() or ()) != set(options):  # it would be saved with others
-        raise InvalidFile(f"a bound has the options {sorted(options)}")
-    return made
+        array_options["d_max"] = arrays[prior]
+    options = {**options, **array_options}
+    bound = kind(**options)
+    if set(bound.options() or ()) != set(options):
+        raise InvalidFile(
+            f"bound {i} has the options {sorted(options)}, which {kind.__name__} does not save"
+        )
+    return bound
 
 
 def _generator_state(rng: np.random.Generator) -> dict[str, Any]:
     state = rng.bit_generator.state
     if state["bit_generator"] not in GENERATORS:
         raise InvalidArgument(
-            f"the agent's generator is a {state['bit_generator']}: an agent that is to be saved "
-            f"needs one of numpy's own, {', '.join(GENERATORS)}"
+            f"the agent's generator is a {state['bit_generator']}: an agent can be saved only with "
+            f"a generator of numpy's, one of {', '.join(GENERATORS)}"
         )
-    return _plain(state)
+    return _to_json(state)
 
 
-def _plain(state: Any) -> Any:
-    """The state of a generator in what JSON can say; arrays say their type."""
+def _to_json(state: Any) -> Any:
+    """Convert the state of a generator to JSON types; an array becomes its dtype and values."""
     if isinstance(state, dict):
-        return {key: _plain(value) for key, value in state.items()}
+        return {key: _to_json(value) for key, value in state.items()}
     if isinstance(state, np.ndarray):
         return {"dtype": state.dtype.str, "values": state.tolist()}
     return state
 
 
-def _generator(state: dict[str, Any]) -> np.random.Generator:
-    name = state["bit_generator"]
+def _generator(saved: dict[str, Any]) -> np.random.Generator:
+    name = saved["bit_generator"]
     if name not in GENERATORS:
-        raise InvalidFile(f"the generator is {name!r}")
+        raise InvalidFile(f"the generator is {name!r}, not one of {', '.join(GENERATORS)}")
     bits = getattr(np.random, name)(0)
-    given = _with_arrays(state)
-    _check_state(given, bits.state)
-    bits.state = given
+    state = _from_json(saved)
+    _check_state(state, bits.state)
+    bits.state = state
     return np.random.Generator(bits)
 
 
-# Numpy takes places in buffers as they are, and would read beyond them.
+# Numpy does not check positions in buffers: a larger one would make it read beyond the buffer.
 LARGEST = {"pos": 624, "buffer_pos": 4, "has_uint32": 1, "uinteger": 2**32 - 1}
 
 
-def _check_state(given: Any, example: Any, name: str = "generator") -> None:
-    """Raise `InvalidFile` unless a state has the form of another one of its kind."""
+def _check_state(state: Any, example: Any, name: str = "generator") -> None:
+    """Raise `InvalidFile` unless `state` has the keys, types and shapes of a valid `example`."""
     if isinstance(example, dict):
-        if not isinstance(given, dict) or given.keys() != example.keys():
-            raise InvalidFile(f"the state of the generator has no {name!r} as it should")
+        if not isinstance(state, dict) or state.keys() != example.keys():
+            raise InvalidFile(
+                f"{name!r} in the state of the generator does not have the keys {sorted(example)}"
+            )
         for key, value in example.items():
-            _check_state(given[key], value, key)
+            _check_state(state[key], value, key)
     elif isinstance(example, np.ndarray):
-        if not isinstance(given, np.ndarray) or given.shape != example.shape:
-            raise InvalidFile(f"{name!r} of the generator has another shape")
-    elif type(given) is not type(example):
-        raise InvalidFile(f"{name!r} of the generator is {given!r}")
-    elif isinstance(example, int) and not 0 <= given <= LARGEST.get(name, 2**128 - 1):
-        raise InvalidFile(f"{name!r} of the generator is {given!r}")
+        if not isinstance(state, np.ndarray) or state.shape != example.shape:
+            raise InvalidFile(
+                f"{name!r} in the state of the generator is not an array of shape {example.shape}"
+            )
+    elif type(state) is not type(example):
+        raise InvalidFile(f"{name!r} in the state of the generator is {state!r}")
+    elif isinstance(example, int) and not 0 <= state <= LARGEST.get(name, 2**128 - 1):
+        raise InvalidFile(f"{name!r} in the state of the generator is {state!r}: out of range")
 
 
-def _with_arrays(state: Any) -> Any:
+def _from_json(state: Any) -> Any:
     if not isinstance(state, dict):
         return state
     if "dtype" in state:
         if state["dtype"] not in ("<u4", "<u8"):
-            raise InvalidFile(f"the state of the generator holds {state['dtype']!r}")
+            raise InvalidFile(f"the state of the generator has an array of {state['dtype']!r}")
         return np.array(state["values"], dtype=state["dtype"])
-    return {key: _with_arrays(value) for key, value in state.items()}
+    return {key: _from_json(value) for key, value in state.items()}

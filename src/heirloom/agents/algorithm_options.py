@@ -1,4 +1,4 @@
-"""What an algorithm of the registry is: options that are checked, and that make an agent."""
+"""Base class of the algorithms in the registry: validated options that create an agent."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -15,13 +15,14 @@ from heirloom.mdp.tabular import TabularMDP
 
 @dataclass(frozen=True)
 class TaskKnowledge:
-    """What an experiment knows of its tasks before the first one begins.
+    """What an experiment knows about its tasks before the first one begins.
 
     Args:
-        options: n_states, n_actions, gamma, reward_range, and what else the family tells agents.
-        p_min: the least probability of a task, if that is known.
-        d_max: computes a prior on distances that holds; returns None if none is known.
-        tasks: the tasks themselves, in order. Only baselines that are given models look at them.
+        options: n_states, n_actions, gamma, reward_range, and the other options that the family
+            passes to agents.
+        p_min: the smallest probability of a task, if it is known.
+        d_max: computes a valid prior on the distances between tasks; returns None if none is known.
+        tasks: the tasks themselves, in order, for baselines that need exact models.
     """
 
     options: Mapping[str, Any]
@@ -31,15 +32,18 @@ class TaskKnowledge:
 
 
 class AlgorithmOptions(BaseModel, ABC):
-    """The options of an algorithm, as a spec gives them. The docstring is the summary."""
+    """The options of an algorithm in a spec.
+
+    The first line of the docstring of a derived class is shown by `heirloom list`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @abstractmethod
     def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
-        """A fresh agent for tasks of which this is known."""
+        """Create an agent with these options, for tasks described by `known`."""
 
     @classmethod
     def summary(cls) -> str:
-        """One line on the algorithm."""
+        """Describe the algorithm in one line: the first line of the docstring of the class."""
         return (cls.__doc__ or "").splitlines()[0]

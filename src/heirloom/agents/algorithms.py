@@ -1,7 +1,7 @@
-"""The registry of all algorithms that an experiment can name.
+"""The registry of the algorithms that a spec can name.
 
-An entry is a model of an algorithm's options, which makes the agent: `heirloom list`, the checks of
-a spec and the contract tests of all agents come from it.
+Each entry is a class of options whose `make` creates the agent. `heirloom list`, the validation of
+specs and the contract tests in tests/agents/test_contract.py run over this registry.
 """
 
 from heirloom.agents.algorithm_options import AlgorithmOptions
@@ -22,4 +22,4 @@ ALGORITHMS: dict[str, type[AlgorithmOptions]] = {
     "QLearning": QLearningOptions,
     "BisimulationTransfer": BisimulationTransferOptions,
 }
-"""Every algorithm that an experiment can name, with the model of its options."""
+"""The class of options of each algorithm, by the name of the algorithm in a spec."""

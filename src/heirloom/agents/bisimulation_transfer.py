@@ -1,4 +1,4 @@
-"""Transfer by states that behave alike (Song et al., 2016), to be compared with."""
+"""Baseline: transfer of values between states that behave alike (Song et al., 2016)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,35 +28,36 @@ def BisimulationTransfer(
     exploration: float = 0.1,
     seed: int | np.random.Generator | None = None,
 ) -> QLearning:
-    """Q-learning of `target`, where each state begins with the values of its closest source state.
+    """Q-learning of `target` that starts each state from the values of the closest source state.
 
-    It is told both models, which is more than other agents are, and promises nothing: values that
-    were right in the source may be wrong in the target, and Q-learning must then unlearn them.
+    Unlike other agents, it is given the exact models of both tasks. It has no guarantee: values
+    that are correct in the source may be wrong in the target, and Q-learning must then unlearn
+    them.
 
     Args:
         source: the task whose values are transferred.
-        target: the task that is to be learned.
-        Q: the values of the source, [s, a]; the optimal ones by default.
-        ground: of `bisimulation_metric`, as is `c`.
-        c: of `bisimulation_metric`.
-        learning_rate: of `QLearning`, as are the others.
-        exploration: of `QLearning`.
-        seed: of `QLearning`.
+        target: the task to be learned.
+        Q: the values of the source, [s, a]; by default the optimal ones.
+        ground: the ground metric; see `bisimulation_metric`.
+        c: the weight of transitions; see `bisimulation_metric`.
+        learning_rate: α of Q-learning.
+        exploration: ε of Q-learning, the probability of a random action.
+        seed: the seed of the agent's generator, or the generator.
     """
     check_task(source)
     check_task(target)
     values = solve(source).Q if Q is None else numbers("Q", Q)
     if values.shape != source.R.shape:
         raise InvalidArgument(
-            f"Q has shape {values.shape}: it has a value for each pair of the source, of shape "
+            f"Q has shape {values.shape}: expected one value for each pair of the source, shape "
             f"{source.R.shape}"
         )
     if not np.isfinite(values).all():
-        raise InvalidArgument("Q is not finite: values are numbers")
+        raise InvalidArgument("Q has values that are not finite: expected finite numbers")
     if source.gamma != target.gamma:
         raise IncompatibleTasks(
-            f"gamma is {source.gamma} in the source and {target.gamma} in the target: values would "
-            "not carry over"
+            f"gamma is {source.gamma} in the source and {target.gamma} in the target: values "
+            "can be transferred only between tasks with the same gamma"
         )
     return QLearning(
         n_states=target.n_states,
@@ -64,26 +65,26 @@ def BisimulationTransfer(
         gamma=target.gamma,
         learning_rate=learning_rate,
         exploration=exploration,
-        initial_Q=_carried_over(values, source, target, ground, c),
+        initial_Q=_transferred(values, source, target, ground, c),
         seed=seed,
     )
 
 
-def _carried_over(
+def _transferred(
     Q: FloatArray, source: TabularMDP, target: TabularMDP, ground: Ground, c: float | None
 ) -> FloatArray:
-    """For each state of the target the values of its closest state of the source."""
+    """Give each state of the target the values of the closest state of the source."""
     return Q[closest_states(bisimulation_metric(target, source, ground=ground, c=c))]
 
 
 class BisimulationLearner(QLearning):
-    """Q-learning of tasks in a row, which it is told, each from what was learned of the last one.
+    """Q-learning of a sequence of tasks, each from the values learned in the task before it.
 
     Args:
-        tasks: the tasks, in the order in which they will be faced.
-        ground: of `bisimulation_metric`.
-        c: of `bisimulation_metric`.
-        options: those of `QLearning`; the first task begins with `initial_Q`.
+        tasks: the exact models of the tasks, in the order in which the agent will face them.
+        ground: the ground metric; see `bisimulation_metric`.
+        c: the weight of transitions; see `bisimulation_metric`.
+        options: the options of `QLearning`; the first task begins with `initial_Q`.
     """
 
     def __init__(
@@ -99,20 +100,20 @@ class BisimulationLearner(QLearning):
         self.n_begun = 0
 
     def begin_task(self) -> None:
-        """Each state takes the values of its closest state of the last task."""
+        """Begin a task: each state gets the values of the closest state of the previous task."""
         if self.n_begun > 0 and self.n_begun < len(self.tasks):
             source, target = self.tasks[self.n_begun - 1 : self.n_begun + 1]
-            self.initial_Q = _carried_over(self.Q, source, target, self.ground, self.c)
+            self.initial_Q = _transferred(self.Q, source, target, self.ground, self.c)
         super().begin_task()
         self.n_begun += 1
 
 
 class BisimulationTransferOptions(QLearningOptions):
-    """Q-learning from the values of states that behave alike."""
+    """Q-learning from the values of similar states of the last task; needs exact models."""
 
     ground: Ground = "identity"
     """The ground metric of bisimulation."""
 
     def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
-        """An agent that is given the models of all tasks."""
+        """Create an agent that has the exact models of all tasks."""
         return BisimulationLearner(known.tasks, ground=self.ground, **self.common(known, seed))

@@ -1,6 +1,7 @@
-"""Why an agent's `Q` is what it is."""
+"""Explain where the values `Q` of an agent come from."""
 
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,61 +14,65 @@ from heirloom.validation import whole_number
 if TYPE_CHECKING:
     import xarray as xr
 
+V_MAX = "v_max"
 MODEL = "learned model"
+WIDTH = 100  # columns of the printed text
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Which bound and which source decides at each pair, and what is still to explore.
+    """Where `Q` comes from at each pair, how far it relies on the prior, and what is unexplored.
 
-    It is a snapshot: arrays are [s, a], read-only, and do not follow the agent. Printed, it is a
-    table.
+    It is a snapshot: the arrays are [s, a], read-only, and do not change when the agent learns.
+    `print` shows a table and what it means for the behaviour of the agent.
     """
 
     names: tuple[str, ...]
-    """What may decide: `v_max`, the bounds, for `Lipschitz` each source, and the learned model."""
+    """Where a value may come from: `v_max`, each bound (and each of its source tasks, if the bound
+    names them), and the learned model."""
     decider: IntArray
-    """What decides `Q`, as a place in `names`."""
+    """Where `Q` comes from, as an index into `names`."""
     bound: IntArray
-    """What decides `U`, as a place in `names`; where a pair is known, did when it became so."""
+    """Where `U` comes from, as an index into `names`; it does not change once a pair is known."""
     Q: FloatArray
     U: FloatArray
     known: BoolArray
     counts: IntArray
-    """Visits that counted."""
+    """The number of visits, up to `n_known`."""
     to_explore: BoolArray
-    """Unknown pairs that are greedy in a state that was reached: what would be tried there."""
+    """Unknown pairs that are greedy in a state that the agent has reached: it would choose them."""
     prior_used: dict[str, BoolArray]
-    """By the name of each source in use: where the prior is below D̂, strictly."""
+    """For each source in use, by its name in `names`: where d_max is below D̂ of the models."""
     dropped: tuple[Dropped, ...]
-    """The sources that were dropped in this task, and how many pairs were known then."""
+    """The sources that were dropped in this task, and how many pairs were known at that time."""
 
     @property
     def n_decided(self) -> dict[str, int]:
-        """How many pairs each decides."""
-        number = np.bincount(self.decider.reshape(-1), minlength=len(self.names)).tolist()
-        return dict(zip(self.names, number, strict=True))
+        """The number of pairs whose `Q` comes from each of `names`."""
+        counts = np.bincount(self.decider.reshape(-1), minlength=len(self.names)).tolist()
+        return dict(zip(self.names, counts, strict=True))
 
     @property
     def prior_use(self) -> dict[str, float]:
-        """By the name of each source in use: at what part of the pairs the prior decides."""
-        return {name: float(where.mean()) for name, where in self.prior_used.items()}
+        """The share of pairs at which d_max was used, for each source in use."""
+        return {name: float(used.mean()) for name, used in self.prior_used.items()}
 
     def why(self, s: int, a: int) -> str:
-        """What decides at a pair, in a sentence."""
+        """Explain in one sentence where `Q` comes from at a pair."""
         n_states, n_actions = self.Q.shape
         s = whole_number("s", s, least=0, most=n_states - 1)
         a = whole_number("a", a, least=0, most=n_actions - 1)
-        bound, what = self.names[self.bound[s, a]], self.names[self.decider[s, a]]
+        bound = self.names[self.bound[s, a]]
+        bound = V_MAX if bound == V_MAX else f"the upper bound of {bound}"
+        value = f"Q({s}, {a}) = {self.Q[s, a]:.6g}"
         if not self.known[s, a]:
-            sentence = f"Q({s}, {a}) = {self.Q[s, a]:.6g} is the bound of {what}: "
-            return sentence + f"the pair is unknown, with {self.counts[s, a]} visits"
-        if what == MODEL:
-            return f"Q({s}, {a}) = {self.Q[s, a]:.6g} follows from the {MODEL} (U is {bound}'s)"
-        return f"Q({s}, {a}) = {self.Q[s, a]:.6g} is the bound of {what}, below the {MODEL}'s value"
+            return f"{value} is {bound}, because the pair is unknown (visits: {self.counts[s, a]})"
+        if self.names[self.decider[s, a]] == MODEL:
+            return f"{value} follows from the {MODEL}; it is below {bound}, {self.U[s, a]:.6g}"
+        return f"{value} is {bound}, because the {MODEL} does not give a smaller value"
 
     def to_xarray(self) -> "xr.Dataset":
-        """All arrays over pairs, with the dimensions `state` and `action`."""
+        """Return all arrays over pairs, with the dimensions `state` and `action`."""
         import xarray as xr
 
         names = np.array(self.names, dtype=object)
@@ -92,31 +97,76 @@ class Explanation:
         )
 
     def __repr__(self) -> str:
-        number = self.n_decided
-        width = max(len(name) for name in ("decided by", *self.names))
-        lines = [f"{'decided by':<{width}}  {'pairs':>9}  {'known':>9}  {'unknown':>9}"]
-        for i, name in enumerate(self.names):
-            known = int((self.known & (self.decider == i)).sum())
-            n = number[name]
-            lines.append(f"{name:<{width}}  {n:>9,}  {known:>9,}  {n - known:>9,}")
-        known = int(self.known.sum())
-        n = self.known.size
-        lines.append(f"{'all':<{width}}  {n:>9,}  {known:>9,}  {n - known:>9,}")
-        lines.append(
-            f"still to explore: {int(self.to_explore.sum()):,} unknown pairs are greedy in a "
-            "state that was reached"
-            if self.counts.any()
-            else "still to explore: everything, no state was reached yet"
+        notes = [*self._behaviour(), *self._exploration(), *self._transfer()]
+        wrapped = (
+            fill(note, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+            for note in notes
         )
-        for name, part in self.prior_use.items():
-            lines.append(f"{name}: the prior decides the distance at {part:.1%} of pairs")
-        for task, n_known in self.dropped:
-            lines.append(f"task {task} was dropped when {n_known:,} pairs were known")
-        return "\n".join(lines)
+        return "\n".join([*self._table(), *wrapped])
+
+    def _table(self) -> list[str]:
+        """The number of pairs whose `Q` comes from each of `names`, known and unknown."""
+        title = "Q(s, a) comes from"
+        width = max(len(name) for name in (title, *self.names))
+        lines = [f"{title:<{width}}  {'pairs':>9}  {'known':>9}  {'unknown':>9}"]
+        rows = {name: self.decider == i for i, name in enumerate(self.names)}
+        rows["total"] = np.ones_like(self.known)
+        for name, pairs in rows.items():
+            n, known = int(pairs.sum()), int((pairs & self.known).sum())
+            lines.append(f"{name:<{width}}  {n:>9,}  {known:>9,}  {n - known:>9,}")
+        return lines
+
+    def _behaviour(self) -> list[str]:
+        """What the values of unknown pairs mean for the actions of the agent."""
+        n_unknown = int((~self.known).sum())
+        n_v_max = int((~self.known & (self.decider == 0)).sum())
+        notes = []
+        if n_v_max:
+            notes.append(
+                f"Unknown pairs with Q = v_max, the largest possible value: {n_v_max:,}. The agent "
+                "tries them first, as RMax does."
+            )
+        if n_unknown > n_v_max:
+            notes.append(
+                f"Unknown pairs with an upper bound below v_max: {n_unknown - n_v_max:,}. The "
+                "agent tries them only where no action has a larger Q."
+            )
+        return notes
+
+    def _exploration(self) -> list[str]:
+        """What the agent will still explore."""
+        title = "Unexplored pairs the agent would still choose"
+        if not self.counts.any():
+            return [f"{title}: not counted, because the agent has not reached a state yet."]
+        n = int(self.to_explore.sum())
+        if n:
+            return [f"{title}: {n:,}. It tries them when it returns to their states."]
+        return [
+            f"{title}: 0. It has stopped exploring, unless it reaches a new state. Its policy is "
+            "near-optimal only if the bounds are valid and n_known visits gave accurate models."
+        ]
+
+    def _transfer(self) -> list[str]:
+        """How far the transferred bounds rely on the prior, and which sources were dropped."""
+        notes = [
+            f"{name}: d_max was used at {share:.1%} of pairs."
+            for name, share in self.prior_use.items()
+        ]
+        if notes:
+            notes.append(
+                "At the other pairs, the learned models gave a distance that is no larger than "
+                "d_max. A high share means that transfer rests on the prior: the bounds are valid "
+                "only if d_max is an upper bound on the distance between the models of the tasks."
+            )
+        return notes + [
+            f"Source task {task} was dropped when {n_known:,} of {self.known.size:,} pairs were "
+            "known, because it could not lower the bounds any further."
+            for task, n_known in self.dropped
+        ]
 
 
 def explain(agent: OptimisticAgent) -> Explanation:
-    """A snapshot of the task at hand, or of the last one."""
+    """Return a snapshot of the current task, or of the last one after its end."""
     shape = agent.n_states, agent.n_actions
     Q, U, known = agent.Q.copy(), agent.U.copy(), agent.known.copy()
     details = [bound.details() for bound in agent.bounds]
@@ -136,31 +186,33 @@ def explain(agent: OptimisticAgent) -> Explanation:
         (*names, MODEL),
         *arrays,
         prior_used={
-            _name(agent, i, task): frozen(where.reshape(shape))
-            for i, one in enumerate(details)
-            for task, where in one.prior_used.items()
+            _name(agent, i, task): frozen(used.reshape(shape))
+            for i, detail in enumerate(details)
+            for task, used in detail.prior_used.items()
         },
-        dropped=tuple(dropped for one in details for dropped in one.dropped),
+        dropped=tuple(dropped for detail in details for dropped in detail.dropped),
     )
 
 
 def _bounds(agent: OptimisticAgent, details: list[Details]) -> tuple[list[str], IntArray]:
-    """What may decide `U`, and which of them does, [s, a]."""
-    names, place = ["v_max"], np.zeros((agent.n_states, agent.n_actions), dtype=np.int64)
+    """Where `U` may come from, and where it comes from at each pair, [s, a]."""
+    names, index = [V_MAX], np.zeros((agent.n_states, agent.n_actions), dtype=np.int64)
     for i, bound in enumerate(agent.bounds):
-        here = agent.decider == i + 1
-        source = bound.sources_used().reshape(place.shape)
-        deciders = {_name(agent, i, task): here & (source == task) for task in details[i].sources}
-        if not deciders:
-            deciders = {_name(agent, i): here}
-        for name, where in deciders.items():
-            place[where] = len(names)
+        is_minimum = agent.decider == i + 1
+        source = bound.sources_used().reshape(index.shape)
+        pairs_by_name = {
+            _name(agent, i, task): is_minimum & (source == task) for task in details[i].sources
+        }
+        if not pairs_by_name:
+            pairs_by_name = {_name(agent, i): is_minimum}
+        for name, pairs in pairs_by_name.items():
+            index[pairs] = len(names)
             names.append(name)
-    return names, place
+    return names, index
 
 
 def _name(agent: OptimisticAgent, i: int, task: int | None = None) -> str:
-    """A bound, told apart from others of its kind, and a source of it."""
+    """Unique name of the bound i, or of the part of it that comes from a source task."""
     name = type(agent.bounds[i]).__name__
     if [type(bound).__name__ for bound in agent.bounds].count(name) > 1:
         name += f" {i + 1}"

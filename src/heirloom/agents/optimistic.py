@@ -1,4 +1,4 @@
-"""The one learner: greedy on an upper bound of `Q*` that falls as the task becomes known."""
+"""`OptimisticAgent`: greedy on an upper bound on `Q*`, which decreases as it learns a task."""
 
 import os
 from collections.abc import Sequence
@@ -22,27 +22,29 @@ if TYPE_CHECKING:
 
 
 class OptimisticAgent:
-    """Acts greedily on `Q`, the smallest upper bound on `Q*` that bounds and learned model imply.
+    """Acts greedily on `Q`, the smallest upper bound on `Q*` that its bounds and its model imply.
 
-    Off the known set `Q = U`, the least of `v_max` and of all bounds; on it
-    `Q = min(U, R̂ + γ Σ T̂ V)`. `Q` and `U` never rise within a task, and `U` freezes at a pair that
-    becomes known. Actions whose values differ by at most `setting.tie`, 1e-8 of the range of
-    rewards, count as equal; the agent chooses among them uniformly, with its own generator.
+    At unknown pairs `Q = U`, the minimum of `v_max` and of all bounds; at known pairs
+    `Q = min(U, R̂ + γ Σ T̂ V)`. `Q` and `U` never increase within a task, and `U` does not change any
+    more at a pair that is known. Actions whose values differ by at most `setting.tie`, normally
+    1e-8 times the width of the reward range, count as equal: the agent chooses among them
+    uniformly, with its own generator.
 
     Args:
-        bounds: upper bounds to combine, none for RMax; each serves this agent only.
+        bounds: upper bounds to combine, none for RMax; a bound object belongs to one agent.
         n_states: the number of states, S.
         n_actions: the number of actions, A.
         gamma: the discount factor.
-        n_known: how many visits make a pair known.
-        seed: of the agent's generator, or the generator.
-        epsilon: how accurate known pairs are taken to be; 0 if they are exact.
-        reward_range: (lo, hi), what every reward lies in.
-        terminating: whether tasks may terminate; it is safe to say so.
-        v_max: an upper bound on every value; hi / (1-γ) unless a smaller one is known.
-        tol: how far `Q` may be above its fixed point; by default 1e-11 times the range of rewards.
-            With a larger one results depend on where iterations stop.
-        memory: what the agent carries from task to task; empty by default.
+        n_known: the number of visits after which a pair is known.
+        seed: the seed of the agent's generator, or the generator.
+        epsilon: the assumed accuracy of the models of known pairs, in reward and in L1 norm;
+            0 if they are exact.
+        reward_range: (lo, hi), an interval that contains every reward.
+        terminating: whether tasks may terminate; True is always valid.
+        v_max: an upper bound on every value; hi / (1-γ) unless a smaller one is given.
+        tol: how far `Q` may be above its fixed point; by default 1e-11 times the width of the
+            reward range. With a larger value, results depend on where iterations stop.
+        memory: the tasks to transfer from, and to store to; by default empty.
     """
 
     def __init__(
@@ -76,10 +78,13 @@ class OptimisticAgent:
         self.bounds = list(bounds)
         for bound in self.bounds:
             if isinstance(bound, type):
-                raise InvalidArgument(f"bounds holds the class {bound.__name__}: give a bound")
+                raise InvalidArgument(
+                    f"bounds holds the class {bound.__name__}: expected an instance, "
+                    f"{bound.__name__}(...)"
+                )
             bound.check(self.setting)
         self.uniforms = Uniforms(generator(seed))
-        """Random numbers for the choice among equal actions."""
+        """Random numbers for the choice among actions of equal value."""
         self.memory = TaskMemory(self.n_states, self.n_actions) if memory is None else memory
         self.memory.bind(self.setting)
         self.in_task = False
@@ -92,50 +97,55 @@ class OptimisticAgent:
         *,
         bounds: Sequence[Bound | type[Bound]] | None = None,
     ) -> Self:
-        """The agent that was saved in a file, which continues as if it had never stopped.
+        """Load an agent, which continues exactly as if it had not been saved and loaded.
 
-        A file names no code. If the agent has bounds of your own, give all its `bounds` in order:
-        the class of each that has `options`, or the bound made as it was.
+        A file contains no code. If the agent has a user-defined bound, give all its `bounds` in
+        order: each as a class that defines `options`, or as an instance created as before.
         """
         from heirloom.agents.agent_file import unpacked
 
         return unpacked(cls, archive.read(path, "agent"), str(path), bounds)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the agent to one file between two tasks: options, memory and generator."""
+        """Save the options, the memory and the generator to a file; only between two tasks."""
         from heirloom.agents.agent_file import packed
 
         if self.in_task:
-            raise WrongOrder("save() within a task: end_task() stores it, drop_task() forgets it")
+            raise WrongOrder(
+                "save() within a task: call end_task() first, which stores the task, or "
+                "drop_task(), which discards it"
+            )
         archive.write(path, "agent", packed(self))
 
     def begin_task(self) -> None:
-        """A new task begins: nothing of it is known, bounds transfer what was learned before."""
+        """Begin a task with an empty model; the bounds transfer from the tasks in the memory."""
         if self.in_task:
             raise WrongOrder(
-                "a task is going on: end_task() stores it, drop_task() forgets it, "
-                "learn(..., resume=True) goes on with it"
+                "begin_task() within a task: call end_task() first, which stores the task, or "
+                "drop_task(), which discards it; or resume the task with learn(..., resume=True)"
             )
-        self.memory.bind(self.setting)  # another agent may have filled it meanwhile
+        self.memory.bind(self.setting)  # another agent that shares the memory may have filled it
         self._task = TaskLearner(self.setting, self.n_known, self.bounds, self.memory)
         self.in_task = True
 
     def act(self, s: int) -> int:
-        """A greedy action; one of the equal ones at random."""
+        """Return a greedy action; a random one if several have equal values."""
         task = self._task
         if task is None or not self.in_task:
-            raise WrongOrder("act() outside of a task: begin_task() first")
-        best = task.greedy.get(s)
-        if best is None:
+            raise WrongOrder("act() outside of a task: call begin_task() first")
+        actions = task.greedy.get(s)
+        if actions is None:
             if not 0 <= s < self.n_states:
-                raise InvalidArgument(f"state {s}: the states are 0 to {self.n_states - 1}")
-            best = task.greedy_actions(s)
-        if len(best) == 1:
-            return best[0]
-        return best[int(self.uniforms.next() * len(best))]
+                raise InvalidArgument(
+                    f"state is {s}: expected a whole number from 0 to {self.n_states - 1}"
+                )
+            actions = task.greedy_actions(s)
+        if len(actions) == 1:
+            return actions[0]
+        return actions[int(self.uniforms.next() * len(actions))]
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> bool:
-        """Count a step; returns whether the pair (s, a) became known by it."""
+        """Count a step; returns whether the pair (s, a) has become known with this visit."""
         lo, hi = self.setting.reward_range
         if not (
             0 <= s < self.n_states
@@ -147,7 +157,7 @@ class OptimisticAgent:
             raise self._bad_step(s, a, r, s_next)
         task = self._task
         if task is None or not self.in_task:
-            raise WrongOrder("observe() outside of a task: begin_task() first")
+            raise WrongOrder("observe() outside of a task: call begin_task() first")
         pair = task.model.observe(s, a, r, s_next, terminated=terminated)
         if pair is None:
             return False
@@ -155,38 +165,39 @@ class OptimisticAgent:
         return True
 
     def end_task(self) -> None:
-        """Keep the task as a source."""
+        """End the task, and store it in the memory as a source."""
         if not self.in_task:
-            raise WrongOrder("end_task() outside of a task: begin_task() first")
+            raise WrongOrder("end_task() outside of a task: call begin_task() first")
         self.task.end(self.memory)
         self.drop_task()
 
     def drop_task(self) -> None:
-        """Forget the task at hand: what is in the memory by now is all that stays."""
+        """End the task without storing it."""
         self.in_task = False
 
     @property
     def task(self) -> TaskLearner:
-        """What is learned of the task at hand, or of the last one: what a rollout works on."""
+        """The model, bounds and values of the current task, or of the last one after its end."""
         if self._task is None:
             raise WrongOrder(
-                "there was no task yet, or none since the agent was loaded: begin_task() first"
+                "the agent has not begun a task since it was created or loaded: call "
+                "begin_task() first"
             )
         return self._task
 
     @property
     def model(self) -> LearnedModel:
-        """The learned model of the task."""
+        """The learned model of the current task, or of the last one after its end."""
         return self.task.model
 
     @property
     def Q(self) -> FloatArray:
-        """The upper bound on Q* that the agent acts on, [s, a]."""
+        """The upper bound on Q* on which the agent acts greedily, [s, a]."""
         return self._by_pair(self.task.values.Q)
 
     @property
     def U(self) -> FloatArray:
-        """The least of all bounds, [s, a]: what `Q` is where the model is unknown."""
+        """The minimum of `v_max` and of all bounds, [s, a]; equal to `Q` at unknown pairs."""
         return self._by_pair(self.task.values.U)
 
     @property
@@ -196,22 +207,22 @@ class OptimisticAgent:
 
     @property
     def greedy(self) -> BoolArray:
-        """The actions that the agent may choose, [s, a]: those of the largest `Q`, up to ties."""
+        """Whether the agent may choose each action, [s, a]: it has the largest `Q`, up to ties."""
         Q = self.Q
         return Q >= Q.max(axis=1, keepdims=True) - self.setting.tie
 
     @property
     def policy(self) -> IntArray:
-        """One greedy action per state, the first of equal ones, [s]."""
+        """The first greedy action of each state, [s]."""
         return self.greedy.argmax(axis=1)
 
     @property
     def decider(self) -> IntArray:
-        """Which bound decides `U`, [s, a]: 0 is `v_max`, i the i-th of `bounds`."""
+        """Which bound is the minimum `U`, [s, a]: 0 for `v_max`, i for `bounds[i - 1]`."""
         return self._by_pair(self.task.decider)
 
     def explain(self) -> "Explanation":
-        """Why `Q` is what it is: which bound and which source decides where, and what is left."""
+        """Explain where the values `Q` come from, and what the agent will still explore."""
         from heirloom.agents.explanation import explain
 
         return explain(self)
@@ -234,14 +245,17 @@ class OptimisticAgent:
             ("next state", s_next, self.n_states),
         ):
             if not 0 <= number < size:
-                return InvalidArgument(f"{name} {number}: there are 0 to {size - 1}")
+                return InvalidArgument(
+                    f"{name} is {number}: expected a whole number from 0 to {size - 1}"
+                )
         lo, hi = self.setting.reward_range
         if lo <= r <= hi:
             return InvalidArgument(
-                f"state {s} and action {a} ended the episode, and the agent was told that no task "
-                "terminates: make it with terminating=True"
+                f"the episode terminated at state {s} and action {a}, but the agent has "
+                "terminating=False: create it with terminating=True"
             )
         return InvalidArgument(
-            f"the reward {r} of state {s} and action {a} is outside reward_range ({lo:g}, {hi:g}): "
-            "give the agent the range of all its tasks"
+            f"the reward of state {s} and action {a} is {r}, outside the agent's reward_range "
+            f"({lo:g}, {hi:g}): create the agent with a range that contains the rewards of all its "
+            "tasks"
         )

@@ -1,4 +1,4 @@
-"""The algorithms of the paper: the one learner with different bounds, and their options."""
+"""The algorithms of the paper: `OptimisticAgent` with different bounds, and their options."""
 
 from typing import Annotated, Any, Literal, TypedDict, Unpack
 
@@ -25,7 +25,7 @@ class _Required(TypedDict):
 
 
 class AgentOptions(_Required, total=False):
-    """The options that all these agents share; see `OptimisticAgent`."""
+    """The options that all these agents share; `OptimisticAgent` describes them."""
 
     seed: int | np.random.Generator | None
     epsilon: float
@@ -37,9 +37,10 @@ class AgentOptions(_Required, total=False):
 
 
 class RMax(OptimisticAgent):
-    """Optimism alone: every unknown pair is worth `v_max` (Brafman and Tennenholtz, 2002).
+    """RMax (Brafman and Tennenholtz, 2002): every unknown pair has the value `v_max`.
 
-    Options are those of `OptimisticAgent`, without bounds.
+    It transfers nothing between tasks. The options are those of `OptimisticAgent`, without
+    `bounds`.
     """
 
     def __init__(self, **options: Unpack[AgentOptions]) -> None:
@@ -47,11 +48,17 @@ class RMax(OptimisticAgent):
 
 
 class LRMax(OptimisticAgent):
-    """Lipschitz RMax (Algorithm 1): values of earlier tasks bound those of this one.
+    """Lipschitz RMax (Algorithm 1): the values of earlier tasks bound those of the current task.
 
-    `d_max` is a prior on the distance of models, a number or an array [s, a]. With `p_min`, the
-    least probability of a task, it is learned from the first tasks, and holds with probability
-    1 - δ. With neither, this is RMax. Other options are those of `OptimisticAgent`.
+    The bounds need a prior: an upper bound on the distance between the models of two tasks. Give it
+    as `d_max`; or give `p_min`, and the agent learns it from the first tasks. With neither, LRMax
+    takes the same actions as RMax.
+
+    Args:
+        d_max: the prior, a number or an array [s, a].
+        p_min: the smallest probability of a task.
+        delta: δ; for each task, the learned prior is valid with probability 1 - δ.
+        options: the options of `OptimisticAgent`, without `bounds`.
     """
 
     def __init__(
@@ -66,9 +73,15 @@ class LRMax(OptimisticAgent):
 
 
 class MaxQInit(OptimisticAgent):
-    """The largest Q of all tasks seen, once enough were (Abel et al., 2018).
+    """MaxQInit (Abel et al., 2018): the bound is the largest Q of all earlier tasks.
 
-    Other options are those of `OptimisticAgent`.
+    The bound is used once enough tasks were seen for it to be an upper bound with probability
+    1 - δ; until then, the agent takes the same actions as RMax.
+
+    Args:
+        p_min: the smallest probability of a task.
+        delta: δ; for each task, the bound is an upper bound with probability 1 - δ.
+        options: the options of `OptimisticAgent`, without `bounds`.
     """
 
     def __init__(
@@ -78,10 +91,14 @@ class MaxQInit(OptimisticAgent):
 
 
 class LRMaxQInit(OptimisticAgent):
-    """LRMax and MaxQInit at once: the minimum of upper bounds is an upper bound.
+    """LRMax and MaxQInit combined: the bound is the minimum of their bounds.
 
-    Without `d_max` it is learned, with the same `p_min` and `delta`. Other options are those of
-    `OptimisticAgent`.
+    Args:
+        p_min: the smallest probability of a task.
+        delta: δ; see `LRMax` and `MaxQInit`.
+        d_max: the prior of LRMax; by default it is learned from the first tasks with `p_min` and
+            `delta`.
+        options: the options of `OptimisticAgent`, without `bounds`.
     """
 
     def __init__(
@@ -97,24 +114,24 @@ class LRMaxQInit(OptimisticAgent):
 
 
 class RMaxOptions(AlgorithmOptions):
-    """Optimism alone."""
+    """Unknown pairs have the largest possible value; no transfer between tasks."""
 
     n_known: int = Field(ge=1)
-    """After how many visits a pair is known."""
+    """The number of visits after which a pair is known."""
     epsilon: float = Field(0.0, ge=0)
     delta: float = Field(0.05, gt=0, le=1)
-    """The probability of failure of what is learned from the first tasks."""
+    """The probability that a bound learned from the first tasks is not valid."""
     capacity: int | None = Field(None, ge=1)
-    """How many sources are kept; all if not given."""
+    """The largest number of source tasks to keep; by default all are kept."""
     keep: Keep = "latest"
     tol: float | None = Field(None, gt=0)
 
     def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
-        """An agent for tasks of which this is known."""
+        """Create an agent with these options, for tasks described by `known`."""
         return RMax(**self.common(known, seed))
 
     def common(self, known: TaskKnowledge, seed: np.random.Generator) -> Any:
-        """The options of `OptimisticAgent`."""
+        """Return the keyword arguments of `OptimisticAgent`, without `bounds`."""
         n_states, n_actions = known.options["n_states"], known.options["n_actions"]
         memory = TaskMemory(n_states, n_actions, capacity=self.capacity, keep=self.keep)
         own = {"n_known": self.n_known, "epsilon": self.epsilon, "tol": self.tol}
@@ -122,53 +139,52 @@ class RMaxOptions(AlgorithmOptions):
 
 
 class MaxQInitOptions(RMaxOptions):
-    """The largest Q of all tasks, once enough were seen."""
+    """RMax bounded by the largest Q of all earlier tasks, once enough tasks were seen."""
 
     p_min: float | None = Field(None, gt=0, le=1)
-    """The least probability of a task; by default 1 / distinct_tasks, or that of the family."""
+    """The smallest probability of a task; by default 1 / distinct_tasks, or that of the family."""
 
     def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
-        """An agent for tasks of which this is known."""
+        """Create an agent with these options, for tasks described by `known`."""
         return MaxQInit(p_min=self.probability(known), delta=self.delta, **self.common(known, seed))
 
     def probability(self, known: TaskKnowledge) -> float:
-        """The least probability of a task; raises `InvalidArgument` if nobody says."""
+        """Return the smallest probability of a task; raises `InvalidArgument` if it is unknown."""
         p_min = self.p_min if self.p_min is not None else known.p_min
         if p_min is None:
             raise InvalidArgument(
-                "p_min is missing: give the least probability of a task, or distinct_tasks"
+                "p_min is missing: give p_min, the smallest probability of a task, or give "
+                "distinct_tasks"
             )
         return p_min
 
 
 class LRMaxQInitOptions(MaxQInitOptions):
-    """LRMax and MaxQInit at once."""
+    """LRMax and MaxQInit combined: the minimum of their bounds."""
 
     d_max: Annotated[float, Field(ge=0)] | Literal["family"] | None = None
-    """A prior on distances; "family" computes the largest one of a finite family."""
+    """The prior on the distance between tasks; "family" computes it, for a finite family."""
 
     def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
-        """An agent for tasks of which this is known."""
+        """Create an agent with these options, for tasks described by `known`."""
         p_min = self.probability(known)
         options = self.common(known, seed)
         return LRMaxQInit(p_min=p_min, delta=self.delta, d_max=self.prior(known), **options)
 
     def prior(self, known: TaskKnowledge) -> Any:
-        """The prior as a number or as an array."""
+        """Return the prior: a number, an array [s, a], or None if none is given."""
         if self.d_max != "family":
             return self.d_max
         if (d_max := known.d_max()) is None:
-            raise InvalidArgument(
-                "d_max is 'family', and the family is not a finite one: give a number"
-            )
+            raise InvalidArgument("d_max is 'family', but the family is not finite: give a number")
         return d_max
 
 
 class LRMaxOptions(LRMaxQInitOptions):
-    """Lipschitz RMax: with a prior d_max, or learning it from the first tasks."""
+    """Lipschitz RMax: bounds from earlier tasks; d_max is given or learned from the first tasks."""
 
     def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
-        """An agent for tasks of which this is known; with a prior it learns none."""
+        """Create an agent with these options; it learns a prior only if none is given."""
         d_max, p_min = self.prior(known), self.p_min if self.p_min is not None else known.p_min
         learned = p_min if d_max is None else None
         options = self.common(known, seed)

@@ -1,23 +1,27 @@
-"""What an agent is."""
+"""The protocol of an agent."""
 
 from typing import Protocol
 
 
 class Agent(Protocol):
-    """Faces tasks one after the other: transfer happens in `begin_task`, storing in `end_task`."""
+    """A learner that faces tasks one after the other.
+
+    It transfers from earlier tasks in `begin_task`, and stores a task in `end_task`. All its tasks
+    have the same `n_states`, `n_actions` and `gamma`.
+    """
 
     n_states: int
     n_actions: int
     gamma: float
 
     def begin_task(self) -> None:
-        """A new task begins."""
+        """Begin a new task."""
 
     def act(self, s: int) -> int:
-        """The action to take in state `s`. Acting never learns."""
+        """Return the action to take in state `s`. Acting never learns."""
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> bool:
         """Learn from a step; returns whether the model of the task was updated."""
 
     def end_task(self) -> None:
-        """The task is over: keep what may help with the next."""
+        """End the task, and store what may help with later ones."""

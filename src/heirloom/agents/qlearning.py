@@ -1,4 +1,4 @@
-"""Q-learning (Watkins and Dayan, 1992), to be compared with: it promises nothing."""
+"""Baseline: Q-learning (Watkins and Dayan, 1992), without transfer and without guarantees."""
 
 from typing import Any
 
@@ -22,20 +22,20 @@ from heirloom.validation import (
 
 
 class QLearning:
-    """Acts ε-greedily on `Q`, and moves it a part of the way to what each step suggests.
+    """Q-learning with ε-greedy actions.
 
         Q(s, a) <- Q(s, a) + α (r + γ max_a' Q(s', a') - Q(s, a))
 
-    Every task begins with the same initial values: nothing is carried over.
+    Every task begins with the same initial values: nothing is transferred between tasks.
 
     Args:
         n_states: the number of states, S.
         n_actions: the number of actions, A.
         gamma: the discount factor.
         learning_rate: α.
-        exploration: ε, the probability of an action at random.
-        initial_Q: a number, or an array [s, a].
-        seed: of the agent's generator, or the generator.
+        exploration: ε, the probability of a random action.
+        initial_Q: the initial values, a number or an array [s, a].
+        seed: the seed of the agent's generator, or the generator.
     """
 
     def __init__(
@@ -60,58 +60,59 @@ class QLearning:
         self._Q = self.initial_Q.copy()
 
     def begin_task(self) -> None:
-        """A new task begins, with the initial values."""
+        """Begin a new task with the initial values."""
         if self.in_task:
             raise WrongOrder(
-                "a task is going on: end_task() ends it, learn(..., resume=True) goes on with it"
+                "begin_task() within a task: call end_task() first, or resume the task with "
+                "learn(..., resume=True)"
             )
         self._Q = self.initial_Q.copy()
         self.in_task = True
 
     def act(self, s: int) -> int:
-        """An action at random with probability ε, otherwise one of the greedy ones."""
+        """Return a random action with probability ε, otherwise a random greedy action."""
         if not self.in_task:
-            raise WrongOrder("act() outside of a task: begin_task() first")
+            raise WrongOrder("act() outside of a task: call begin_task() first")
         self._check("state", s, self.n_states)
         if self._rng.random() < self.exploration:
             return int(self._rng.random() * self.n_actions)
         row = self._Q[s]
-        best = np.flatnonzero(row == row.max())
-        return int(best[int(self._rng.random() * best.size)] if best.size > 1 else best[0])
+        greedy = np.flatnonzero(row == row.max())
+        return int(greedy[int(self._rng.random() * greedy.size)] if greedy.size > 1 else greedy[0])
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> bool:
-        """Learn from a step. There is no model, so none is updated: returns False."""
+        """Learn from a step; returns False because there is no model to update."""
         if not self.in_task:
-            raise WrongOrder("observe() outside of a task: begin_task() first")
+            raise WrongOrder("observe() outside of a task: call begin_task() first")
         self._check("state", s, self.n_states)
         self._check("action", a, self.n_actions)
         self._check("next state", s_next, self.n_states)
-        r = real_number(f"the reward of state {s} and action {a}", r, "it is a number")
+        r = real_number(f"the reward of state {s} and action {a}", r, "expected a finite number")
         target = r if terminated else r + self.gamma * self._Q[s_next].max()
         self._Q[s, a] += self.learning_rate * (target - self._Q[s, a])
         return False
 
     def end_task(self) -> None:
-        """The task is over; `Q` can be read until the next one begins."""
+        """End the task; `Q` can be read until the next one begins."""
         if not self.in_task:
-            raise WrongOrder("end_task() outside of a task: begin_task() first")
+            raise WrongOrder("end_task() outside of a task: call begin_task() first")
         self.in_task = False
 
     @property
     def Q(self) -> FloatArray:
-        """What was learned, [s, a]."""
+        """The learned values, [s, a]."""
         view = self._Q.view()
         view.flags.writeable = False
         return view
 
     @property
     def greedy(self) -> BoolArray:
-        """The actions of the largest `Q`, [s, a]."""
+        """Whether each action has the largest `Q` of its state, [s, a]."""
         return self._Q == self._Q.max(axis=1, keepdims=True)
 
     @property
     def policy(self) -> IntArray:
-        """One greedy action per state, the first of equal ones, [s]."""
+        """The first greedy action of each state, [s]."""
         return self._Q.argmax(axis=1)
 
     def __repr__(self) -> str:
@@ -122,22 +123,24 @@ class QLearning:
 
     def _check(self, name: str, number: int, size: int) -> None:
         if not isinstance(number, int | np.integer) or not 0 <= number < size:
-            raise InvalidArgument(f"{name} {number}: there are 0 to {size - 1}")
+            raise InvalidArgument(
+                f"{name} is {number!r}: expected a whole number from 0 to {size - 1}"
+            )
 
 
 class QLearningOptions(AlgorithmOptions):
-    """Q-learning, without transfer and without promises."""
+    """Tabular Q-learning for comparison; no transfer and no guarantee."""
 
     learning_rate: float = Field(0.1, gt=0, le=1)
     exploration: float = Field(0.1, ge=0, le=1)
     initial_Q: float = 0.0  # noqa: N815 -- the letter of the paper
 
     def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
-        """An agent for tasks of which this is known."""
+        """Create an agent with these options, for tasks described by `known`."""
         return QLearning(**self.common(known, seed))
 
     def common(self, known: TaskKnowledge, seed: np.random.Generator) -> dict[str, Any]:
-        """The options of `QLearning`."""
+        """Return the keyword arguments of `QLearning`."""
         sizes = {name: known.options[name] for name in ("n_states", "n_actions", "gamma")}
         own = {name: getattr(self, name) for name in QLearningOptions.model_fields}
         return {**sizes, **own, "seed": seed}
@@ -147,8 +150,8 @@ def _initial(initial_Q: float | ArrayLike, shape: tuple[int, int]) -> FloatArray
     given = numbers("initial_Q", initial_Q)
     if given.shape not in ((), shape):
         raise InvalidArgument(
-            f"initial_Q has shape {given.shape}: it is a number, or an array of shape {shape}"
+            f"initial_Q has shape {given.shape}: expected a number, or an array of shape {shape}"
         )
     if not np.isfinite(given).all():
-        raise InvalidArgument("initial_Q is not finite: values are numbers")
+        raise InvalidArgument("initial_Q has values that are not finite: expected finite numbers")
     return np.broadcast_to(given, shape).copy()

@@ -1,9 +1,9 @@
-"""One task of the optimistic learner: its model, its bounds, and the values that follow from them.
+"""What the optimistic learner computes in one task: the model, the bounds and the values.
 
     Q = U off K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
 
-`U` is the least of `v_max` and of all bounds. After a pair became known, bounds are refined first,
-and then `Q` is lowered to its new fixed point.
+`U` is the minimum of `v_max` and of all bounds, and K is the known set. When a pair becomes known,
+the bounds are refined first, and then `Q` is lowered to its new fixed point.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from heirloom.transfer.bound import Bound, Change
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
 
-SAME = 1e-9  # a bound this near to v_max says nothing
+SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_max
 
 
 class TaskLearner:
-    """What is learned of one task.
+    """The model, the bounds and the values of one task.
 
     Args:
-        setting: what is known before the first task.
-        n_known: how many visits make a pair known.
-        bounds: upper bounds, which begin the task here.
-        memory: what was learned of earlier tasks.
+        setting: what the agent knows before its first task.
+        n_known: the number of visits after which a pair is known.
+        bounds: upper bounds on `Q*`; the constructor calls `begin_task` of each.
+        memory: the earlier tasks.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class TaskLearner:
         self._is_updated = np.zeros(n_pairs, dtype=bool)
         U = np.full(n_pairs, setting.v_max)
         self.decider = np.zeros(n_pairs, dtype=np.int64)
-        """Which bound decides `U` at each pair: 0 is `v_max`, i the i-th of `bounds`."""
+        """Which bound is the minimum `U` at each pair: 0 for `v_max`, i for `bounds[i - 1]`."""
         for i, bound in enumerate(bounds):
             _check_bound(bound, n_pairs)
             self._lower(U, i, np.arange(U.size))
@@ -62,23 +62,23 @@ class TaskLearner:
             is_decreased=np.zeros(n_states, dtype=bool),
         )
         self.greedy: dict[int, list[int]] = {}
-        """The greedy actions of states that were asked for; to be cleared when `Q` changes."""
+        """Cache of greedy actions by state; it must be cleared whenever `Q` changes."""
 
     @property
     def refines(self) -> bool:
-        """Whether some bound is refined when pairs become known."""
+        """Whether at least one bound is refined when a pair becomes known."""
         return bool(self._refined)
 
     def greedy_actions(self, s: int) -> list[int]:
-        """The actions of the largest `Q`, up to ties."""
+        """Compute and cache the actions of `s` with the largest `Q`, up to ties."""
         n_actions = self.setting.n_actions
         row = self.values.Q[s * n_actions : (s + 1) * n_actions]
-        found: list[int] = np.flatnonzero(row >= row.max() - self.setting.tie).tolist()
-        self.greedy[s] = found
-        return found
+        actions: list[int] = np.flatnonzero(row >= row.max() - self.setting.tie).tolist()
+        self.greedy[s] = actions
+        return actions
 
     def update(self, pair: int) -> None:
-        """The pair became known: refine the bounds, then lower `Q` to its new fixed point."""
+        """After `pair` became known, refine the bounds and lower `Q` to its new fixed point."""
         values, known = self.values, self.model.arrays.known
         U, n_decreased = values.U, values.n_decreased[0]
         change = Change(pair, U, values.V, values.decreased[:n_decreased])
@@ -86,7 +86,7 @@ class TaskLearner:
         for i in self._refined:
             lowered = self.bounds[i].refine(change)
             if lowered.size:
-                lowered = lowered[~known[lowered]]  # U is frozen where the model is known
+                lowered = lowered[~known[lowered]]  # U does not change at known pairs
                 changed.append(self._lower(U, i, lowered))
         values.is_decreased[change.decreased] = False
         values.n_decreased[0] = 0
@@ -94,7 +94,7 @@ class TaskLearner:
         self._is_updated[pair] = True
 
     def resume(self) -> None:
-        """Make up for what an interruption within an update has left undone."""
+        """Complete an update that was interrupted, for example by Ctrl-C."""
         known = self.model.arrays.known
         for pair in np.flatnonzero(known & ~self._is_updated) if self.refines else ():
             self.update(int(pair))
@@ -104,7 +104,7 @@ class TaskLearner:
         self._update_values(np.arange(self.setting.n_pairs))
 
     def end(self, memory: TaskMemory) -> None:
-        """Keep the task as a source, and count what sources were of use."""
+        """Store the task as a source, and count the pairs whose bound came from each source."""
         source = Source.of(self.model, self.values.Q)
         for i, bound in enumerate(self.bounds):
             for task in bound.sources_used()[self.decider == i + 1].tolist():
@@ -117,7 +117,7 @@ class TaskLearner:
         self.greedy.clear()
 
     def _lower(self, U: FloatArray, i: int, pairs: IntArray) -> IntArray:
-        """Lower `U` to a bound at those of `pairs` where that says something; returns them."""
+        """Lower `U` to the bound i at those of `pairs` where the bound is lower; returns them."""
         bound = self.bounds[i].U
         pairs = pairs[bound[pairs] < np.minimum(U[pairs], self.setting.v_max - SAME)]
         U[pairs] = bound[pairs]
@@ -126,13 +126,16 @@ class TaskLearner:
 
 
 def _check_bound(bound: Bound, n_pairs: int) -> None:
-    """Raise `InvalidArgument` unless a bound has set a `U` that can be one."""
+    """Raise `InvalidArgument` unless `begin_task` of the bound has set a valid `U`."""
     U, name = getattr(bound, "U", None), type(bound).__name__
     if not isinstance(U, np.ndarray) or U.shape != (n_pairs,) or U.dtype != np.float64:
-        shape = U.shape if isinstance(U, np.ndarray) else type(U).__name__
+        found = f"{U.dtype} of shape {U.shape}" if isinstance(U, np.ndarray) else type(U).__name__
         raise InvalidArgument(
-            f"U of the bound {name} is {shape}: begin_task sets it to a float64 array over pairs "
-            f"k = s * A + a, of shape ({n_pairs},)"
+            f"U of the bound {name} is {found}: begin_task must set it to a float64 array over the "
+            f"pairs k = s * A + a, of shape ({n_pairs},)"
         )
     if np.isnan(U).any():
-        raise InvalidArgument(f"U of the bound {name} has NaN at pair {np.isnan(U).argmax()}")
+        raise InvalidArgument(
+            f"U of the bound {name} is NaN at pair {np.isnan(U).argmax()}: begin_task must set it "
+            "to a number at every pair"
+        )

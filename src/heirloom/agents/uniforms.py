@@ -1,38 +1,38 @@
-"""Uniform random numbers, drawn in blocks and used one by one."""
+"""Uniform random numbers that are drawn in blocks and used one at a time."""
 
 import numpy as np
 
 from heirloom.arrays import FloatArray
 
-BLOCK = 4096  # numbers drawn at once
+BLOCK = 4096  # numbers per draw
 
 
 class Uniforms:
-    """Numbers in [0, 1) from a generator; those drawn and not yet used come first.
+    """Uniform random numbers in [0, 1), drawn from a generator in blocks.
 
     Args:
         rng: the generator.
-        drawn: numbers that were drawn from it before.
+        drawn: numbers drawn from it earlier; they are used before new ones are drawn.
     """
 
     def __init__(self, rng: np.random.Generator, drawn: FloatArray | None = None) -> None:
         self.rng = rng
         self.block: FloatArray = np.empty(0) if drawn is None else drawn
-        self.used = 0
-        """How many numbers of the block were used."""
+        self.n_used = 0
+        """The number of entries of `block` that were used."""
 
     @property
-    def left(self) -> FloatArray:
-        """The numbers that were drawn and are not yet used."""
-        return self.block[self.used :]
+    def unused(self) -> FloatArray:
+        """The numbers that were drawn and are not used yet."""
+        return self.block[self.n_used :]
 
     def refill(self) -> None:
-        """Draw a block if all numbers were used."""
-        if self.used == self.block.size:
-            self.block, self.used = self.rng.random(BLOCK), 0
+        """Draw a new block if every number of the current one was used."""
+        if self.n_used == self.block.size:
+            self.block, self.n_used = self.rng.random(BLOCK), 0
 
     def next(self) -> float:
-        """The next number."""
+        """Return the next number."""
         self.refill()
-        self.used += 1
-        return float(self.block[self.used - 1])
+        self.n_used += 1
+        return float(self.block[self.n_used - 1])

@@ -1,1 +1,1 @@
-"""Where an agent meets tasks: one task, and several in a row."""
+"""Let an agent learn one task, or several tasks one after the other."""

@@ -1,4 +1,4 @@
-"""One agent, one task: `learn`."""
+"""`learn`: let an agent learn one task."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,21 +17,21 @@ from heirloom.validation import generator, whole_number
 if TYPE_CHECKING:
     import gymnasium as gym
 
-BLOCK = 8192  # uniform numbers drawn at once; a compiled call lasts no longer
+BLOCK = 8192  # uniform numbers per draw; a compiled call returns when they are used up
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What happened in a task, episode by episode."""
+    """The returns and model updates of a task; arrays of returns have one entry per episode."""
 
     returns: FloatArray
-    """Sums of rewards."""
+    """Sum of the rewards of each episode."""
     discounted_returns: FloatArray
-    """Sums of discounted rewards."""
+    """Sum of the discounted rewards of each episode."""
     update_steps: IntArray
-    """The time steps, from 1 on, after which the model was updated."""
+    """The time steps of the task, counted from 1, after which the model was updated."""
     n_steps: int
-    """The number of time steps."""
+    """The number of time steps of the task."""
 
     def __repr__(self) -> str:
         mean = self.returns.mean() if self.returns.size else np.nan
@@ -52,21 +52,22 @@ def learn(
     every: int | None = None,
     resume: bool = False,
 ) -> Record:
-    """Begin a task, let `agent` learn it for a number of episodes, and store it.
+    """Begin a task, let `agent` learn it for a number of episodes, and end it, which stores it.
 
-    A `TabularMDP` is run in compiled code, an environment step by step; for the same seeds
-    `learn(agent, m)` and `learn(agent, m.to_gymnasium())` give the same bits.
+    A `TabularMDP` runs in compiled code, an environment step by step. With the same seeds,
+    `learn(agent, m)` and `learn(agent, m.to_gymnasium())` give bitwise identical results.
 
     Args:
         agent: the agent.
         env: an exact task, or a Gymnasium environment with discrete observations and actions.
         episodes: the number of episodes.
-        max_steps: after how many steps an episode is cut, which teaches nothing; None leaves that
-            to the environment.
-        seed: of the task's randomness.
-        callback: called now and then with the number of episodes done and of all episodes.
-        every: how many episodes go by between two calls; a hundredth of all by default.
-        resume: go on with the task at hand, which was interrupted, instead of beginning one.
+        max_steps: the number of steps after which an episode is truncated (truncation is not
+            termination: the agent learns nothing from it); None leaves truncation to the
+            environment.
+        seed: the seed of the task's randomness.
+        callback: called as `callback(done, episodes)`, `done` being the number of episodes done.
+        every: the number of episodes between two calls of `callback`; by default 1% of them.
+        resume: continue the current task, which was interrupted, instead of beginning a new one.
     """
     every = None if every is None else whole_number("every", every)
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
@@ -77,22 +78,22 @@ def learn(
         if not agent.in_task:
             raise WrongOrder("there is no task to resume: call learn without resume=True")
         agent.task.resume()
-    record = follow(agent, env, replace(plan, callback=callback, stride=stride))
+    record = run_episodes(agent, env, replace(plan, callback=callback, stride=stride))
     agent.end_task()
     return record
 
 
-def follow(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan) -> Record:
-    """Let an agent whose task has begun learn it as planned."""
-    if isinstance(env, TabularMDP) and isinstance(agent, OptimisticAgent) and _is_plain(agent):
+def run_episodes(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan) -> Record:
+    """Run the episodes of a task that the agent has begun."""
+    if isinstance(env, TabularMDP) and isinstance(agent, OptimisticAgent) and _can_compile(agent):
         return _learn_compiled(agent, env, plan)
     return _learn_step_by_step(
         agent, env.to_gymnasium() if isinstance(env, TabularMDP) else env, plan
     )
 
 
-def _is_plain(agent: OptimisticAgent) -> bool:
-    """Whether a compiled rollout does what the agent does: a derived class may act otherwise."""
+def _can_compile(agent: OptimisticAgent) -> bool:
+    """Whether compiled code can run the agent: not if its class overrides `act` or `observe`."""
     kind = type(agent)
     return kind.act is OptimisticAgent.act and kind.observe is OptimisticAgent.observe
 
@@ -100,8 +101,8 @@ def _is_plain(agent: OptimisticAgent) -> bool:
 def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record:
     rng, episodes = generator(plan.seed), plan.episodes
     learner, uniforms = agent.task, agent.uniforms
-    task, values = tuple(_drawable(m)), tuple(learner.values)
-    run = _begun(agent, episodes, rng)
+    task, values = tuple(_compiled_task(m)), tuple(learner.values)
+    run = _new_run(agent, episodes, rng)
     stride, reported = episodes if plan.callback is None else plan.stride, 0
     limit = -1 if plan.max_steps is None else plan.max_steps
     pause = learner.refines or plan.on_update is not None
@@ -110,7 +111,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
         status, pair = learning.rollout(
             task, tuple(learner.model.arrays), values, tuple(run), until, limit, pause
         )
-        uniforms.used = int(run.at[learning.CHOICE])
+        uniforms.n_used = int(run.at[learning.CHOICE])
         learner.greedy.clear()
         done = int(run.at[learning.EPISODE])
         if status == learning.KNOWN:
@@ -123,7 +124,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
         elif status == learning.NO_CHOICES:
             uniforms.refill()
             run = run._replace(choices=uniforms.block)
-            run.at[learning.CHOICE] = uniforms.used
+            run.at[learning.CHOICE] = uniforms.n_used
         elif status == learning.NO_ROOM:
             learner.model.grow()
         if plan.callback is not None and done == until and done > reported:
@@ -137,8 +138,8 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
     )
 
 
-def _begun(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) -> learning.Run:
-    """A run before its first episode, with random numbers for the task and for the agent."""
+def _new_run(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) -> learning.Run:
+    """Create the state of a compiled run, with random numbers for the task and for the agent."""
     agent.uniforms.refill()
     run = learning.Run(
         at=np.array([0, 0, -1, 0, 0, 0, 0]),
@@ -149,7 +150,7 @@ def _begun(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) -> l
         discounted=np.zeros(episodes),
         update_steps=np.empty(agent.setting.n_pairs, dtype=np.int64),
     )
-    run.at[learning.CHOICE] = agent.uniforms.used
+    run.at[learning.CHOICE] = agent.uniforms.n_used
     return run
 
 
@@ -187,15 +188,16 @@ def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> R
     )
 
 
-def _drawable(m: TabularMDP) -> learning.Task:
+def _compiled_task(m: TabularMDP) -> learning.Task:
+    """Return the arrays from which compiled code draws the steps of a task."""
     t = m.transitions
-    first_states = np.flatnonzero(m.start)
+    start_states = np.flatnonzero(m.start)
     return learning.Task(
         indptr=t.indptr,
         successors=t.successors,
         p=t.p,
         rewards=frozen(t.R[t.pairs]) if t.rewards is None else t.rewards,
         ends=frozen(np.zeros(t.p.size, dtype=bool)) if t.ends is None else t.ends,
-        start_states=first_states,
-        start_sums=np.cumsum(m.start[first_states]),
+        start_states=start_states,
+        start_sums=np.cumsum(m.start[start_states]),
     )

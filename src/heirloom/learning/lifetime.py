@@ -1,4 +1,4 @@
-"""One unit of work: an agent that faces the tasks of a repetition in a row."""
+"""One job of an experiment: an agent learns the tasks of a repetition one after the other."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ import numpy as np
 
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray
-from heirloom.learning.learn import follow
+from heirloom.learning.learn import run_episodes
 from heirloom.learning.plan import Plan
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
@@ -21,27 +21,28 @@ if TYPE_CHECKING:
 
 
 class Observer(Protocol):
-    """Looks at an agent while it learns tasks in a row, and changes nothing that it does."""
+    """Measures an agent while it learns tasks, without any effect on what the agent does."""
 
     looks_at_updates: bool
-    """Whether `after_update` is to be called; without that, a task may be learned faster."""
+    """Whether `after_update` is called; without these calls, some agents run faster."""
     looks_at_episodes: bool
-    """Whether `after_episode` is to be called."""
+    """Whether `after_episode` is called."""
 
     def begin_task(self, agent: Agent, task: "Task") -> None:
-        """The agent has begun a task."""
+        """Called after the agent has begun a task."""
 
     def after_update(self) -> None:
-        """A pair became known, and the agent has updated its bounds and values."""
+        """Called after a pair became known and the agent has updated its bounds and values."""
 
     def after_episode(self, done: int) -> None:
-        """So many episodes of the task are done."""
+        """Called after each episode, with the number of episodes done in the task."""
 
     def end_task(self) -> None:
-        """The episodes of the task are over; the agent has not stored it yet."""
+        """Called after the last episode, before the agent stores the task."""
 
 
-LATE = 50  # updates: the mean time of the last ones tells when learning was over
+# The mean time of the last updates measures when learning was over, as in the paper's speed-up.
+N_LATE_UPDATES = 50
 
 
 def learn_tasks(
@@ -57,10 +58,20 @@ def learn_tasks(
 ) -> dict[str, np.ndarray]:
     """Let an agent learn the tasks one after the other.
 
+    Args:
+        agent: the agent.
+        tasks: the tasks, in order.
+        episodes: the number of episodes per task.
+        steps: the largest number of steps per episode.
+        seed: the seed of the experiment.
+        name: the name of the agent, which selects the random streams of the tasks.
+        repetition: the number of the repetition, which selects them too.
+        observer: measures the agent while it learns.
+
     Returns:
-        `returns` and `discounted_returns` [task, episode]; `updates` [task], how often the model
-        was updated; `late_update` [task], the mean time step of the last 50 updates, NaN if there
-        were none.
+        `returns` and `discounted_returns` [task, episode]; `updates` [task], the number of updates
+        of the model; `late_update` [task], the mean time step of the last 50 updates, NaN if there
+        were no updates.
     """
     n = len(tasks)
     returns, discounted = np.empty((n, episodes)), np.empty((n, episodes))
@@ -72,7 +83,7 @@ def learn_tasks(
         if observer is not None:
             observer.begin_task(agent, task)
             plan = _observed(plan, observer)
-        record = follow(agent, task, plan)
+        record = run_episodes(agent, task, plan)
         if observer is not None:
             observer.end_task()
         agent.end_task()
@@ -95,21 +106,22 @@ def _observed(plan: Plan, observer: Observer) -> Plan:
 
 
 def late_update(update_steps: IntArray) -> float:
-    """The mean time step of the last 50 updates; NaN if there were none."""
-    return float(update_steps[-LATE:].mean()) if update_steps.size else np.nan
+    """Compute the mean time step of the last 50 updates; NaN if there were no updates."""
+    return float(update_steps[-N_LATE_UPDATES:].mean()) if update_steps.size else np.nan
 
 
 def optimal_returns(tasks: Sequence["Task"], steps: int, *, discounted: bool) -> FloatArray:
-    """The best expected return of each task over a horizon; NaN where its model is not known.
+    """Compute the optimal expected return of each task in `steps` steps.
 
-    A task that comes again is solved once.
+    It is NaN for a task that is not a `TabularMDP`. A task that occurs several times is solved
+    once.
     """
-    known: dict[int, float] = {}
+    solved: dict[int, float] = {}
     for task in tasks:
-        if id(task) not in known:
-            known[id(task)] = (
+        if id(task) not in solved:
+            solved[id(task)] = (
                 optimal_return(task, horizon=steps, discounted=discounted)
                 if isinstance(task, TabularMDP)
                 else np.nan
             )
-    return np.array([known[id(task)] for task in tasks])
+    return np.array([solved[id(task)] for task in tasks])

@@ -1,4 +1,4 @@
-"""How a task is to be learned: its length and its seed, who is called, and whether it fits."""
+"""How a task is run: its length, its seed and its callbacks, checked against the agent."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     import gymnasium as gym
 
 Callback = Callable[[int, int], object]
-"""Called with the number of episodes done and of all episodes."""
+"""Called as `callback(done, episodes)` with the number of episodes done and in total."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long a task lasts, its seed, and who is called meanwhile."""
+    """The length of a task, its seed, and its callbacks."""
 
     episodes: int
     max_steps: int | None
     seed: int | None
     callback: Callback | None = None
-    """Called after every `stride` episodes."""
+    """Called after every `stride` episodes, and after the last one."""
     stride: int = 1
     on_update: Callable[[], object] | None = None
     """Called after every update of the agent."""
@@ -40,11 +40,12 @@ class Plan:
         max_steps: int | None,
         seed: int | None,
     ) -> "Plan":
-        """A plan with valid numbers; raises unless the task is one for the agent."""
+        """Create a plan; raises if a number is not valid or the task does not fit the agent."""
         for name in ("n_states", "n_actions", "gamma"):
             if not hasattr(agent, name):
                 raise InvalidArgument(
-                    f"the agent {agent!r} has no {name!r}: an agent says which tasks it is for"
+                    f"the agent {agent!r} has no attribute {name!r}: expected n_states, n_actions "
+                    "and gamma of the tasks that it can learn"
                 )
         episodes = whole_number("episodes", episodes)
         max_steps = None if max_steps is None else whole_number("max_steps", max_steps)
@@ -54,27 +55,29 @@ class Plan:
 
 
 def _check_fit(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", max_steps: int | None) -> None:
-    """Raise unless `env` is a task for this agent."""
+    """Raise unless the agent can learn `env`: the same sizes, discount factor and rewards."""
     if isinstance(env, TabularMDP):
         sizes = env.n_states, env.n_actions
         if env.gamma != agent.gamma:
             raise IncompatibleTasks(
-                f"gamma is {agent.gamma} for the agent and {env.gamma} for the task: make it one"
+                f"gamma is {agent.gamma} for the agent and {env.gamma} for the task: use the same "
+                "gamma for both"
             )
         if max_steps is None and not env.terminating:
             raise InvalidArgument("max_steps is None and the task never terminates: give max_steps")
         if isinstance(agent, OptimisticAgent):
             if env.terminating and not agent.setting.terminating:
                 raise IncompatibleTasks(
-                    "the task terminates, and the agent was told that none does: "
-                    "make it with terminating=True"
+                    "the task can terminate, but the agent has terminating=False: create it with "
+                    "terminating=True"
                 )
             rewards = env.R if env.transitions.rewards is None else env.transitions.rewards
             (lo, hi), least, most = agent.setting.reward_range, rewards.min(), rewards.max()
             if least < lo or most > hi:
                 raise IncompatibleTasks(
-                    f"the task pays from {least:g} to {most:g}, outside of the agent's "
-                    f"reward_range ({lo:g}, {hi:g}): give the agent the range of all its tasks"
+                    f"the rewards of the task are from {least:g} to {most:g}, outside the agent's "
+                    f"reward_range ({lo:g}, {hi:g}): create the agent with a range that contains "
+                    "the rewards of all its tasks"
                 )
     else:
         from heirloom.mdp.gymnasium import sizes_of
@@ -83,5 +86,5 @@ def _check_fit(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", max_steps: i
     if sizes != (agent.n_states, agent.n_actions):
         raise IncompatibleTasks(
             f"the task has {sizes[0]} states and {sizes[1]} actions, the agent {agent.n_states} "
-            f"and {agent.n_actions}: an agent faces tasks of one size"
+            f"and {agent.n_actions}: all tasks of an agent must have the same size"
         )

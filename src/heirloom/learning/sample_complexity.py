@@ -1,4 +1,4 @@
-"""How many pairs of a task there are to learn, with and without transfer (Proposition 5)."""
+"""Number of pairs that an agent must learn, with and without transfer (Proposition 5)."""
 
 from typing import Any
 
@@ -17,17 +17,21 @@ from heirloom.validation import numbers, real_number
 
 
 def pairs_to_learn(U: ArrayLike, m: TabularMDP, *, epsilon: float) -> BoolArray:
-    """Where U(s, a) >= V*(s) - ε, [s, a]: what the sample complexity of an agent counts.
+    """Return where U(s, a) >= V*(s) - ε, [s, a]: the pairs that an agent with bound U must learn.
 
-    The agent needs about S · count / (ε³ (1-γ)³) samples for an ε-optimal return, up to logarithms.
+    With n such pairs, the agent needs about S · n / (ε³ (1-γ)³) samples for an ε-optimal return, up
+    to logarithmic factors.
     """
     check_task(m)
     bound = numbers("U", U)
     if bound.shape != m.R.shape:
-        raise InvalidArgument(f"U has shape {bound.shape}: the task has pairs {m.R.shape}")
-    epsilon = real_number("epsilon", epsilon, "an accuracy is from 0 up", least=0)
+        raise InvalidArgument(
+            f"U has shape {bound.shape}: expected one value for each pair of the task, shape "
+            f"{m.R.shape}"
+        )
+    epsilon = real_number("epsilon", epsilon, "expected an accuracy, 0 or more", least=0)
     sol = solve(m)
-    # V may be above V* by its error: no pair that counts is left out.
+    # V may be above V* by up to its error; subtracting the error includes every pair that counts.
     return np.asarray(bound >= sol.V[:, None] - sol.error - epsilon)
 
 
@@ -41,22 +45,25 @@ def count_pairs(
     steps: int,
     seed: int,
 ) -> dict[str, tuple[int, int]]:
-    """By agent: the number of pairs with U >= V* - ε in a second task, and of all pairs.
+    """Count the pairs with U >= V* - ε at the beginning of a second task of a family.
 
-    LRMax has learned a first task of the family, RMax starts from nothing.
+    RMax has learned nothing before; LRMax has learned a first task of the family.
+
+    Returns:
+        For each agent, by name: the number of these pairs, and the number of all pairs.
     """
     rng = stream(seed, "tasks", 0)
     source, target = tasks.draw(rng), tasks.draw(rng)
-    told: dict[str, Any] = {
+    options: dict[str, Any] = {
         **tasks.options,
         "n_known": n_known,
         "seed": np.random.default_rng(seed),
     }
-    lrmax, rmax = LRMax(d_max=d_max, **told), RMax(**told)
+    lrmax, rmax = LRMax(d_max=d_max, **options), RMax(**options)
     learn(lrmax, source, episodes=episodes, max_steps=steps, seed=seed)
-    counted = {}
+    counts = {}
     for name, agent in (("RMax", rmax), (f"LRMax({d_max:g})", lrmax)):
         agent.begin_task()
-        wanted = pairs_to_learn(agent.U, target, epsilon=epsilon)
-        counted[name] = int(wanted.sum()), wanted.size
-    return counted
+        to_learn = pairs_to_learn(agent.U, target, epsilon=epsilon)
+        counts[name] = int(to_learn.sum()), to_learn.size
+    return counts

@@ -1,4 +1,4 @@
-"""Random streams, keyed by what they serve."""
+"""Independent random streams, each for one purpose."""
 
 import zlib
 
@@ -6,10 +6,10 @@ import numpy as np
 
 
 def stream(seed: int, *key: str | int) -> np.random.Generator:
-    """The generator for a purpose, as in `stream(seed, "agent", name, repetition)`.
+    """Return the generator for a purpose, as in `stream(seed, "agent", name, repetition)`.
 
-    Streams of different keys are independent, so that adding an agent changes no other, and the
-    order of work changes nothing.
+    Streams with different keys are independent: adding an agent to an experiment does not change
+    the results of the others, and neither does the order in which jobs run.
     """
     words = [zlib.crc32(str(part).encode()) for part in key]
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=words))
