@@ -25,39 +25,6 @@ def test_pairs_to_learn_are_those_with_u_above_v_star_minus_epsilon():
         hl.pairs_to_learn([1.0, 2.0], m, epsilon=0.1)
 
 
-def test_valid_bound_never_has_more_pairs_to_learn_than_v_max():
-    """A smaller upper bound has fewer pairs to learn, or as many: no worse than RMax (Prop. 5)."""
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        m = hl.garnet(5, 2, branching=2, gamma=0.9, seed=rng)
-        U = hl.solve(m).Q + rng.uniform(0, 3, m.R.shape)
-        lower = np.minimum(U, m.v_max)
-        count = hl.pairs_to_learn(lower, m, epsilon=0.1).sum()
-        assert count <= hl.pairs_to_learn(np.full(m.R.shape, m.v_max), m, epsilon=0.1).sum()
-
-
-def test_number_of_dynamic_programs_is_one_per_pair_plus_two_per_pair_and_source():
-    assert hl.dynamic_programs(121, 4, 14) == 14_036
-    assert hl.dynamic_programs(2, 1, 0) == 2
-    with pytest.raises(hl.InvalidArgument, match="n_states is 0"):
-        hl.dynamic_programs(0, 1, 1)
-
-
-@pytest.mark.parametrize("gamma", [0.0, 0.5, 0.9, 0.99])
-def test_value_iterations_reach_their_precision(gamma):
-    """n sweeps reduce an initial error of 1 / (1-γ) to γ^n / (1-γ) <= ε_Q."""
-    for precision in (1.0, 0.01, 1e-6):
-        assert gamma ** hl.value_iterations(gamma, precision) / (1 - gamma) <= precision
-
-
-def test_value_iterations_by_hand():
-    """ln(1 / (0.01 * 0.1)) / 0.1 = 10 ln(1000) = 69.08, rounded up."""
-    assert hl.value_iterations(0.9, 0.01) == 70
-    assert hl.value_iterations(0.0, 5.0) == 0
-    with pytest.raises(hl.InvalidArgument, match="precision is 0"):
-        hl.value_iterations(0.9, 0)
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

@@ -71,6 +71,12 @@ def test_dynamic_programs_of_the_main_experiment():
     assert hl.dynamic_programs(2, 1, 0) == 2
 
 
+def test_value_iterations_of_the_main_experiment():
+    """ln(1 / (0.01 · 0.1)) / 0.1 = 10 ln(1000) = 69.08, rounded up."""
+    assert hl.value_iterations(0.9, 0.01) == 70
+    assert hl.value_iterations(0.0, 5.0) == 0
+
+
 @pytest.mark.parametrize(
     "call",
     [
