@@ -279,14 +279,15 @@ def test_distances_refined_step_by_step_are_those_solved_at_once(d_max):
             s = s_next
     assert agent.bounds[0].transfers
     for transfer in agent.bounds[0].transfers:
-        there, back = (Distances(old.D, agent.setting) for old in (transfer.there, transfer.back))
-        there.lower(agent.model.rows)
-        back.lower(transfer.source.rows)
-        assert transfer.there.largest == pytest.approx(there.largest, abs=1e-3)
-        assert transfer.back.largest == pytest.approx(back.largest, abs=1e-3)
-        np.testing.assert_allclose(transfer.back.d, back.d, atol=1e-3, rtol=0)
-        assert (transfer.there.D < d_max).any()
-        assert (transfer.back.D < d_max).any()
+        to_source = Distances(transfer.to_source.D, agent.setting)
+        from_source = Distances(transfer.from_source.D, agent.setting)
+        to_source.lower(agent.model.rows)
+        from_source.lower(transfer.source.rows)
+        assert transfer.to_source.largest == pytest.approx(to_source.largest, abs=1e-3)
+        assert transfer.from_source.largest == pytest.approx(from_source.largest, abs=1e-3)
+        np.testing.assert_allclose(transfer.from_source.d, from_source.d, atol=1e-3, rtol=0)
+        assert (transfer.to_source.D < d_max).any()
+        assert (transfer.from_source.D < d_max).any()
 
 
 def test_a_bound_of_ones_own():
@@ -521,9 +522,9 @@ def test_distances_follow_what_is_learned():
             for transfer in agent.bounds[0].transfers:
                 here, there = agent.model.rows, transfer.source.rows
                 table = learned_models.distance(here, there, transfer.source.V, agent.setting)
-                assert (transfer.there.D <= table + 1e-9).all()
+                assert (transfer.to_source.D <= table + 1e-9).all()
                 table = learned_models.distance(there, here, V, agent.setting)
-                assert (transfer.back.D <= table + 1e-9).all()
+                assert (transfer.from_source.D <= table + 1e-9).all()
                 fell += 1
         s = s_next
     assert fell > 10

@@ -99,7 +99,8 @@ def test_the_prior_decides_where_it_is_below_what_is_known():
     between = agent.explain().prior_use["Lipschitz, task 1"]
     assert 0 < between < 1
     decided = agent.explain().prior_used["Lipschitz, task 1"]
-    assert np.array_equal(decided, agent.bounds[0].transfers[0].there.D.reshape(121, 4) == 12.0)
+    D = agent.bounds[0].transfers[0].to_source.D
+    assert np.array_equal(decided, D.reshape(121, 4) == 12.0)
 
 
 def test_what_is_to_explore_is_unknown_and_greedy():
