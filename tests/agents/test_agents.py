@@ -286,14 +286,15 @@ def test_incrementally_refined_distances_agree_with_a_solve_from_scratch(d_max):
             s = s_next
     assert agent.bounds[0].transfers
     for transfer in agent.bounds[0].transfers:
-        there, back = (Distances(old.D, agent.setting) for old in (transfer.there, transfer.back))
-        there.lower(agent.model.rows)
-        back.lower(transfer.source.rows)
-        assert transfer.there.largest == pytest.approx(there.largest, abs=1e-3)
-        assert transfer.back.largest == pytest.approx(back.largest, abs=1e-3)
-        np.testing.assert_allclose(transfer.back.d, back.d, atol=1e-3, rtol=0)
-        assert (transfer.there.D < d_max).any()
-        assert (transfer.back.D < d_max).any()
+        to_source = Distances(transfer.to_source.D, agent.setting)
+        from_source = Distances(transfer.from_source.D, agent.setting)
+        to_source.lower(agent.model.rows)
+        from_source.lower(transfer.source.rows)
+        assert transfer.to_source.largest == pytest.approx(to_source.largest, abs=1e-3)
+        assert transfer.from_source.largest == pytest.approx(from_source.largest, abs=1e-3)
+        np.testing.assert_allclose(transfer.from_source.d, from_source.d, atol=1e-3, rtol=0)
+        assert (transfer.to_source.D < d_max).any()
+        assert (transfer.from_source.D < d_max).any()
 
 
 def test_user_defined_bound_is_used():
@@ -527,9 +528,9 @@ def test_incrementally_updated_distances_are_at_most_the_full_computation():
             for transfer in agent.bounds[0].transfers:
                 here, there = agent.model.rows, transfer.source.rows
                 table = learned_models.distance(here, there, transfer.source.V, agent.setting)
-                assert (transfer.there.D <= table + 1e-9).all()
+                assert (transfer.to_source.D <= table + 1e-9).all()
                 table = learned_models.distance(there, here, V, agent.setting)
-                assert (transfer.back.D <= table + 1e-9).all()
+                assert (transfer.from_source.D <= table + 1e-9).all()
                 n_compared += 1
         s = s_next
     assert n_compared > 10

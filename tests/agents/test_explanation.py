@@ -105,7 +105,7 @@ def test_d_max_is_used_where_it_is_below_the_distance_of_the_models():
     explanation = agent.explain()
     assert 0 < explanation.prior_use["Lipschitz, task 1"] < 1
     used = explanation.prior_used["Lipschitz, task 1"]
-    assert np.array_equal(used, agent.bounds[0].transfers[0].there.D.reshape(121, 4) == 12.0)
+    assert np.array_equal(used, agent.bounds[0].transfers[0].to_source.D.reshape(121, 4) == 12.0)
 
 
 def test_pairs_to_explore_are_unknown_and_greedy_in_reached_states():

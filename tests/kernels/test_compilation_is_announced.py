@@ -1,4 +1,4 @@
-"""Compiling takes a while: it is said once, and only if it happens."""
+"""The message about compilation, which may take half a minute."""
 
 import os
 import subprocess
@@ -14,8 +14,9 @@ assert V.tolist() == [1, 3]
 """
 
 
-def test_once_and_only_if_it_is_not_on_disk(tmp_path):
-    said = []
+def test_compilation_is_announced_once_and_not_if_cached_on_disk(tmp_path):
+    """The script compiles a kernel for two types; its second run loads both from the cache."""
+    n_messages = []
     for _ in range(2):
         done = subprocess.run(
             [sys.executable, "-c", SCRIPT],
@@ -25,5 +26,5 @@ def test_once_and_only_if_it_is_not_on_disk(tmp_path):
             check=True,
         )
         assert done.stdout == ""
-        said.append(done.stderr.count("compiling"))
-    assert said == [1, 0]
+        n_messages.append(done.stderr.count("compiling"))
+    assert n_messages == [1, 0]

@@ -1,4 +1,4 @@
-"""Every kernel against a plain numpy twin, over random tasks."""
+"""Kernels of Bellman sweeps and of distances agree with dense numpy references on random tasks."""
 
 import numpy as np
 from hypothesis import given
@@ -13,7 +13,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def parts(m, seed):
-    """What the kernels take, random values and the twin's Q for them."""
+    """Return the arguments of the kernels, random values V, and the reference Q for them."""
     V = np.random.default_rng(seed).normal(size=m.n_states) * 10
     R, T, gamma = exact.dense(m)
     arguments = (m.transitions.R, *m.transitions.continuing, m.gamma)
@@ -21,7 +21,8 @@ def parts(m, seed):
 
 
 @given(tasks(), seeds)
-def test_improve(m, seed):
+def test_improve_maximises_over_actions(m, seed):
+    """V_new and policy are those of a dense Bellman update; the changes are its range."""
     arguments, V, Q = parts(m, seed)
     V_new, policy = np.empty(m.n_states), np.empty(m.n_states, dtype=np.int32)
     lowest, highest = values.improve(*arguments, V, V_new, policy)
@@ -32,20 +33,20 @@ def test_improve(m, seed):
 
 
 @given(tasks(), seeds, st.floats(0, 1))
-def test_pairs_that_are_nearly_the_best(m, seed, gap):
-    """They are counted, found and copied, and a sweep among them gives the same values."""
+def test_nearly_optimal_pairs_are_found_and_give_the_same_values(m, seed, gap):
+    """They are counted, listed and copied, and a sweep over them alone gives the same values."""
     (R, *rows, gamma), V, _ = parts(m, seed)
-    every = np.repeat(np.arange(m.n_states, dtype=np.int32), m.n_actions)
+    states = np.repeat(np.arange(m.n_states, dtype=np.int32), m.n_actions)
     V_new, q = np.empty(m.n_states), np.empty(R.size)
-    lowest, highest = values.improve_among(every, R, *rows, gamma, V, V_new, q)
+    lowest, highest = values.improve_among(states, R, *rows, gamma, V, V_new, q)
     Q = q.reshape(m.n_states, m.n_actions)
     np.testing.assert_allclose(Q, parts(m, seed)[2], atol=1e-12)
     assert (V_new == Q.max(axis=1)).all()
     assert (lowest, highest) == ((V_new - V).min(), (V_new - V).max())
 
-    expected = np.flatnonzero(q >= V_new[every] - gap)
-    pairs = np.empty(values.count_near(every, q, V_new, gap) + 1, dtype=np.int64)
-    values.find_near(every, q, V_new, gap, pairs)
+    expected = np.flatnonzero(q >= V_new[states] - gap)
+    pairs = np.empty(values.count_near(states, q, V_new, gap) + 1, dtype=np.int64)
+    values.find_near(states, q, V_new, gap, pairs)
     pairs = pairs[:-1]
     assert pairs.tolist() == expected.tolist()
 
@@ -57,14 +58,14 @@ def test_pairs_that_are_nearly_the_best(m, seed, gap):
         assert successors[new].tolist() == rows[1][old].tolist()
         assert p[new].tolist() == rows[2][old].tolist()
 
-    left, V_left = np.empty(pairs.size), np.empty(m.n_states)
-    values.improve_among(every[pairs], R[pairs], indptr, successors, p, gamma, V, V_left, left)
-    assert (left == q[pairs]).all()
-    assert (V_left == V_new).all()
+    q_near, V_near = np.empty(pairs.size), np.empty(m.n_states)
+    values.improve_among(states[pairs], R[pairs], indptr, successors, p, gamma, V, V_near, q_near)
+    assert (q_near == q[pairs]).all()
+    assert (V_near == V_new).all()
 
 
 @given(tasks(), seeds, st.booleans())
-def test_improve_in_place(m, seed, backwards):
+def test_improve_in_place_uses_new_values_at_once(m, seed, backwards):
     arguments, V, _ = parts(m, seed)
     R, T, gamma = exact.dense(m)
     expected = V.copy()
@@ -75,7 +76,7 @@ def test_improve_in_place(m, seed, backwards):
 
 
 @given(tasks(), seeds)
-def test_follow(m, seed):
+def test_follow_evaluates_one_step_of_a_policy(m, seed):
     arguments, V, Q = parts(m, seed)
     policy = np.random.default_rng(seed).integers(m.n_actions, size=m.n_states, dtype=np.int32)
     V_new = np.empty(m.n_states)
@@ -86,7 +87,7 @@ def test_follow(m, seed):
 
 
 @given(tasks(), seeds, st.booleans())
-def test_follow_in_place(m, seed, backwards):
+def test_follow_in_place_solves_self_transitions(m, seed, backwards):
     arguments, V, _ = parts(m, seed)
     R, T, gamma = exact.dense(m)
     policy = np.random.default_rng(seed).integers(m.n_actions, size=m.n_states, dtype=np.int32)
@@ -100,7 +101,7 @@ def test_follow_in_place(m, seed, backwards):
 
 
 @given(tasks(), seeds)
-def test_maximise(m, seed):
+def test_maximise_takes_the_first_of_equal_actions(m, seed):
     Q = np.random.default_rng(seed).integers(3, size=(m.n_states, m.n_actions)).astype(float)
     V, policy = np.empty(m.n_states), np.empty(m.n_states, dtype=np.int64)
     values.maximise(Q.reshape(-1), V, policy)
@@ -109,7 +110,7 @@ def test_maximise(m, seed):
 
 
 @given(tasks(), seeds)
-def test_back_up(m, seed):
+def test_back_up_returns_q_and_sums_of_rows(m, seed):
     arguments, V, expected = parts(m, seed)
     Q, sums = np.empty(expected.size), np.empty(expected.size)
     values.back_up(*arguments, frozen(V), Q, sums)
@@ -117,7 +118,7 @@ def test_back_up(m, seed):
     np.testing.assert_allclose(sums, exact.dense(m).T[:, :, :-1].sum(axis=2).ravel(), atol=1e-15)
 
 
-def test_back_up_loses_nothing_to_a_long_sum():
+def test_back_up_keeps_small_terms_of_a_long_sum():
     """One large value and a million small ones: a plain sum would lose the small ones."""
     n = 1_000_000
     p = np.full(n, 1.0 / n)
@@ -131,7 +132,7 @@ def test_back_up_loses_nothing_to_a_long_sum():
 
 
 @given(task_pairs(), seeds)
-def test_weigh_differences(pair, seed):
+def test_weigh_differences_sums_weighted_differences_of_rows(pair, seed):
     m, m_bar = pair
     f = np.random.default_rng(seed).random(m.n_states) * 10
     D = np.empty(m.n_states * m.n_actions)

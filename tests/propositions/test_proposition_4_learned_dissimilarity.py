@@ -57,7 +57,7 @@ def test_learned_dissimilarity_solves_the_worst_case_over_the_ball(seed, epsilon
     D = rng.random(setting.n_pairs)
     solved = Distances(D, setting)
     solved.lower(model.rows)
-    after = learned_models.one_step_further(model.rows, D, solved.d, setting)
+    after = learned_models.one_sweep(model.rows, D, solved.d, setting)
     assert (after <= solved.d + 1e-9).all()
     assert (after >= solved.d - setting.tol * (1 - setting.gamma) - 1e-9).all()
     assert solved.largest >= solved.d.max() - 1e-9

@@ -1,6 +1,7 @@
-"""Slow, plain twins: what the compiled and certified code must agree with.
+"""Reference implementations for exact tasks: slow and plain.
 
-Dense numpy arrays, one formula a function, and for the certificates exact rational arithmetic.
+They use dense numpy arrays, one formula per function, and exact rational arithmetic for
+certificates.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from heirloom import TabularMDP
 
 
 class Dense(NamedTuple):
-    """A task as dense arrays over the states and, last of all, the sink ⊥."""
+    """A task as dense arrays; the last successor is the absorbing terminal state ⊥."""
 
     R: np.ndarray
     T: np.ndarray
@@ -21,7 +22,7 @@ class Dense(NamedTuple):
 
 
 def dense(m: TabularMDP) -> Dense:
-    """Mean rewards [s, a] and probabilities [s, a, s'], s' = S being the sink."""
+    """Return mean rewards [s, a] and probabilities [s, a, s'], where s' = S is ⊥."""
     t = m.transitions
     T = np.zeros((m.n_states, m.n_actions, m.n_states + 1))
     for k in range(m.n_states * m.n_actions):
@@ -34,16 +35,16 @@ def dense(m: TabularMDP) -> Dense:
 def fixed_point(
     operator: Callable[[np.ndarray], np.ndarray], x: np.ndarray, *, modulus: float, tol: float
 ) -> np.ndarray:
-    """A point within `tol` of the fixed point of a contraction."""
+    """Return a point within `tol` of the fixed point of a contraction."""
     for _ in range(1_000_000):
         x, previous = operator(x), x
         if modulus * np.abs(x - previous).max() <= tol * (1 - modulus):
             return x
-    raise AssertionError("no fixed point")
+    raise AssertionError("the iteration did not converge")
 
 
 def after(T: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Σ_s' T V, the sink being worth nothing."""
+    """Return Σ_s' T V with V(⊥) = 0."""
     return T @ np.append(V, 0.0)
 
 
@@ -65,18 +66,18 @@ def policy_Q(m: TabularMDP, pi: np.ndarray, tol: float = 1e-10) -> np.ndarray:
 
 
 def model_distance(m: TabularMDP, m_bar: TabularMDP, f: np.ndarray, f_end: float = 0.0):
-    """|R - R̄| + Σ f |T - T̄| over states and sink."""
+    """Return |R - R̄| + Σ f |T - T̄|, summed over the states and ⊥."""
     a, b = dense(m), dense(m_bar)
     return np.abs(a.R - b.R) + np.abs(a.T - b.T) @ np.append(f, f_end)
 
 
 def floor(m: TabularMDP, m_bar: TabularMDP) -> float:
-    """c = min(0, lo / (1-γ)): what values are shifted by to become weights."""
+    """Return c = min(0, lo / (1-γ)), which is subtracted from values to make them weights."""
     return min(0.0, m.reward_range[0], m_bar.reward_range[0]) / (1 - m.gamma)
 
 
 def source_distance(m: TabularMDP, m_bar: TabularMDP, V_bar: np.ndarray) -> np.ndarray:
-    """D_sa(M ‖ M̄), weighted by γ (V̄ - c)."""
+    """Return D_sa(M ‖ M̄), weighted by γ (V̄ - c)."""
     c = floor(m, m_bar)
     return model_distance(m, m_bar, m.gamma * (V_bar - c), -m.gamma * c)
 
@@ -90,7 +91,7 @@ def dissimilarity(m: TabularMDP, m_bar: TabularMDP, tol: float = 1e-9) -> np.nda
 
 
 def policy_dissimilarity(m: TabularMDP, m_bar: TabularMDP, pi: np.ndarray, tol: float = 1e-9):
-    """d^π_sa(M ‖ M̄); that of states is its mean over π."""
+    """Return d^π_sa(M ‖ M̄); the dissimilarity of states is its mean over π."""
     D = source_distance(m, m_bar, (pi * policy_Q(m_bar, pi)).sum(axis=1))
     _, T, gamma = dense(m)
     return fixed_point(
@@ -102,9 +103,9 @@ def policy_dissimilarity(m: TabularMDP, m_bar: TabularMDP, pi: np.ndarray, tol: 
 
 
 def exact_Q(m: TabularMDP, choose: Callable | None = None) -> list[list[Fraction]]:
-    """Q* in rational arithmetic, by policy iteration; or that of the policy `choose(s)`.
+    """Return Q* in rational arithmetic, by policy iteration; or Q of the policy `choose(s)`.
 
-    The task is what its doubles say, to the last bit.
+    The float64 numbers of the task are taken as exact rationals.
     """
     t, A, gamma = m.transitions, m.n_actions, Fraction(m.gamma)
     rows = [
@@ -139,7 +140,7 @@ def exact_Q(m: TabularMDP, choose: Callable | None = None) -> list[list[Fraction
 
 
 def _solve(A: list[list[Fraction]], b: list[Fraction]) -> list[Fraction]:
-    """Gauss-Jordan elimination."""
+    """Solve A x = b by Gauss-Jordan elimination."""
     n = len(b)
     rows = [[*row, value] for row, value in zip(A, b, strict=True)]
     for i in range(n):

@@ -1,4 +1,4 @@
-"""Slow, plain twins of what is computed from models that were learned in part."""
+"""Reference implementations for partly known models: slow and plain."""
 
 import numpy as np
 from scipy.optimize import linprog
@@ -8,13 +8,13 @@ from tests.reference.exact import fixed_point
 
 
 class KeepAll(hl.Lipschitz):
-    """Drops no source."""
+    """The Lipschitz bound without dropping sources."""
 
     drops = False
 
 
 def as_dense(rows, n_states):
-    """(known, R, T) of a `Known`, T over the states and, last, the sink."""
+    """Return (known, R, T) of a `Known`; T is over the states and, last, ⊥."""
     T = np.zeros((rows.known.size, n_states + 1))
     for k in np.flatnonzero(rows.known):
         row = slice(rows.first[k], rows.last[k])
@@ -24,41 +24,41 @@ def as_dense(rows, n_states):
 
 
 def outcomes(setting):
-    """Which outcomes there are: the states, and the sink if tasks may terminate."""
+    """Return the possible outcomes: the states, and ⊥ if tasks may terminate."""
     return np.arange(setting.n_states + (1 if setting.terminating else 0))
 
 
 def weights(V, setting):
-    """W over states and sink."""
+    """Return W over the states and ⊥."""
     return np.append(V - setting.floor, -setting.floor)
 
 
 def distance(m, m_bar, V_bar, setting):
-    """The table of D̂, every maximum taken by looking at all vertices."""
+    """Return D̂ by the table of `WeightedL1`, with maxima over all vertices of the simplex."""
     known, R, T = as_dense(m, setting.n_states)
     known_bar, R_bar, T_bar = as_dense(m_bar, setting.n_states)
     W = weights(V_bar, setting)
     possible = outcomes(setting)
     points = np.eye(setting.n_states + 1)[possible]
     lo, hi = setting.reward_range
-    off = setting.epsilon * (1 + setting.gamma * W[possible].max())
+    B = setting.epsilon * (1 + setting.gamma * W[possible].max())
     D = np.empty(known.size)
     for k in range(known.size):
         rows = [hi - lo + setting.gamma * max(W @ abs(t - u) for t in points for u in points)]
         for is_known, r, t in ((known[k], R[k], T[k]), (known_bar[k], R_bar[k], T_bar[k])):
             if is_known:
-                far = max(W @ abs(t - u) for u in points)
-                rows.append(max(r - lo, hi - r) + setting.gamma * far + off)
+                farthest = max(W @ abs(t - u) for u in points)
+                rows.append(max(r - lo, hi - r) + setting.gamma * farthest + B)
         if known[k] and known_bar[k]:
-            rows.append(abs(R[k] - R_bar[k]) + setting.gamma * W @ abs(T[k] - T_bar[k]) + 2 * off)
+            rows.append(abs(R[k] - R_bar[k]) + setting.gamma * W @ abs(T[k] - T_bar[k]) + 2 * B)
         D[k] = min(rows)
     return D
 
 
 def worst_case(t, values, epsilon):
-    """max Σ T values over distributions T within `epsilon` of t in L1 norm, as a linear program."""
+    """Solve max Σ T values over distributions T within `epsilon` of t in L1 norm, as an LP."""
     n = t.size
-    # variables: T, and |T - t|
+    # The variables are T and |T - t|.
     result = linprog(
         -np.append(values, np.zeros(n)),
         A_ub=np.block(
@@ -75,18 +75,19 @@ def worst_case(t, values, epsilon):
     return -result.fun
 
 
-def one_step_further(m, D, d, setting):
-    """D̂ + γ (worst case of max d̂), once."""
+def one_sweep(m, D, d, setting):
+    """Apply the operator once: return D̂ + γ (worst case of max_a d̂)."""
     known, _, T = as_dense(m, setting.n_states)
-    worst = np.append(d.reshape(setting.n_states, -1).max(axis=1), 0.0)
-    after = [
-        worst_case(T[k], worst, setting.epsilon) if known[k] else worst.max() for k in range(d.size)
+    d_state = np.append(d.reshape(setting.n_states, -1).max(axis=1), 0.0)
+    next_d = [
+        worst_case(T[k], d_state, setting.epsilon) if known[k] else d_state.max()
+        for k in range(d.size)
     ]
-    return D + setting.gamma * np.array(after)
+    return D + setting.gamma * np.array(next_d)
 
 
 def optimistic_Q(model, U, setting, tol=1e-9):
-    """Q = U off K, min(U, R̂ + γ Σ T̂ V) on K."""
+    """Return the fixed point of Q = U off K, Q = min(U, R̂ + γ Σ T̂ V) on K."""
     known, R, T = as_dense(model, setting.n_states)
 
     def operator(Q):

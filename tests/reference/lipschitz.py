@@ -1,15 +1,15 @@
-"""The Lipschitz bound as a reference: source by source, d̂ by sweeps over all pairs."""
+"""Reference implementation of the Lipschitz bound: source by source, d̂ by sweeps over all pairs."""
 
 import numpy as np
 
 import heirloom as hl
 from heirloom.kernels import dissimilarity
-from heirloom.transfer.bound import NOTHING
+from heirloom.transfer.bound import NO_PAIRS
 from heirloom.transfer.lipschitz.distance import WeightedL1
 
 
 class ReferenceLipschitz(hl.Bound):
-    """`Lipschitz(d_max=...)` in the plainest way that is sound."""
+    """`Lipschitz(d_max=...)` in the simplest sound way."""
 
     def __init__(self, *, d_max, distance=None):
         self.d_max, self.distance = np.asarray(d_max, dtype=float), distance or WeightedL1()
@@ -34,7 +34,7 @@ class ReferenceLipschitz(hl.Bound):
             for transfer in self.transfers
             if transfer.refine(change.pair, change.V)
         ]
-        return np.concatenate(lowered) if lowered else NOTHING
+        return np.concatenate(lowered) if lowered else NO_PAIRS
 
     def sources_used(self):
         return self._decider
@@ -48,7 +48,7 @@ class ReferenceLipschitz(hl.Bound):
 
 
 class Transfer:
-    """A source, and any model distance."""
+    """The bound from one source, with any model distance."""
 
     def __init__(self, source, prior, model, V, setting, distance):
         self.source, self.model, self.setting, self.distance = source, model, setting, distance
@@ -57,47 +57,47 @@ class Transfer:
         self.pairs = np.arange(setting.n_pairs)
         self.weights = distance.weigh(source.V, self.widest, setting)
         self.least = distance.least(float(source.V.max()), setting)
-        self.there = Distances(prior, setting)
+        self.to_source = Distances(prior, setting)
         self.unknown_top = 0  # an unknown pair that attains the largest D̂, until it is known
-        self._measure(self.there, model.rows, source.rows, self.weights, self.pairs)
-        self._solve_there()
+        self._measure(self.to_source, model.rows, source.rows, self.weights, self.pairs)
+        self._solve_to_source()
         if distance.both_ways:
             self.V = V.copy()
-            self.back = Distances(prior, setting)
+            self.from_source = Distances(prior, setting)
             weights = distance.weigh(V, self.widest, setting)
-            self._measure(self.back, source.rows, model.rows, weights, self.pairs)
-            self.back.lower(source.rows)
+            self._measure(self.from_source, source.rows, model.rows, weights, self.pairs)
+            self.from_source.lower(source.rows)
 
     def refine(self, pair, V):
-        """The pair became known; returns whether `U` may have changed."""
-        largest = self.there.largest
-        here = self.pairs[pair : pair + 1]
-        if self.there.D[pair] > self.least:
-            self._measure(self.there, self.model.rows, self.source.rows, self.weights, here)
-        self._solve_there()
-        changed = self.there.largest < largest
+        """Update after `pair` became known; return whether `U` may have changed."""
+        largest = self.to_source.largest
+        pairs = self.pairs[pair : pair + 1]
+        if self.to_source.D[pair] > self.least:
+            self._measure(self.to_source, self.model.rows, self.source.rows, self.weights, pairs)
+        self._solve_to_source()
+        changed = self.to_source.largest < largest
         if not self.distance.both_ways:
             return changed
-        if self.back.top <= self.distance.least(float(V.max()), self.setting):
+        if self.from_source.top <= self.distance.least(float(V.max()), self.setting):
             return changed
         if not np.array_equal(V, self.V):
-            here, self.V = self.pairs, V.copy()
+            pairs, self.V = self.pairs, V.copy()
         weights = self.distance.weigh(V, self.widest, self.setting)
-        if self._measure(self.back, self.source.rows, self.model.rows, weights, here):
-            self.back.lower(self.source.rows)
+        if self._measure(self.from_source, self.source.rows, self.model.rows, weights, pairs):
+            self.from_source.lower(self.source.rows)
             return True
         return changed
 
     @property
     def U(self):
-        """The bound on Q* at pairs that are unknown in M, over all pairs."""
-        d = self.there.D + self.setting.gamma * self.there.largest
+        """The bound on Q* over all pairs; it is valid at pairs that are unknown in M."""
+        d = self.to_source.D + self.setting.gamma * self.to_source.largest
         if self.distance.both_ways:
-            np.minimum(d, self.back.d, out=d)
+            np.minimum(d, self.from_source.d, out=d)
         return self.source.Q + d
 
     def _measure(self, distances, m, m_bar, weights, pairs):
-        """Lower D̂ at `pairs`, if what is known by now lowers it."""
+        """Lower D̂ at `pairs` to its value for the current models; return whether it decreased."""
         D = self.distance.between(m, m_bar, weights, pairs, self.setting)
         lower = D < distances.D[pairs]
         if not lower.any():
@@ -106,22 +106,23 @@ class Transfer:
         distances.top = float(distances.D.max())
         return True
 
-    def _solve_there(self):
-        """The largest d̂(M ‖ M̄): in closed form where an unknown pair attains the largest D̂.
+    def _solve_to_source(self):
+        """Solve the largest d̂(M ‖ M̄), in closed form if an unknown pair attains the largest D̂.
 
-        For such a pair may lead to itself, and then d̂ = D̂ / (1-γ).
+        Such a pair may lead to itself, so its d̂ is D̂ / (1-γ).
         """
-        there, known = self.there, self.model.arrays.known
-        if known[self.unknown_top] or there.D[self.unknown_top] < there.top:
-            self.unknown_top = int(np.where(known, -1.0, there.D).argmax())
-        if not known[self.unknown_top] and there.D[self.unknown_top] == there.top:
-            there.largest = min(there.largest, there.top / (1 - self.setting.gamma))
+        to_source, known = self.to_source, self.model.arrays.known
+        pair = self.unknown_top
+        if known[pair] or to_source.D[pair] < to_source.top:
+            pair = self.unknown_top = int(np.where(known, -1.0, to_source.D).argmax())
+        if not known[pair] and to_source.D[pair] == to_source.top:
+            to_source.largest = min(to_source.largest, to_source.top / (1 - self.setting.gamma))
         else:
-            there.lower(self.model.rows)
+            to_source.lower(self.model.rows)
 
 
 class Distances:
-    """D̂ over pairs, and d̂ solved for it from above."""
+    """D̂ over pairs, and d̂ solved from above for this D̂."""
 
     def __init__(self, prior, setting):
         self.setting = setting
@@ -131,12 +132,12 @@ class Distances:
         self.largest = self.top / (1 - setting.gamma)
         """The largest d̂."""
         self.d = np.full(setting.n_pairs, self.largest)
-        self.worst = np.full(setting.n_states, self.largest)
+        self.d_state = np.full(setting.n_states, self.largest)
 
     def lower(self, rows):
         """Lower d̂ to its fixed point through the model `rows`, within the tolerance."""
         setting = self.setting
         largest = dissimilarity.lower_dissimilarity(
-            rows, self.D, setting.gamma, setting.epsilon, setting.slack, self.d, self.worst
+            rows, self.D, setting.gamma, setting.epsilon, setting.slack, self.d, self.d_state
         )
         self.largest = min(self.largest, largest)

@@ -1,4 +1,4 @@
-"""All sources at once, against each on its own, and against the fixed points they stand for."""
+"""`AllSources` agrees with an implementation source by source, and with the exact fixed points."""
 
 import numpy as np
 import pytest
@@ -14,21 +14,21 @@ from tests.reference.lipschitz import Distances, ReferenceLipschitz
 from tests.strategies import draw_shape, draw_task
 
 
-class Called(WeightedL1):
-    """The same distance, of another class: it takes the way of any distance."""
+class CalledL1(WeightedL1):
+    """The same distance as a derived class, which is called source by source (`ByCall`)."""
 
 
-class Looking(hl.Lipschitz):
-    """Looks at all states, not only at those whose value fell."""
+class AllStatesDecreased(hl.Lipschitz):
+    """Examines all states in an update, not only those whose value decreased."""
 
     def refine(self, change):
         return super().refine(change._replace(decreased=np.arange(change.V.size)))
 
 
-def draw_life(rng, n_tasks=4):
-    """Options of an agent, a prior, and tasks."""
+def draw_lifetime(rng, n_tasks=4):
+    """Draw the options of an agent, a prior, and a sequence of tasks."""
     shape = draw_shape(rng)
-    if rng.random() < 0.2:  # more states than are ranked at once
+    if rng.random() < 0.2:  # more states than `TaskWeights.heavy` holds
         shape = shape._replace(n_states=90, n_actions=1, branching=3, gamma=0.9)
     tasks = [draw_task(rng, shape) for _ in range(n_tasks)]
     m = tasks[0]
@@ -52,8 +52,8 @@ def agents_of(bounds, options):
     return [hl.OptimisticAgent(bounds=[bound], **options, seed=0) for bound in bounds]
 
 
-def learned_alike(agents, tasks, rng, steps=12):
-    """Tell all agents of the same steps; yields after each update."""
+def observe_same_steps(agents, tasks, rng, steps=12):
+    """Let all agents observe the same random steps; yield after each update."""
     for m in tasks:
         for agent in agents:
             agent.begin_task()
@@ -63,10 +63,10 @@ def learned_alike(agents, tasks, rng, steps=12):
         for _ in range(steps * min(m.n_states, 30)):
             a = int(rng.integers(m.n_actions))
             s_next, r, ended, *_ = env.step(a)
-            became = [
+            became_known = [
                 agent.observe(s, a, float(r), int(s_next), terminated=ended) for agent in agents
             ]
-            if became[0]:
+            if became_known[0]:
                 yield m
             s = env.reset()[0] if ended else s_next
         for agent in agents:
@@ -75,32 +75,33 @@ def learned_alike(agents, tasks, rng, steps=12):
 
 
 OTHERS = {
-    "the reference": lambda d_max: ReferenceLipschitz(d_max=d_max),
-    "any distance": lambda d_max: hl.Lipschitz(d_max=d_max, distance=Called()),
+    "reference": lambda d_max: ReferenceLipschitz(d_max=d_max),
+    "called distance": lambda d_max: hl.Lipschitz(d_max=d_max, distance=CalledL1()),
 }
 
 
-@pytest.mark.parametrize("other_way", OTHERS)
+@pytest.mark.parametrize("implementation", OTHERS)
 @pytest.mark.parametrize("seed", range(12))
-def test_all_sources_at_once_say_what_other_ways_say(seed, other_way):
-    """From the task D̂ to the bit, d̂ within the tolerance; bounds as near as values are weights."""
+def test_all_sources_at_once_agree_with_other_implementations(seed, implementation):
+    """D̂(M ‖ M̄) agrees to the bit, d̂(M ‖ M̄) within the tolerance, and the bounds nearly."""
     rng = np.random.default_rng(seed)
     compared = 0
     for _ in range(4):
-        options, d_max, tasks = draw_life(rng)
-        bounds = hl.Lipschitz(d_max=d_max), OTHERS[other_way](d_max)
+        options, d_max, tasks = draw_lifetime(rng)
+        bounds = hl.Lipschitz(d_max=d_max), OTHERS[implementation](d_max)
         agents = agents_of(bounds, options)
         tol = 1e-9 + agents[0].setting.tol
-        for _ in learned_alike(agents, tasks, rng):
-            here, there = ({t.source.task: t for t in bound.transfers} for bound in bounds)
-            for task in here.keys() & there.keys():
-                one, other = here[task], there[task]
-                assert np.array_equal(one.there.D, other.there.D)
-                assert one.there.largest == pytest.approx(other.there.largest, abs=tol, rel=0)
+        for _ in observe_same_steps(agents, tasks, rng):
+            by_task = [{t.source.task: t for t in bound.transfers} for bound in bounds]
+            for task in by_task[0].keys() & by_task[1].keys():
+                fast, other = (transfers[task].to_source for transfers in by_task)
+                assert np.array_equal(fast.D, other.D)
+                assert fast.largest == pytest.approx(other.largest, abs=tol, rel=0)
                 compared += 1
-            # Values within the tolerance weigh differences, and what follows from them adds up.
-            far = 2 * tol / (1 - options["gamma"]) ** 2
-            assert np.abs(agents[0].U - agents[1].U).max() <= far
+            # D̂(M̄ ‖ M) is weighted by values that differ within the tolerance, and d̂ accumulates
+            # these differences.
+            accumulated = 2 * tol / (1 - options["gamma"]) ** 2
+            assert np.abs(agents[0].U - agents[1].U).max() <= accumulated
     assert compared > 50
 
 
@@ -111,8 +112,8 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_what_an_agent_does_does_not_depend_on_how_distances_are_solved(name):
-    """All sources at once stop elsewhere than the reference, and agents act alike to the bit."""
+def test_actions_do_not_depend_on_how_distances_are_solved(name):
+    """The bounds differ from those of the reference, and the agents still act alike to the bit."""
     make, options, length = FAMILIES[name]
     family = make()
     rng = np.random.default_rng(0)
@@ -121,59 +122,59 @@ def test_what_an_agent_does_does_not_depend_on_how_distances_are_solved(name):
     agents = agents_of(bounds, {**options, **family.options})
     differ = False
     for seed, m in enumerate(tasks):
-        one, other = (hl.learn(agent, m, **length, seed=seed) for agent in agents)
-        assert np.array_equal(one.returns, other.returns)
-        assert np.array_equal(one.update_steps, other.update_steps)
+        record, expected = (hl.learn(agent, m, **length, seed=seed) for agent in agents)
+        assert np.array_equal(record.returns, expected.returns)
+        assert np.array_equal(record.update_steps, expected.update_steps)
         differ |= not np.array_equal(agents[0].U, agents[1].U)
-    assert differ  # otherwise this would show nothing
+    assert differ  # with equal bounds, the test would be trivial
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_distances_are_as_if_measured_and_solved_anew(seed):
-    """At each update: D̂ is never above the whole table, d̂ within its tolerance of the solution."""
+def test_updated_distances_agree_with_distances_computed_from_scratch(seed):
+    """After each update D̂ is at most that of the full table, and d̂ is within its tolerance."""
     rng = np.random.default_rng(100 + seed)
-    looked = 0
+    n_checked = 0
     for _ in range(3):
-        options, d_max, tasks = draw_life(rng)
+        options, d_max, tasks = draw_lifetime(rng)
         (agent,) = agents_of([hl.Lipschitz(d_max=d_max)], options)
         (bound,), setting = agent.bounds, agent.setting
         V, L1, pairs = None, WeightedL1(), np.arange(setting.n_pairs)
-        for _ in learned_alike([agent], tasks, rng, steps=6):
-            here = agent.model.rows
+        for _ in observe_same_steps([agent], tasks, rng, steps=6):
+            rows, tol = agent.model.rows, setting.tol + 1e-9
             for transfer in bound.transfers:
-                there = transfer.source.rows
-                everything = setting.n_states
-                D = L1.between(
-                    here, there, L1.weigh(transfer.source.V, everything, setting), pairs, setting
-                )
-                assert np.array_equal(transfer.there.D, np.minimum(transfer.prior, D))
-                if V is not None and here.known.any():
-                    D = L1.between(there, here, L1.weigh(V, everything, setting), pairs, setting)
-                    assert (transfer.back.D <= D).all()
-                back = Distances(transfer.back.D, setting)
-                back.lower(there)
-                assert np.abs(transfer.back.d - back.d).max() <= setting.tol + 1e-9
-                assert abs(transfer.back.largest - back.largest) <= setting.tol + 1e-9
-                ahead = Distances(transfer.there.D, setting)
-                ahead.lower(here)
-                assert abs(transfer.there.largest - ahead.largest) <= setting.tol + 1e-9
-                looked += 1
+                rows_bar = transfer.source.rows
+                # All states are ranked, so that D does not depend on the choice of the heaviest.
+                weights = L1.weigh(transfer.source.V, setting.n_states, setting)
+                D = L1.between(rows, rows_bar, weights, pairs, setting)
+                assert np.array_equal(transfer.to_source.D, np.minimum(transfer.prior, D))
+                if V is not None and rows.known.any():
+                    weights = L1.weigh(V, setting.n_states, setting)
+                    D = L1.between(rows_bar, rows, weights, pairs, setting)
+                    assert (transfer.from_source.D <= D).all()
+                from_source = Distances(transfer.from_source.D, setting)
+                from_source.lower(rows_bar)
+                assert np.abs(transfer.from_source.d - from_source.d).max() <= tol
+                assert abs(transfer.from_source.largest - from_source.largest) <= tol
+                to_source = Distances(transfer.to_source.D, setting)
+                to_source.lower(rows)
+                assert abs(transfer.to_source.largest - to_source.largest) <= tol
+                n_checked += 1
             V = agent.Q.max(axis=1)
-    assert looked > 20
+    assert n_checked > 20
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_dropping_and_following_change_no_bit(seed):
-    """With all sources kept, or with values compared at each update: the same bits."""
+def test_dropping_sources_and_tracking_decreased_states_change_no_bit(seed):
+    """Bounds are the same if all sources are kept, and if each update examines all states."""
     rng = np.random.default_rng(200 + seed)
     dropped = 0
     for _ in range(5):
-        options, d_max, tasks = draw_life(rng, n_tasks=6)
+        options, d_max, tasks = draw_lifetime(rng, n_tasks=6)
         d_max = d_max * rng.choice([0.02, 1.0])
         agents = agents_of(
-            [kind(d_max=d_max) for kind in (hl.Lipschitz, KeepAll, Looking)], options
+            [kind(d_max=d_max) for kind in (hl.Lipschitz, KeepAll, AllStatesDecreased)], options
         )
-        for _ in learned_alike(agents, tasks, rng, steps=6):
+        for _ in observe_same_steps(agents, tasks, rng, steps=6):
             for other in agents[1:]:
                 assert np.array_equal(agents[0].U, other.U)
                 assert np.array_equal(agents[0].Q, other.Q)
@@ -185,22 +186,23 @@ def test_dropping_and_following_change_no_bit(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_the_heaviest_states_are_followed(seed):
-    """Weights that fall, with ties: the ranks are those of all weights sorted."""
+def test_heaviest_states_stay_sorted_as_weights_decrease(seed):
+    """With ties, the weights of the ranked states are the largest of all weights, in order."""
     rng = np.random.default_rng(seed)
     n, n_ranks = int(rng.integers(2, 60)), int(rng.integers(1, 6))
     n_ranks = min(n_ranks, n)
     W = np.round(rng.random(n) * 4)
     heavy = np.empty(min(n_ranks + 3, n), dtype=np.int64)
-    bar = np.array([distances.rank(W, heavy)])
+    outside_bound = np.array([distances.rank(W, heavy)])
     is_heavy = np.isin(np.arange(n), heavy)
-    own = W, heavy, is_heavy, bar, np.sort(W)[::-1][:n_ranks].copy()
+    top_weights = np.sort(W)[::-1][:n_ranks].copy()
+    weights = distances.TaskWeights(W, heavy, is_heavy, outside_bound, top_weights)
     for _ in range(60):
         before = np.sort(W)[::-1][:n_ranks].copy()
         decreased = np.flatnonzero(rng.random(n) < 0.1)
         V = W.copy()
         V[decreased] = np.maximum(V[decreased] - np.round(rng.random(decreased.size)), 0.0)
-        changed = distances._follow(V, decreased, 0.0, distances.OwnWeights(*own))
+        changed = distances._update_weights(V, decreased, 0.0, weights)
         after = np.sort(V)[::-1][:n_ranks]
         assert np.array_equal(W, V)
         assert np.array_equal(W[heavy[:n_ranks]], after)
@@ -208,8 +210,8 @@ def test_the_heaviest_states_are_followed(seed):
 
 
 @pytest.mark.parametrize("d_max", [0.05, 0.5, 3.0])
-def test_hundreds_of_sources_with_and_without_dropping(d_max):
-    """A life of 256 tasks: then the same run to the bit, whether sources are dropped or not."""
+def test_dropping_changes_no_bit_with_256_sources(d_max):
+    """With 256 sources, returns, updates and values do not depend on dropping sources."""
     options = {"n_states": 25, "n_actions": 4, "gamma": 0.9, "n_known": 3, "epsilon": 1e-3}
     rng = np.random.default_rng(0)
     grid = ["....G", ".....", "..S..", ".....", "....."]
@@ -223,9 +225,11 @@ def test_hundreds_of_sources_with_and_without_dropping(d_max):
     agents = agents_of([kind(d_max=d_max) for kind in (hl.Lipschitz, KeepAll)], options)
     for agent in agents:
         agent.memory.sources[:] = teacher.memory.sources
-    one, other = (hl.learn(a, tasks[-1], episodes=200, max_steps=10, seed=0) for a in agents)
-    assert np.array_equal(one.returns, other.returns)
-    assert np.array_equal(one.update_steps, other.update_steps)
+    dropping, keeping = (
+        hl.learn(agent, tasks[-1], episodes=200, max_steps=10, seed=0) for agent in agents
+    )
+    assert np.array_equal(dropping.returns, keeping.returns)
+    assert np.array_equal(dropping.update_steps, keeping.update_steps)
     assert np.array_equal(agents[0].U, agents[1].U)
     assert np.array_equal(agents[0].Q, agents[1].Q)
     assert (agents[0].U < agents[0].setting.v_max).any() == (d_max < 0.9)

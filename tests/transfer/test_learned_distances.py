@@ -1,4 +1,4 @@
-"""D̂ and d̂ between models that were learned in part: Propositions 3 and 4, with exact maxima."""
+"""D̂ and d̂ between partly known models: Propositions 3 and 4, with exact maxima."""
 
 import numpy as np
 import pytest
@@ -17,9 +17,9 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def learned_exactly(m, known):
-    """A model in which the pairs of `known` [s, a] are known, exactly as in `m`.
+    """Return a model in which the pairs `known` [s, a] are known and have the exact rows of `m`.
 
-    Rows are written in place of being drawn: probabilities need not be multiples of 1/n.
+    The rows are written directly, because empirical probabilities would be multiples of 1/n.
     """
     model = hl.LearnedModel(m.n_states, m.n_actions, n_known=m.n_states)
     t = m.transitions
@@ -27,20 +27,20 @@ def learned_exactly(m, known):
         successors=np.empty(t.p.size, dtype=np.int32), p=np.empty(t.p.size)
     )
     a = model.arrays
-    on, size = t.continuing, 0
+    rows, size = t.continuing, 0
     for k in np.flatnonzero(known.ravel()):
-        row = slice(on.indptr[k], on.indptr[k + 1])
+        row = slice(rows.indptr[k], rows.indptr[k + 1])
         length = row.stop - row.start
         a.first[k], a.last[k] = size, size + length
-        a.successors[size : size + length] = on.successors[row]
-        a.p[size : size + length] = on.p[row]
+        a.successors[size : size + length] = rows.successors[row]
+        a.p[size : size + length] = rows.p[row]
         a.R[k], a.ends[k], a.known[k] = t.R[k], t.end_probability[k], True
         size += length
     return model
 
 
 def draw_partly_known(rng, *, epsilon=0.0, most_states=4):
-    """Two tasks, what is known of each, and the setting."""
+    """Draw two tasks, a partly known model of each, and the setting."""
     m, m_bar = draw_pair(rng, most_states=most_states)
     models = [
         learned_exactly(task, rng.random((m.n_states, m.n_actions)) < rng.choice([0, 0.5, 1]))
@@ -72,14 +72,15 @@ def blur(model, setting, rng):
 
 
 def measured(m, m_bar, V_bar, setting):
-    """D̂ by the compiled kernel, over all pairs."""
+    """Return D̂ of the compiled kernel, over all pairs."""
     L1 = WeightedL1()
     weights = L1.weigh(V_bar, setting.n_states, setting)
     return L1.between(m, m_bar, weights, np.arange(setting.n_pairs), setting)
 
 
 @given(seeds, st.sampled_from([0.0, 0.01, 0.5]))
-def test_it_is_the_table_with_exact_maxima(seed, epsilon):
+def test_learned_distance_is_the_table_with_exact_maxima(seed, epsilon):
+    """The maxima in closed form agree with maxima over all vertices; `least` is a lower bound."""
     rng = np.random.default_rng(seed)
     *_, model, model_bar, setting = draw_partly_known(rng, epsilon=epsilon)
     V_bar = setting.floor + rng.random(setting.n_states) * 10
@@ -90,8 +91,8 @@ def test_it_is_the_table_with_exact_maxima(seed, epsilon):
 
 
 @given(seeds, st.sampled_from([0.0, 0.01, 0.3]))
-def test_proposition_3_it_bounds_the_distance_of_the_tasks(seed, epsilon):
-    """Whatever is known of them, within ε, with V̄ any upper bound on the values of M̄."""
+def test_proposition_3_learned_distance_bounds_the_distance_of_the_tasks(seed, epsilon):
+    """For any known pairs with ε-accurate models, and any upper bound V̄ on the values of M̄."""
     rng = np.random.default_rng(seed)
     m, m_bar, model, model_bar, setting = draw_partly_known(rng, epsilon=epsilon)
     for learned in (model, model_bar):
@@ -102,39 +103,39 @@ def test_proposition_3_it_bounds_the_distance_of_the_tasks(seed, epsilon):
 
 
 @given(seeds)
-def test_heaviest_states_are_enough(seed):
-    """Looking at one more state than a row has gives what looking at all gives."""
+def test_distance_needs_only_the_heaviest_states(seed):
+    """With more heaviest states than a row has successors, D̂ is the same as with all states."""
     rng = np.random.default_rng(seed)
     n = 40
     tasks = [hl.garnet(n, 2, branching=3, gamma=0.9, seed=rng) for _ in range(2)]
     rows = [learned_exactly(task, rng.random((n, 2)) < 0.7).rows for task in tasks]
     setting = Setting(n_states=n, n_actions=2, gamma=0.9, terminating=False)
     V, L1, pairs = np.round(10 * rng.random(n), 1), WeightedL1(), np.arange(2 * n)
-    few, all_of_them = L1.weigh(V, 3, setting), L1.weigh(V, n, setting)
-    assert few.heaviest.size < n == all_of_them.heaviest.size
-    D = L1.between(*rows, few, pairs, setting)
-    assert (D == L1.between(*rows, all_of_them, pairs, setting)).all()
+    few_ranked, all_ranked = L1.weigh(V, 3, setting), L1.weigh(V, n, setting)
+    assert few_ranked.heaviest.size < n == all_ranked.heaviest.size
+    D = L1.between(*rows, few_ranked, pairs, setting)
+    assert (D == L1.between(*rows, all_ranked, pairs, setting)).all()
 
 
 @given(seeds, st.sampled_from([0.0, 0.05, 0.5, 3.0]))
 @settings(max_examples=25)
-def test_it_is_solved_for_the_worst_case_over_the_ball(seed, epsilon):
-    """A linear program over the distributions within ε lowers d̂ nowhere by more than `slack`."""
+def test_dissimilarity_is_solved_for_the_worst_case_within_epsilon(seed, epsilon):
+    """One more sweep, with linear programs for the worst case, lowers d̂ by at most `slack`."""
     rng = np.random.default_rng(seed)
     *_, model, _, setting = draw_partly_known(rng, epsilon=epsilon, most_states=3)
     D = rng.random(setting.n_pairs)
     solved = Distances(D, setting)
     solved.lower(model.rows)
-    after = learned_models.one_step_further(model.rows, D, solved.d, setting)
-    assert (after <= solved.d + 1e-9).all()
-    assert (after >= solved.d - setting.tol * (1 - setting.gamma) - 1e-9).all()
+    d = learned_models.one_sweep(model.rows, D, solved.d, setting)
+    assert (d <= solved.d + 1e-9).all()
+    assert (d >= solved.d - setting.tol * (1 - setting.gamma) - 1e-9).all()
     assert solved.largest >= solved.d.max() - 1e-9
 
 
 @given(seeds, st.sampled_from([0.0, 0.02, 0.08]))
 @settings(max_examples=40)
-def test_it_is_never_above_the_papers(seed, epsilon):
-    """The paper adds ε max d̂, and needs γ (1 + ε) < 1; the worst case is at most that."""
+def test_dissimilarity_is_at_most_that_of_the_paper(seed, epsilon):
+    """The paper adds ε max d̂, which needs γ (1 + ε) < 1; the exact worst case is at most that."""
     rng = np.random.default_rng(seed)
     *_, model, _, setting = draw_partly_known(rng, epsilon=epsilon)
     if setting.gamma * (1 + epsilon) >= 1:
@@ -145,15 +146,16 @@ def test_it_is_never_above_the_papers(seed, epsilon):
     known, _, T = learned_models.as_dense(model.rows, setting.n_states)
 
     def papers(d):
-        worst = np.append(d.reshape(setting.n_states, -1).max(axis=1), 0.0)
-        return D + setting.gamma * np.where(known, T @ worst + epsilon * worst.max(), worst.max())
+        d_state = np.append(d.reshape(setting.n_states, -1).max(axis=1), 0.0)
+        largest = d_state.max()
+        return D + setting.gamma * np.where(known, T @ d_state + epsilon * largest, largest)
 
     d = exact.fixed_point(papers, np.zeros(D.size), modulus=setting.gamma * (1 + epsilon), tol=1e-9)
     assert (solved.d <= d + setting.tol + 1e-8).all()
 
 
 @given(seeds, st.sampled_from([0.0, 0.01, 0.3]))
-def test_proposition_4_it_bounds_the_dissimilarity_of_the_tasks(seed, epsilon):
+def test_proposition_4_learned_dissimilarity_bounds_that_of_the_tasks(seed, epsilon):
     rng = np.random.default_rng(seed)
     m, m_bar, model, model_bar, setting = draw_partly_known(rng, epsilon=epsilon)
     for learned in (model, model_bar):
@@ -165,23 +167,22 @@ def test_proposition_4_it_bounds_the_dissimilarity_of_the_tasks(seed, epsilon):
     assert (solved.d.reshape(m.R.shape) >= exact.dissimilarity(m, m_bar) - 1e-7).all()
 
 
-def test_a_source_keeps_exactly_its_known_pairs():
+def test_source_keeps_exactly_the_known_pairs():
     m = hl.garnet(5, 2, branching=2, gamma=0.9, seed=0, terminating=0.3)
     known = np.random.default_rng(1).random((5, 2)) < 0.5
     model = learned_exactly(m, known)
     source = Source.of(model, np.arange(10.0))
-    for part, other in zip(
-        learned_models.as_dense(source.rows, 5), learned_models.as_dense(model.rows, 5), strict=True
-    ):
-        assert np.array_equal(part, other)
+    kept, expected = (learned_models.as_dense(rows, 5) for rows in (source.rows, model.rows))
+    for array, expected_array in zip(kept, expected, strict=True):
+        assert np.array_equal(array, expected_array)
     assert source.rows.p.size == sum(len(model.successors(*pair)) for pair in np.argwhere(known))
     assert source.V.tolist() == [1, 3, 5, 7, 9]
     with pytest.raises(ValueError, match="read-only"):
         source.rows.p[:] = 0
 
 
-def test_a_task_that_was_not_stored_does_not_count_as_compared(monkeypatch):
-    """An interruption while a task is stored, which is then forgotten: others take its place."""
+def test_task_that_was_not_stored_does_not_count_as_compared(monkeypatch):
+    """If storing a task is interrupted and it is dropped, the next task is compared instead."""
     options = {"n_states": 1, "n_actions": 2, "gamma": 0.0, "n_known": 1, "seed": 0}
     agent = hl.LRMax(p_min=0.5, delta=0.5, **options)
     first, lost, other = (

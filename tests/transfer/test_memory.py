@@ -1,4 +1,4 @@
-"""What a memory keeps, forgets, and still knows of what it forgot."""
+"""Which sources a memory keeps and forgets, and statistics of all tasks seen."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_all_sources_are_kept_by_default():
 
 
 @pytest.mark.parametrize(("keep", "tasks"), [("first", [1, 2, 3]), ("latest", [5, 6, 7])])
-def test_a_full_memory_keeps_the_first_or_the_latest(keep, tasks):
+def test_full_memory_keeps_the_first_or_the_latest_tasks(keep, tasks):
     memory = filled(7, capacity=3, keep=keep)
     assert kept(memory) == tasks
     assert memory.forgotten == sorted(set(range(1, 8)) - set(tasks))
@@ -42,7 +42,7 @@ def test_a_full_memory_keeps_the_first_or_the_latest(keep, tasks):
     assert list(memory.uses) == tasks
 
 
-def test_a_full_memory_keeps_the_most_used_and_gives_the_last_a_chance():
+def test_full_memory_keeps_the_most_used_tasks_and_the_last_one():
     memory = filled(3, capacity=3, keep="most_used")
     for task in (1, 1, 1, 1, 3, 3):
         memory.use(task)
@@ -57,8 +57,8 @@ def test_a_full_memory_keeps_the_most_used_and_gives_the_last_a_chance():
     assert kept(filled(4, capacity=1, keep="most_used")) == [4]
 
 
-def test_use_is_counted_by_agents():
-    """The source that is nearer decides, and is kept."""
+def test_agents_count_the_uses_of_sources():
+    """The nearer source decides the bounds, so its uses are counted and it is kept."""
     far = hl.TabularMDP([[1.0], [1.0]], [[[1.0, 0.0]], [[0.0, 1.0]]], gamma=0.9)
     near = hl.TabularMDP([[0.2], [0.0]], [[[0.0, 1.0]], [[1.0, 0.0]]], gamma=0.9)
     memory = hl.TaskMemory(2, 1, capacity=2, keep="most_used")
@@ -69,15 +69,15 @@ def test_use_is_counted_by_agents():
     assert memory.uses[1] > 0
 
 
-def test_the_maximum_runs_over_all_tasks_seen():
+def test_max_q_covers_all_tasks_seen():
     assert np.array_equal(filled(3, capacity=1).max_Q, np.full(2, 2.0))
 
 
 @pytest.mark.parametrize("keep", ["first", "latest", "most_used"])
-def test_what_is_learned_of_all_tasks_does_not_depend_on_the_capacity(keep):
-    """The learned D_max compares the first tasks with each other, kept or not; then it is frozen.
+def test_learned_distance_does_not_depend_on_the_capacity(keep):
+    """The learned D_max compares the first tasks with each other, whether they are kept or not.
 
-    And a memory that is saved and loaded in between learns the same.
+    Afterwards the memory no longer stores those that are not sources.
     """
     rng = np.random.default_rng(5)
     compared = 0
@@ -97,7 +97,7 @@ def test_what_is_learned_of_all_tasks_does_not_depend_on_the_capacity(keep):
             hl.TaskMemory(m.n_states, m.n_actions, capacity=capacity, keep=keep)
             for capacity in (None, 1, 2)
         ]
-        # Without a prior in use yet all of them act alike: there is nothing to transfer.
+        # There is no prior yet, so nothing is transferred and the agents act alike.
         n_first = hl.tasks_for_distance(0.3, 0.5)
         for i in range(n_first):
             task = tasks[rng.integers(len(tasks))]
@@ -117,24 +117,24 @@ def test_what_is_learned_of_all_tasks_does_not_depend_on_the_capacity(keep):
     ("options", "message"),
     [
         ({"capacity": 0}, "capacity is 0: expected a whole number, 1 or more"),
-        ({"keep": "best"}, "keep is 'best': it is one of first, latest, most_used"),
+        ({"keep": "best"}, "keep is 'best': expected one of first, latest, most_used"),
         ({"n_states": 0}, "n_states is 0"),
     ],
 )
-def test_a_memory_that_cannot_be(options, message):
+def test_invalid_options_are_refused(options, message):
     with pytest.raises(hl.InvalidArgument, match=message):
         hl.TaskMemory(**{"n_states": 2, "n_actions": 1, **options})
 
 
-def test_the_representation_tells_what_is_kept():
+def test_repr_shows_how_many_tasks_are_kept():
     assert repr(filled(3, capacity=2, keep="first")) == (
         "TaskMemory(n_states=2, n_actions=1, tasks seen: 3, kept: 2 of at most 2 (first), "
         "known pairs: 2)"
     )
 
 
-def test_bounds_with_a_full_memory_are_those_of_its_sources():
-    """LRMax with one source kept is LRMax that has seen only that one."""
+def test_bounds_from_a_full_memory_come_from_its_sources_only():
+    """LRMax that kept one of two sources has the bounds of LRMax that has seen only that one."""
     first, second = (
         hl.TabularMDP([[r], [0.0]], [[[0.0, 1.0]], [[1.0, 0.0]]], gamma=0.9) for r in (0.5, 0.55)
     )
@@ -142,10 +142,10 @@ def test_bounds_with_a_full_memory_are_those_of_its_sources():
     agent = hl.LRMax(d_max=0.05, memory=full, **OPTIONS)
     for task in (first, second):
         hl.learn(agent, task, episodes=2, max_steps=3, seed=0)
-    other = hl.LRMax(d_max=0.05, **OPTIONS)
-    hl.learn(other, first, episodes=2, max_steps=3, seed=0)
+    expected = hl.LRMax(d_max=0.05, **OPTIONS)
+    hl.learn(expected, first, episodes=2, max_steps=3, seed=0)
     agent.begin_task()
-    other.begin_task()
-    assert np.array_equal(agent.U, other.U)
+    expected.begin_task()
+    assert np.array_equal(agent.U, expected.U)
     assert (agent.U < 10).any()
     assert isinstance(agent.bounds[0], Lipschitz)

@@ -1,4 +1,4 @@
-"""A memory on disk is the memory, or an error: whatever happened to the file."""
+"""A memory file restores the memory exactly; damaged or forged files raise an error."""
 
 import io
 import json
@@ -19,7 +19,7 @@ SEED = 0
 
 
 def drawn_memory(rng, n_tasks=None, **options):
-    """A memory of tasks that were learned in part, by an agent that learns D_max."""
+    """Return a memory of partly learned tasks, from an agent that learns D_max."""
     n_states, n_actions = int(rng.integers(1, 8)), int(rng.integers(1, 4))
     memory = hl.TaskMemory(n_states, n_actions, **options)
     agent = hl.LRMaxQInit(
@@ -45,17 +45,17 @@ def drawn_memory(rng, n_tasks=None, **options):
     return memory
 
 
-def assert_equal(one, other):
+def assert_equal(memory, loaded):
     for name in ("n_states", "n_actions", "capacity", "keep", "n_tasks", "uses", "n_first"):
-        assert getattr(one, name) == getattr(other, name), name
-    assert one.setting == other.setting
-    assert (one.max_Q is None) == (other.max_Q is None)
-    assert one.max_Q is None or np.array_equal(one.max_Q, other.max_Q)
-    assert one.learned.keys() == other.learned.keys()
-    for name, (largest, n_compared) in one.learned.items():
-        assert n_compared == other.learned[name][1]
-        assert np.array_equal(largest, other.learned[name][0])
-    for a, b in ((one.sources, other.sources), (one._first, other._first)):
+        assert getattr(memory, name) == getattr(loaded, name), name
+    assert memory.setting == loaded.setting
+    assert (memory.max_Q is None) == (loaded.max_Q is None)
+    assert memory.max_Q is None or np.array_equal(memory.max_Q, loaded.max_Q)
+    assert memory.learned.keys() == loaded.learned.keys()
+    for name, (largest, n_compared) in memory.learned.items():
+        assert n_compared == loaded.learned[name][1]
+        assert np.array_equal(largest, loaded.learned[name][0])
+    for a, b in ((memory.sources, loaded.sources), (memory._first, loaded._first)):
         assert [source.task for source in a] == [source.task for source in b]
         for x, y in zip(a, b, strict=True):
             for left, right in zip((*x.rows, x.Q, x.V), (*y.rows, y.Q, y.V), strict=True):
@@ -69,7 +69,7 @@ def path(tmp_path):
     return tmp_path / "tasks.heirloom"
 
 
-def test_a_memory_is_read_as_it_was_written(path):
+def test_loaded_memory_equals_the_saved_one(path):
     rng = np.random.default_rng(SEED)
     for i in range(60):
         capacity = None if i % 3 else int(rng.integers(1, 4))
@@ -79,7 +79,7 @@ def test_a_memory_is_read_as_it_was_written(path):
         assert_equal(memory, hl.TaskMemory.load(path))
 
 
-def test_the_same_memory_has_the_same_bytes(path):
+def test_saving_a_loaded_memory_writes_the_same_bytes(path):
     memory = drawn_memory(np.random.default_rng(1))
     memory.save(path)
     before = path.read_bytes()
@@ -87,7 +87,7 @@ def test_the_same_memory_has_the_same_bytes(path):
     assert path.read_bytes() == before
 
 
-def test_numpy_opens_it_without_heirloom(path):
+def test_numpy_reads_the_file_without_heirloom(path):
     memory = drawn_memory(np.random.default_rng(2), n_tasks=3)
     memory.save(path)
     with np.load(path, allow_pickle=False) as file:
@@ -95,35 +95,38 @@ def test_numpy_opens_it_without_heirloom(path):
         assert json.loads(file["header.json"])["n_tasks"] == 3
 
 
-def test_a_memory_goes_on_after_it_was_loaded(path):
-    """Two halves with a file in between are one whole, first tasks to compare included."""
+def test_loaded_memory_continues_like_one_that_was_never_saved(path):
+    """After each task, a memory that is saved and loaded equals one that is not.
+
+    This includes the first tasks that are kept for comparison.
+    """
     for capacity in (None, 1):
         rng = np.random.default_rng(3)
         tasks = [hl.garnet(4, 2, branching=2, gamma=0.9, seed=rng) for _ in range(6)]
         options = {"n_states": 4, "n_actions": 2, "gamma": 0.9, "n_known": 2, "p_min": 0.3}
-        whole, halves = (hl.TaskMemory(4, 2, capacity=capacity) for _ in range(2))
+        unsaved, loaded = (hl.TaskMemory(4, 2, capacity=capacity) for _ in range(2))
         for i, task in enumerate(tasks):
-            for memory in (whole, halves):
+            for memory in (unsaved, loaded):
                 agent = hl.LRMaxQInit(memory=memory, delta=0.5, seed=i, **options)
                 hl.learn(agent, task, episodes=20, max_steps=6, seed=i)
-            halves.save(path)
-            halves = hl.TaskMemory.load(path)
-            assert_equal(whole, halves)
-        assert whole.learned
+            loaded.save(path)
+            loaded = hl.TaskMemory.load(path)
+            assert_equal(unsaved, loaded)
+        assert unsaved.learned
 
 
-def test_an_agent_of_another_size_is_refused(path):
+def test_agent_with_another_number_of_states_is_refused(path):
     hl.TaskMemory(4, 2).save(path)
     memory = hl.TaskMemory.load(path)
-    with pytest.raises(hl.IncompatibleTasks, match="does not fit an agent of 5 states"):
+    with pytest.raises(hl.IncompatibleTasks, match="does not fit an agent with 5 states"):
         hl.RMax(n_states=5, n_actions=2, gamma=0.9, n_known=1, memory=memory)
 
 
-# Damage
+# Damaged and forged files
 
 
 def mutated(data, rng):
-    """A file as it may be found after an accident."""
+    """Return the bytes of a file with random damage."""
     kind = rng.integers(7)
     data = bytearray(data)
     at = int(rng.integers(len(data)))
@@ -145,8 +148,8 @@ def mutated(data, rng):
     return bytes(data)
 
 
-def test_thousands_of_damaged_files(path):
-    """Each gives an error that names the file, and leaves it alone."""
+def test_damaged_files_raise_an_error_and_are_left_unchanged(path):
+    """Thousands of damaged files: each raises an error that names the file."""
     rng = np.random.default_rng(4)
     memory = drawn_memory(rng, n_tasks=3)
     memory.save(path)
@@ -166,7 +169,7 @@ def test_thousands_of_damaged_files(path):
     assert_equal(memory, hl.TaskMemory.load(path))
 
 
-def test_every_truncation(path):
+def test_every_truncated_file_is_refused(path):
     drawn_memory(np.random.default_rng(6), n_tasks=1).save(path)
     good = path.read_bytes()
     for length in range(len(good)):
@@ -176,7 +179,7 @@ def test_every_truncation(path):
 
 
 def sealed(header, arrays):
-    """A file with a checksum that holds, of whatever content."""
+    """Return the bytes of a file with any content and a valid checksum."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as zipped:
         zipped.comment = b"heirloom memory 1 " + b"0" * 64
@@ -193,8 +196,8 @@ def resealed(data):
     return data + archive.hashlib.sha256(data).hexdigest().encode()
 
 
-def test_forged_files_with_a_checksum_that_holds(path):
-    """What is sealed and still no memory is refused before a kernel could read beyond an array."""
+def test_forged_files_with_a_valid_checksum_are_refused_or_safe(path):
+    """A file that loads has consistent arrays, so that no kernel can read beyond an array."""
     rng = np.random.default_rng(8)
     memory = drawn_memory(rng, n_tasks=3)
     memory.save(path)
@@ -204,12 +207,12 @@ def test_forged_files_with_a_checksum_that_holds(path):
     for _ in range(1500):
         some_header, some_arrays = json.loads(json.dumps(header)), dict(arrays)
         if rng.random() < 0.5:
-            place = some_header if rng.random() < 0.6 else some_header["setting"]
-            key = list(place)[rng.integers(len(place))]
+            entries = some_header if rng.random() < 0.6 else some_header["setting"]
+            key = list(entries)[rng.integers(len(entries))]
             if rng.random() < 0.2:
-                del place[key]
+                del entries[key]
             else:
-                place[key] = junk[rng.integers(len(junk))]
+                entries[key] = junk[rng.integers(len(junk))]
         else:
             name = list(arrays)[rng.integers(len(arrays))]
             array = arrays[name].copy()
@@ -237,21 +240,21 @@ def test_forged_files_with_a_checksum_that_holds(path):
             assert source.rows.successors.max(initial=0) < loaded.n_states
             assert source.rows.last[-1] == source.rows.p.size
             assert np.isfinite(source.Q).all()
-    assert accepted < 500  # another number where another number may stand
+    assert accepted < 500  # some replaced numbers are valid too
 
 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("Q", lambda Q: Q - 1e6, "no possible value"),
-        ("Q", lambda Q: Q * 0 + 1.7e308, "no possible value"),
-        ("max_Q", lambda Q: Q - 1e6, "no possible value"),
-        ("max_Q", lambda Q: Q - 0.5, "above the largest of all"),
-        ("successors", lambda s: s[::-1], "not in order"),
-        ("successors", lambda s: s * 0, "not in order"),
+        ("Q", lambda Q: Q - 1e6, r"a value is outside \(0, 10\)"),
+        ("Q", lambda Q: Q * 0 + 1.7e308, r"a value is outside \(0, 10\)"),
+        ("max_Q", lambda Q: Q - 1e6, r"a value is outside \(0, 10\)"),
+        ("max_Q", lambda Q: Q - 0.5, "an entry of Q is above max_Q"),
+        ("successors", lambda s: s[::-1], "not in increasing order"),
+        ("successors", lambda s: s * 0, "not in increasing order"),
     ],
 )
-def test_values_that_cannot_be(path, name, change, message):
+def test_inconsistent_arrays_are_refused(path, name, change, message):
     memory = drawn_memory(np.random.default_rng(12), n_tasks=3)
     memory.save(path)
     header, arrays = archive.read(path, "memory")
@@ -281,26 +284,26 @@ def test_nothing_is_unpickled(path, tmp_path):
         (b"PK\x03\x04 and so on", "is truncated, or not a file of Heirloom"),
     ],
 )
-def test_foreign_files(path, content, message):
+def test_files_of_other_programs_are_refused(path, content, message):
     path.write_bytes(content)
     with pytest.raises(hl.InvalidFile, match=message):
         hl.TaskMemory.load(path)
 
 
-def test_a_file_of_a_newer_format(path):
+def test_file_of_a_newer_format_is_refused(path):
     hl.TaskMemory(2, 1).save(path)
     path.write_bytes(resealed(path.read_bytes().replace(b"memory 1 ", b"memory 2 ")))
     with pytest.raises(hl.InvalidFile, match="has format 2, and this version of Heirloom reads"):
         hl.TaskMemory.load(path)
 
 
-def test_a_file_of_another_kind(path):
+def test_file_of_another_kind_is_refused(path):
     hl.RMax(n_states=2, n_actions=1, gamma=0.9, n_known=1).save(path)
     with pytest.raises(hl.InvalidFile, match="is a file of kind 'agent', not 'memory'"):
         hl.TaskMemory.load(path)
 
 
-def test_a_file_that_is_not_there(path):
+def test_missing_file_is_refused(path):
     with pytest.raises(hl.InvalidFile, match="cannot be read"):
         hl.TaskMemory.load(path)
 
@@ -308,13 +311,13 @@ def test_a_file_that_is_not_there(path):
 # Writing
 
 
-def test_a_folder_that_is_not_there(tmp_path):
+def test_missing_folder_is_refused(tmp_path):
     with pytest.raises(hl.CannotWrite, match="could not be written"):
         hl.TaskMemory(2, 1).save(tmp_path / "nowhere" / "tasks.heirloom")
 
 
-def test_a_disk_that_is_full_leaves_the_old_file(path):
-    """A limit on the size of files stands in for the disk."""
+def test_full_disk_leaves_the_old_file(path):
+    """A limit on the size of files simulates a full disk."""
     drawn_memory(np.random.default_rng(9), n_tasks=1).save(path)
     before = path.read_bytes()
     larger = drawn_memory(np.random.default_rng(9), n_tasks=4)
@@ -333,7 +336,7 @@ def test_a_disk_that_is_full_leaves_the_old_file(path):
     assert_equal(larger, hl.TaskMemory.load(path))
 
 
-def test_a_name_that_is_too_long_or_no_name(tmp_path):
+def test_unusable_paths_are_refused(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     for bad in (tmp_path / ("x" * 300), None, loop / "tasks", tmp_path):
@@ -344,7 +347,7 @@ def test_a_name_that_is_too_long_or_no_name(tmp_path):
     assert os.listdir(tmp_path) == ["loop"]
 
 
-def test_permissions_stay(path):
+def test_saving_keeps_the_permissions_of_the_file(path):
     hl.TaskMemory(2, 1).save(path)
     usual = path.stat().st_mode & 0o777
     assert usual & 0o400
@@ -353,14 +356,14 @@ def test_permissions_stay(path):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_file_that_another_process_writes_aside_is_left_alone(path):
+def test_temporary_file_of_another_process_is_left_unchanged(path):
     other = path.with_name(f".{path.name}.other")
     other.write_bytes(b"half")
     hl.TaskMemory(2, 1).save(path)
     assert other.read_bytes() == b"half"
 
 
-def test_a_link_stays_a_link(path):
+def test_saving_to_a_symbolic_link_keeps_the_link(path):
     real = path.with_name("real.heirloom")
     hl.TaskMemory(2, 1).save(real)
     path.symlink_to(real)
@@ -369,14 +372,14 @@ def test_a_link_stays_a_link(path):
     assert hl.TaskMemory.load(real).n_states == 3
 
 
-def _replace_for_ever(path, small, large):
+def _replace_forever(path, small, large):
     while True:
         for data in (small, large):
             archive.write_atomically(Path(path), data)
 
 
-def test_readers_see_one_memory_or_the_other(path):
-    """While another process replaces the file again and again."""
+def test_readers_see_either_the_old_or_the_new_memory(path):
+    """Another process replaces the file again and again while it is read."""
     rng = np.random.default_rng(10)
     memories = [drawn_memory(rng, n_tasks=n) for n in (1, 4)]
     contents = []
@@ -384,7 +387,7 @@ def test_readers_see_one_memory_or_the_other(path):
         memory.save(path)
         contents.append(path.read_bytes())
     context = multiprocessing.get_context("spawn")
-    writer = context.Process(target=_replace_for_ever, args=(path, *contents), daemon=True)
+    writer = context.Process(target=_replace_forever, args=(path, *contents), daemon=True)
     writer.start()
     try:
         seen = set()

@@ -108,8 +108,9 @@ class LipschitzUse(LipschitzObserver):
 
     def _distance(self, transfer: OneSource) -> FloatArray:
         """min(d̂(M ‖ M̄), d̂(M̄ ‖ M)) at all pairs, known or not."""
-        there = dissimilarity_by_sweeps(transfer.there.D, self._agent.model, transfer.setting)
-        return np.minimum(there, transfer.back.d)
+        D, model = transfer.to_source.D, self._agent.model
+        to_source = dissimilarity_by_sweeps(D, model, transfer.setting)
+        return np.minimum(to_source, transfer.from_source.d)
 
 
 class PriorUse(LipschitzObserver):

@@ -1,11 +1,12 @@
-"""Compiled inner loops: plain arrays in, results written in place, no objects.
+"""Compiled inner loops: they take plain arrays and write their results in place.
 
-A model is passed as its rows in compressed form: row `k = s * A + a` holds the transitions of the
-pair (s, a) that go on, `indptr[k]:indptr[k + 1]` of `successors` and `p`. What is missing to one
-ends the episode and is worth nothing.
+A model is passed as compressed sparse rows. Row `k = s * A + a` holds the successors of the pair
+(s, a): `successors[indptr[k]:indptr[k + 1]]`, with probabilities `p`. A row may sum to less than 1;
+the remainder is the probability of termination, which leads to the absorbing terminal state ⊥
+(value 0).
 
-Compiled code is kept on disk. Where it is not there yet, compiling takes up to half a minute, and
-that is said, once, in the log of `heirloom`: on the standard error, unless logging is set up.
+Numba caches compiled code on disk. The first compilation takes up to half a minute and is announced
+once, through the logger `heirloom` (on the standard error if logging is not configured).
 """
 
 import logging
@@ -14,25 +15,26 @@ from multiprocessing import current_process
 from numba.core import event
 
 
-class Announcement(event.Listener):
-    """Says that a kernel is being compiled, once, and not in workers too."""
+class CompilationNotice(event.Listener):
+    """Log one message when the first kernel is compiled; worker processes log nothing."""
 
-    told = False
+    announced = False
 
     def on_start(self, event: event.Event) -> None:
-        """A function that is not on disk is about to be compiled."""
+        """Log the message, unless it was logged before or the function is not one of ours."""
         function = event.data["dispatcher"].py_func
-        if self.told or not function.__module__.startswith(__name__ + "."):
+        if self.announced or not function.__module__.startswith(__name__ + "."):
             return
-        self.told = True
+        self.announced = True
         if current_process().name == "MainProcess":
-            # A warning, for that is the least that Python shows by itself.
+            # Python shows warnings even if logging is not configured, but no lower levels.
             logging.getLogger("heirloom").warning(
-                "heirloom: compiling, which takes up to half a minute; the result is kept on disk"
+                "heirloom: compiling numerical code, which takes up to half a minute; "
+                "the result is cached on disk"
             )
 
     def on_end(self, event: event.Event) -> None:
-        """Nothing is said."""
+        """Do nothing."""
 
 
-event.register("numba:compile", Announcement())  # type: ignore[no-untyped-call]
+event.register("numba:compile", CompilationNotice())  # type: ignore[no-untyped-call]

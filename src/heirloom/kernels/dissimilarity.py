@@ -1,14 +1,17 @@
-"""Distances passed on through a model: how much more a task may be worth than another.
+"""Dissimilarity d of two tasks: by how much optimal values may differ, given model distances D.
 
 For D over pairs, the dissimilarity d is the fixed point of
 
     d = D + γ max_T Σ_s' T max_a' d   over the T within ε of the model, where the model is known
     d = D + γ max d                   where it is not
 
-`lower_dissimilarity` solves it by sweeps over all pairs. The rest of the file solves it for many
-sources at once, each from its last solution downwards along a worklist, and lowers the bound U on
-the values of the task at hand to Q̄ + d. Functions that Python calls take plain tuples, which numba
-looks into in half the time, and give them their names.
+`lower_dissimilarity` solves this by sweeps over all pairs. The rest of the file solves it for many
+sources at once: d of each source is lowered from its last solution along a worklist, and then the
+bound U on the optimal values of the current task is lowered to Q̄ + d. In names, `to_source` stands
+for d(M ‖ M̄), from the current task M to a source M̄, and `from_source` for d(M̄ ‖ M).
+
+Functions that Python calls take plain tuples in the order of fields, because numba unpacks them in
+half the time that named tuples take, and convert them to named tuples.
 """
 
 from typing import Any, NamedTuple
@@ -16,16 +19,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-NEVER, NOT_KEPT, KEPT = range(3)  # whether d to a source was solved for, and has followed D since
+# Status of d to a source: never solved, solved for earlier values of D, or solved for D as it is.
+NEVER_SOLVED, OUTDATED, UP_TO_DATE = range(3)
+TO_SOURCE, FROM_SOURCE = range(2)  # columns of `Distances.largest`
 
 
 class Graph(NamedTuple):
-    """The known rows of a model, and what leads to each state.
+    """The known rows of a model, and the transitions into each state.
 
-    The pair k has the row `index[k]`, or -1; row j is `successors[first[j]:last[j]]` and `p`, and
-    ends with probability `ends[j]`. Transition t belongs to the pair `owner[t]`; those that lead
-    to s are linked, from `into[s]` on by `next_into`. Of several models, `index` and `into` have
-    one row each, and the other arrays hold the rows of all.
+    Pair k has the row `index[k]`, or -1 if it is unknown. Row j has `successors[first[j]:last[j]]`
+    with probabilities `p`, and probability of termination `ends[j]`. Transition t belongs to the
+    pair `owner[t]`. The transitions into state s form a linked list, which starts at `into[s]` and
+    continues with `next_into`, until -1. For several models, `index` and `into` have one row per
+    model, and the other arrays hold the rows of all models.
     """
 
     index: Any
@@ -39,11 +45,11 @@ class Graph(NamedTuple):
     next_into: Any
 
 
-class Passing(NamedTuple):
-    """How distances are passed on: the discount, the accuracy of models, and the tolerance.
+class Parameters(NamedTuple):
+    """The discount factor, the accuracy of models, the slack, and the directions in use.
 
-    What one backup may leave undone is `slack`. Unless `both_ways`, only d from the task at hand
-    to a source serves as a bound.
+    `slack` is how much one more backup of a solution may lower d. Unless `both_ways`, only
+    d(M ‖ M̄) is used as a bound.
     """
 
     gamma: Any
@@ -53,59 +59,61 @@ class Passing(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """d of each source over pairs, `worst` over states, and the largest d.
+    """For each source: d over pairs, `d_state` = max_a d over states, and the largest d.
 
-    `pending` is what falls since its last backup may take off a pair, `undone` what the fall of
-    the largest d may take off any; `at_largest` states have the largest d.
+    `pending` bounds how much a backup of each pair would lower it because of decreases since its
+    last backup, and `pending_all` how much a backup of any pair would because the largest d
+    decreased. `n_at_largest` is the number of states that attain the largest d.
     """
 
     d: Any
-    worst: Any
+    d_state: Any
     pending: Any
     largest: Any
-    undone: Any
-    at_largest: Any
+    pending_all: Any
+    n_at_largest: Any
 
 
-class There(NamedTuple):
-    """d from the task to each source, which is solved for only where there is no closed form.
+class ToSource(NamedTuple):
+    """d from the task to each source, which is solved only where it has no closed form.
 
-    `state` is NEVER, NOT_KEPT or KEPT. `unknown` is an unknown pair that may attain the largest D,
-    which is `unknown_of`; no pair before it does.
+    `status` is NEVER_SOLVED, OUTDATED or UP_TO_DATE. `candidate` is the first pair that may be
+    unknown and attain the largest D, which was `candidate_value` when the search for it began.
     """
 
     solved: Any
-    state: Any
-    unknown: Any
-    unknown_of: Any
+    status: Any
+    candidate: Any
+    candidate_value: Any
 
 
 class Distances(NamedTuple):
-    """D of all sources, D[i, k], in both directions, and the largest of each source.
+    """D[i, k] of all sources i at all pairs k, in both directions, and the largest per source.
 
-    The entries of `back` that fell are listed in `changed` as i * P + k, `n_changed[0]` of them; a
-    source of which there are too many is marked in `all_changed`.
+    `largest` has the columns TO_SOURCE and FROM_SOURCE. The first `n_changed[0]` entries of
+    `changed` list the entries of `from_source` that decreased, as i * P + k for P pairs; a source
+    whose entries did not all fit is marked in `all_changed`.
     """
 
-    there: Any
-    back: Any
-    tops: Any
+    to_source: Any
+    from_source: Any
+    largest: Any
     changed: Any
     n_changed: Any
     all_changed: Any
 
 
 class Worklist(NamedTuple):
-    """Pairs that wait for a backup, and pairs whose d fell; each with marks."""
+    """A circular queue of pairs to back up, and the pairs whose d decreased; each with marks."""
 
     queue: Any
     queued: Any
-    touched: Any
-    is_touched: Any
+    decreased: Any
+    is_decreased: Any
 
 
 class Bound(NamedTuple):
-    """The bound U over pairs, the task that decides it, the numbers of sources, and their Q."""
+    """The bound U over pairs, the task that decides it, and the numbers and Q of the sources."""
 
     U: Any
     decider: Any
@@ -113,10 +121,10 @@ class Bound(NamedTuple):
     Q: Any
 
 
-class Found(NamedTuple):
-    """What an update found: pairs where U fell, and which sources may still lower a bound.
+class UpdateResult(NamedTuple):
+    """The pairs where an update lowered U, and which sources may still lower a bound.
 
-    `useful_pair` is a pair where the source may; no pair before it is one.
+    `useful_pair` is the first pair at which the source may still lower a bound.
     """
 
     lowered: Any
@@ -125,184 +133,196 @@ class Found(NamedTuple):
     useful_pair: Any
 
 
-class Solving(NamedTuple):
-    """All that is kept of sources between two updates."""
+class Solver(NamedTuple):
+    """Everything that is kept about the sources between two updates."""
 
     distances: Any
-    there: Any
-    back: Any
-    passing: Any
+    to_source: Any
+    from_source: Any
+    parameters: Any
     bound: Any
     work: Any
 
 
 @njit(cache=True)
-def lower_dissimilarity(m, D, gamma, epsilon, slack, d, worst):
-    """Lower d[k] and worst[s] = max_a d[s, a] towards the fixed point, from above.
+def lower_dissimilarity(m, D, gamma, epsilon, slack, d, d_state):
+    """Lower d[k] and d_state[s] = max_a d[s, a] towards the fixed point, from above.
 
-    Stops after a sweep that lowered nothing by more than `slack`; then d is above the fixed point
+    Stops after a sweep that lowered no entry by more than `slack`; d is then above the fixed point
     by at most gamma / (1 - gamma) * slack. Returns the largest d.
     """
     known, ends, first, last = m.known, m.ends, m.first, m.last
     successors, p = m.successors, m.p
-    n_actions = d.size // worst.size
-    largest = min(worst.max(), D.max() / (1.0 - gamma))
+    n_actions = d.size // d_state.size
+    largest = min(d_state.max(), D.max() / (1.0 - gamma))
     while True:
-        fall = 0.0
+        decrease = 0.0
         highest = 0.0
-        for s in range(worst.size):
+        for s in range(d_state.size):
             top = 0.0
             for k in range(s * n_actions, (s + 1) * n_actions):
-                after = largest
+                next_d = largest
                 if known[k]:
-                    after = _worst_case(
-                        first[k], last[k], successors, p, ends[k], worst, largest, epsilon
+                    next_d = _worst_case_mean(
+                        first[k], last[k], successors, p, ends[k], d_state, largest, epsilon
                     )
-                value = D[k] + gamma * after
+                value = D[k] + gamma * next_d
                 if value < d[k]:
-                    fall = max(fall, d[k] - value)
+                    decrease = max(decrease, d[k] - value)
                     d[k] = value
                 top = max(top, d[k])
-            worst[s] = min(worst[s], top)
-            highest = max(highest, worst[s])
+            d_state[s] = min(d_state[s], top)
+            highest = max(highest, d_state[s])
         largest = min(largest, highest)
-        if fall <= slack:
+        if decrease <= slack:
             return largest
 
 
 @njit(cache=True)
-def _worst_case(first, last, successors, p, end, worst, largest, epsilon):
-    """max_T sum_s' T worst over the distributions T within epsilon of `p` in L1 norm.
+def _worst_case_mean(first, last, successors, p, end, d_state, largest, epsilon):
+    """Return max_T sum_s' T d_state over the distributions T within epsilon of `p` in L1 norm.
 
-    Up to epsilon / 2 of mass moves from the outcomes with the least values to the largest one; a
-    transition that terminates is worth nothing, so its mass moves first.
+    Probability mass of up to epsilon / 2 moves from the outcomes with the smallest values to the
+    one with the largest. Termination has value 0, so its mass moves first.
     """
     expected = 0.0
     for j in range(first, last):
-        expected += p[j] * worst[successors[j]]
-    left = 0.5 * epsilon
-    moved = min(left, end)
+        expected += p[j] * d_state[successors[j]]
+    budget = 0.5 * epsilon
+    moved = min(budget, end)
     expected += moved * largest
-    left -= moved
-    below, taken = -1.0, -1
-    while left > 0.0:
-        least, at = np.inf, -1
+    budget -= moved
+    previous, previous_j = -1.0, -1
+    while budget > 0.0:
+        least, least_j = np.inf, -1
         for j in range(first, last):
-            value = worst[successors[j]]
-            after = value > below or (value == below and j > taken)
-            if after and value < least:
-                least, at = value, j
-        if at < 0 or least >= largest:
+            value = d_state[successors[j]]
+            remains = value > previous or (value == previous and j > previous_j)
+            if remains and value < least:
+                least, least_j = value, j
+        if least_j < 0 or least >= largest:
             break
-        moved = min(left, p[at])
+        moved = min(budget, p[least_j])
         expected += moved * (largest - least)
-        left -= moved
-        below, taken = least, at
+        budget -= moved
+        previous, previous_j = least, least_j
     return expected
 
 
 @njit(cache=True)
-def link(graph, start, of_row):
-    """Find the rows of pairs, and what leads to each state, in the models of all sources.
+def link_transitions(graph, start, row_pair):
+    """Fill in `index`, `owner`, `into` and `next_into` of a graph of the models of all sources.
 
-    Row j belongs to the pair of_row[j]; source i has the rows start[i] to start[i + 1].
+    Row j belongs to the pair row_pair[j]; source i has the rows from start[i] to start[i + 1] - 1.
     """
     graph = Graph(*graph)
     for i in range(graph.index.shape[0]):
         for j in range(start[i], start[i + 1]):
-            graph.index[i, of_row[j]] = j
+            graph.index[i, row_pair[j]] = j
             for t in range(graph.first[j], graph.last[j]):
-                graph.owner[t] = of_row[j]
+                graph.owner[t] = row_pair[j]
                 graph.next_into[t] = graph.into[i, graph.successors[t]]
                 graph.into[i, graph.successors[t]] = t
 
 
 @njit(cache=True)
-def begin_sources(sources, solving):
-    """Solve d of all sources while nothing of the task at hand is known, and lower U to Q + d."""
-    _begin_sources(Graph(*sources), _named(solving))
+def begin_sources(sources, solver):
+    """Solve d of all sources before any pair of the task is known, and lower U to Q + d."""
+    _begin_sources(Graph(*sources), _as_solver(solver))
 
 
 @njit(cache=True)
-def update_sources(pair, known, own_U, active, model, sources, solving, found):
-    """Lower d of all `active` sources to what their D are by now, and the bound U to Q + d.
+def update_sources(pair, known, agent_U, active, model, sources, solver, result):
+    """Solve d of the `active` sources again for their current D, and lower U to Q + d.
 
-    Only pairs that are unknown in the task need a bound. Marks the sources that may still lower U
-    or the agent's own bound, for d >= 0 those with Q below both at an unknown pair. Returns at how
-    many pairs U fell, and lists them.
+    U is lowered only at pairs that are unknown in the task, since only these need a bound. Marks
+    the sources that may still lower U or the agent's own bound `agent_U`: as d >= 0, those with Q
+    below both at an unknown pair. Lists the pairs where U decreased, and returns their number.
     """
-    named, found = _named(solving), Found(*found)
-    n_lowered = _update_sources(pair, known, active, Graph(*model), Graph(*sources), named, found)
-    _find_useful(known, own_U, active, named.bound, found)
+    named, result = _as_solver(solver), UpdateResult(*result)
+    n_lowered = _update_sources(pair, known, active, Graph(*model), Graph(*sources), named, result)
+    _find_useful(known, agent_U, active, named.bound, result)
     return n_lowered
 
 
 @njit(cache=True)
-def _named(solving):
-    """The named tuple of a plain one."""
-    distances, there, back, passing, bound, work = solving
-    return Solving(
+def _as_solver(solver):
+    """Convert a plain tuple of tuples to a `Solver`."""
+    distances, to_source, from_source, parameters, bound, work = solver
+    return Solver(
         Distances(*distances),
-        There(Solved(*there[0]), there[1], there[2], there[3]),
-        Solved(*back),
-        Passing(*passing),
+        ToSource(Solved(*to_source[0]), to_source[1], to_source[2], to_source[3]),
+        Solved(*from_source),
+        Parameters(*parameters),
         Bound(*bound),
         Worklist(*work),
     )
 
 
 @njit(cache=True)
-def _begin_sources(sources, solving):
-    distances, back, bound = solving.distances, solving.back, solving.bound
-    passing, work = solving.passing, solving.work
-    gamma, tops, largest_there = passing.gamma, distances.tops, solving.there.solved.largest
-    d = back.d
+def _begin_sources(sources, solver):
+    distances, from_source, bound = solver.distances, solver.from_source, solver.bound
+    parameters, work = solver.parameters, solver.work
+    gamma, largest_D = parameters.gamma, distances.largest
+    largest_to_source = solver.to_source.solved.largest
+    d = from_source.d
     for i in range(sources.index.shape[0]):
-        largest_there[i] = tops[i, 0] / (1.0 - gamma)
-        if passing.both_ways:
-            back.largest[i] = tops[i, 1] / (1.0 - gamma)
-            d[i] = back.largest[i]
-            back.worst[i] = back.largest[i]
-            back.at_largest[i] = back.worst.shape[1]
-            waiting = _what_begins_lower(
-                distances.back[i], tops[i, 1], sources.index[i], sources.ends, work
+        largest_to_source[i] = largest_D[i, TO_SOURCE] / (1.0 - gamma)
+        if parameters.both_ways:
+            from_source.largest[i] = largest_D[i, FROM_SOURCE] / (1.0 - gamma)
+            d[i] = from_source.largest[i]
+            from_source.d_state[i] = from_source.largest[i]
+            from_source.n_at_largest[i] = from_source.d_state.shape[1]
+            n_queued = _queue_initially_lower(
+                distances.from_source[i],
+                largest_D[i, FROM_SOURCE],
+                sources.index[i],
+                sources.ends,
+                work,
             )
-            _update_from_source(i, sources, distances, back, passing, work, waiting)
+            _update_from_source(i, sources, distances, from_source, parameters, work, n_queued)
         else:
             d[i] = np.inf
         for k in range(d.shape[1]):
-            value = bound.Q[i, k] + min(distances.there[i, k] + gamma * largest_there[i], d[i, k])
+            value = bound.Q[i, k] + min(
+                distances.to_source[i, k] + gamma * largest_to_source[i], d[i, k]
+            )
             if value < bound.U[k]:
                 bound.U[k] = value
                 bound.decider[k] = bound.tasks[i]
 
 
 @njit(cache=True)
-def _update_sources(pair, known, active, model, sources, solving, found):
-    distances, there, back = solving.distances, solving.there, solving.back
-    passing, bound, work = solving.passing, solving.bound, solving.work
-    largest_there, d_back = there.solved.largest, back.d
+def _update_sources(pair, known, active, model, sources, solver, result):
+    distances, to_source, from_source = solver.distances, solver.to_source, solver.from_source
+    parameters, bound, work = solver.parameters, solver.bound, solver.work
+    largest_to_source, d_from_source = to_source.solved.largest, from_source.d
     U, Q, decider = bound.U, bound.Q, bound.decider
-    lowered, is_lowered, touched = found.lowered, found.is_lowered, work.touched
+    lowered, is_lowered, decreased = result.lowered, result.is_lowered, work.decreased
     n_pairs = known.size
-    fell = distances.changed[: distances.n_changed[0]]
+    changed = distances.changed[: distances.n_changed[0]]
     distances.n_changed[0] = 0
-    if fell.size > 1:
-        fell.sort()
+    if changed.size > 1:
+        changed.sort()
     c, n_lowered = 0, 0
     for i in active:
-        before = largest_there[i]
-        _update_to_source(i, pair, model, distances, there, passing, work)
-        c, waiting = _what_fell(i, fell, c, work)
+        largest_before = largest_to_source[i]
+        _update_to_source(i, pair, model, distances, to_source, parameters, work)
+        c, n_queued = _queue_changed(i, changed, c, work)
         if distances.all_changed[i]:
-            distances.all_changed[i], waiting = False, _everything(work)
-        n_touched = 0
-        if waiting > 0:
-            n_touched = _update_from_source(i, sources, distances, back, passing, work, waiting)
-        everywhere = largest_there[i] < before
-        for v in range(n_pairs if everywhere else n_touched):
-            k = v if everywhere else touched[v]
-            d = min(distances.there[i, k] + passing.gamma * largest_there[i], d_back[i, k])
+            distances.all_changed[i], n_queued = False, _queue_all(work)
+        n_decreased = 0
+        if n_queued > 0:
+            n_decreased = _update_from_source(
+                i, sources, distances, from_source, parameters, work, n_queued
+            )
+        everywhere = largest_to_source[i] < largest_before
+        for v in range(n_pairs if everywhere else n_decreased):
+            k = v if everywhere else decreased[v]
+            d = min(
+                distances.to_source[i, k] + parameters.gamma * largest_to_source[i],
+                d_from_source[i, k],
+            )
             if known[k] or Q[i, k] + d >= U[k]:
                 continue
             U[k] = Q[i, k] + d
@@ -317,57 +337,60 @@ def _update_sources(pair, known, active, model, sources, solving, found):
 
 
 @njit(cache=True)
-def _find_useful(known, own_U, active, bound, found):
-    """Mark the sources with Q below U and below the agent's own bound at an unknown pair."""
+def _find_useful(known, agent_U, active, bound, result):
+    """Mark the sources whose Q is below U and below the agent's bound at some unknown pair."""
     for i in active:
-        k = found.useful_pair[i]  # a pair that is of no use will never be
+        k = result.useful_pair[i]  # a pair that is not useful never becomes useful
         while k < known.size and (
-            known[k] or bound.Q[i, k] >= own_U[k] or bound.Q[i, k] >= bound.U[k]
+            known[k] or bound.Q[i, k] >= agent_U[k] or bound.Q[i, k] >= bound.U[k]
         ):
             k += 1
-        found.useful_pair[i] = k
-        found.useful[i] = k < known.size
+        result.useful_pair[i] = k
+        result.useful[i] = k < known.size
 
 
 @njit(cache=True)
-def _update_to_source(i, pair, model, distances, there, passing, work):
-    """The largest d from the task to the source i, now that the task's model of `pair` is known.
+def _update_to_source(i, pair, model, distances, to_source, parameters, work):
+    """Lower the largest d from the task to the source i, after `pair` became known in the task.
 
-    From an unknown pair the task may lead anywhere, also to the pair itself. So if one attains
-    max D, then max d = max D / (1 - gamma). Otherwise d is solved for.
+    An unknown pair may lead to any state, including its own. So if an unknown pair attains max D,
+    then max d = max D / (1 - gamma). Otherwise d is solved for.
     """
-    solved, state, unknown = there.solved, there.state, there.unknown
-    index, D, top = model.index, distances.there, distances.tops[i, 0]
-    if there.unknown_of[i] != top:
-        there.unknown_of[i], unknown[i] = top, 0
-    k = unknown[i]  # a pair that is known, or where D is below its maximum, stays so
+    solved, status, candidate = to_source.solved, to_source.status, to_source.candidate
+    index, D, top = model.index, distances.to_source, distances.largest[i, TO_SOURCE]
+    if to_source.candidate_value[i] != top:
+        to_source.candidate_value[i], candidate[i] = top, 0
+    k = candidate[i]  # an earlier pair is known or has a smaller D, and both stay so
     while k < index.size and (index[k] >= 0 or D[i, k] < top):
         k += 1
-    unknown[i] = k
-    limit = top / (1.0 - passing.gamma)
+    candidate[i] = k
+    limit = top / (1.0 - parameters.gamma)
     if k < index.size:
         solved.largest[i] = min(solved.largest[i], limit)
-        state[i] = min(state[i], NOT_KEPT)
+        status[i] = min(status[i], OUTDATED)
         return
-    if state[i] == KEPT:
-        work.queue[0], work.queued[pair], waiting = pair, True, 1
+    if status[i] == UP_TO_DATE:
+        work.queue[0], work.queued[pair], n_queued = pair, True, 1
     else:
-        if state[i] == NEVER:
+        if status[i] == NEVER_SOLVED:
             solved.d[i] = solved.largest[i]
-            solved.worst[i] = solved.largest[i]
-        waiting = _everything(work)
-        state[i], solved.undone[i], solved.at_largest[i] = KEPT, 0.0, 0
+            solved.d_state[i] = solved.largest[i]
+        n_queued = _queue_all(work)
+        status[i], solved.pending_all[i], solved.n_at_largest[i] = UP_TO_DATE, 0.0, 0
     if limit < solved.largest[i]:
-        _limit_largest(i, limit, passing.gamma, solved)
-    _update_values(i, model, D[i], passing, solved, work, waiting)
+        _limit_largest(i, limit, parameters.gamma, solved)
+    _solve_from_queue(i, model, D[i], parameters, solved, work, n_queued)
 
 
 @njit(cache=True)
-def _update_from_source(i, sources, distances, back, passing, work, waiting):
-    """Solve d from the source i to the task, from pairs in the queue; returns how many d fell."""
-    limit = distances.tops[i, 1] / (1.0 - passing.gamma)
-    if limit < back.largest[i]:
-        _limit_largest(i, limit, passing.gamma, back)
+def _update_from_source(i, sources, distances, from_source, parameters, work, n_queued):
+    """Solve d from the source i to the task, starting at the queued pairs.
+
+    Returns the number of pairs whose d decreased.
+    """
+    limit = distances.largest[i, FROM_SOURCE] / (1.0 - parameters.gamma)
+    if limit < from_source.largest[i]:
+        _limit_largest(i, limit, parameters.gamma, from_source)
     model = Graph(
         sources.index[i],
         sources.ends,
@@ -379,93 +402,98 @@ def _update_from_source(i, sources, distances, back, passing, work, waiting):
         sources.into[i],
         sources.next_into,
     )
-    return _update_values(i, model, distances.back[i], passing, back, work, waiting)
+    return _solve_from_queue(
+        i, model, distances.from_source[i], parameters, from_source, work, n_queued
+    )
 
 
 @njit(cache=True)
-def _update_values(i, model, D, passing, solved, work, waiting):
-    """Lower d of source i to the fixed point, from pairs in the queue.
+def _solve_from_queue(i, model, D, parameters, solved, work, n_queued):
+    """Lower d of source i from its last solution to the fixed point, starting at the queued pairs.
 
-    From the last solution downwards, along what leads to a state whose value fell. `pending` and
-    `undone` stay within slack / 2 each, so that no pair would fall by more than `slack`. A pair
-    whose d fell is listed in `touched`; returns the number of those.
+    Whenever `d_state` decreases at a state, the pairs that may lead to it are queued. At the end
+    `pending` and `pending_all` are at most slack / 2 each, so no backup would lower a pair by more
+    than `slack`. Lists the pairs whose d decreased in `decreased`, and returns their number.
     """
     index, ends, first, last = model.index, model.ends, model.first, model.last
     successors, p, owner = model.successors, model.p, model.owner
     into, next_into = model.into, model.next_into
-    gamma, epsilon, slack = passing.gamma, passing.epsilon, passing.slack
-    d, worst, pending = solved.d[i], solved.worst[i], solved.pending[i]
-    largest, undone, at_largest = solved.largest, solved.undone, solved.at_largest
+    gamma, epsilon, slack = parameters.gamma, parameters.epsilon, parameters.slack
+    d, d_state, pending = solved.d[i], solved.d_state[i], solved.pending[i]
+    largest, pending_all, n_at_largest = solved.largest, solved.pending_all, solved.n_at_largest
     queue, queued = work.queue, work.queued
-    touched, is_touched = work.touched, work.is_touched
-    n_actions = d.size // worst.size
-    begin, n_touched = 0, 0
+    decreased, is_decreased = work.decreased, work.is_decreased
+    n_actions = d.size // d_state.size
+    front, n_decreased = 0, 0
     while True:
-        while waiting > 0:
-            k = queue[begin]
-            begin = begin + 1 if begin + 1 < queue.size else 0
-            waiting -= 1
+        while n_queued > 0:
+            k = queue[front]
+            front = front + 1 if front + 1 < queue.size else 0
+            n_queued -= 1
             queued[k] = False
             pending[k] = 0.0
-            after, j = largest[i], index[k]
+            next_d, j = largest[i], index[k]
             if j >= 0:
-                after = _worst_case(
-                    first[j], last[j], successors, p, ends[j], worst, largest[i], epsilon
+                next_d = _worst_case_mean(
+                    first[j], last[j], successors, p, ends[j], d_state, largest[i], epsilon
                 )
-            value = D[k] + gamma * after
+            value = D[k] + gamma * next_d
             if value >= d[k]:
                 continue
             d[k] = value
-            if not is_touched[k]:
-                is_touched[k] = True
-                touched[n_touched] = k
-                n_touched += 1
+            if not is_decreased[k]:
+                is_decreased[k] = True
+                decreased[n_decreased] = k
+                n_decreased += 1
             s = k // n_actions
             top = d[s * n_actions]
             for a in range(1, n_actions):
                 top = max(top, d[s * n_actions + a])
-            fall = worst[s] - top
-            if fall <= 0.0:
+            decrease = d_state[s] - top
+            if decrease <= 0.0:
                 continue
-            at_largest[i] -= worst[s] >= largest[i] and top < largest[i]
-            worst[s] = top
+            n_at_largest[i] -= d_state[s] >= largest[i] and top < largest[i]
+            d_state[s] = top
             t = into[s]
             while t >= 0:
-                before = owner[t]
-                pending[before] += gamma * p[t] * fall
-                if pending[before] > 0.5 * slack and not queued[before]:
-                    queued[before] = True
-                    end = begin + waiting
-                    queue[end if end < queue.size else end - queue.size] = before
-                    waiting += 1
+                predecessor = owner[t]
+                pending[predecessor] += gamma * p[t] * decrease
+                if pending[predecessor] > 0.5 * slack and not queued[predecessor]:
+                    queued[predecessor] = True
+                    end = front + n_queued
+                    queue[end if end < queue.size else end - queue.size] = predecessor
+                    n_queued += 1
                 t = next_into[t]
-        if at_largest[i] <= 0:
-            _limit_largest(i, worst.max(), gamma, solved)
-        if undone[i] <= 0.5 * slack:
+        if n_at_largest[i] <= 0:
+            _limit_largest(i, d_state.max(), gamma, solved)
+        if pending_all[i] <= 0.5 * slack:
             break
-        undone[i] = 0.0
-        begin, waiting = 0, _everything(work)
-    for c in range(n_touched):
-        is_touched[touched[c]] = False
-    return n_touched
+        pending_all[i] = 0.0
+        front, n_queued = 0, _queue_all(work)
+    for c in range(n_decreased):
+        is_decreased[decreased[c]] = False
+    return n_decreased
 
 
 @njit(cache=True)
 def _limit_largest(i, value, gamma, solved):
-    """No d of source i is above `value`: what that may take off others is yet undone."""
+    """Lower the largest d of source i to the upper bound `value`.
+
+    Adds to `pending_all` how much this may lower d at other pairs.
+    """
     if value < solved.largest[i]:
-        solved.undone[i] += gamma * (solved.largest[i] - value)
+        solved.pending_all[i] += gamma * (solved.largest[i] - value)
         solved.largest[i] = value
-    solved.at_largest[i] = (solved.worst[i] >= solved.largest[i]).sum()
+    solved.n_at_largest[i] = (solved.d_state[i] >= solved.largest[i]).sum()
 
 
-# How pairs come to wait. These are functions of their own, for numba would compile what they are
-# followed by for `waiting = 0` too.
+# The functions below fill the queue. They are not inlined in their callers because numba would then
+# compile the code that follows a second time, for the literal `n_queued = 0`.
 
 
 @njit(cache=True)
-def _everything(work):
-    """All pairs wait; returns their number."""
+def _queue_all(work):
+    """Queue all pairs; return their number."""
     for k in range(work.queue.size):
         work.queue[k] = k
         work.queued[k] = True
@@ -473,29 +501,34 @@ def _everything(work):
 
 
 @njit(cache=True)
-def _what_begins_lower(D, top, index, ends, work):
-    """The pairs wait where d is not top / (1 - gamma) all the same; returns their number."""
-    waiting = 0
+def _queue_initially_lower(D, top, index, ends, work):
+    """Queue the pairs whose first backup may give less than top / (1 - gamma); return their number.
+
+    `top` is the largest D. These are the pairs with a smaller D or a row that may terminate.
+    """
+    n_queued = 0
     for k in range(D.size):
         if D[k] < top or (index[k] >= 0 and ends[index[k]] > 0.0):
-            work.queue[waiting] = k
+            work.queue[n_queued] = k
             work.queued[k] = True
-            waiting += 1
-    return waiting
+            n_queued += 1
+    return n_queued
 
 
 @njit(cache=True)
-def _what_fell(i, fell, c, work):
-    """The pairs of the source i wait that stand in fell[c:]; returns where they end, and how many.
+def _queue_changed(i, changed, c, work):
+    """Queue the pairs of source i listed in changed[c:].
 
-    Sources come in order in `fell`; what is left of earlier ones, dropped since, is passed over.
+    `changed` is sorted, so the entries of one source are contiguous; entries of earlier sources,
+    which were dropped, are skipped. Returns where the entries of source i end, and the number of
+    queued pairs.
     """
-    n_pairs, waiting = work.queue.size, 0
-    while c < fell.size and fell[c] < (i + 1) * n_pairs:
-        k = fell[c] - i * n_pairs
+    n_pairs, n_queued = work.queue.size, 0
+    while c < changed.size and changed[c] < (i + 1) * n_pairs:
+        k = changed[c] - i * n_pairs
         if k >= 0 and not work.queued[k]:
             work.queued[k] = True
-            work.queue[waiting] = k
-            waiting += 1
+            work.queue[n_queued] = k
+            n_queued += 1
         c += 1
-    return c, waiting
+    return c, n_queued

@@ -1,15 +1,18 @@
 """Distances between the models of two tasks, row by row.
 
-For models learned in part, with weights W ≥ 0 and B = ε (1 + γ max W), D is the least of the rows
-of this table that apply (Proposition 3, corrected):
+For partly known models, with weights W ≥ 0 of outcomes and B = ε (1 + γ max W), D is the smallest
+of the rows of this table that apply (Proposition 3, corrected):
 
     both known      |R - R̄| + γ Σ W |T - T̄| + 2B
     one known       max(R - lo, hi - R) + γ (Σ T W + max_j W(j) (1 - 2 T(j))) + B
     neither         hi - lo + γ (the sum of the two largest of W)
 
-The second half of the file keeps D of many sources up to date, in both directions, as a task is
-learned. Functions that Python calls take plain tuples, which numba looks into in half the time, and
-give them their names.
+The second half of the file updates D of many sources, in both directions, as a task is learned. In
+names, `to_source` stands for D(M ‖ M̄), from the current task M to a source M̄, and `from_source` for
+D(M̄ ‖ M).
+
+Functions that Python calls take plain tuples in the order of fields, because numba unpacks them in
+half the time that named tuples take, and convert them to named tuples.
 """
 
 from typing import Any, NamedTuple
@@ -17,13 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-MARGIN = 1e-9  # more than rounding
+MARGIN = 1e-9  # relative, and larger than rounding errors
+TO_SOURCE, FROM_SOURCE = range(2)  # columns of `Measured.largest` and `Measured.n_at_largest`
 
 
-class Terms(NamedTuple):
-    """What weighs beside the states: termination, which is an outcome if `terminating`.
+class Parameters(NamedTuple):
+    """Parameters of the distance that are the same for all pairs.
 
-    Then the range of rewards, the discount, and the accuracy of known models.
+    `W_end` is the weight of termination, which is a possible outcome only if `terminating`. Rewards
+    lie in [lo, hi], `gamma` is the discount factor, and `epsilon` the accuracy of known models.
     """
 
     W_end: Any
@@ -35,7 +40,10 @@ class Terms(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of a model: rewards, probabilities of termination, and where each row stands."""
+    """Rows of a model: rewards R, probabilities of termination `ends`, and successors.
+
+    Row j has `successors[first[j]:last[j]]`, in increasing order, with probabilities `p`.
+    """
 
     R: Any
     ends: Any
@@ -45,17 +53,19 @@ class Rows(NamedTuple):
     p: Any
 
 
-class Linked(NamedTuple):
-    """The known rows of a model, and what leads to each state; of all sources one after the other.
+class LinkedRows(NamedTuple):
+    """The known rows of a model, or of all sources one after the other, with links to predecessors.
 
-    The pair k has the row `index[k]` (of source i, `index[i, k]`), or -1. Source i has the rows
-    `start[i]` to `start[i + 1]`, and row j belongs to the pair `of_row[j]`. Transitions that lead
-    to s are linked, from `into[s]` on by `next_into`, and belong to the pairs `owner`.
+    Pair k has the row `index[k]` (for source i, `index[i, k]`), or -1 if it is unknown. Source i
+    has the rows from `start[i]` to `start[i + 1] - 1`, and row j belongs to the pair `row_pair[j]`.
+    The transitions into state s form a linked list, which starts at `into[s]` (for source i,
+    `into[i, s]`) and continues with `next_into`, until -1; transition t belongs to the pair
+    `owner[t]`.
     """
 
     index: Any
     start: Any
-    of_row: Any
+    row_pair: Any
     rows: Any
     owner: Any
     into: Any
@@ -63,54 +73,57 @@ class Linked(NamedTuple):
 
 
 class SourceWeights(NamedTuple):
-    """The weights of each source, its heaviest states, and what no D is below.
+    """For each source: the weights of states, its heaviest states, and lower bounds on D(M ‖ M̄).
 
-    `least` is below every D, `one_known` below those where only one model is known.
+    `least` is a lower bound on every D, `least_one_known` on D where only one model is known.
     """
 
     W: Any
     heaviest: Any
     least: Any
-    one_known: Any
+    least_one_known: Any
 
 
-class OwnWeights(NamedTuple):
-    """The weights of the task at hand, which fall.
+class TaskWeights(NamedTuple):
+    """The weights of states in the current task, which decrease as it is learned.
 
-    `heavy` lists more states than are needed by falling weight; `is_heavy` marks them, and no other
-    state weighs more than `bar[0]`. `values` are the largest weights as of the last time.
+    `heavy` lists the heaviest states by decreasing weight, with some in reserve, and `is_heavy`
+    marks them; no other state weighs more than `outside_bound[0]`. `top_weights` holds the largest
+    weights after the last update.
     """
 
     W: Any
     heavy: Any
     is_heavy: Any
-    bar: Any
-    values: Any
+    outside_bound: Any
+    top_weights: Any
 
 
 class Measured(NamedTuple):
-    """D of all sources, D[i, k], in both directions; the largest, and how many pairs attain it.
+    """D[i, k] of all sources i at all pairs k, in both directions.
 
-    The entries of `back` that fell are listed in `changed` as i * P + k, `n_changed[0]` of them; a
-    source of which there are too many is marked in `all_changed`. `listed` and `some` are room.
+    `largest` is the largest D per source and direction, and `n_at_largest` the number of pairs that
+    attain it. The first `n_changed[0]` entries of `changed` list the entries of `from_source` that
+    decreased, as i * P + k for P pairs; a source whose entries did not all fit is marked in
+    `all_changed`. `listed` and `is_listed` are work space for a list of pairs.
     """
 
-    there: Any
-    back: Any
-    tops: Any
-    at_top: Any
+    to_source: Any
+    from_source: Any
+    largest: Any
+    n_at_largest: Any
     changed: Any
     n_changed: Any
     all_changed: Any
+    is_listed: Any
     listed: Any
-    some: Any
 
 
 @njit(cache=True)
 def weigh_differences(indptr, successors, p, indptr_bar, successors_bar, p_bar, f, D):
-    """D[k] <- sum_s' f[s'] |T[k, s'] - T_bar[k, s']|, over the rows of two models."""
+    """Set D[k] <- sum_s' f[s'] |T[k, s'] - T_bar[k, s']| for all rows k of two models."""
     for k in range(D.size):
-        D[k] = _apart(
+        D[k] = _weighted_l1(
             indptr[k],
             indptr[k + 1],
             successors,
@@ -124,8 +137,8 @@ def weigh_differences(indptr, successors, p, indptr_bar, successors_bar, p_bar, 
 
 
 @njit(cache=True)
-def _apart(i, end, successors, p, j, end_bar, successors_bar, p_bar, f):
-    """sum_s' f[s'] |T[s'] - T_bar[s']| of two rows, in which successors rise."""
+def _weighted_l1(i, end, successors, p, j, end_bar, successors_bar, p_bar, f):
+    """Return sum_s' f[s'] |T[s'] - T_bar[s']| of two rows with successors in increasing order."""
     total = 0.0
     while i < end and j < end_bar:
         s, s_bar = successors[i], successors_bar[j]
@@ -147,38 +160,38 @@ def _apart(i, end, successors, p, j, end_bar, successors_bar, p_bar, f):
 
 
 @njit(cache=True)
-def bound_differences(pairs, m, m_bar, W, heaviest, terms, D):
-    """D[i] <- an upper bound on |R - R_bar| + gamma * sum_s' W[s'] |T - T_bar| at pairs[i].
+def bound_differences(pairs, m, m_bar, W, heaviest, parameters, D):
+    """Set D[i] <- an upper bound on |R - R_bar| + gamma * sum_s' W[s'] |T - T_bar| at pairs[i].
 
-    Whatever is known of either model is used. A model that is unknown may be any, so its distance
-    from a known one is attained with all mass on one outcome, and that of two unknown ones on the
-    two heaviest. `heaviest` lists states by falling weight, more than the longest row has, or all.
+    An unknown model may be any model. So its largest distance from a known one is attained with all
+    probability on one outcome, and that of two unknown models with one of the two heaviest outcomes
+    each. `heaviest` lists states by decreasing weight: more than the longest row has, or all.
     """
     rows = Rows(m.R, m.ends, m.first, m.last, m.successors, m.p)
     rows_bar = Rows(m_bar.R, m_bar.ends, m_bar.first, m_bar.last, m_bar.successors, m_bar.p)
-    known, known_bar, terms = m.known, m_bar.known, Terms(*terms)
+    known, known_bar, parameters = m.known, m_bar.known, Parameters(*parameters)
     for i in range(pairs.size):
         k = pairs[i]
         j, j_bar = k if known[k] else -1, k if known_bar[k] else -1
-        D[i] = _bound_difference(rows, j, rows_bar, j_bar, W, heaviest, terms)
+        D[i] = _bound_difference(rows, j, rows_bar, j_bar, W, heaviest, parameters)
 
 
 @njit(cache=True)
-def _bound_difference(rows, j, rows_bar, j_bar, W, heaviest, terms):
-    """What `bound_differences` says of the row j of a model and j_bar of another; -1 is unknown."""
-    lo, hi, gamma = terms.lo, terms.hi, terms.gamma
-    most, second = _two_largest(W, heaviest, terms)
-    off = terms.epsilon * (1.0 + gamma * most)
+def _bound_difference(rows, j, rows_bar, j_bar, W, heaviest, parameters):
+    """Return D of `bound_differences` for row j of a model and j_bar of another; -1 is unknown."""
+    lo, hi, gamma = parameters.lo, parameters.hi, parameters.gamma
+    most, second = _two_largest(W, heaviest, parameters)
+    B = parameters.epsilon * (1.0 + gamma * most)
     bound = hi - lo + gamma * (most + second)
     if j >= 0:
-        far = _farthest(rows, j, W, heaviest, terms)
-        bound = min(bound, max(rows.R[j] - lo, hi - rows.R[j]) + gamma * far + off)
+        farthest = _largest_l1(rows, j, W, heaviest, parameters)
+        bound = min(bound, max(rows.R[j] - lo, hi - rows.R[j]) + gamma * farthest + B)
     if j_bar >= 0:
-        far = _farthest(rows_bar, j_bar, W, heaviest, terms)
+        farthest = _largest_l1(rows_bar, j_bar, W, heaviest, parameters)
         R_bar = rows_bar.R[j_bar]
-        bound = min(bound, max(R_bar - lo, hi - R_bar) + gamma * far + off)
+        bound = min(bound, max(R_bar - lo, hi - R_bar) + gamma * farthest + B)
     if j >= 0 and j_bar >= 0:
-        apart = _apart(
+        l1 = _weighted_l1(
             rows.first[j],
             rows.last[j],
             rows.successors,
@@ -189,49 +202,55 @@ def _bound_difference(rows, j, rows_bar, j_bar, W, heaviest, terms):
             rows_bar.p,
             W,
         )
-        apart = terms.W_end * abs(rows.ends[j] - rows_bar.ends[j_bar]) + apart
-        bound = min(bound, abs(rows.R[j] - rows_bar.R[j_bar]) + gamma * apart + 2.0 * off)
+        l1 = parameters.W_end * abs(rows.ends[j] - rows_bar.ends[j_bar]) + l1
+        bound = min(bound, abs(rows.R[j] - rows_bar.R[j_bar]) + gamma * l1 + 2.0 * B)
     return bound
 
 
 @njit(cache=True)
-def _two_largest(W, heaviest, terms):
-    """The largest weights of two outcomes; they add up to 0 if there is only one."""
+def _two_largest(W, heaviest, parameters):
+    """Return the two largest weights of outcomes; if there is only one outcome, their sum is 0."""
     most = W[heaviest[0]]
     second = W[heaviest[1]] if heaviest.size > 1 else 0.0
-    if terms.terminating:
-        second = max(second, min(most, terms.W_end))
-        most = max(most, terms.W_end)
+    if parameters.terminating:
+        second = max(second, min(most, parameters.W_end))
+        most = max(most, parameters.W_end)
     elif heaviest.size == 1:
-        second = -most  # two models cannot differ
+        second = -most  # there is only one outcome, so all models are equal
     return most, second
 
 
 @njit(cache=True)
-def _farthest(rows, j, W, heaviest, terms):
-    """max_t sum_s' W |T - t| = sum_s' T W + max_j W[j] (1 - 2 T[j]), termination included."""
+def _largest_l1(rows, j, W, heaviest, parameters):
+    """Return max_t sum_s' W |T - t| = sum_s' T W + max_x W[x] (1 - 2 T[x]), where T is row j.
+
+    The outcomes x are the states and, if tasks may terminate, termination.
+    """
     first, last, successors, p = rows.first[j], rows.last[j], rows.successors, rows.p
     end = rows.ends[j]
-    expected = end * terms.W_end
-    far = terms.W_end * (1.0 - 2.0 * end) if terms.terminating else -np.inf
+    expected = end * parameters.W_end
+    largest_term = parameters.W_end * (1.0 - 2.0 * end) if parameters.terminating else -np.inf
     for t in range(first, last):
         w = W[successors[t]]
         expected += p[t] * w
-        far = max(far, w * (1.0 - 2.0 * p[t]))
+        largest_term = max(largest_term, w * (1.0 - 2.0 * p[t]))
     for s in heaviest:
-        at = first + np.searchsorted(successors[first:last], s)
-        if at == last or successors[at] != s:
-            far = max(far, W[s])
+        position = first + np.searchsorted(successors[first:last], s)
+        if position == last or successors[position] != s:
+            largest_term = max(largest_term, W[s])
             break
-    return expected + far
+    return expected + largest_term
 
 
-# All sources at once: D[i, k] of source i at the pair k.
+# The rest handles all sources at once: D[i, k] is that of source i at pair k.
 
 
 @njit(cache=True)
 def rank(W, heavy):
-    """List the heaviest states by falling weight; returns what no other state's weight exceeds."""
+    """Fill `heavy` with the heaviest states by decreasing weight.
+
+    Returns an upper bound on the weights of all other states.
+    """
     n = heavy.size
     for s in range(n):
         heavy[s] = s
@@ -241,16 +260,16 @@ def rank(W, heavy):
         if W[s] > W[heavy[0]]:
             heavy[0] = s
             _sift_down(W, heavy, 0, n)
-    bar = W[heavy[0]] if n < W.size else -np.inf
+    outside_bound = W[heavy[0]] if n < W.size else -np.inf
     for end in range(n - 1, 0, -1):
         heavy[0], heavy[end] = heavy[end], heavy[0]
         _sift_down(W, heavy, 0, end)
-    return bar
+    return outside_bound
 
 
 @njit(cache=True)
 def _sift_down(W, heap, i, n):
-    """Move heap[i] down to its place in heap[:n], where the lightest state is first."""
+    """Move heap[i] down to its position in the heap heap[:n], whose root is the lightest state."""
     s = heap[i]
     while 2 * i + 1 < n:
         child = 2 * i + 1
@@ -264,8 +283,8 @@ def _sift_down(W, heap, i, n):
 
 
 @njit(cache=True)
-def _insert_again(W, heavy):
-    """Sort by falling weight states that are in order but for a few."""
+def _insertion_sort(W, heavy):
+    """Sort states by decreasing weight; fast if only a few are out of order."""
     for i in range(1, heavy.size):
         s = heavy[i]
         w, j = W[s], i
@@ -276,56 +295,78 @@ def _insert_again(W, heavy):
 
 
 @njit(cache=True)
-def measure_sources(sources, weights, own, terms, measured):
-    """Lower D of all sources in both directions, while nothing of the task at hand is known."""
+def measure_sources(sources, weights_bar, weights, parameters, measured):
+    """Lower D of all sources in both directions, before any pair of the task is known."""
     _measure_sources(
-        _linked(sources),
-        SourceWeights(*weights),
-        OwnWeights(*own),
-        Terms(*terms),
+        _as_linked_rows(sources),
+        SourceWeights(*weights_bar),
+        TaskWeights(*weights),
+        Parameters(*parameters),
         Measured(*measured),
     )
 
 
 @njit(cache=True)
-def _linked(model):
-    """The named tuple of a plain one."""
-    index, start, of_row, rows, owner, into, next_into = model
-    return Linked(index, start, of_row, Rows(*rows), owner, into, next_into)
+def _as_linked_rows(model):
+    """Convert a plain tuple of tuples to `LinkedRows`."""
+    index, start, row_pair, rows, owner, into, next_into = model
+    return LinkedRows(index, start, row_pair, Rows(*rows), owner, into, next_into)
 
 
 @njit(cache=True)
-def _measure_sources(sources, weights, own, terms, measured):
-    index, rows, n_ranks = sources.index, sources.rows, own.values.size
-    tops, at_top = measured.tops, measured.at_top
-    least_back, one_back = _least(own.W, own.heavy, n_ranks, terms)
+def _measure_sources(sources, weights_bar, weights, parameters, measured):
+    index, rows, n_ranks = sources.index, sources.rows, weights.top_weights.size
+    least_from, least_one_from = _lower_bounds(weights.W, weights.heavy, n_ranks, parameters)
     for i in range(index.shape[0]):
-        W_bar, heaviest = weights.W[i], weights.heaviest[i]
+        W_bar, heaviest = weights_bar.W[i], weights_bar.heaviest[i]
         rank(W_bar, heaviest)
-        weights.least[i], weights.one_known[i] = _least(W_bar, heaviest, n_ranks, terms)
-        for D, W, ranked, lowest, one, way in (
-            (measured.there, W_bar, heaviest, weights.least[i], weights.one_known[i], 0),
-            (measured.back, own.W, own.heavy, least_back, one_back, 1),
+        weights_bar.least[i], weights_bar.least_one_known[i] = _lower_bounds(
+            W_bar, heaviest, n_ranks, parameters
+        )
+        least_to, least_one_to = weights_bar.least[i], weights_bar.least_one_known[i]
+        for D, W, ranked, least, least_one, direction in (
+            (measured.to_source, W_bar, heaviest, least_to, least_one_to, TO_SOURCE),
+            (
+                measured.from_source,
+                weights.W,
+                weights.heavy,
+                least_from,
+                least_one_from,
+                FROM_SOURCE,
+            ),
         ):
-            neither = _bound_difference(rows, -1, rows, -1, W, ranked, terms)
+            neither = _bound_difference(rows, -1, rows, -1, W, ranked, parameters)
             for k in range(index.shape[1]):
                 D[i, k] = min(D[i, k], neither)
-                if index[i, k] >= 0 and D[i, k] > lowest and D[i, k] > one:
-                    bound = _bound_difference(rows, index[i, k], rows, -1, W, ranked, terms)
+                if index[i, k] >= 0 and D[i, k] > least and D[i, k] > least_one:
+                    bound = _bound_difference(rows, index[i, k], rows, -1, W, ranked, parameters)
                     D[i, k] = min(D[i, k], bound)
-            tops[i, way], at_top[i, way] = _top(D[i])
+            measured.largest[i, direction], measured.n_at_largest[i, direction] = _largest(D[i])
 
 
 @njit(cache=True)
 def remeasure_sources(
-    pair, known_pairs, V, decreased, active, model, sources, weights, own, terms, floor, measured
+    pair,
+    known_pairs,
+    V,
+    decreased,
+    active,
+    model,
+    sources,
+    weights_bar,
+    weights,
+    parameters,
+    floor,
+    measured,
 ):
-    """Lower D of the `active` sources after `pair` became known and V fell at `fallen` states.
+    """Lower D of the `active` sources after `pair` became known and V decreased at some states.
 
-    From the task to a source the weights stay, so only the pair has changed. Back, weighed by V,
-    those pairs have that lead to a state that fell, in either model; and if the heaviest states
-    weigh less, all known ones, for which an unknown model may lead to those. Returns the largest
-    D that is left on the way back.
+    The weights of D(M ‖ M̄) come from the source and do not change, so only its entry at `pair` may
+    decrease. The weights of D(M̄ ‖ M) come from V, so it may decrease at pairs that lead to one of
+    the `decreased` states in either model. If the heaviest states became lighter, it may decrease
+    at all pairs that are known in either model, because an unknown model may lead to these states,
+    and at the other pairs if the distance between two unknown models is below the largest D.
+    Returns the largest D(M̄ ‖ M).
     """
     return _remeasure_sources(
         pair,
@@ -333,11 +374,11 @@ def remeasure_sources(
         V,
         decreased,
         active,
-        _linked(model),
-        _linked(sources),
-        SourceWeights(*weights),
-        OwnWeights(*own),
-        Terms(*terms),
+        _as_linked_rows(model),
+        _as_linked_rows(sources),
+        SourceWeights(*weights_bar),
+        TaskWeights(*weights),
+        Parameters(*parameters),
         floor,
         Measured(*measured),
     )
@@ -345,146 +386,163 @@ def remeasure_sources(
 
 @njit(cache=True)
 def _remeasure_sources(
-    pair, known_pairs, V, decreased, active, model, sources, weights, own, terms, floor, measured
+    pair,
+    known_pairs,
+    V,
+    decreased,
+    active,
+    model,
+    sources,
+    weights_bar,
+    weights,
+    parameters,
+    floor,
+    measured,
 ):
     index, rows, index_bar, rows_bar = model.index, model.rows, sources.index, sources.rows
-    start, of_row = sources.start, sources.of_row
-    W, heavy, D_back, tops = own.W, own.heavy, measured.back, measured.tops
+    start, row_pair = sources.start, sources.row_pair
+    W, heavy, D_from, largest = weights.W, weights.heavy, measured.from_source, measured.largest
     n_pairs = index.size
-    before = _two_largest(W, heavy, terms)
-    ranks_changed = _follow(V, decreased, floor, own)
-    most, second = _two_largest(W, heavy, terms)
-    least, one = _least(W, heavy, own.values.size, terms)
-    neither = _bound_difference(rows, -1, rows_bar, -1, W, heavy, terms)
-    n_some = _leading_to(decreased, pair, model, measured.listed, measured.some)
+    most_before, second_before = _two_largest(W, heavy, parameters)
+    ranks_changed = _update_weights(V, decreased, floor, weights)
+    most, second = _two_largest(W, heavy, parameters)
+    least, least_one = _lower_bounds(W, heavy, weights.top_weights.size, parameters)
+    neither = _bound_difference(rows, -1, rows_bar, -1, W, heavy, parameters)
+    n_listed = _list_predecessors(decreased, pair, model, measured.is_listed, measured.listed)
     highest = 0.0
     for i in active:
-        _remeasure_there(i, pair, rows, index_bar[i, pair], rows_bar, weights, terms, measured)
-        if tops[i, 1] <= least:
-            highest = max(highest, tops[i, 1])
+        _remeasure_to_source(
+            i, pair, rows, index_bar[i, pair], rows_bar, weights_bar, parameters, measured
+        )
+        if largest[i, FROM_SOURCE] <= least:
+            highest = max(highest, largest[i, FROM_SOURCE])
             continue
-        one_decides = one < tops[i, 1]
-        n_chain, chain, n_rows, everywhere = n_some, measured.some, 0, False
-        if (most != before[0] or second != before[1]) and neither < tops[i, 1]:
+        one_known_matters = least_one < largest[i, FROM_SOURCE]
+        n_candidates, candidates, n_rows, everywhere = n_listed, measured.listed, 0, False
+        if (most != most_before or second != second_before) and neither < largest[i, FROM_SOURCE]:
             everywhere = True
-        elif most != before[0] or (ranks_changed and one_decides):
-            n_chain, chain, n_rows = known_pairs.size, known_pairs, start[i + 1] - start[i]
-        n_first = n_pairs if everywhere else n_chain + n_rows
-        for c in range(n_first):
+        elif most != most_before or (ranks_changed and one_known_matters):
+            n_candidates, candidates = known_pairs.size, known_pairs
+            n_rows = start[i + 1] - start[i]
+        for c in range(n_pairs if everywhere else n_candidates + n_rows):
             k = c
             if not everywhere:
-                k = chain[c] if c < n_chain else of_row[start[i] + c - n_chain]
+                k = candidates[c] if c < n_candidates else row_pair[start[i] + c - n_candidates]
             j, j_bar = index[k], index_bar[i, k]
-            if D_back[i, k] > least and (one_decides or (j >= 0 and j_bar >= 0)):
-                D = _bound_difference(rows_bar, j_bar, rows, j, W, heavy, terms)
-                _fall(i, k, D, measured)
+            if D_from[i, k] > least and (one_known_matters or (j >= 0 and j_bar >= 0)):
+                D = _bound_difference(rows_bar, j_bar, rows, j, W, heavy, parameters)
+                _lower_from_source(i, k, D, measured)
         if not everywhere and n_rows == 0:
             for s in decreased:
                 t = sources.into[i, s]
                 while t >= 0:
                     k = sources.owner[t]
                     j, j_bar = index[k], index_bar[i, k]
-                    if D_back[i, k] > least and (one_decides or j >= 0):
-                        D = _bound_difference(rows_bar, j_bar, rows, j, W, heavy, terms)
-                        _fall(i, k, D, measured)
+                    if D_from[i, k] > least and (one_known_matters or j >= 0):
+                        D = _bound_difference(rows_bar, j_bar, rows, j, W, heavy, parameters)
+                        _lower_from_source(i, k, D, measured)
                     t = sources.next_into[t]
-        if measured.at_top[i, 1] == 0:
-            tops[i, 1], measured.at_top[i, 1] = _top(D_back[i])
-        highest = max(highest, tops[i, 1])
+        if measured.n_at_largest[i, FROM_SOURCE] == 0:
+            largest[i, FROM_SOURCE], measured.n_at_largest[i, FROM_SOURCE] = _largest(D_from[i])
+        highest = max(highest, largest[i, FROM_SOURCE])
     return highest
 
 
 @njit(cache=True)
-def _remeasure_there(i, pair, rows, j_bar, rows_bar, weights, terms, measured):
-    """Lower D from the task to the source i at the pair, whose row in the task is known now."""
-    D_there, tops, at_top = measured.there, measured.tops, measured.at_top
-    if D_there[i, pair] <= weights.least[i]:
+def _remeasure_to_source(i, pair, rows, j_bar, rows_bar, weights_bar, parameters, measured):
+    """Lower D from the task to the source i at `pair`, which is known in the task."""
+    D_to, largest, n_at_largest = measured.to_source, measured.largest, measured.n_at_largest
+    if D_to[i, pair] <= weights_bar.least[i]:
         return
-    D = _bound_difference(rows, pair, rows_bar, j_bar, weights.W[i], weights.heaviest[i], terms)
-    if D < D_there[i, pair]:
-        at_top[i, 0] -= D_there[i, pair] == tops[i, 0]
-        D_there[i, pair] = D
-        if at_top[i, 0] == 0:
-            tops[i, 0], at_top[i, 0] = _top(D_there[i])
+    D = _bound_difference(
+        rows, pair, rows_bar, j_bar, weights_bar.W[i], weights_bar.heaviest[i], parameters
+    )
+    if D < D_to[i, pair]:
+        n_at_largest[i, TO_SOURCE] -= D_to[i, pair] == largest[i, TO_SOURCE]
+        D_to[i, pair] = D
+        if n_at_largest[i, TO_SOURCE] == 0:
+            largest[i, TO_SOURCE], n_at_largest[i, TO_SOURCE] = _largest(D_to[i])
 
 
 @njit(cache=True)
-def _fall(i, k, D, measured):
-    """Lower D back of source i at the pair k to D, if that is less, and list it."""
-    D_back, n_changed = measured.back, measured.n_changed
-    if D >= D_back[i, k]:
+def _lower_from_source(i, k, D, measured):
+    """Lower from_source[i, k] of `measured` to D, if D is smaller, and list it as changed."""
+    D_from, n_changed = measured.from_source, measured.n_changed
+    if D >= D_from[i, k]:
         return
-    measured.at_top[i, 1] -= D_back[i, k] == measured.tops[i, 1]
-    D_back[i, k] = D
+    measured.n_at_largest[i, FROM_SOURCE] -= D_from[i, k] == measured.largest[i, FROM_SOURCE]
+    D_from[i, k] = D
     if n_changed[0] == measured.changed.size:
         measured.all_changed[i] = True
     else:
-        measured.changed[n_changed[0]] = i * D_back.shape[1] + k
+        measured.changed[n_changed[0]] = i * D_from.shape[1] + k
         n_changed[0] += 1
 
 
 @njit(cache=True)
-def _least(W, heavy, n_ranks, terms):
-    """What no D is below, and what none is where one model is known; the latter with a margin.
+def _lower_bounds(W, heavy, n_ranks, parameters):
+    """Return lower bounds on D: at any pair, and where only one model is known (with a margin).
 
-    A row leaves out one of the `n_ranks` heaviest states, unless there are no more states.
+    If there are more than `n_ranks` states, no row contains all of the `n_ranks` heaviest, so an
+    unknown model may lead to one of these which is not in the row.
     """
-    lo, hi = terms.lo, terms.hi
-    most, _ = _two_largest(W, heavy, terms)
-    off = terms.epsilon * (1.0 + terms.gamma * most)
+    lo, hi = parameters.lo, parameters.hi
+    most, _ = _two_largest(W, heavy, parameters)
+    B = parameters.epsilon * (1.0 + parameters.gamma * most)
     left_out = W[heavy[n_ranks - 1]] if n_ranks < W.size else 0.0
-    one = (hi - lo) / 2.0 + terms.gamma * left_out + off
-    return min(2.0 * off, off + (hi - lo) / 2.0, hi - lo), one - MARGIN * max(1.0, one)
+    one = (hi - lo) / 2.0 + parameters.gamma * left_out + B
+    return min(2.0 * B, B + (hi - lo) / 2.0, hi - lo), one - MARGIN * max(1.0, one)
 
 
 @njit(cache=True)
-def _follow(V, decreased, floor, own):
-    """Bring weights and heaviest states up to date; returns whether the largest weights changed.
+def _update_weights(V, decreased, floor, weights):
+    """Update the weights and the heaviest states; return whether the largest weights changed.
 
-    Of the states in `heavy` those are the heaviest that weigh no less than `bar`, for no other
-    state ever weighs more.
+    States in `heavy` that weigh at least `outside_bound` are the heaviest of all, because no other
+    state weighs more. If too few are left, all states are ranked again.
     """
-    W, heavy, is_heavy, bar, values = own.W, own.heavy, own.is_heavy, own.bar, own.values
-    moved = False
+    W, heavy, is_heavy = weights.W, weights.heavy, weights.is_heavy
+    outside_bound, top_weights = weights.outside_bound, weights.top_weights
+    heavy_moved = False
     for s in decreased:
         W[s] = max(V[s] - floor, 0.0)
-        moved |= is_heavy[s]
-    if not moved:
+        heavy_moved |= is_heavy[s]
+    if not heavy_moved:
         return False
-    _insert_again(W, heavy)
-    if W[heavy[values.size - 1]] < bar[0]:
+    _insertion_sort(W, heavy)
+    if W[heavy[top_weights.size - 1]] < outside_bound[0]:
         is_heavy[heavy] = False
-        bar[0] = rank(W, heavy)
+        outside_bound[0] = rank(W, heavy)
         is_heavy[heavy] = True
     changed = False
-    for r in range(values.size):
-        changed |= W[heavy[r]] != values[r]
-        values[r] = W[heavy[r]]
+    for r in range(top_weights.size):
+        changed |= W[heavy[r]] != top_weights[r]
+        top_weights[r] = W[heavy[r]]
     return changed
 
 
 @njit(cache=True)
-def _leading_to(states, pair, model, listed, some):
-    """List `pair`, and what may lead to one of `states`, each once; returns how many there are."""
-    some[0] = pair
-    listed[pair] = True
+def _list_predecessors(states, pair, model, is_listed, listed):
+    """List `pair` and the pairs that may lead to any of `states`, once each; return how many."""
+    listed[0] = pair
+    is_listed[pair] = True
     n = 1
     for s in states:
         t = model.into[s]
         while t >= 0:
             k = model.owner[t]
-            if not listed[k]:
-                listed[k] = True
-                some[n] = k
+            if not is_listed[k]:
+                is_listed[k] = True
+                listed[n] = k
                 n += 1
             t = model.next_into[t]
     for c in range(n):
-        listed[some[c]] = False
+        is_listed[listed[c]] = False
     return n
 
 
 @njit(cache=True)
-def _top(D):
-    """The largest entry, and how many there are of it."""
+def _largest(D):
+    """Return the largest entry of D, and the number of entries equal to it."""
     top = D.max()
     return top, (top == D).sum()

@@ -1,10 +1,16 @@
-"""Learning one task: drawing steps, counting them, and keeping `Q` the fixed point that they imply.
+"""Learning one task: draw steps, count them, and compute the `Q` that follows from the model.
+
+`Q` is the fixed point of
 
     Q = U off K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
 
-`settle` goes down to it from the last solution, and stops when no pair would fall by more than
-`slack`. A step that is drawn here and one that an environment makes leave the same bits: both end
-in `record`, `make_known` and `settle`.
+`update_values` lowers `Q` from its last solution, and stops when no backup would lower a pair by
+more than `slack`. Steps drawn by `rollout` and steps taken in an environment give bitwise identical
+results, because both are processed by `record` (or its copy in `LearnedModel.observe`),
+`make_known` and `update_values`.
+
+`update_values` and `rollout` take plain tuples in the order of fields, because numba unpacks them
+in half the time that named tuples take.
 """
 
 from typing import Any, NamedTuple
@@ -16,13 +22,17 @@ DONE, KNOWN, NO_UNIFORMS, NO_CHOICES, NO_ROOM = range(5)
 
 
 class Model(NamedTuple):
-    """What was learned of a task, over pairs k = s * A + a.
+    """The learned model of a task, over pairs k = s * A + a.
 
-    A known pair has its row in `successors[first[k]:last[k]]` and `p`; the sink has `ends[k]`. What
-    leads to a state is linked, from `into[s]` on by `next_into`; `owner` tells the pair of each. No
-    row is longer than `widest`. The different outcomes of a pair that is not yet known, and how
-    many `times` each was seen, are linked from `head[k]` on. `sizes` holds the numbers of
-    transitions and of outcomes, and the first free outcome.
+    A known pair has the successors `successors[first[k]:last[k]]` with probabilities `p`, and
+    terminates with probability `ends[k]`. No row has more than `widest` successors. The transitions
+    into state s form a linked list, which starts at `into[s]` and continues with `next_into`, until
+    -1; transition j belongs to the pair `owner[j]`.
+
+    The distinct outcomes of a pair that is not yet known form a linked list, which starts at
+    `head[k]` and continues with `next_outcome`; outcome i was seen `times[i]` times. `sizes` holds
+    the number of transitions, the number of outcomes, and the first entry of the list of free
+    outcomes (see `N_TRANSITIONS`, `N_OUTCOMES`, `FREE`).
     """
 
     n_known: Any
@@ -47,10 +57,12 @@ class Model(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Bounds, values, and what `settle` keeps: how far each pair may still fall, and its queue.
+    """The bound U, the values Q and V, and the work space of `update_values`.
 
-    Actions whose values are within `tie` of the largest are all greedy. The states whose V fell are
-    the first `n_fallen[0]` of `fallen`, and marked in `has_fallen`, until someone forgets them.
+    Actions whose values are within `tie` of the largest are all greedy. `pending` bounds how much a
+    backup would lower each pair, and `queue` is a circular queue of pairs to back up. The first
+    `n_decreased[0]` entries of `decreased` are the states whose V decreased, and `is_decreased`
+    marks them, until the caller resets both.
     """
 
     gamma: Any
@@ -68,9 +80,9 @@ class Values(NamedTuple):
 
 
 class Task(NamedTuple):
-    """An exact task to draw from, each transition with its own reward and end.
+    """An exact task to draw from: `rewards` per transition, and `ends` marks terminal transitions.
 
-    `start_sums` are the cumulated probabilities of `start_states`.
+    `start_sums` holds the cumulative probabilities of `start_states`.
     """
 
     indptr: Any
@@ -83,10 +95,11 @@ class Task(NamedTuple):
 
 
 class Run(NamedTuple):
-    """How far a run is, and what it has collected.
+    """The progress of a run, its random numbers and its results.
 
-    `at` holds the episode, the step in it, the state (-1 before it starts), the steps of the task,
-    and the uniform numbers used of `uniforms`, of `choices`.
+    `at` holds, in this order: the episode, the step within it, the state (-1 before the episode
+    starts), the number of steps in the task, how many numbers of `uniforms` and of `choices` were
+    used, and the number of updates.
     """
 
     at: Any
@@ -100,21 +113,21 @@ class Run(NamedTuple):
 
 EPISODE, STEP, STATE, STEPS, UNIFORM, CHOICE, UPDATES = range(7)
 N_TRANSITIONS, N_OUTCOMES, FREE = range(3)
-PLACES = 2**32  # more than there are places for outcomes
+INDEX_LIMIT = 2**32  # above every index of an outcome
 
 
 @njit(cache=True)
 def has_room(sizes, outcomes, p, widest):
-    """Whether one more outcome and one more row fit."""
-    samples = sizes[FREE] >= 0 or sizes[N_OUTCOMES] < outcomes.size
-    return samples and sizes[N_TRANSITIONS] + widest <= p.size
+    """Return whether one more outcome and one more row fit into the arrays."""
+    outcome_fits = sizes[FREE] >= 0 or sizes[N_OUTCOMES] < outcomes.size
+    return outcome_fits and sizes[N_TRANSITIONS] + widest <= p.size
 
 
 @njit(cache=True)
 def record(counts, reward_sums, outcomes, times, next_outcome, head, sizes, k, reward, outcome):
-    """Count a visit of the pair k that is not known; `outcome` is the successor, or -1 for ⊥.
+    """Count a visit of the unknown pair k; `outcome` is the successor, or -1 for ⊥.
 
-    Returns how many visits there were.
+    Returns the number of visits so far.
     """
     i = head[k]
     while i >= 0 and outcomes[i] != outcome:
@@ -139,15 +152,15 @@ def record(counts, reward_sums, outcomes, times, next_outcome, head, sizes, k, r
 @njit(cache=True)
 def make_known(model, k):
     """Turn the outcomes of the pair k into its row, and free them."""
-    n, different = model.counts[k], 0
+    n, n_distinct = model.counts[k], 0
     i = model.head[k]
     while i >= 0:
-        different += 1
+        n_distinct += 1
         i = model.next_outcome[i]
-    seen = np.empty(different, dtype=np.int64)  # the outcome, then where it stands: in one number
+    seen = np.empty(n_distinct, dtype=np.int64)  # outcome and index in one number, to sort
     i = model.head[k]
-    for v in range(different):
-        seen[v] = (np.int64(model.outcomes[i]) + 1) * PLACES + i
+    for v in range(n_distinct):
+        seen[v] = (np.int64(model.outcomes[i]) + 1) * INDEX_LIMIT + i
         following = model.next_outcome[i]
         model.next_outcome[i] = model.sizes[FREE]
         model.sizes[FREE] = i
@@ -156,8 +169,8 @@ def make_known(model, k):
     seen.sort()
     j = model.sizes[N_TRANSITIONS]
     model.first[k] = j
-    for v in range(different):
-        outcome, share = seen[v] // PLACES - 1, model.times[seen[v] % PLACES] / n
+    for v in range(n_distinct):
+        outcome, share = seen[v] // INDEX_LIMIT - 1, model.times[seen[v] % INDEX_LIMIT] / n
         if outcome < 0:
             model.ends[k] = share
         else:
@@ -175,16 +188,16 @@ def make_known(model, k):
 
 @njit(cache=True)
 def update_values(model, values, pairs):
-    """`_settle`, of plain tuples too: numba looks into those in half the time."""
+    """Lower `Q` and `V` to the fixed point, as `_update_values` does; tuples may be plain."""
     return _update_values(Model(*model), Values(*values), pairs)
 
 
 @njit(cache=True, error_model="numpy")
 def _update_values(model, values, pairs):
-    """Lower `Q` and `V` to the fixed point, starting from pairs whose bound or model changed.
+    """Lower `Q` and `V` to the fixed point, starting at `pairs`, whose bound or model changed.
 
-    At the end no pair would fall by more than `slack`, so Q is above the fixed point by at most
-    slack / (1-γ). Nothing ever rises. Returns the number of backups.
+    At the end no backup would lower a pair by more than `slack`, so Q is above the fixed point by
+    at most slack / (1-γ). No value ever increases. Returns the number of backups.
     """
     gamma, slack, U, Q, V = values.gamma, values.slack, values.U, values.Q, values.V
     pending, queue, queued = values.pending, values.queue, values.queued
@@ -193,17 +206,17 @@ def _update_values(model, values, pairs):
     successors, p, owner = model.successors, model.p, model.owner
     into, next_into = model.into, model.next_into
     n_actions = Q.size // V.size
-    begin, waiting, backups = 0, 0, 0
+    front, n_queued, backups = 0, 0, 0
     for k in pairs:
         if not queued[k]:
             queued[k] = True
-            end = begin + waiting
+            end = front + n_queued
             queue[end if end < queue.size else end - queue.size] = k
-            waiting += 1
-    while waiting > 0:
-        k = queue[begin]
-        begin = begin + 1 if begin + 1 < queue.size else 0
-        waiting -= 1
+            n_queued += 1
+    while n_queued > 0:
+        k = queue[front]
+        front = front + 1 if front + 1 < queue.size else 0
+        n_queued -= 1
         queued[k] = False
         pending[k] = 0.0
         backups += 1
@@ -220,8 +233,8 @@ def _update_values(model, values, pairs):
         best = Q[s * n_actions]
         for a in range(1, n_actions):
             best = max(best, Q[s * n_actions + a])
-        fall = V[s] - best
-        if fall <= 0.0:
+        decrease = V[s] - best
+        if decrease <= 0.0:
             continue
         V[s] = best
         if not is_decreased[s]:
@@ -230,33 +243,34 @@ def _update_values(model, values, pairs):
             n_decreased[0] += 1
         j = into[s]
         while j >= 0:
-            before = owner[j]
-            pending[before] += gamma * p[j] * fall
-            if pending[before] > slack and not queued[before]:
-                queued[before] = True
-                end = begin + waiting
-                queue[end if end < queue.size else end - queue.size] = before
-                waiting += 1
+            predecessor = owner[j]
+            pending[predecessor] += gamma * p[j] * decrease
+            if pending[predecessor] > slack and not queued[predecessor]:
+                queued[predecessor] = True
+                end = front + n_queued
+                queue[end if end < queue.size else end - queue.size] = predecessor
+                n_queued += 1
             j = next_into[j]
     return backups
 
 
 @njit(cache=True)
 def rollout(task, model, values, run, episodes, max_steps, pause):
-    """`_rollout`, of plain tuples too: numba looks into those in half the time."""
+    """Act greedily on `Q`, as `_rollout` does; tuples may be plain."""
     named = Task(*task), Model(*model), Values(*values), Run(*run)
     return _rollout(*named, episodes, max_steps, pause)
 
 
 @njit(cache=True, error_model="numpy")
 def _rollout(task, model, values, run, episodes, max_steps, pause):
-    """Act greedily on `Q` until `episodes` are done, in steps drawn from `task`.
+    """Act greedily on `Q` in steps drawn from `task`, until `episodes` episodes are done.
 
-    Returns DONE, or why it stopped before: KNOWN if `pause` and a pair became known, which is
-    returned too and from which `Q` is not yet settled; NO_UNIFORMS or NO_CHOICES if random numbers
-    ran out; NO_ROOM if the model must grow. Calling again goes on where it stopped.
+    Returns a status and a pair. The status is DONE, or the reason for stopping earlier: KNOWN if
+    `pause` and a pair became known, which is returned and for which `Q` is not yet updated;
+    NO_UNIFORMS or NO_CHOICES if random numbers ran out; NO_ROOM if the model must grow. The next
+    call resumes where this one stopped.
     """
-    # Local names: each use of a field of a tuple would count a reference to its array.
+    # Local variables, because each use of a field of a tuple would count a reference to its array.
     indptr, successors, p, rewards, ends = (
         task.indptr,
         task.successors,
@@ -301,7 +315,7 @@ def _rollout(task, model, values, run, episodes, max_steps, pause):
             elif q > second:
                 second = q
         if second >= best - tie:
-            k = one_of_greedy(Q, s * n_actions, n_actions, best - tie, choices[choice])
+            k = choose_greedy(Q, s * n_actions, n_actions, best - tie, choices[choice])
             choice += 1
         j, last = indptr[k], indptr[k + 1] - 1
         total = p[j]
@@ -351,7 +365,7 @@ def _rollout(task, model, values, run, episodes, max_steps, pause):
 
 @njit(cache=True)
 def first_above(sums, u):
-    """The first place of an entry above u in `sums`, which rise; the last if there is none."""
+    """Return the index of the first entry above u in the increasing `sums`, or the last index."""
     low, high = 0, sums.size - 1
     while low < high:
         middle = (low + high) // 2
@@ -363,17 +377,17 @@ def first_above(sums, u):
 
 
 @njit(cache=True)
-def one_of_greedy(Q, first, n_actions, enough, u):
-    """One of the pairs first, ..., first + n_actions - 1 with Q >= enough, for u uniform in [0, 1).
+def choose_greedy(Q, first, n_actions, threshold, u):
+    """Choose one of the pairs first, ..., first + n_actions - 1 with Q >= threshold.
 
-    All of them are equally likely.
+    If u is uniform in [0, 1), all of them are equally likely.
     """
     n_greedy = 0
     for k in range(first, first + n_actions):
-        n_greedy += Q[k] >= enough
+        n_greedy += Q[k] >= threshold
     left = int(u * n_greedy)
     for k in range(first, first + n_actions):
-        if Q[k] >= enough:
+        if Q[k] >= threshold:
             if left == 0:
                 return k
             left -= 1

@@ -1,9 +1,10 @@
 """Sweeps of Bellman operators over all states.
 
 `improve*` take the maximum over actions, `follow*` the action of a policy. The plain forms read one
-array and write another, so that the change of a sweep bounds the error (MacQueen's bounds); the
-`*_in_place` forms use each new value at once, so that values travel along a path in one sweep. The
-expected value is written out in each: as a function of its own it takes a quarter more time.
+array and write another, so that the change of a sweep bounds the error (MacQueen's bounds). The
+`*_in_place` forms use each new value at once, so that values propagate along a whole path in one
+sweep. The expected value is written out in each function, because calling a function for it takes a
+quarter more time.
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ from numba import njit
 
 @njit(cache=True)
 def improve(R, indptr, successors, p, gamma, V, V_new, policy):
-    """V_new[s] <- max_a R[s, a] + gamma * sum_s' T[s, a, s'] V[s'], and `policy` attains it.
+    """Set V_new[s] <- max_a R[s, a] + gamma * sum_s' T[s, a, s'] V[s'], and `policy` to the argmax.
 
     Returns the smallest and the largest change, min_s and max_s of V_new - V.
     """
@@ -38,11 +39,11 @@ def improve(R, indptr, successors, p, gamma, V, V_new, policy):
 
 @njit(cache=True)
 def improve_among(states, R, indptr, successors, p, gamma, V, V_new, q):
-    """V_new[s] <- max_k q[k] for q[k] <- R[k] + gamma * sum_s' T[k, s'] V[s'].
+    """Set q[k] <- R[k] + gamma * sum_s' T[k, s'] V[s'], and V_new[s] <- max_k q[k] over pairs of s.
 
-    Over the pairs k of s, one or more in a row, those with states[k] = s. Returns the changes, as
-    `improve` does. One loop over pairs, not one in another: how many pairs a state has is hard to
-    foresee, and processors that guess wrong lose much time.
+    The pairs k of state s are those with states[k] = s: one or more, next to each other. Returns
+    the smallest and the largest change, as `improve` does. There is a single loop over pairs and no
+    loop over the pairs of a state, because their number varies and mispredicted branches are slow.
     """
     best, last = -np.inf, -1
     for k in range(R.size):
@@ -63,7 +64,7 @@ def improve_among(states, R, indptr, successors, p, gamma, V, V_new, q):
 
 @njit(cache=True)
 def count_near(states, q, V, gap):
-    """How many pairs k have q[k] >= V[states[k]] - gap."""
+    """Count the pairs k with q[k] >= V[states[k]] - gap."""
     count = 0
     for k in range(states.size):
         count += q[k] >= V[states[k]] - gap
@@ -72,7 +73,10 @@ def count_near(states, q, V, gap):
 
 @njit(cache=True)
 def find_near(states, q, V, gap, near):
-    """The pairs that `count_near` counts, in order; the last place of `near` is left over."""
+    """Write the pairs that `count_near` counts to `near`, in order.
+
+    `near` needs one entry more than there are such pairs; the last entry is arbitrary.
+    """
     count = 0
     for k in range(states.size):
         near[count] = k
@@ -81,7 +85,7 @@ def find_near(states, q, V, gap, near):
 
 @njit(cache=True)
 def copy_rows(indptr, successors, p, pairs, new_indptr, new_successors, new_p):
-    """Row i of the new rows <- row pairs[i]; `new_indptr` says already where it goes."""
+    """Copy row pairs[i] to row i of the new arrays; `new_indptr` is already filled in."""
     for i in range(pairs.size):
         offset = indptr[pairs[i]] - new_indptr[i]
         for j in range(new_indptr[i], new_indptr[i + 1]):
@@ -91,7 +95,7 @@ def copy_rows(indptr, successors, p, pairs, new_indptr, new_successors, new_p):
 
 @njit(cache=True)
 def improve_in_place(R, indptr, successors, p, gamma, V, policy, backwards):
-    """V[s] <- max_a R[s, a] + gamma * sum_s' T[s, a, s'] V[s'], state after state."""
+    """Set V[s] <- max_a R[s, a] + gamma * sum_s' T[s, a, s'] V[s'], one state after the other."""
     n_states = V.size
     n_actions = R.size // n_states
     for i in range(n_states):
@@ -111,7 +115,7 @@ def improve_in_place(R, indptr, successors, p, gamma, V, policy, backwards):
 
 @njit(cache=True)
 def follow(R, indptr, successors, p, gamma, policy, V, V_new):
-    """V_new[s] <- R[s, policy[s]] + gamma * sum_s' T[s, policy[s], s'] V[s'].
+    """Set V_new[s] <- R[s, policy[s]] + gamma * sum_s' T[s, policy[s], s'] V[s'].
 
     Returns the smallest and the largest change, as `improve` does.
     """
@@ -131,7 +135,7 @@ def follow(R, indptr, successors, p, gamma, policy, V, V_new):
 
 @njit(cache=True)
 def follow_in_place(R, indptr, successors, p, gamma, policy, V, backwards):
-    """The update of `follow`, state after state; a loop from s to s is solved for, not iterated."""
+    """Update V as `follow` does, one state after the other; self-transitions are solved exactly."""
     n_states = V.size
     n_actions = R.size // n_states
     for i in range(n_states):
@@ -148,7 +152,7 @@ def follow_in_place(R, indptr, successors, p, gamma, policy, V, backwards):
 
 @njit(cache=True)
 def maximise(Q, V, policy):
-    """V[s] <- max_a Q[s, a], and `policy` attains it: the first of equal actions."""
+    """Set V[s] <- max_a Q[s, a], and `policy` to the first action that attains it."""
     n_actions = Q.size // V.size
     for s in range(V.size):
         best, best_action = Q[s * n_actions], 0
@@ -161,10 +165,10 @@ def maximise(Q, V, policy):
 
 @njit(cache=True)
 def back_up(R, indptr, successors, p, gamma, V, Q, sums):
-    """Q[k] <- R[k] + gamma * sum_s' T[k, s'] V[s'], and sums[k] <- sum_s' T[k, s'].
+    """Set Q[k] <- R[k] + gamma * sum_s' T[k, s'] V[s'], and sums[k] <- sum_s' T[k, s'].
 
-    With compensated sums, so that their errors are a few roundings however many successors there
-    are: certificates need that.
+    Sums are compensated, so that their error is a few roundings for any number of successors, as
+    certificates need.
     """
     for k in range(R.size):
         expected, lost = 0.0, 0.0

@@ -1,1 +1,1 @@
-"""How far tasks are from each other, and what that says of their values."""
+"""Transfer: upper bounds on the optimal values of a task, learned from earlier tasks."""

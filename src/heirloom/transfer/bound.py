@@ -1,7 +1,7 @@
-"""Upper bounds on `Q*` of the task at hand, each refined as the task is learned.
+"""Upper bounds on `Q*` of the current task, each refined as the task is learned.
 
-The pointwise minimum of bounds is a bound, so an agent takes a list of them. `Bound` is all that
-the learner, the explanation, the memory and the saved agent ask of one.
+The pointwise minimum of bounds is a bound, so an agent takes a list of them. `Bound` is the whole
+interface that the learner, the explanation, the memory and the saved agent use.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -14,16 +14,16 @@ from heirloom.theory import tasks_for_max_q
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
 
-NOTHING = frozen(np.empty(0, dtype=np.int64))
+NO_PAIRS = frozen(np.empty(0, dtype=np.int64))
 
 
 class Change(NamedTuple):
-    """A pair became known; arrays are as of the update before, and not to be written to."""
+    """A pair became known. The arrays are those before the update and must not be written to."""
 
     pair: int
     """The pair, k = s * A + a."""
     U: FloatArray
-    """The agent's own bound, the least of all its bounds, over pairs."""
+    """The agent's bound, which is the minimum of all its bounds, over pairs."""
     V: FloatArray
     """The agent's values, over states."""
     decreased: IntArray
@@ -31,82 +31,84 @@ class Change(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """A source that could no longer lower a bound, and how many pairs were known by then."""
+    """A source that could no longer lower a bound, and the number of known pairs at that time."""
 
     task: int
     n_known: int
 
 
 class Details(NamedTuple):
-    """What a bound tells of itself in an explanation."""
+    """Information about a bound for an explanation."""
 
     sources: tuple[int, ...] = ()
-    """The tasks, by their number in the memory, that may decide the bound somewhere."""
+    """Numbers in the memory of the tasks that may decide the bound at some pair."""
     prior_used: dict[int, BoolArray] = {}  # noqa: RUF012 -- never written to
-    """By the number of each source in use: the pairs where the prior is the smaller distance."""
+    """For the number of each source in use: the pairs where the prior is the smaller distance."""
     dropped: tuple[Dropped, ...] = ()
     """The sources that were dropped in this task."""
 
 
 class Bound(Protocol):
-    """An upper bound on Q* of the task at hand. It has state: one serves one agent.
+    """An upper bound on Q* of the current task.
 
-    A bound of your own is a class derived from this one with a `begin_task` that sets `U`. All
-    else has a default: a bound that fits every setting, is not refined, and names no sources.
+    A bound has state, so each agent needs its own. To define a bound, derive a class from this one
+    with a `begin_task` that sets `U`. The other methods have defaults: the bound then fits every
+    setting, is not refined, and names no sources.
     """
 
     U: FloatArray
-    """The bound as it is now, over pairs k = s * A + a."""
+    """The current bound, over pairs k = s * A + a."""
 
     def check(self, setting: Setting) -> None:
         """Raise `InvalidArgument` unless the bound fits the setting of an agent."""
         return
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
-        """Set `U` for a new task; returns whether it may be refined as the task is learned."""
+        """Set `U` for a new task; return whether it may be refined as the task is learned."""
         ...
 
     def refine(self, change: Change) -> IntArray:
         """Lower `U` after a change, and return the unknown pairs where it was lowered."""
-        return NOTHING
+        return NO_PAIRS
 
     def end_task(self, source: Source, memory: TaskMemory) -> None:
-        """The task ended as `source`, which is not in the memory yet."""
+        """Learn from the task that ended, given as `source`, which is not in the memory yet."""
         return
 
     def sources_used(self) -> IntArray:
-        """The task, by its number in the memory, that decides `U` at each pair; 0 for none."""
+        """Return the number in the memory of the task that decides `U` at each pair, or 0."""
         return np.zeros(self.U.size, dtype=np.int64)
 
     def details(self) -> Details:
-        """What an explanation tells of the bound, beside the sources used."""
+        """Return information for an explanation, in addition to `sources_used`."""
         return Details()
 
     def options(self) -> dict[str, Any] | None:
-        """What makes the same bound again, `type(self)(**options)`, to be saved with an agent.
+        """Return the options to save with an agent; `type(self)(**options)` makes the same bound.
 
-        Numbers, strings, None and arrays; or None if it cannot be saved.
+        Values are numbers, strings, None or arrays. None means that the bound cannot be saved.
         """
         return None
 
 
 class Constant(Bound):
-    """No value is above `v_max`: all that RMax knows."""
+    """The constant bound `v_max`, the only bound of RMax."""
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
-        """The same for every task."""
+        """Set `U` to `v_max`; it is never refined."""
         self.U = np.full(setting.n_pairs, setting.v_max)
         return False
 
     def options(self) -> dict[str, Any] | None:
-        """There are none."""
+        """Return no options."""
         return {}
 
 
 class MaxQ(Constant):
-    """The largest Q of all tasks seen, once enough were (Abel et al., 2018).
+    """The largest Q of all tasks seen, once enough tasks were seen (Abel et al., 2018).
 
-    Holds with probability 1 - δ over the draw of tasks, each of probability `p_min` or more.
+    It is an upper bound with probability 1 - δ over the draw of tasks, if each task has probability
+    `p_min` or more.
     """
 
     def __init__(self, *, p_min: float, delta: float = 0.05) -> None:
@@ -114,12 +116,12 @@ class MaxQ(Constant):
         self.p_min, self.delta = float(p_min), float(delta)
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
-        """Fixed for the task."""
+        """Set `U` for the task; it is not refined."""
         super().begin_task(setting, model, memory)
         if memory.max_Q is not None and memory.n_tasks >= self.n_tasks:
             self.U = np.minimum(self.U, memory.max_Q)
         return False
 
     def options(self) -> dict[str, Any] | None:
-        """The probabilities."""
+        """Return `p_min` and `delta`."""
         return {"p_min": self.p_min, "delta": self.delta}

@@ -1,4 +1,4 @@
-"""What an agent carries from task to task."""
+"""`TaskMemory`: the sources and statistics that an agent carries from task to task."""
 
 import os
 from dataclasses import dataclass, replace
@@ -19,18 +19,18 @@ from heirloom.validation import whole_number
 class Source:
     """A task that ended: its known pairs, and upper bounds `Q` on its optimal values.
 
-    All arrays are over pairs k = s * A + a, `V` over states, and read-only.
+    All arrays are read-only and over pairs k = s * A + a, except `V`, which is over states.
     """
 
     rows: Known
     Q: FloatArray
     V: FloatArray
     task: int = 0
-    """Its number among all tasks that its memory has seen, from 1 on; 0 if it is in none."""
+    """The number of the task among all tasks seen by its memory, from 1; 0 outside of a memory."""
 
     @classmethod
     def of(cls, model: LearnedModel, Q: FloatArray) -> "Source":
-        """What is kept of a model: exactly its known pairs, in the order of pairs."""
+        """Make a source from a model; it keeps the known pairs only, in the order of pairs."""
         rows = model.rows
         lengths = np.where(rows.known, rows.last - rows.first, 0)
         last = np.cumsum(lengths)
@@ -52,7 +52,7 @@ class Source:
 
     @property
     def widest(self) -> int:
-        """The length of the longest row."""
+        """The largest number of successors of a known pair."""
         return int((self.rows.last - self.rows.first).max())
 
     @property
@@ -62,15 +62,18 @@ class Source:
 
 
 class TaskMemory:
-    """Sources, and what holds of all tasks seen: their number, the maximum of `Q`, of distances.
+    """The sources that an agent keeps, and statistics of all tasks that it has seen.
+
+    The statistics are the number of tasks, the maximum of their `Q`, and learned distances.
 
     Args:
         n_states: the number of states, S.
         n_actions: the number of actions, A.
-        capacity: how many sources are kept; all by default. What holds of all tasks seen does not
-            depend on it, and is kept beside the sources.
-        keep: which sources a full memory keeps: the "first" ones, the "latest", or the "most_used",
-            those that decided the bounds of the most pairs, and in any case the last one.
+        capacity: the maximum number of sources; None (the default) keeps all. The statistics do not
+            depend on it.
+        keep: which sources a full memory keeps: the "first" ones, the "latest" ones, or the
+            "most_used" ones, which decided the bounds of the most pairs. The most recent task is
+            always kept with "most_used".
     """
 
     def __init__(
@@ -80,33 +83,33 @@ class TaskMemory:
         self.n_actions = whole_number("n_actions", n_actions)
         self.capacity = None if capacity is None else whole_number("capacity", capacity)
         if keep not in get_args(Keep):
-            raise InvalidArgument(f"keep is {keep!r}: it is one of {', '.join(get_args(Keep))}")
+            raise InvalidArgument(f"keep is {keep!r}: expected one of {', '.join(get_args(Keep))}")
         self.keep = keep
         self.sources: list[Source] = []
         self.n_tasks = 0
-        """How many tasks were seen."""
+        """The number of tasks seen."""
         self.max_Q: FloatArray | None = None
         """The largest Q of all tasks seen, over pairs; None before the first."""
         self.learned: dict[str, tuple[FloatArray, int]] = {}
-        """By the name of a model distance: its maximum over the first tasks, and their number."""
+        """For the name of a model distance: its maximum over the first tasks, and their number."""
         self.uses: dict[int, int] = {}
-        """By the number of a task that is kept: how many pairs it decided, in all later tasks."""
+        """For the number of each source: how many pairs it decided, summed over all later tasks."""
         self.setting: Setting | None = None
-        """What all tasks have in common; that of the first agent that uses this memory."""
+        """The setting of the agent that uses the memory, shared by all tasks; None before."""
         self.n_first = 0
-        """So many first tasks are compared with each other, whether they are kept or not."""
-        self._first: list[Source] = []  # those of them that must be kept for that
+        """The number of first tasks that are compared with each other, whether kept or not."""
+        self._first: list[Source] = []  # first tasks that are still needed for these comparisons
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The memory that was saved in a file; raises `InvalidFile` if it is not intact."""
+        """Load the memory that was saved in a file; raise `InvalidFile` if the file is damaged."""
         from heirloom.transfer.memory_file import unpacked
 
         content = archive.read(path, "memory")
         return unpacked(cls, content, str(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the memory to one file, whole or not at all; others may read it meanwhile."""
+        """Write the memory to one file atomically, so that others may read the file meanwhile."""
         from heirloom.transfer.memory_file import packed
 
         archive.write(path, "memory", packed(self))
@@ -117,12 +120,12 @@ class TaskMemory:
         return self.n_states * self.n_actions
 
     def first_tasks(self) -> list[Source]:
-        """The first tasks seen, one after the other, as far as they are all still there."""
-        there = {source.task: source for source in (*self.sources, *self._first)}
+        """Return tasks 1, 2, ..., up to the first one that is no longer stored."""
+        stored = {source.task: source for source in (*self.sources, *self._first)}
         n = 0
-        while n + 1 in there:
+        while n + 1 in stored:
             n += 1
-        return [there[task] for task in range(1, n + 1)]
+        return [stored[task] for task in range(1, n + 1)]
 
     @property
     def forgotten(self) -> list[int]:
@@ -131,32 +134,33 @@ class TaskMemory:
         return [task for task in range(1, self.n_tasks + 1) if task not in kept]
 
     def bind(self, setting: Setting) -> None:
-        """Raise `IncompatibleTasks` unless what was stored under another setting holds in this."""
+        """Adopt `setting`; raise `IncompatibleTasks` if the stored tasks had a different one."""
         if (setting.n_states, setting.n_actions) != (self.n_states, self.n_actions):
             raise IncompatibleTasks(
-                f"{self!r} does not fit an agent of {setting.n_states} states and "
+                f"{self!r} does not fit an agent with {setting.n_states} states and "
                 f"{setting.n_actions} actions: use another memory"
             )
-        before = setting if self.setting is None or self.n_tasks == 0 else self.setting
-        for what in ("gamma", "reward_range", "terminating", "epsilon"):
-            here, there = getattr(setting, what), getattr(before, what)
-            if here != there:
+        previous = setting if self.setting is None or self.n_tasks == 0 else self.setting
+        for name in ("gamma", "reward_range", "terminating", "epsilon"):
+            new, old = getattr(setting, name), getattr(previous, name)
+            if new != old:
                 raise IncompatibleTasks(
-                    f"{what} is {here} for the agent, and {there} for the tasks in its memory: "
-                    "bounds do not carry over; use another memory"
+                    f"{name} is {new} for the agent, and {old} for the tasks in its memory: "
+                    "bounds are valid only if both are equal; use another memory"
                 )
         self.setting = setting
 
     def compare_first(self, n_tasks: int) -> None:
-        """Keep the first tasks, beside the sources, until so many were compared."""
+        """Keep the first `n_tasks` tasks, in addition to the sources, until they were compared."""
         self.n_first = max(self.n_first, n_tasks)
 
     def add(self, source: Source) -> None:
-        """Keep a task that ended, and forget another if the memory is full."""
+        """Add a task that ended, and forget a source if the memory is full."""
         if source.V.size != self.n_states or source.Q.size != self.n_pairs:
             raise IncompatibleTasks(
-                f"the task has {source.V.size} states and {source.Q.size} pairs, the memory holds "
-                f"tasks of {self.n_states} states and {self.n_actions} actions: use another memory"
+                f"the task has {source.V.size} states and {source.Q.size} pairs: expected "
+                f"{self.n_states} states and {self.n_actions} actions, as in the memory; use "
+                "another memory"
             )
         self.n_tasks += 1
         largest = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
@@ -171,16 +175,16 @@ class TaskMemory:
         elif len(self._first) == self.n_tasks - 1:
             self._first.append(source)
         if len(self.sources) > self.capacity:
-            forgotten = self.sources.pop(self._least_wanted())
+            forgotten = self.sources.pop(self._index_to_forget())
             del self.uses[forgotten.task]
 
     def use(self, task: int) -> None:
-        """A source decides the bound at a pair of the task that ends."""
+        """Count one pair of the task that ends whose bound was decided by the source `task`."""
         if task in self.uses:
             self.uses[task] += 1
 
-    def _least_wanted(self) -> int:
-        """Which of too many sources to forget."""
+    def _index_to_forget(self) -> int:
+        """Return the index of the source to forget when there are too many."""
         if self.keep == "first":
             return len(self.sources) - 1
         if self.keep == "latest":

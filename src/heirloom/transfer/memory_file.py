@@ -1,15 +1,15 @@
-"""A `TaskMemory` as arrays, and back.
+"""Conversion of a `TaskMemory` to named arrays and from them.
 
-The header holds the sizes, `capacity` and `keep`, the number of tasks seen, the `setting`, and how
-many tasks each learned distance compared. The arrays, over N stored tasks and the pairs
-k = s * A + a:
+The header holds the numbers of states and actions, `capacity` and `keep`, the number of tasks seen,
+the `setting`, and the number of tasks that each learned distance compared. The arrays are over N
+stored tasks and the pairs k = s * A + a:
 
-    task        [N]         the numbers of the tasks, from 1 on
-    role        [N]         1 a source, 2 a first task still to be compared, 3 both
-    uses        [N]         how many pairs of later tasks each decided
+    task        [N]         the numbers of the tasks, from 1
+    role        [N]         1 for a source, 2 for a first task still to be compared, 3 for both
+    uses        [N]         the number of pairs that each task decided in later tasks
     known, R, ends, Q       [N, k]
-    lengths     [N, k]      the lengths of the rows of known pairs
-    successors, p           those rows, one after the other
+    lengths     [N, k]      the numbers of successors of known pairs
+    successors, p           the rows of known pairs, one after the other
     max_Q       [k]         the largest Q of all tasks seen, if there were any
     learned/D   [k]         the largest distance of the first tasks, for the model distance D
 """
@@ -37,7 +37,7 @@ M = TypeVar("M", bound=TaskMemory)
 
 
 def packed(memory: TaskMemory) -> Content:
-    """All that the memory holds."""
+    """Convert a memory to a header and arrays."""
     roles = {source.task: SOURCE for source in memory.sources}
     stored = {source.task: source for source in memory.sources}
     if memory.capacity is not None:
@@ -84,7 +84,7 @@ def _header(memory: TaskMemory) -> dict[str, Any]:
 
 
 def unpacked(cls: type[M], content: Content, where: str) -> M:
-    """The memory that was packed; raises `InvalidFile` unless it is a valid one."""
+    """Restore a packed memory; raise `InvalidFile` unless it is valid."""
     with parsing(where, "memory"):
         return _unpacked(cls, content)
 
@@ -101,7 +101,7 @@ def _unpacked(cls: type[M], content: Content) -> M:
         given = header["setting"]
         reward_range = tuple(given["reward_range"])
         setting = {name: given[name] for name in SETTING} | {"reward_range": reward_range}
-        _check(type(given["terminating"]) is bool, "`terminating` is neither true nor false")
+        _check(type(given["terminating"]) is bool, "`terminating` is not true or false")
         memory.bind(Setting(**setting))
     memory.n_tasks = _count(header["n_tasks"])
     memory.n_first = _count(header["n_first"])
@@ -111,7 +111,7 @@ def _unpacked(cls: type[M], content: Content) -> M:
         _check_values(memory, memory.max_Q)
     for name, n_compared in header["learned"].items():
         largest = _finite(take(arrays, f"learned/{name}", np.float64, (n_pairs,)), name)
-        _check(bool((largest >= 0).all()), f"a learned distance of {name} is negative")
+        _check(bool((largest >= 0).all()), f"learned/{name} has a negative entry")
         _check(_count(n_compared) <= memory.n_tasks, "more tasks were compared than seen")
         memory.learned[name] = frozen(largest), n_compared
     _restore_sources(memory, _sources(memory, arrays), arrays)
@@ -121,15 +121,17 @@ def _unpacked(cls: type[M], content: Content) -> M:
 def _restore_sources(
     memory: TaskMemory, sources: list[Source], arrays: dict[str, np.ndarray]
 ) -> None:
-    """Give the stored tasks their roles; raises `InvalidFile` if they do not agree."""
+    """Give the stored tasks their roles; raise `InvalidFile` if these are inconsistent."""
     largest = memory.max_Q if memory.max_Q is not None else np.empty(0)
     for source in sources:
-        _check(bool((source.Q <= largest).all()), "a Q is above the largest of all")
+        _check(bool((source.Q <= largest).all()), "an entry of Q is above max_Q")
     n = len(sources)
     roles = take(arrays, "role", np.int8, (n,)).tolist()
     uses = take(arrays, "uses", np.int64, (n,)).tolist()
-    _check(all(role in (SOURCE, FIRST, SOURCE | FIRST) for role in roles), "a role is unknown")
-    _check(all(number >= 0 for number in uses), "a number of uses is negative")
+    _check(
+        all(role in (SOURCE, FIRST, SOURCE | FIRST) for role in roles), "a role is not 1, 2 or 3"
+    )
+    _check(all(number >= 0 for number in uses), "uses has a negative entry")
     for source, role, used in zip(sources, roles, uses, strict=True):
         if role & SOURCE:
             memory.sources.append(source)
@@ -138,16 +140,16 @@ def _restore_sources(
             memory._first.append(source)
     kept = len(memory.sources)
     most = memory.n_tasks if memory.capacity is None else min(memory.n_tasks, memory.capacity)
-    _check(kept == most, f"{kept} sources are kept where there are {most}")
+    _check(kept == most, f"there are {kept} sources, not {most}")
     first = [source.task for source in memory._first]
-    _check(first == list(range(1, len(first) + 1)), "the first tasks have gaps")
+    _check(first == list(range(1, len(first) + 1)), "the first tasks are not numbered 1, 2, ...")
 
 
 def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
-    """The stored tasks: their arrays are views of those of the file."""
+    """Restore the stored tasks; their arrays are views of the arrays of the file."""
     tasks = take(arrays, "task", np.int64, (-1,))
     steps = np.diff(tasks, prepend=0, append=memory.n_tasks + 1)
-    _check(bool((steps > 0).all()), "the numbers of tasks are not in order")
+    _check(bool((steps > 0).all()), "the task numbers are not increasing between 1 and n_tasks")
     shape = tasks.size, memory.n_pairs
     known = take(arrays, "known", np.bool_, shape)
     R = _finite(take(arrays, "R", np.float64, shape), "R")
@@ -158,7 +160,7 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     successors = take(arrays, "successors", np.int32, (-1,))
     p = _finite(take(arrays, "p", np.float64, successors.shape), "p")
     _check_rows(memory, known, R, ends, lengths, successors, p)
-    # Rows are stored task by task, and start anew in each.
+    # Rows are stored task by task; `first` and `last` count from 0 in each task.
     last = np.cumsum(lengths, axis=1)
     bounds = np.concatenate([[0], np.cumsum(lengths.sum(axis=1))])
     V = Q.reshape(tasks.size, memory.n_states, memory.n_actions).max(axis=2)
@@ -192,30 +194,33 @@ def _check_rows(
     successors: np.ndarray,
     p: np.ndarray,
 ) -> None:
-    """Raise `InvalidFile` unless known rows are distributions over states, and rewards in range."""
+    """Raise `InvalidFile` unless known rows are distributions and their rewards are in range."""
     _check(bool(((lengths >= 0) & (known | (lengths == 0))).all()), "a row has a wrong length")
-    _check(bool(((successors >= 0) & (successors < memory.n_states)).all()), "a state is unknown")
-    _check(lengths.sum() == p.size, "the lengths of rows do not add up")
+    in_range = (successors >= 0) & (successors < memory.n_states)
+    _check(bool(in_range.all()), f"a successor is not from 0 to {memory.n_states - 1}")
+    _check(lengths.sum() == p.size, "the sum of lengths is not the number of successors")
     _check(bool((p >= 0).all() and (ends >= 0).all()), "a probability is negative")
     owner = np.repeat(np.arange(lengths.size), lengths.reshape(-1))
-    rises = (np.diff(successors) > 0) | (np.diff(owner) > 0)
-    _check(bool(rises.all()), "the successors of a pair are not in order")
+    increasing = (np.diff(successors) > 0) | (np.diff(owner) > 0)
+    _check(bool(increasing.all()), "the successors of a pair are not in increasing order")
     sums = np.bincount(owner, p, minlength=lengths.size).reshape(known.shape) + ends
     _check(bool((np.abs(sums - known) <= SUM_TOLERANCE).all()), "a row does not sum to 1")
     if memory.setting is not None:
         lo, hi = memory.setting.reward_range
-        _check(bool(((R >= lo - 1e-9) & (R <= hi + 1e-9) | ~known).all()), "a reward is outside")
+        in_range = (R >= lo - 1e-9) & (R <= hi + 1e-9)
+        _check(bool((in_range | ~known).all()), f"a reward is outside ({lo:g}, {hi:g})")
 
 
 def _check_values(memory: TaskMemory, Q: np.ndarray) -> None:
-    """Q is within the range of values that the setting allows, up to rounding."""
+    """Raise `InvalidFile` unless Q is in the range of values of the setting, up to rounding."""
     setting = memory.setting
     if setting is not None:
         low, high = value_range(
             setting.reward_range, setting.gamma, terminating=setting.terminating
         )
-        room = 1e-9 * max(abs(low), abs(high), 1.0)
-        _check(bool(((Q >= low - room) & (Q <= high + room)).all()), "a Q is no possible value")
+        tol = 1e-9 * max(abs(low), abs(high), 1.0)
+        in_range = (Q >= low - tol) & (Q <= high + tol)
+        _check(bool(in_range.all()), f"a value is outside ({low:g}, {high:g})")
 
 
 def _joined(rows: list[np.ndarray], dtype: type) -> np.ndarray:
@@ -223,7 +228,7 @@ def _joined(rows: list[np.ndarray], dtype: type) -> np.ndarray:
 
 
 def _finite(array: np.ndarray, name: str) -> np.ndarray:
-    _check(bool(np.isfinite(array).all()), f"{name} is not finite")
+    _check(bool(np.isfinite(array).all()), f"{name} has an entry that is not finite")
     return array
 
 
@@ -232,6 +237,6 @@ def _count(number: Any) -> int:
     return number
 
 
-def _check(holds: bool, otherwise: str) -> None:  # noqa: FBT001 -- reads as a sentence
-    if not holds:
-        raise InvalidFile(otherwise)
+def _check(is_valid: bool, message: str) -> None:  # noqa: FBT001 -- called like an assertion
+    if not is_valid:
+        raise InvalidFile(message)

@@ -1,1 +1,1 @@
-"""The Lipschitz bound: values of earlier tasks, plus a distance between models."""
+"""The Lipschitz bound: values of earlier tasks plus a distance between models."""

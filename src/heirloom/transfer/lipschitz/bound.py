@@ -1,4 +1,4 @@
-"""The Lipschitz bound: what earlier tasks say of the task at hand."""
+"""`Lipschitz`: an upper bound on Q* from the values of earlier tasks and distances to them."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.learned import LearnedModel
 from heirloom.theory import tasks_for_distance
-from heirloom.transfer.bound import NOTHING, Bound, Change, Details, Dropped
+from heirloom.transfer.bound import NO_PAIRS, Bound, Change, Details, Dropped
 from heirloom.transfer.lipschitz.all_sources import AllSources, OneSource
 from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1
 from heirloom.transfer.memory import Source, TaskMemory
@@ -18,12 +18,13 @@ from heirloom.validation import numbers, weights
 
 
 class Lipschitz(Bound):
-    """Û = min over sources of Q̄ + min(d̂(M ‖ M̄), d̂(M̄ ‖ M)) (Propositions 2 to 4).
+    """The Lipschitz bound, Û = min over sources of Q̄ + min(d̂(M ‖ M̄), d̂(M̄ ‖ M)).
 
-    Transfer needs a bound on the distance of models that are not known: `d_max`, given as a number
-    or as an array [s, a], or learned from the first tasks if `p_min` is given, the least
-    probability of a task; then it holds with probability 1 - δ. Without one no source can say
-    anything of an unknown pair, and none is looked at.
+    It follows from Propositions 2 to 4. Transfer needs a prior: an upper bound on the distance
+    between unknown models. The prior is given as `d_max`, a number or an array [s, a], or learned
+    from the first tasks if `p_min`, the smallest probability of a task, is given; the learned one
+    is an upper bound with probability 1 - δ. If both are given, the smaller one is used. Without a
+    prior, sources give no bound at unknown pairs and are ignored.
     """
 
     drops = True
@@ -43,22 +44,22 @@ class Lipschitz(Bound):
         self.distance: ModelDistance = WeightedL1() if distance is None else distance
 
     def check(self, setting: Setting) -> None:
-        """Raise `InvalidArgument` unless the prior fits."""
+        """Raise `InvalidArgument` unless `d_max` has the right shape."""
         shape = setting.n_states, setting.n_actions
         if self.d_max is not None and self.d_max.shape not in ((), shape):
             raise InvalidArgument(
-                f"d_max has shape {self.d_max.shape}: it is a number, or an array of shape {shape}"
+                f"d_max has shape {self.d_max.shape}: expected a number, or shape {shape}"
             )
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
-        """Bounds from all sources that may lower `v_max` somewhere."""
+        """Set `U` from all sources, if there is a prior; return whether sources are used."""
         self.setting, self.model = setting, model
         self.U = np.full(setting.n_pairs, setting.v_max)
         self.transfers: list[OneSource] = []
         self._decider = np.zeros(setting.n_pairs, dtype=np.int64)
         self._dropped: list[Dropped] = []
         self._all: AllSources | None = None
-        self._active = NOTHING
+        self._active = NO_PAIRS
         if self.n_tasks is not None:
             memory.compare_first(self.n_tasks)
         prior = self._prior(setting, memory)
@@ -71,41 +72,45 @@ class Lipschitz(Bound):
         return True
 
     def refine(self, change: Change) -> IntArray:
-        """Refine every source that can still matter, and drop those that cannot."""
+        """Lower `U` with all sources that are not dropped, and drop those of no further use."""
         if self._all is None:
-            return NOTHING
+            return NO_PAIRS
         lowered, useful = self._all.refine(change, self._active)
         if self.drops and not useful[self._active].all():
             self._drop(useful)
         return lowered
 
     def sources_used(self) -> IntArray:
-        """The task that decides `U` at each pair; 0 where none does."""
+        """Return the task that decides `U` at each pair; 0 where `v_max` does."""
         return self._decider
 
     def details(self) -> Details:
-        """The sources, where the prior decides, and what was dropped."""
+        """Return the sources, the pairs where the prior is used, and the dropped sources."""
         in_use = {transfer.source.task for transfer in self.transfers}
         dropped = tuple(self._dropped)
-        sources = tuple(sorted(in_use | {one.task for one in dropped}))
+        sources = tuple(sorted(in_use | {source.task for source in dropped}))
         return Details(sources, self.prior_used(), dropped)
 
     def options(self) -> dict[str, Any] | None:
-        """The prior and the probabilities; None with a distance of one's own."""
+        """Return `p_min`, `delta` and `d_max`; None if the model distance is user-defined."""
         if type(self.distance) is not WeightedL1:
             return None
         options = {"p_min": self.p_min, "delta": self.delta}
         return options if self.d_max is None else {**options, "d_max": self.d_max}
 
     def prior_used(self) -> dict[int, BoolArray]:
-        """By the number of each source in use: the pairs where the prior is below D̂(M ‖ M̄).
+        """Return for each source in use the pairs where the prior is below D̂(M ‖ M̄).
 
-        Strictly and beyond rounding; D̂ is computed anew, from what is known by now.
+        Keys are task numbers. The prior is below by more than rounding; D̂ is computed again from
+        the pairs that are known now.
         """
         return {transfer.source.task: transfer.prior_used() for transfer in self.transfers}
 
     def end_task(self, source: Source, memory: TaskMemory) -> None:
-        """Compare the first tasks with each other, until enough were; this may be one of them."""
+        """Compare the first tasks with each other, until `n_tasks` are compared.
+
+        The task that ended may be one of them.
+        """
         if self.n_tasks is None:
             return
         tasks = memory.first_tasks()
@@ -116,12 +121,12 @@ class Lipschitz(Bound):
             largest = np.maximum(largest, self._largest_distance(tasks[j], tasks[:j]))
             memory.learned[self._distance_name] = frozen(largest), j + 1
 
-    def _largest_distance(self, one: Source, others: list[Source]) -> FloatArray:
-        """Of a task from others, in both directions, over pairs."""
+    def _largest_distance(self, task: Source, others: list[Source]) -> FloatArray:
+        """Return the largest distance between a task and others, in both directions, over pairs."""
         pairs = np.arange(self.setting.n_pairs)
         largest = np.zeros(self.setting.n_pairs)
         for other in others:
-            for m, m_bar in ((one, other), (other, one)):
+            for m, m_bar in ((task, other), (other, task)):
                 widest = max(m.widest, m_bar.widest)
                 weights = self.distance.weigh(m_bar.V, widest, self.setting)
                 D = self.distance.between(m.rows, m_bar.rows, weights, pairs, self.setting)
@@ -130,30 +135,30 @@ class Lipschitz(Bound):
 
     def _drop(self, useful: BoolArray) -> None:
         n_known = int(self.model.arrays.known.sum())
-        for one in self.transfers:
-            if not useful[one.place]:
-                self._dropped.append(Dropped(one.source.task, n_known))
-        self.transfers = [one for one in self.transfers if useful[one.place]]
-        self._active = np.array([one.place for one in self.transfers], dtype=np.int64)
+        for transfer in self.transfers:
+            if not useful[transfer.index]:
+                self._dropped.append(Dropped(transfer.source.task, n_known))
+        self.transfers = [transfer for transfer in self.transfers if useful[transfer.index]]
+        self._active = np.array([transfer.index for transfer in self.transfers], dtype=np.int64)
 
     def _learned(self, memory: TaskMemory) -> tuple[FloatArray, int]:
-        """The largest distance of the first tasks, over pairs, and how many they are.
+        """Return the largest distance between the first tasks, over pairs, and their number.
 
-        One that counts more tasks than were seen was interrupted before its last task was stored;
-        the tasks are then compared anew.
+        If more tasks were compared than seen, an interruption came before the last one was stored;
+        the comparison then starts again from zero.
         """
-        nothing = np.zeros(self.setting.n_pairs), 0
-        largest, n_compared = memory.learned.get(self._distance_name, nothing)
-        return (largest, n_compared) if n_compared <= memory.n_tasks else nothing
+        initial = np.zeros(self.setting.n_pairs), 0
+        largest, n_compared = memory.learned.get(self._distance_name, initial)
+        return (largest, n_compared) if n_compared <= memory.n_tasks else initial
 
     @property
     def _distance_name(self) -> str:
-        """The class of the distance and its attributes: others have learned something else."""
+        """The class and attributes of the distance: the name of its maximum in the memory."""
         options = ", ".join(f"{name}={value!r}" for name, value in vars(self.distance).items())
         return type(self.distance).__name__ + (f"({options})" if options else "")
 
     def _prior(self, setting: Setting, memory: TaskMemory) -> FloatArray | None:
-        """The bound on distances of unknown models, over pairs, if there is one."""
+        """Return the upper bound on distances between unknown models, over pairs, or None."""
         priors = []
         if self.d_max is not None:
             self.check(setting)
@@ -166,4 +171,4 @@ class Lipschitz(Bound):
 
 def _checked_prior(d_max: float | ArrayLike) -> FloatArray:
     prior = numbers("d_max", d_max).copy()
-    return weights("d_max", prior, prior.shape, "a distance, for all pairs or for each [s, a]")
+    return weights("d_max", prior, prior.shape, "a distance for all pairs, or one for each [s, a]")

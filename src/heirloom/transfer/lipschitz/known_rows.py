@@ -1,4 +1,4 @@
-"""The known rows of all sources one after the other, as the kernels take them."""
+"""The known rows of the sources and of the current task, in the form that kernels take."""
 
 from typing import Any, NamedTuple
 
@@ -11,14 +11,17 @@ from heirloom.transfer.memory import Source
 
 
 class KnownRows(NamedTuple):
-    """Models as `kernels.distances` and as `kernels.dissimilarity` take them: the same arrays."""
+    """Models in the forms that `kernels.distances` and `kernels.dissimilarity` take.
 
-    linked: distances.Linked
+    Both share the same arrays.
+    """
+
+    linked: distances.LinkedRows
     graph: dissimilarity.Graph
 
     @classmethod
     def of_sources(cls, sources: list[Source], n_states: int, n_pairs: int) -> "KnownRows":
-        """The known rows of sources."""
+        """Join the known rows of all sources, one source after the other."""
         pairs = [np.flatnonzero(source.known) for source in sources]
         lengths = [len(known) for known in pairs]
         offsets = np.cumsum([0, *(source.rows.p.size for source in sources)])
@@ -28,36 +31,36 @@ class KnownRows(NamedTuple):
                 [getattr(s.rows, name)[k] for s, k in zip(sources, pairs, strict=True)]
             )
 
-        shift = np.repeat(offsets[:-1], lengths)
+        row_offsets = np.repeat(offsets[:-1], lengths)
         rows = distances.Rows(
             R=joined("R"),
             ends=joined("ends"),
-            first=joined("first") + shift,
-            last=joined("last") + shift,
+            first=joined("first") + row_offsets,
+            last=joined("last") + row_offsets,
             successors=np.concatenate([source.rows.successors for source in sources]),
             p=np.concatenate([source.rows.p for source in sources]),
         )
-        linked = distances.Linked(
+        linked = distances.LinkedRows(
             index=np.full((len(sources), n_pairs), -1),
             start=np.cumsum([0, *lengths]),
-            of_row=np.concatenate(pairs),
+            row_pair=np.concatenate(pairs),
             rows=rows,
             owner=np.empty(offsets[-1], dtype=np.int64),
             into=np.full((len(sources), n_states), -1),
             next_into=np.empty(offsets[-1], dtype=np.int64),
         )
-        made = cls(linked, _graph(linked))
-        dissimilarity.link(tuple(made.graph), linked.start, linked.of_row)
-        return made
+        graph = _graph(linked)
+        dissimilarity.link_transitions(tuple(graph), linked.start, linked.row_pair)
+        return cls(linked, graph)
 
     @classmethod
     def of_task(cls, model: Model, index: IntArray) -> "KnownRows":
-        """The known rows of the task at hand, of which `index` knows; row k is that of pair k."""
-        nothing = np.empty(0, dtype=np.int64)
-        linked = distances.Linked(
+        """Wrap the known rows of the current task: `index[k]` is k for known pairs and -1 else."""
+        unused = np.empty(0, dtype=np.int64)
+        linked = distances.LinkedRows(
             index=index,
-            start=nothing,
-            of_row=nothing,
+            start=unused,
+            row_pair=unused,
             rows=distances.Rows(
                 model.R, model.ends, model.first, model.last, model.successors, model.p
             ),
@@ -68,7 +71,7 @@ class KnownRows(NamedTuple):
         return cls(linked, _graph(linked))
 
 
-def _graph(linked: distances.Linked) -> dissimilarity.Graph:
+def _graph(linked: distances.LinkedRows) -> dissimilarity.Graph:
     rows = linked.rows
     return dissimilarity.Graph(
         index=linked.index,
@@ -83,6 +86,6 @@ def _graph(linked: distances.Linked) -> dissimilarity.Graph:
     )
 
 
-def plain(value: Any) -> Any:
-    """Named tuples within named tuples as plain ones."""
-    return tuple(plain(one) for one in value) if isinstance(value, tuple) else value
+def plain_tuples(value: Any) -> Any:
+    """Convert named tuples, nested ones too, to plain tuples."""
+    return tuple(plain_tuples(item) for item in value) if isinstance(value, tuple) else value

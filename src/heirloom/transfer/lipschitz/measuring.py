@@ -1,8 +1,9 @@
-"""D̂ between the task at hand and each source, in both directions, kept as the task is learned.
+"""D̂ between the current task and each source, in both directions, updated as the task is learned.
 
-D̂ only ever falls: to what is known of both models by now, weighed with the values of the source
-(there, from the task to it) or with those of the task (back). `ByKernel` is the paper's distance in
-compiled code, for all sources at once; `ByCall` asks any `ModelDistance`, source by source.
+D̂ only decreases, as more pairs become known. D̂(M ‖ M̄), from the task to a source, is weighted with
+the values of the source; D̂(M̄ ‖ M), from a source to the task, with those of the task. `ByKernel`
+computes the paper's distance in compiled code, for all sources at once; `ByCall` calls any
+`ModelDistance`, source by source.
 """
 
 from typing import Any
@@ -11,19 +12,23 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.kernels import dissimilarity, distances
+from heirloom.kernels.dissimilarity import FROM_SOURCE, TO_SOURCE
 from heirloom.mdp.learned import LearnedModel
 from heirloom.transfer.bound import Change
-from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1, terms_of
-from heirloom.transfer.lipschitz.known_rows import KnownRows, plain
+from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1, parameters_of
+from heirloom.transfer.lipschitz.known_rows import KnownRows, plain_tuples
 from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
 
-RESERVE = 64  # heavy states more than are needed, to be used when others become lighter
-ROOM = 4096  # changes of D̂ that are listed; where there are more, all pairs are looked at
+RESERVE = 64  # additional heavy states, which take over when others become lighter
+MAX_CHANGES = 4096  # entries of D̂ listed as changed; if there are more, all pairs are examined
 
 
 class ByKernel:
-    """The paper's distance; begins with what is known of the sources alone, below the prior."""
+    """The paper's distance, from compiled code.
+
+    D̂ begins at the smaller of the prior and the distance that follows from the sources alone.
+    """
 
     def __init__(
         self,
@@ -35,52 +40,58 @@ class ByKernel:
     ) -> None:
         n, n_pairs = len(sources), setting.n_pairs
         self.setting, self._distance = setting, WeightedL1()
-        self.D = _begun(prior, n)
+        self.D = _initial_distances(prior, n)
         widest = max(model.arrays.widest, *(source.widest for source in sources))
         n_ranks = min(widest + 1, setting.n_states)
         V_bar = np.array([source.V for source in sources])
-        weights = distances.SourceWeights(
+        source_weights = distances.SourceWeights(
             W=np.maximum(V_bar - setting.floor, 0.0),
             heaviest=np.empty((n, n_ranks), dtype=np.int64),
             least=np.empty(n),
-            one_known=np.empty(n),
+            least_one_known=np.empty(n),
         )
         measured = distances.Measured(
-            there=self.D.there,
-            back=self.D.back,
-            tops=self.D.tops,
-            at_top=np.empty((n, 2), dtype=np.int64),
+            to_source=self.D.to_source,
+            from_source=self.D.from_source,
+            largest=self.D.largest,
+            n_at_largest=np.empty((n, 2), dtype=np.int64),
             changed=self.D.changed,
             n_changed=self.D.n_changed,
             all_changed=self.D.all_changed,
-            listed=np.zeros(n_pairs, dtype=bool),
-            some=np.empty(n_pairs, dtype=np.int64),
+            is_listed=np.zeros(n_pairs, dtype=bool),
+            listed=np.empty(n_pairs, dtype=np.int64),
         )
-        self._own = _own_weights(setting, n_ranks)
-        parts = plain(weights), plain(self._own), plain(terms_of(setting))
-        self._sources, self._measured = plain(known.linked), plain(measured)
-        distances.measure_sources(self._sources, *parts, self._measured)
-        self._parts = *parts, setting.floor
+        self._task_weights = _task_weights(setting, n_ranks)
+        arguments = (
+            plain_tuples(source_weights),
+            plain_tuples(self._task_weights),
+            plain_tuples(parameters_of(setting)),
+        )
+        self._sources, self._measured = plain_tuples(known.linked), plain_tuples(measured)
+        distances.measure_sources(self._sources, *arguments, self._measured)
+        self._arguments = *arguments, setting.floor
         self._known_pairs, self._n_known = np.empty(n_pairs, dtype=np.int64), 0
-        self._there_stays = bool((self.D.tops[:, 0] <= weights.least).all())
-        self._highest, self._looked = float(self.D.tops[:, 1].max()), False
+        largest = self.D.largest
+        self._to_source_is_final = bool((largest[:, TO_SOURCE] <= source_weights.least).all())
+        self._largest_from_source = float(largest[:, FROM_SOURCE].max())
+        self._weights_are_current = False
 
     def add(self, pair: int) -> None:
-        """The pair is known in the task from now on; it may be said again."""
+        """Mark the pair as known in the task; calling again for the same pair has no effect."""
         if self._n_known == 0 or self._known_pairs[self._n_known - 1] != pair:
             self._known_pairs[self._n_known] = pair
             self._n_known += 1
 
-    def follow(self, change: Change, linked: Any, active: IntArray) -> None:
-        """Lower D̂ of the `active` sources after a change; `linked` is what the task knows."""
-        V, W = change.V, self._own.W
-        if self._all_stays(V):
-            self._looked = False
+    def update(self, change: Change, linked: Any, active: IntArray) -> None:
+        """Lower D̂ of the `active` sources after a change; `linked` holds the rows of the task."""
+        V, W = change.V, self._task_weights.W
+        if self._is_final(V):
+            self._weights_are_current = False
             return
         decreased = change.decreased
-        if not self._looked:  # values may have fallen at other states as well
+        if not self._weights_are_current:  # skipped changes lowered values at other states too
             decreased = np.flatnonzero(np.maximum(V - self.setting.floor, 0.0) != W)
-        self._highest = distances.remeasure_sources(
+        self._largest_from_source = distances.remeasure_sources(
             change.pair,
             self._known_pairs[: self._n_known],
             V,
@@ -88,20 +99,25 @@ class ByKernel:
             active,
             linked,
             self._sources,
-            *self._parts,
+            *self._arguments,
             self._measured,
         )
-        self._looked = True
+        self._weights_are_current = True
 
-    def _all_stays(self, V: FloatArray) -> bool:
-        """Whether no D̂ can fall: all are as small as any, as long as one state is worth so much."""
-        if not self._there_stays:
+    def _is_final(self, V: FloatArray) -> bool:
+        """Return whether no D̂ can decrease, because all are at a lower bound on any D̂.
+
+        For D̂(M̄ ‖ M) the lower bound depends on the largest value in V; the value of one heavy state
+        gives a smaller, still valid one.
+        """
+        if not self._to_source_is_final:
             return False
-        return self._highest <= self._distance.least(float(V[self._own.heavy[0]]), self.setting)
+        least = self._distance.least(float(V[self._task_weights.heavy[0]]), self.setting)
+        return self._largest_from_source <= least
 
 
 class ByCall:
-    """Any model distance."""
+    """Any model distance, called for one source after the other."""
 
     def __init__(
         self,
@@ -112,67 +128,69 @@ class ByCall:
         setting: Setting,
     ) -> None:
         self.sources, self.distance, self.model, self.setting = sources, distance, model, setting
-        self.D = _begun(prior, len(sources))
+        self.D = _initial_distances(prior, len(sources))
         self._widest = max(model.arrays.widest, *(source.widest for source in sources))
-        self._weights = [distance.weigh(one.V, self._widest, setting) for one in sources]
+        self._weights = [distance.weigh(source.V, self._widest, setting) for source in sources]
         pairs = np.arange(setting.n_pairs)
         self._V = np.full(setting.n_states, setting.v_max)
-        back = distance.weigh(self._V, self._widest, setting)
+        task_weights = distance.weigh(self._V, self._widest, setting)
         for i, source in enumerate(sources):
-            self._lower(self.D.there[i], self._there(i, pairs), pairs)
+            self._lower(self.D.to_source[i], self._to_source(i, pairs), pairs)
             if distance.both_ways:
-                D = distance.between(source.rows, model.rows, back, pairs, setting)
-                self._lower(self.D.back[i], D, pairs)
-        self.D.tops[:, 0], self.D.tops[:, 1] = self.D.there.max(axis=1), self.D.back.max(axis=1)
+                D = distance.between(source.rows, model.rows, task_weights, pairs, setting)
+                self._lower(self.D.from_source[i], D, pairs)
+        self.D.largest[:, TO_SOURCE] = self.D.to_source.max(axis=1)
+        self.D.largest[:, FROM_SOURCE] = self.D.from_source.max(axis=1)
 
     def add(self, pair: int) -> None:
-        """The model of the task has it already."""
+        """Do nothing: `update` reads the known pairs from the model of the task."""
 
-    def follow(self, change: Change, linked: Any, active: IntArray) -> None:
-        """Lower D̂ of the `active` sources after a change; `linked` is what the task knows."""
-        pairs = here = np.array([change.pair])
+    def update(self, change: Change, linked: Any, active: IntArray) -> None:
+        """Lower D̂ of the `active` sources after a change; `linked` is not used."""
+        pairs = new_pair = np.array([change.pair])
         if not np.array_equal(change.V, self._V):
             pairs, self._V = np.arange(self.setting.n_pairs), change.V.copy()
-        back = self.distance.weigh(change.V, self._widest, self.setting)
+        task_weights = self.distance.weigh(change.V, self._widest, self.setting)
         for i in active.tolist():
-            if self._lower(self.D.there[i], self._there(i, here), here):
-                self.D.tops[i, 0] = self.D.there[i].max()
+            if self._lower(self.D.to_source[i], self._to_source(i, new_pair), new_pair):
+                self.D.largest[i, TO_SOURCE] = self.D.to_source[i].max()
             if not self.distance.both_ways:
                 continue
             rows = self.sources[i].rows, self.model.rows
-            D = self.distance.between(*rows, back, pairs, self.setting)
-            if self._lower(self.D.back[i], D, pairs):
-                self.D.tops[i, 1] = self.D.back[i].max()
+            D = self.distance.between(*rows, task_weights, pairs, self.setting)
+            if self._lower(self.D.from_source[i], D, pairs):
+                self.D.largest[i, FROM_SOURCE] = self.D.from_source[i].max()
                 self.D.all_changed[i] = True
 
-    def _there(self, i: int, pairs: IntArray) -> FloatArray:
+    def _to_source(self, i: int, pairs: IntArray) -> FloatArray:
+        """Return D̂ from the task to the source i at `pairs`."""
         rows = self.model.rows, self.sources[i].rows
         return self.distance.between(*rows, self._weights[i], pairs, self.setting)
 
     def _lower(self, D: FloatArray, measured: FloatArray, pairs: IntArray) -> bool:
-        """Lower D at `pairs`; returns whether it fell somewhere."""
+        """Lower D at `pairs` to `measured`; return whether any entry decreased."""
         lower = measured < D[pairs]
         D[pairs[lower]] = measured[lower]
         return bool(lower.any())
 
 
-def _begun(prior: FloatArray, n: int) -> dissimilarity.Distances:
-    """D̂ of n sources where nothing but the prior is known."""
+def _initial_distances(prior: FloatArray, n: int) -> dissimilarity.Distances:
+    """Return D̂ of n sources, set to the prior; `largest` is not yet filled in."""
     return dissimilarity.Distances(
-        there=np.tile(prior, (n, 1)),
-        back=np.tile(prior, (n, 1)),
-        tops=np.empty((n, 2)),
-        changed=np.empty(ROOM, dtype=np.int64),
+        to_source=np.tile(prior, (n, 1)),
+        from_source=np.tile(prior, (n, 1)),
+        largest=np.empty((n, 2)),
+        changed=np.empty(MAX_CHANGES, dtype=np.int64),
         n_changed=np.zeros(1, dtype=np.int64),
         all_changed=np.zeros(n, dtype=bool),
     )
 
 
-def _own_weights(setting: Setting, n_ranks: int) -> distances.OwnWeights:
-    """W of the task at hand, before anything is known of it, and its heaviest states."""
+def _task_weights(setting: Setting, n_ranks: int) -> distances.TaskWeights:
+    """Return the weights W of the current task before any pair is known, and heaviest states."""
     W = np.full(setting.n_states, max(setting.v_max - setting.floor, 0.0))
     heavy = np.arange(min(n_ranks + RESERVE, setting.n_states))
     is_heavy = np.zeros(setting.n_states, dtype=bool)
     is_heavy[heavy] = True
-    bar = W[:1].copy() if heavy.size < W.size else np.array([-np.inf])
-    return distances.OwnWeights(W, heavy, is_heavy, bar, W[:n_ranks].copy())
+    outside_bound = W[:1].copy() if heavy.size < W.size else np.array([-np.inf])
+    return distances.TaskWeights(W, heavy, is_heavy, outside_bound, W[:n_ranks].copy())
