@@ -44,6 +44,7 @@ def test_learned_distance_takes_each_maximum_exactly(seed, epsilon):
     D = learned_distance(model.rows, model_bar.rows, V_bar, setting)
     expected = learned_models.distance(model.rows, model_bar.rows, V_bar, setting)
     np.testing.assert_allclose(D, expected, atol=1e-10)
+    assert (D >= WeightedL1().least(V_bar.max(), setting) - 1e-12).all()
 
 
 @given(seeds)
