@@ -221,6 +221,15 @@ class TestDrawEpisodesToOptimality:
         assert lines(ax)["QLearning"].get_xdata().tolist() == [1, 2, 4]
         assert lines(ax)["QLearning"].get_ydata().tolist() == [3.0, 9.0, 27.0]
 
+    def test_band_keeps_its_upper_limit_where_its_lower_limit_is_not_positive(self):
+        """A logarithmic scale cannot show a limit of 0 or below."""
+        (ax,) = self.draw().axes
+        _, low, high = band_of(ax, lines(ax)["QLearning"])
+        np.testing.assert_allclose(high, [3.5, 21.0, 57.0])
+        assert low[0] == 2.5
+        assert (low[1:] > 0).all()
+        assert (low[1:] < [0.1, 0.3]).all()
+
     def test_axes_and_legend(self):
         figure = self.draw()
         (ax,) = figure.axes

@@ -109,12 +109,8 @@ def draw_episodes_to_optimality(x: Any, curves: Mapping[str, Interval], *, title
     The y axis is logarithmic.
     """
     figure, ax = new_figure()
-    shown = {}
-    for name, (mean, half) in curves.items():
-        # A logarithmic scale cannot show a band that reaches 0.
-        shown[name] = Interval(mean, np.minimum(half, 0.99 * mean))
-    _draw_curves(ax, x, shown, _agent_styles(list(curves), markers=True))
     ax.set_yscale("log")
+    _draw_curves(ax, x, curves, _agent_styles(list(curves), markers=True))
     return _finish(
         figure,
         xlabel="number of inner states k",
