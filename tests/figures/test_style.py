@@ -12,6 +12,7 @@ from heirloom.figures.style import (
     draw_interval,
     legend_below,
     new_figure,
+    render,
     save_figure,
 )
 from heirloom.stats import Interval
@@ -86,6 +87,14 @@ def test_legend_has_fewer_columns_for_longer_labels(length, columns):
     assert drawn.get_window_extent().y1 <= ax.get_tightbbox().y0
 
 
+@pytest.mark.parametrize("file_format", ["png", "pdf", "svg"])
+def test_same_figure_renders_the_same_bytes_at_another_time(file_format, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")  # Matplotlib's clock
+    before = render(one_line(), file_format)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")
+    assert render(one_line(), file_format) == before
+
+
 @pytest.mark.parametrize(
     ("name", "written", "magic"),
     [
@@ -100,6 +109,7 @@ def test_saved_figure_has_the_format_of_its_extension(tmp_path, name, written, m
     path = save_figure(figure, tmp_path / name)
     assert path == tmp_path / written
     assert path.read_bytes().startswith(magic)
+    assert path.read_bytes() == render(figure, path.suffix[1:])
 
 
 def test_saving_to_a_folder_that_cannot_be_made_raises_cannot_write(tmp_path):

@@ -26,6 +26,8 @@ COLOURS = {
 }
 OTHER_COLOURS = ("#882255", "#44AA99", "#332288", "#999933", "#AA4499", "#999999")
 MARKERS = "osD^vPX"
+# Metadata that would hold the time of rendering, by file format.
+TIMESTAMPS = {"pdf": "CreationDate", "svg": "Date"}
 
 
 def colour_of(name: str, names: list[str]) -> str:
@@ -90,12 +92,19 @@ def legend_below(figure: "Figure") -> None:
 def render(figure: "Figure", file_format: str) -> bytes:
     """Return the content of an image file of a figure.
 
+    As PNG, PDF and SVG, the same figure gives the same bytes: the time of rendering is left out.
+
     Args:
         figure: the figure.
         file_format: the extension of the file without its dot, such as "png".
     """
+    from matplotlib import rc_context
+
+    timestamp = TIMESTAMPS.get(file_format.lower())
+    metadata = None if timestamp is None else {timestamp: None}
     data = io.BytesIO()
-    figure.savefig(data, format=file_format, dpi=150)
+    with rc_context({"svg.hashsalt": "heirloom"}):  # otherwise the ids in an SVG are random
+        figure.savefig(data, format=file_format, dpi=150, metadata=metadata)
     return data.getvalue()
 
 
