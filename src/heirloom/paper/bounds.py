@@ -98,8 +98,8 @@ def claims(d_max: Sequence[float], measures: Mapping[str, FloatArray]) -> list[C
 def _increases(name: str, d_max: Sequence[float], values: FloatArray) -> Claim:
     """Claim that a ratio increases as D_max decreases.
 
-    The claim is true if the ratio increases from the largest D_max to the smallest, and decreases
-    significantly from no D_max to the next smaller one.
+    The claim is true if the ratio increases significantly from the largest D_max to the smallest,
+    and no step to the next smaller D_max decreases it significantly.
     """
     order = np.argsort(d_max)[::-1]
     mean = values.mean(axis=0)[order]

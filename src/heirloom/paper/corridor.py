@@ -1,4 +1,4 @@
-"""The corridor of the appendix: agents with a good bound do not explore its left half."""
+"""The corridor of the appendix, whose left half is not worth exploring."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

@@ -49,7 +49,7 @@ def settings(variant: Variant = "text", *, k: int = 4) -> ExperimentSpec:
 
 
 def reproduce(options: Options) -> Report:
-    """Negative transfer: episodes until the policy stays optimal in T-shaped tasks of k states."""
+    """Negative transfer: episodes until the policy stays optimal, in T-shaped tasks."""
     optimal_after: dict[str, list[np.ndarray]] = {}
     never_optimal: dict[str, int] = {}
     for k in K:
