@@ -1,10 +1,10 @@
-"""Claims hold where the numbers say so, and only there."""
+"""Each claim is decided true for numbers that support it, and false for numbers that do not."""
 
 import numpy as np
 import pytest
 
 from heirloom.paper import bounds, tight
-from heirloom.paper.claims import Ratios, judged
+from heirloom.paper.claims import Ratios, undecided_if_few
 
 REPETITIONS, TASKS, EPISODES = 10, 15, 2000
 
@@ -13,8 +13,8 @@ def noise(rng, *shape):
     return rng.normal(0, 0.02, shape)
 
 
-def as_claimed(variant="released"):
-    """Numbers as the paper reports them."""
+def claimed_numbers(variant="released"):
+    """Synthetic numbers with the pattern that the paper reports."""
     rng = np.random.default_rng(0)
     start = {"text": 15, "released": 12}[variant]
     levels = {name: np.ones(TASKS) for name in ("RMax", "LRMax", "MaxQInit", "LRMaxQInit")}
@@ -41,76 +41,81 @@ def as_claimed(variant="released"):
     return ratios, episodes
 
 
-def holds(ratios, episodes):
+def verdicts(ratios, episodes):
     claims = tight.claims(ratios, episodes, p_min=1 / 5)
     return {claim.statement: claim.holds for claim in claims}
 
 
-def test_all_hold_where_the_numbers_are_as_claimed():
-    """But for the combination, which is as good as MaxQInit there, not better."""
-    failed = [claim for claim, held in holds(*as_claimed()).items() if not held]
+def test_all_claims_but_one_are_true_for_the_reported_numbers():
+    """The exception is the combination, which performs as well as MaxQInit there, not better."""
+    failed = [claim for claim, held in verdicts(*claimed_numbers()).items() if not held]
     assert failed == ["LRMaxQInit(0.1) outperforms all other methods"]
 
 
-def test_the_text_reports_a_start_that_its_own_confidence_does_not_allow():
-    """Erratum 4: task 12 in the paper, task 15 for its δ."""
-    claims = holds(*as_claimed("text"))
-    assert not claims["MaxQInit transfers from task 12 on, not before"]
-    assert claims["MaxQInit transfers from task 15 on, not before, for its δ (erratum 4)"]
+def test_max_q_init_starts_at_task_15_with_the_delta_of_the_text():
+    """Erratum 4: the paper reports task 12."""
+    held = verdicts(*claimed_numbers("text"))
+    assert not held["MaxQInit benefits from transfer only from task 12 on"]
+    assert held[
+        "MaxQInit benefits from transfer only from task 15 on, as its δ requires (erratum 4)"
+    ]
 
 
-def test_with_one_repetition_nothing_can_be_told():
-    ratios, episodes = as_claimed()
-    one = {name: r._replace(vs_rmax=r.vs_rmax[:1]) for name, r in ratios.items()}
-    claims = tight.claims(one, {n: e[:1] for n, e in episodes.items()}, p_min=1 / 5)
-    for claim in judged(claims, 1):
+def test_claims_stay_undecided_with_fewer_than_five_repetitions():
+    ratios, episodes = claimed_numbers()
+    first = {name: r._replace(vs_rmax=r.vs_rmax[:1]) for name, r in ratios.items()}
+    claims = tight.claims(first, {n: e[:1] for n, e in episodes.items()}, p_min=1 / 5)
+    for claim in undecided_if_few(claims, 1):
         assert claim.holds is None
         assert "nan" not in claim.measured
-    assert all(claim.holds is None for claim in judged(claims, 2))
-    assert judged(claims, 5) == claims
+    assert all(claim.holds is None for claim in undecided_if_few(claims, 4))
+    assert undecided_if_few(claims, 5) == claims
 
 
 @pytest.mark.parametrize(
     ("agent", "change", "statement"),
     [
-        ("LRMax(0.1)", lambda x: x * 0 + 1, "LRMax(0.1) transfers as early as task 2"),
-        ("LRMax(0.2)", lambda x: x + 1, "a smaller prior transfers more"),
-        ("MaxQInit", lambda x: x * 0 + 1, "MaxQInit transfers from task 12"),
-        ("MaxQInit", lambda x: x + 1, "MaxQInit transfers from task 12"),
-        ("LRMaxQInit(0.1)", lambda x: x - 0.5, "LRMaxQInit(0.1) is at least as good"),
-        ("LRMax", lambda x: x - 0.3, "LRMax is never below RMax"),
-        ("LRMax", lambda x: x + 0.3, "LRMax without a prior is RMax"),
+        ("LRMax(0.1)", lambda x: x * 0 + 1, "LRMax(0.1) benefits from transfer as early as"),
+        ("LRMax(0.2)", lambda x: x + 1, "a smaller prior increases transfer"),
+        ("MaxQInit", lambda x: x * 0 + 1, "MaxQInit benefits from transfer only from task 12"),
+        ("MaxQInit", lambda x: x + 1, "MaxQInit benefits from transfer only from task 12"),
+        ("LRMaxQInit(0.1)", lambda x: x - 0.5, "LRMaxQInit(0.1) performs at least as well"),
+        ("LRMax", lambda x: x - 0.3, "LRMax never performs worse than RMax"),
+        ("LRMax", lambda x: x + 0.3, "LRMax without a prior performs like RMax"),
     ],
 )
-def test_a_claim_fails_where_the_numbers_say_otherwise(agent, change, statement):
-    ratios, episodes = as_claimed()
+def test_claim_is_false_for_numbers_that_contradict_it(agent, change, statement):
+    ratios, episodes = claimed_numbers()
     ratios[agent] = ratios[agent]._replace(vs_rmax=change(ratios[agent].vs_rmax))
-    failed = [claim for claim, held in holds(ratios, episodes).items() if not held]
+    failed = [claim for claim, held in verdicts(ratios, episodes).items() if not held]
     assert any(claim.startswith(statement) for claim in failed)
 
 
-def test_the_stages_of_learning():
-    ratios, episodes = as_claimed()
-    steady = {**episodes, "LRMax(0.1)": np.full((REPETITIONS, EPISODES), 0.5)}
-    (stages,) = (held for claim, held in holds(ratios, steady).items() if "three stages" in claim)
-    assert not stages
+def test_constant_returns_do_not_show_three_stages_of_learning():
+    ratios, episodes = claimed_numbers()
+    constant = {**episodes, "LRMax(0.1)": np.full((REPETITIONS, EPISODES), 0.5)}
+    held = verdicts(ratios, constant)
+    (statement,) = (statement for statement in held if "three stages" in statement)
+    assert not held[statement]
 
 
-def test_tasks_that_are_too_few_for_max_q():
-    ratios, episodes = as_claimed()
+def test_claim_about_the_start_of_max_q_init_is_false_with_too_few_tasks():
+    ratios, episodes = claimed_numbers()
     short = {name: r._replace(vs_rmax=r.vs_rmax[:, :10]) for name, r in ratios.items()}
     claims = tight.claims(short, episodes, p_min=1 / 5)
-    (claim,) = (claim for claim in claims if claim.statement.startswith("MaxQInit transfers"))
+    (claim,) = (claim for claim in claims if claim.statement.startswith("MaxQInit benefits"))
     assert claim.whose == "paper"
     assert not claim.holds
-    assert claim.measured == "there are 10 tasks only"
+    assert claim.measured == "there are only 10 tasks"
 
 
-def test_ratios_that_rise():
+def test_ratio_increases_as_d_max_decreases_only_if_the_numbers_do():
     rng = np.random.default_rng(0)
     d_max = [0.0, 0.2, 0.5]
-    rising = np.array([0.9, 0.5, 0.0]) + noise(rng, 100, 3)
-    claims = bounds.claims(d_max, {"up": rising, "flat": noise(rng, 100, 3), "down": -rising})
+    increasing = np.array([0.9, 0.5, 0.0]) + noise(rng, 100, 3)
+    claims = bounds.claims(
+        d_max, {"up": increasing, "flat": noise(rng, 100, 3), "down": -increasing}
+    )
     assert [claim.holds for claim in claims] == [True, False, False]
-    assert claims[0].statement == "up rises as D_max falls"
+    assert claims[0].statement == "up increases as D_max decreases"
     assert "for D_max = 0.5, 0.2, 0" in claims[0].measured

@@ -1,4 +1,4 @@
-"""Figures 1 and 2, and the experiments of the appendix, in their quick form."""
+"""Quick runs of figures 1 and 2 and of the experiments of the appendix."""
 
 import json
 from pathlib import Path
@@ -18,19 +18,34 @@ from heirloom.runs.workers import workers
 from heirloom.storage.location import Location
 
 
+def assert_fits(figure):
+    """Assert that no title or label is cut off."""
+    figure.draw_without_rendering()
+    width, height = figure.get_size_inches()
+    drawn = figure.get_tightbbox()
+    assert drawn.x0 >= 0
+    assert drawn.y0 >= 0
+    assert drawn.x1 <= width
+    assert drawn.y1 <= height
+
+
 def quick(name, folder, variant="released"):
+    """Run an experiment with `quick`, check the files it writes, and return its report."""
     with workers("local", jobs=1) as compute:
         options = Options(variant, Location(folder), quick=True, compute=compute)
         report = reproduce(name, options)
     summary = json.loads((Path(folder) / "summary.json").read_text())
-    assert "quick look" in summary["quick"]
+    assert summary["quick"].startswith("quick run: ")
     assert summary["experiment"] == name
-    for figure in report.figures:
-        assert (Path(folder) / "figures" / f"{figure}.png").exists()
+    for file_name, figure in report.figures.items():
+        assert_fits(figure)
+        for file_format, magic in (("png", b"\x89PNG"), ("pdf", b"%PDF")):
+            written = Path(folder) / "figures" / f"{file_name}.{file_format}"
+            assert written.read_bytes().startswith(magic)
     return report
 
 
-def test_figure_1_is_computed(tmp_path):
+def test_figure_1_shows_bounds_above_the_solved_q_star(tmp_path):
     report = quick("bounds-illustration", tmp_path)
     numbers = report.summary
     Q, lipschitz = np.array(numbers["Q"]), np.array(numbers["lipschitz"])
@@ -38,25 +53,37 @@ def test_figure_1_is_computed(tmp_path):
     for i, width in enumerate(numbers["width"][:3]):
         assert Q[i] == pytest.approx(hl.solve(task(width)).Q[PAIR])
     assert (lipschitz.min(axis=0) < numbers["v_max"]).any()
+    (ax,) = report.figures["1"].axes
+    curves = {line.get_label(): line for line in ax.get_lines()}
+    np.testing.assert_array_equal(curves["Q*"].get_xdata(), numbers["width"])
+    np.testing.assert_array_equal(curves["Q*"].get_ydata(), Q)
+    assert set(curves["MaxQInit: maximum of Q*"].get_ydata()) == {numbers["max_q"]}
+    assert ax.get_xlabel() == "width of the heat map (cells)"
+    assert ax.get_title().endswith("(quick)")
 
 
-def test_figure_2_is_computed(tmp_path):
-    numbers = quick("prior-illustration", tmp_path).summary
+def test_figure_2_shows_distances_below_the_largest_possible_one(tmp_path):
+    report = quick("prior-illustration", tmp_path)
+    numbers = report.summary
     distances = np.array(numbers["distances"])
     assert np.array_equal(distances, distances.T)
     assert numbers["d_max"] == distances.max() < numbers["largest_possible"] == pytest.approx(19)
+    dots = report.figures["2"].axes[0].collections[0]
+    np.testing.assert_array_equal(dots.get_array(), numbers["slip"])
+    np.testing.assert_array_equal(dots.get_offsets(), embed(distances)[0])
+    assert report.figures["2"].get_suptitle().endswith("(quick)")
 
 
-def test_an_embedding_of_points_in_the_plane_is_exact():
+def test_embedding_of_points_in_the_plane_preserves_their_distances():
     points = np.random.default_rng(0).normal(size=(7, 2))
     distances = np.linalg.norm(points[:, None] - points[None, :], axis=2)
-    places, stress = embed(distances)
-    assert np.linalg.norm(places[:, None] - places[None, :], axis=2) == pytest.approx(distances)
+    embedded, stress = embed(distances)
+    assert np.linalg.norm(embedded[:, None] - embedded[None, :], axis=2) == pytest.approx(distances)
     assert stress < 1e-9
 
 
 @pytest.mark.parametrize("variant", ["text", "released"])
-def test_the_corridor(tmp_path, variant):
+def test_max_q_init_transfers_in_the_corridor_once_it_uses_its_bound(tmp_path, variant):
     report = quick("corridor", tmp_path, variant)
     agents = report.summary["agents"]
     assert list(agents) == [a.name for a in corridor.settings(variant).agents]
@@ -65,59 +92,61 @@ def test_the_corridor(tmp_path, variant):
     assert min(agents["MaxQInit"]["return_vs_rmax"][start - 1 :]) > 1.2
 
 
-def test_the_prior_is_used_less_and_less(tmp_path):
+def test_prior_is_used_less_and_less_as_the_task_is_learned(tmp_path):
     report = quick("prior-use", tmp_path)
     assert all(claim.holds for claim in report.claims)
     assert len(report.summary["percentage_of_use"]) == 5
     assert len(report.summary["percentage_of_use"][0]) == 49
 
 
-def test_negative_transfer(tmp_path, monkeypatch):
+def test_bisimulation_transfer_is_slower_than_lrmax(tmp_path, monkeypatch):
     monkeypatch.setattr(negative_transfer, "K", (1, 4))
     report = quick("negative-transfer", tmp_path)
     numbers = report.summary["agents"]
     assert report.summary["k"] == [1, 4]
-    taken = {name: one["episodes_to_optimality"][1] for name, one in numbers.items()}
-    assert taken["LRMax"] <= 5
-    assert taken["BisimulationTransfer"] > taken["LRMax"]
+    episodes = {name: agent["episodes_to_optimality"][1] for name, agent in numbers.items()}
+    assert episodes["LRMax"] <= 5
+    assert episodes["BisimulationTransfer"] > episodes["LRMax"]
 
 
-def test_claims_of_use_and_of_negative_transfer_can_fail():
-    falling = np.linspace(1, 0, 49)[None].repeat(3, axis=0)
-    use = {19.0: 0 * falling, 15.0: falling, 10.0: falling**4, 0.0: 0 * falling + 1}
+def test_claims_about_use_and_negative_transfer_are_false_for_other_numbers():
+    decreasing = np.linspace(1, 0, 49)[None].repeat(3, axis=0)
+    use = {19.0: 0 * decreasing, 15.0: decreasing, 10.0: decreasing**4, 0.0: 0 * decreasing + 1}
     held = {claim.statement: claim.holds for claim in prior_use.claims(use)}
-    assert not held["at 10 it falls linearly"]
-    assert held["a prior of 15 is used less and less"]
+    assert not held["the use of D_max = 10 decreases linearly"]
+    assert held["D_max = 15 is used less and less as the task is learned"]
     k = (1, 2)
-    grows, stays = np.array([[3.0, 9], [3, 8], [3, 9]]), np.array([[3.0, 3], [3, 4], [4, 3]])
+    growing, constant = np.array([[3.0, 9], [3, 8], [3, 9]]), np.array([[3.0, 3], [3, 4], [4, 3]])
     names = ("BisimulationTransfer", "BisimulationTransfer, recursive", "LRMax", "QLearning")
     claims = negative_transfer.claims(
-        k, dict(zip(names, (grows, stays, grows, stays), strict=True))
+        k, dict(zip(names, (growing, constant, growing, constant), strict=True))
     )
     assert [claim.holds for claim in claims] == [True, False, False, False, False]
 
 
-def test_the_reproducibility_table():
-    ran = {
+def test_reproducibility_table_shows_sizes_samples_and_seconds():
+    completed = {
         ("tight", "text"): (tight.settings("text"), 12.3),
         ("maze", "text"): (maze.settings("text").with_changes(tasks=9, repetitions=2), 3.0),
         ("prior-illustration", "both"): (None, 0.5),
     }
-    table = reproducibility_table(ran, quick=False)
+    table = reproducibility_table(completed, quick=False)
     assert "| tight | text | 7 | 10 | 15 | 2,000 | 10 | 3,000,000 | 12.3 |" in table
     assert "| maze | text | 6 | 2 | 9 | 100 | 15 | 27,000 | 3.0 |" in table
     assert "numpy" in table
-    assert "quick look" in reproducibility_table({}, quick=True)
+    assert "samples per agent" in table
+    assert "Quick run" not in table
+    assert reproducibility_table({}, quick=True).startswith("Quick run: fewer repetitions")
 
 
-def test_the_papers_numbers_of_samples():
-    """Those of the paper's own table, for experiments whose repetitions are the paper's."""
+def test_numbers_of_samples_are_those_of_the_papers_table():
+    """For the experiments that have as many repetitions as in the paper."""
     for name, samples in (("tight", 3_000_000), ("bounds", 4_000_000), ("prior-use", 600_000)):
         spec = experiment(name).settings("text")
         assert spec.repetitions * spec.tasks * spec.episodes * spec.steps == samples
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_every_name_of_the_registry_is_an_experiment_and_a_name_of_the_command(name):
+def test_registered_experiment_has_a_summary_and_a_name_on_the_command_line(name):
     assert experiment(name).summary
-    assert name in {one.value for one in Reproduction}
+    assert name in {choice.value for choice in Reproduction}

@@ -1,4 +1,4 @@
-"""The paper's experiments, reported: small ones, for their form."""
+"""Small versions of the paper's main experiments: the files and numbers of their reports."""
 
 import json
 
@@ -15,15 +15,15 @@ SMALL = {"repetitions": 3, "seed": 1}
 
 
 @pytest.fixture
-def quick(monkeypatch):
-    """The same experiments with fewer episodes."""
+def fewer_episodes(monkeypatch):
+    """Let the two experiments have 1500 episodes."""
     for module in (tight, bounds):
         make = module.settings
 
-        def fewer(*args, make=make, **options):
+        def shorter(*args, make=make, **options):
             return make(*args, **options).with_changes(episodes=1500)
 
-        monkeypatch.setattr(module, "settings", fewer)
+        monkeypatch.setattr(module, "settings", shorter)
 
 
 def heirloom(*arguments):
@@ -31,7 +31,8 @@ def heirloom(*arguments):
 
 
 @pytest.mark.parametrize("variant", ["text", "released"])
-def test_tight_writes_what_it_promises(quick, tmp_path, variant):
+@pytest.mark.usefixtures("fewer_episodes")
+def test_tight_writes_a_summary_and_figures_and_can_be_repeated(tmp_path, variant):
     out = tmp_path / "out"
     command = ["reproduce", "tight", "--variant", variant, "--repetitions", 2, "--jobs", 1]
     result = heirloom(*command, "--out", out)
@@ -50,11 +51,12 @@ def test_tight_writes_what_it_promises(quick, tmp_path, variant):
         assert (out / "figures" / f"{figure}.pdf").read_bytes().startswith(b"%PDF")
     assert "erratum 7" in " ".join(result.output.split())
     before = (out / "summary.json").read_bytes()
-    assert heirloom(*command, "--out", out).exit_code == 0  # all is there
+    assert heirloom(*command, "--out", out).exit_code == 0  # resumes a complete run
     assert (out / "summary.json").read_bytes() == before
 
 
-def test_bounds_writes_what_it_promises(quick, tmp_path):
+@pytest.mark.usefixtures("fewer_episodes")
+def test_bounds_writes_three_ratios_per_prior(tmp_path):
     out = tmp_path / "out"
     result = heirloom("reproduce", "bounds", "--repetitions", 2, "--jobs", 1, "--out", out)
     assert result.exit_code == 0, result.output
@@ -63,10 +65,11 @@ def test_bounds_writes_what_it_promises(quick, tmp_path):
     for name in ("rho_lip", "rho_speedup", "rho_return"):
         assert len(summary[name]) == 5
     assert summary["rho_lip"][0] == 1.0
-    assert (out / "figures" / "3d.png").exists()
+    assert (out / "figures" / "3d.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_numbers_are_those_of_the_results(quick, tmp_path):
+@pytest.mark.usefixtures("fewer_episodes")
+def test_summary_and_figure_3a_show_mean_ratios_of_the_results(tmp_path):
     spec = tight.settings("released").with_changes(**SMALL)
     results = run(spec, tmp_path / "run", jobs=1)
     report = tight.report(spec, results)
@@ -76,30 +79,47 @@ def test_numbers_are_those_of_the_results(quick, tmp_path):
         assert numbers["return_vs_rmax"] == pytest.approx(ratio.mean("repetition").values)
         optimal = (mean.sel(agent=name) / results.optimal_discounted).mean("repetition")
         assert numbers["return_vs_optimal"] == pytest.approx(optimal.values)
+    (ax,) = report.figures["3a"].axes
+    curves = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    for name, numbers in report.summary["agents"].items():
+        assert curves[name].tolist() == numbers["return_vs_rmax"]
+    assert ax.get_ylabel() == "discounted return relative to RMax"
 
 
-def test_the_three_ratios_are_those_of_the_design(quick, tmp_path):
+@pytest.mark.usefixtures("fewer_episodes")
+def test_summary_and_figure_3d_show_the_three_ratios_of_the_second_task(tmp_path):
     spec = bounds.settings("text").with_changes(**SMALL)
     results = run(spec, tmp_path / "run", jobs=1)
-    summary = bounds.report(spec, results).summary
+    report = bounds.report(spec, results)
+    summary = report.summary
     second = results.sel(task=2)
     for i, d_max in enumerate(summary["d_max"]):
-        one, rmax = second.sel(agent=f"LRMax({d_max})"), second.sel(agent="RMax")
-        assert summary["rho_lip"][i] == pytest.approx(float(one.lipschitz_use.mean()))
-        speedup = (rmax.late_update - one.late_update) / rmax.late_update
+        lrmax, rmax = second.sel(agent=f"LRMax({d_max})"), second.sel(agent="RMax")
+        assert summary["rho_lip"][i] == pytest.approx(float(lrmax.lipschitz_use.mean()))
+        speedup = (rmax.late_update - lrmax.late_update) / rmax.late_update
         assert summary["rho_speedup"][i] == pytest.approx(float(speedup.mean()))
-        total = one.returns.sum("episode") / rmax.returns.sum("episode") - 1
-        assert summary["rho_return"][i] == pytest.approx(float(total.mean()))
+        gain = lrmax.returns.sum("episode") / rmax.returns.sum("episode") - 1
+        assert summary["rho_return"][i] == pytest.approx(float(gain.mean()))
+    (ax,) = report.figures["3d"].axes
+    curves = {line.get_label(): line for line in ax.get_lines()}
+    for label, key in (
+        ("ρ_Lip", "rho_lip"),
+        ("ρ_Speed-up", "rho_speedup"),
+        ("ρ_Return", "rho_return"),
+    ):
+        assert curves[label].get_xdata().tolist() == summary["d_max"]
+        assert curves[label].get_ydata() / 100 == pytest.approx(summary[key])
 
 
-def test_one_repetition_has_no_intervals(quick, tmp_path):
+@pytest.mark.usefixtures("fewer_episodes")
+def test_summary_of_one_repetition_has_no_intervals(tmp_path):
     spec = tight.settings("text").with_changes(repetitions=1)
     summary = tight.report(spec, run(spec, tmp_path / "run", jobs=1)).summary
     assert summary["agents"]["LRMax"]["ci95"] == [None] * 15
     json.dumps(summary, allow_nan=False)
 
 
-def test_list_names_all_kinds_and_show_prints_the_settings_of_a_variant():
+def test_list_names_experiments_and_show_prints_a_variant():
     listed = heirloom("list").output
     for name in ("tight", "bounds", "frozen-lakes", "LRMaxQInit"):
         assert name in listed
@@ -108,7 +128,7 @@ def test_list_names_all_kinds_and_show_prints_the_settings_of_a_variant():
     assert "delta = 0.1" in heirloom("show", "tight").output
 
 
-def test_run_accepts_the_output_of_show(tmp_path):
+def test_run_accepts_the_spec_that_show_prints(tmp_path):
     text = heirloom("show", "bounds").output
     text = text.replace("episodes = 2000", "episodes = 20").replace("= 100", "= 2")
     (tmp_path / "mine.toml").write_text(text)
@@ -121,7 +141,7 @@ def test_run_accepts_the_output_of_show(tmp_path):
     assert "cannot be read" in refused.output
 
 
-def test_folder_name_contains_every_option():
+def test_folder_name_contains_the_options_that_change_results():
     assert folder_name("tight", "released", None, None, quick=False) == "tight-released"
     assert folder_name("tight", "released", 3, 1, quick=True) == (
         "tight-released-quick-3-repetitions-seed-1"
@@ -130,15 +150,15 @@ def test_folder_name_contains_every_option():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", ["text", "released"])
-def test_the_main_experiment_in_full(tmp_path, variant):
-    """Transfer from the second task on with a prior, none without, and the level of RMax before."""
+def test_main_experiment_in_full_shows_transfer_only_with_a_prior(tmp_path, variant):
+    """LRMax with a prior transfers from task 2 on; without one it performs like RMax."""
     spec = tight.settings(variant)
     report = tight.report(spec, run(spec, tmp_path / "run"))
     held = {claim.statement: claim.holds for claim in report.claims}
     for statement in (
-        "LRMax(0.1) transfers as early as task 2",
-        "LRMax(0.2) transfers as early as task 2",
-        "LRMax(0.1) is never below RMax",
+        "LRMax(0.1) benefits from transfer as early as task 2",
+        "LRMax(0.2) benefits from transfer as early as task 2",
+        "LRMax(0.1) never performs worse than RMax",
     ):
         assert held[statement], (variant, statement)
     relative = np.array(report.summary["agents"]["LRMax"]["return_vs_rmax"])

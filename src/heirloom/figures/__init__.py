@@ -1,1 +1,1 @@
-"""Figures: each function draws what was computed, and computes nothing."""
+"""Figures of results, as Matplotlib figures that are drawn without a window."""

@@ -1,125 +1,147 @@
-"""Returns over tasks and over episodes."""
+"""Curves over tasks, over episodes and over a parameter, with intervals as bands."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from heirloom.figures.style import MARKERS, colour_of, legend_below, line, new_figure
+from heirloom.figures.style import MARKERS, colour_of, draw_interval, legend_below, new_figure
 from heirloom.stats import Interval, student_interval
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Styles = Mapping[str, dict[str, Any]]
+"""Options of `Axes.plot` for each curve, by its label."""
+RATIO_COLOURS = ("#0072B2", "#D55E00", "#009E73")
 
 
 def draw_lifelong(results: "xr.Dataset", *, title: str) -> "Figure":
-    """Mean returns over the tasks in a row, with 95 % intervals over repetitions as bands."""
-    figure, ax = new_figure()
+    """Mean return per task of each agent, with 95 % intervals over repetitions as bands.
+
+    A dotted line shows the optimal expected return, if it is known for all tasks.
+
+    Args:
+        results: the results of `run` or `compare`.
+        title: the title of the figure.
+    """
+    returns = results.returns.mean("episode").transpose("agent", "repetition", "task")
     names = [str(name) for name in results.agent.values]
-    for i, name in enumerate(names):
-        returns = results.returns.sel(agent=name).mean("episode")
-        mean, half = student_interval(returns.transpose("repetition", "task").values)
-        colour, marker = colour_of(name, names), MARKERS[i % len(MARKERS)]
-        line(ax, results.task.values, mean, half, name, colour, marker=marker)
-    if np.isfinite(results.optimal).all():
-        best = results.optimal.mean("repetition")
-        ax.plot(results.task, best, color="0.6", linestyle=":", label="best possible")
-    ax.set_xlabel("task")
-    ax.set_ylabel("mean return")
-    ax.set_title(title)
-    ax.locator_params(axis="x", integer=True)
-    legend_below(figure)
-    return figure
-
-
-def over_tasks(
-    per_task: Mapping[str, Interval],
-    *,
-    ylabel: str,
-    title: str,
-    styles: Mapping[str, dict[str, Any]] | None = None,
-) -> "Figure":
-    """One line an agent over tasks, and the level of the baseline; `styles` as of episodes."""
+    curves = {name: student_interval(returns.sel(agent=name).values) for name in names}
     figure, ax = new_figure()
-    names = list(per_task)
-    for i, (name, (mean, half)) in enumerate(per_task.items()):
-        marker = MARKERS[i % len(MARKERS)]
-        x = np.arange(1, mean.size + 1)
-        style = dict((styles or {}).get(name, {}))
-        colour = style.pop("color", None) or colour_of(name, names)
-        line(ax, x, mean, half, name, colour, marker=marker, **style)
-    ax.axhline(1.0, color="0.7", linewidth=0.8, zorder=0)
-    ax.set_xlabel("task")
-    ax.set_ylabel(ylabel)
-    ax.set_title(title)
+    _draw_curves(ax, results.task.values, curves, _agent_styles(names, markers=True))
+    if np.isfinite(results.optimal).all():
+        optimal = results.optimal.mean("repetition")
+        ax.plot(results.task, optimal, color="0.6", linestyle=":", label="optimal")
     ax.locator_params(axis="x", integer=True)
-    legend_below(figure)
-    return figure
+    return _finish(figure, xlabel="task", ylabel="mean return", title=title)
 
 
-def over_episodes(
+def draw_relative_returns(
     curves: Mapping[str, Interval],
     *,
+    per: Literal["task", "episode"],
     ylabel: str,
     title: str,
-    styles: Mapping[str, dict[str, Any]] | None = None,
+    styles: Styles | None = None,
 ) -> "Figure":
-    """One line a curve over episodes; `styles` has the colour and more for those not of agents."""
+    """Returns relative to a baseline, over tasks or episodes, with a thin line at 1.
+
+    Args:
+        curves: one interval per task or episode, by the label of the curve.
+        per: whether x is the number of the task or of the episode, from 1. Points that stand for
+            tasks have markers.
+        ylabel: the label of the y axis.
+        title: the title of the figure.
+        styles: options of `Axes.plot` for curves that do not have the style of the agent of that
+            name.
+    """
     figure, ax = new_figure()
-    names = list(curves)
-    for name, (mean, half) in curves.items():
-        style = dict((styles or {}).get(name, {}))
-        colour = style.pop("color", None) or colour_of(name, names)
-        line(ax, np.arange(1, mean.size + 1), mean, half, name, colour, **style)
+    own_styles = _agent_styles(list(curves), markers=per == "task")
+    for label, style in (styles or {}).items():
+        own_styles[label] |= style
+    _draw_curves(ax, None, curves, own_styles)
     ax.axhline(1.0, color="0.7", linewidth=0.8, zorder=0)
-    ax.set_xlabel("episode")
-    ax.set_ylabel(ylabel)
-    ax.set_title(title)
-    legend_below(figure)
-    return figure
+    if per == "task":
+        ax.locator_params(axis="x", integer=True)
+    return _finish(figure, xlabel=per, ylabel=ylabel, title=title)
 
 
-def ratios(x: Any, lines: Mapping[str, Interval], *, xlabel: str, title: str) -> "Figure":
-    """A few ratios, in percent, over a parameter."""
+def draw_ratios(x: Any, curves: Mapping[str, Interval], *, xlabel: str, title: str) -> "Figure":
+    """Ratios over a parameter, drawn in percent, with a thin line at 0."""
     figure, ax = new_figure()
-    for i, (name, (mean, half)) in enumerate(lines.items()):
-        colour = ("#0072B2", "#D55E00", "#009E73")[i % 3]
-        line(ax, x, 100 * mean, 100 * half, name, colour, marker=MARKERS[i])
+    percent = {name: Interval(100 * mean, 100 * half) for name, (mean, half) in curves.items()}
+    styles = {
+        name: {"color": RATIO_COLOURS[i % len(RATIO_COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+        for i, name in enumerate(curves)
+    }
+    _draw_curves(ax, x, percent, styles)
     ax.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
-    ax.set_xlabel(xlabel)
-    ax.set_ylabel("%")
-    ax.set_title(title)
-    legend_below(figure)
-    return figure
+    return _finish(figure, xlabel=xlabel, ylabel="ratio (%)", title=title)
 
 
-def prior_use_curves(curves: Mapping[str, Interval], *, title: str) -> "Figure":
-    """The percentage of use over computations, one line a prior."""
+def draw_prior_use(curves: Mapping[str, Interval], *, title: str) -> "Figure":
+    """Percentage of pairs where d_max is used, over computations of the bound, for each d_max.
+
+    Args:
+        curves: one interval per computation, in percent, by the label of the curve.
+        title: the title of the figure.
+    """
     from matplotlib import colormaps
 
     figure, ax = new_figure()
     shades = colormaps["cividis"](np.linspace(0, 0.9, len(curves)))
-    for shade, (name, (mean, half)) in zip(shades, curves.items(), strict=True):
-        line(ax, np.arange(mean.size), mean, half, name, shade)
-    ax.set_xlabel("computation of the bound")
-    ax.set_ylabel("pairs where the prior is used, %")
-    ax.set_title(title)
-    legend_below(figure)
-    return figure
+    styles = {name: {"color": shade} for name, shade in zip(curves, shades, strict=True)}
+    _draw_curves(ax, None, curves, styles, first=0)
+    return _finish(
+        figure,
+        xlabel="computation of the bound (index)",
+        ylabel="pairs where D_max is used (%)",
+        title=title,
+    )
 
 
-def episodes_to_optimality(x: Any, lines: Mapping[str, Interval], *, title: str) -> "Figure":
-    """One line an agent over the length of the task, on a logarithmic scale."""
+def draw_episodes_to_optimality(x: Any, curves: Mapping[str, Interval], *, title: str) -> "Figure":
+    """Episodes until the policy of each agent stays optimal, over the length of the task.
+
+    The y axis is logarithmic.
+    """
     figure, ax = new_figure()
-    names = list(lines)
-    for i, (name, (mean, half)) in enumerate(lines.items()):
-        marker = MARKERS[i % len(MARKERS)]
-        low = np.minimum(half, 0.99 * mean) if np.isfinite(half).all() else half
-        line(ax, x, mean, low, name, colour_of(name, names), marker=marker)
     ax.set_yscale("log")
-    ax.set_xlabel("inner states k")
-    ax.set_ylabel("episodes")
+    _draw_curves(ax, x, curves, _agent_styles(list(curves), markers=True))
+    return _finish(
+        figure,
+        xlabel="number of inner states k",
+        ylabel="episodes until optimal",
+        title=title,
+    )
+
+
+def _agent_styles(names: list[str], *, markers: bool) -> dict[str, dict[str, Any]]:
+    """Return the colour of each agent and, if asked for, a marker."""
+    styles: dict[str, dict[str, Any]] = {}
+    for i, name in enumerate(names):
+        styles[name] = {"color": colour_of(name, names)}
+        if markers:
+            styles[name]["marker"] = MARKERS[i % len(MARKERS)]
+    return styles
+
+
+def _draw_curves(
+    ax: "Axes", x: Any, curves: Mapping[str, Interval], styles: Styles, *, first: int = 1
+) -> None:
+    """Draw each curve with its style; without `x`, at the integers from `first` on."""
+    for label, interval in curves.items():
+        points = np.arange(first, first + interval.mean.size) if x is None else x
+        draw_interval(ax, points, interval, label=label, **styles[label])
+
+
+def _finish(figure: "Figure", *, xlabel: str, ylabel: str, title: str) -> "Figure":
+    (ax,) = figure.axes
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
     ax.set_title(title)
     legend_below(figure)
     return figure

@@ -1,4 +1,4 @@
-"""Maps, and what holds of their cells: values, bounds, the known set."""
+"""Grid maps, and values, bounds or the known set as colours on their cells."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-GOAL = "#9fd5c5"
-CLOSABLE = {"o": "#E69F00", "g": "#009E73"}
-# The corners of a cell's triangle for each move, from its centre.
+GOAL_COLOUR = "#9fd5c5"
+CLOSABLE_COLOURS = {"o": "#E69F00", "g": "#009E73"}
+# For each action, two corners of its triangle relative to the centre of the cell, its third corner.
 TRIANGLES = {
     "up": ((-0.5, -0.5), (0.5, -0.5)),
     "right": ((0.5, -0.5), (0.5, 0.5)),
@@ -27,7 +27,11 @@ TRIANGLES = {
 
 
 def draw_map(grid: GridMap | str | Sequence[str], *, title: str = "") -> "Figure":
-    """The map: walls, start, goals, and cells that can be closed."""
+    """Draw a map: walls, start, goals, and cells that can be closed.
+
+    Closed cells are drawn as walls. If none is closed, the cells `o` and `g` are drawn in orange
+    and green.
+    """
     grid = grid if isinstance(grid, GridMap) else GridMap.read(grid)
     return _figure(grid, np.full(grid.n_states, np.nan), "", title, (None, None), ACTIONS)
 
@@ -41,28 +45,33 @@ def draw_on_grid(
     limits: tuple[float | None, float | None] = (None, None),
     actions: tuple[str, ...] = ACTIONS,
 ) -> "Figure":
-    """Values, bounds or the known set as colours: a cell a state [s], or a triangle a pair [s, a].
+    """Draw values, bounds or the known set on a map, as colours with a colour bar.
+
+    Values [s] fill the cells of their states. Values [s, a] fill one triangle per pair, on the side
+    of the cell that the action points to. A state where some value is not finite keeps the
+    colour that it has on the map.
 
     Args:
         grid: the map, or its rows.
         values: numbers or booleans, [s] or [s, a].
-        label: what they are.
-        title: of the figure.
-        limits: the numbers of the darkest and of the lightest colour; theirs by default.
-        actions: what the actions are called, in their order.
+        label: the label of the colour bar.
+        title: the title of the figure.
+        limits: the numbers that get the darkest and the lightest colour. The default for either is
+            the least or the greatest finite value.
+        actions: the names of the actions, in the order of the second axis of `values`.
     """
     grid = grid if isinstance(grid, GridMap) else GridMap.read(grid)
     array = numbers("values", values)
     if array.shape not in ((grid.n_states,), (grid.n_states, len(actions))):
         raise InvalidArgument(
-            f"values have shape {array.shape}: the map has {grid.n_states} states, and "
-            f"{len(actions)} actions"
+            f"values has shape {array.shape}: expected ({grid.n_states},) or "
+            f"({grid.n_states}, {len(actions)}), for the states of the map and the actions"
         )
     if not set(actions) <= set(ACTIONS):
-        raise InvalidArgument(f"actions is {actions!r}: they are some of {', '.join(ACTIONS)}")
+        raise InvalidArgument(f"actions is {actions!r}: expected names among {', '.join(ACTIONS)}")
     low, high = limits
     if low is not None and high is not None and not low <= high:
-        raise InvalidArgument(f"limits is {limits!r}: the lower one comes first")
+        raise InvalidArgument(f"limits is {limits!r}: expected the lower limit first")
     return _figure(grid, array, label, title, limits, actions)
 
 
@@ -79,15 +88,15 @@ def _figure(
     from matplotlib.colors import Normalize
 
     n_rows, n_columns = grid.symbols.shape
-    bar = 0.9 if label else 0.0
-    figure, ax = new_figure(max(2.2, 0.36 * n_columns + bar), max(1.4, 0.36 * n_rows + 0.3))
+    bar_width = 0.9 if label else 0.0
+    figure, ax = new_figure(max(2.2, 0.36 * n_columns + bar_width), max(1.4, 0.36 * n_rows + 0.3))
     finite = values[np.isfinite(values)]
     low, high = limits
     norm = Normalize(
         low if low is not None else (finite.min() if finite.size else 0.0),
         high if high is not None else (finite.max() if finite.size else 1.0),
     )
-    colours = colormaps["cividis"]  # made for the colour-blind
+    colours = colormaps["cividis"]  # made for colour-blind readers too
 
     def colour(value: float) -> object:
         return colours(norm(value)) if np.isfinite(value) else "white"
@@ -98,9 +107,9 @@ def _figure(
             _draw_values(ax, (row, column), values[s], colour, actions)
         symbol = str(grid.symbols[row, column])
         if symbol in "SG":
-            dark = np.isfinite(values[s]).all() and norm(float(np.mean(values[s]))) < 0.5
-            ink = "white" if dark else "black"
-            ax.text(column, row, symbol, ha="center", va="center", color=ink, weight="bold")
+            is_dark = np.isfinite(values[s]).all() and norm(float(np.mean(values[s]))) < 0.5
+            text_colour = "white" if is_dark else "black"
+            ax.text(column, row, symbol, ha="center", va="center", color=text_colour, weight="bold")
     ax.set_xlim(-0.5, n_columns - 0.5)
     ax.set_ylim(n_rows - 0.5, -0.5)
     ax.set_aspect("equal")
@@ -117,8 +126,8 @@ def _draw_cells(ax: "Axes", grid: GridMap) -> None:
 
     for (row, column), symbol in np.ndenumerate(grid.symbols):
         face = "#404040" if symbol == "#" or symbol in grid.closed else "white"
-        face = CLOSABLE.get(str(symbol), face) if not grid.closed else face
-        face = GOAL if symbol == "G" else face
+        face = CLOSABLE_COLOURS.get(str(symbol), face) if not grid.closed else face
+        face = GOAL_COLOUR if symbol == "G" else face
         ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=face, edgecolor="0.8"))
 
 
@@ -129,7 +138,7 @@ def _draw_values(
     colour: Callable[[float], Any],
     actions: tuple[str, ...],
 ) -> None:
-    """One value fills the cell; one for each action, a triangle in its direction."""
+    """Fill a cell with the colour of its value, or one triangle per action with its colour."""
     from matplotlib.patches import Polygon, Rectangle
 
     row, column = cell

@@ -1,4 +1,4 @@
-"""One look for all figures: the same colour for an agent everywhere, intervals as bands."""
+"""The common style of all figures: one colour per agent, and intervals drawn as bands."""
 
 import io
 import os
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heirloom.errors import CannotWrite
+from heirloom.stats import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which the colour-blind can tell apart.
+# The palette of Okabe and Ito, which colour-blind readers can tell apart.
 COLOURS = {
     "RMax": "#000000",
     "LRMax": "#56B4E9",
@@ -23,65 +24,107 @@ COLOURS = {
     "LRMaxQInit": "#CC79A7",
     "LRMaxQInit(0.1)": "#D55E00",
 }
-OTHERS = ("#882255", "#44AA99", "#332288", "#999933", "#AA4499", "#999999")
+OTHER_COLOURS = ("#882255", "#44AA99", "#332288", "#999933", "#AA4499", "#999999")
 MARKERS = "osD^vPX"
+# Metadata that would hold the time of rendering, by file format.
+TIMESTAMPS = {"pdf": "CreationDate", "svg": "Date"}
 
 
 def colour_of(name: str, names: list[str]) -> str:
-    """The colour of an agent, always the same for one that has a colour of its own."""
+    """Return the colour of an agent.
+
+    Args:
+        name: the agent.
+        names: all agents of the figure. Agents that have no entry in `COLOURS` get the other
+            colours in this order.
+    """
     if name in COLOURS:
         return COLOURS[name]
     others = [other for other in names if other not in COLOURS]
-    return OTHERS[others.index(name) % len(OTHERS)]
+    return OTHER_COLOURS[others.index(name) % len(OTHER_COLOURS)]
 
 
 def new_figure(width: float = 6.4, height: float = 4.0) -> "tuple[Figure, Axes]":
-    """A figure with one pair of axes, drawn without a window."""
+    """Return a figure of this size in inches, and its only axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     ax = figure.subplots()
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    hide_frame(ax)
     return figure, ax
 
 
-def line(
-    ax: "Axes", x: Any, mean: Any, half_width: Any, label: str, colour: str, **options: Any
-) -> None:
-    """A mean, and its interval as a band."""
-    ax.plot(x, mean, color=colour, label=label, markersize=4, **options)
+def hide_frame(ax: "Axes") -> None:
+    """Hide the upper and the right border of the axes."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def draw_interval(ax: "Axes", x: Any, interval: Interval, *, color: Any, **options: Any) -> None:
+    """Draw a mean as a line and its interval as a band.
+
+    If the width of the interval is not finite at some x, no band is drawn. On a logarithmic scale,
+    which cannot show 0, the band ends at 1 % of the mean at the lowest.
+
+    Args:
+        ax: the axes to draw on.
+        x: the positions of the means.
+        interval: the means, and half the widths of their intervals.
+        color: the colour of line and band.
+        options: of `Axes.plot`, such as `label` and `marker`.
+    """
+    mean, half_width = interval
+    ax.plot(x, mean, color=color, markersize=4, **options)
     if np.isfinite(half_width).all():
         low, high = mean - half_width, mean + half_width
-        ax.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+        if ax.get_yscale() == "log":
+            low = np.maximum(low, 0.01 * mean)
+        ax.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
 
 
 def legend_below(figure: "Figure") -> None:
-    """A legend that covers nothing, with as many columns as there is room for."""
+    """Add a legend below the axes, with fewer columns the longer its labels are."""
     longest = max(len(str(label)) for label in figure.axes[0].get_legend_handles_labels()[1])
     columns = 4 if longest < 16 else 3 if longest < 22 else 2
     figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize="small")
 
 
-def rendered(figure: "Figure", ending: str) -> bytes:
-    """A figure as the content of a file with this ending."""
+def render(figure: "Figure", file_format: str) -> bytes:
+    """Return the content of an image file of a figure.
+
+    As PNG, PDF and SVG, the same figure gives the same bytes: the time of rendering is left out.
+
+    Args:
+        figure: the figure.
+        file_format: the extension of the file without its dot, such as "png".
+    """
+    from matplotlib import rc_context
+
+    timestamp = TIMESTAMPS.get(file_format.lower())
+    metadata = None if timestamp is None else {timestamp: None}
     data = io.BytesIO()
-    figure.savefig(data, format=ending, dpi=150)
+    with rc_context({"svg.hashsalt": "heirloom"}):  # otherwise the ids in an SVG are random
+        figure.savefig(data, format=file_format, dpi=150, metadata=metadata)
     return data.getvalue()
 
 
 def save_figure(figure: "Figure", path: str | os.PathLike[str]) -> Path:
-    """Write a figure in the format that its name ends in, PNG if it has no ending."""
-    place = Path(path)
-    if not place.suffix:
-        place = place.with_suffix(".png")
-    data = rendered(figure, place.suffix[1:])
+    """Write a figure to a file, and return its path.
+
+    Args:
+        figure: the figure.
+        path: the file. Its extension is the format; without one, `.png` is appended.
+    """
+    file = Path(path)
+    if not file.suffix:
+        file = file.with_suffix(".png")
+    data = render(figure, file.suffix[1:])
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(data)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
     except OSError as error:
         reason = error.strerror or error
         raise CannotWrite(
-            f"{path} could not be written ({reason}): choose another place"
+            f"{path} could not be written ({reason}): choose another location"
         ) from error
-    return place
+    return file

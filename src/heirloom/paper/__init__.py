@@ -1,1 +1,1 @@
-"""The paper's experiments: one file each, with its settings, its claims and its report."""
+"""The experiments of the paper, one module each: settings, claims and report."""

@@ -1,6 +1,7 @@
-"""Figure 1 of the paper, drawn from computed values: bounds from sampled tasks.
+"""Figure 1 of the paper, drawn from computed values: bounds on Q* from sampled tasks.
 
-The family has one parameter, the width of the heat map: how far from the goal a cell still pays.
+The tasks are heat maps, whose rewards decrease with the distance to the goal. They differ in one
+parameter, the width of that decrease.
 """
 
 import numpy as np
@@ -17,16 +18,16 @@ from heirloom.planning.solve import solve
 WIDTHS = (0.6, 2.2)
 SAMPLED = (0.8, 1.2, 1.7)
 N_WIDTHS = 81
-PAIR = (8, 1)  # the start, to the right
+PAIR = (8, 1)  # the start state, and the action to the right
 
 
 def task(width: float) -> TabularMDP:
-    """The heat map of this width."""
+    """Return the heat map of this width."""
     return heat_map(width=width)
 
 
 def reproduce(options: Options) -> Report:
-    """Figure 1: Q* at a pair over the parameter, and bounds from three sampled tasks."""
+    """Figure 1: Q* of one pair over a task parameter, and bounds from three sampled tasks."""
     widths = np.linspace(*WIDTHS, 17 if options.quick else N_WIDTHS)
     tasks, sampled = [task(w) for w in widths], [task(w) for w in SAMPLED]
     Q = np.array([solve(m).Q[PAIR] for m in tasks])
@@ -52,30 +53,37 @@ def reproduce(options: Options) -> Report:
                 sources,
                 lipschitz,
                 v_max,
-                xlabel="width of the heat map",
-                title="Q* at the start, and bounds from three tasks" + options.mark,
+                xlabel="width of the heat map (cells)",
+                title="Q* at the start, and bounds from three tasks" + options.title_suffix,
             )
         },
     )
 
 
 def claims(Q: FloatArray, U: FloatArray, v_max: float, max_q: float) -> list[Claim]:
-    """What the figure shows, from Q* and the bound over the family."""
+    """Decide the claims of figure 1.
+
+    Args:
+        Q: Q* at the pair, for each width.
+        U: the smallest bound of LRMax at the pair, for each width.
+        v_max: the bound of RMax.
+        max_q: the bound of MaxQInit, the maximum of Q* at the pair over the sampled tasks.
+    """
     covered = float((U < v_max).mean())
     return [
         Claim(
-            "the Lipschitz bound is a bound wherever it is",
-            f"{(U - Q).min():.3f} to {(U - Q).max():.2f} above Q*",
+            "the Lipschitz bound is an upper bound on Q* for every width",
+            f"it is {(U - Q).min():.3f} to {(U - Q).max():.2f} above Q*",
             bool((U >= Q - 1e-6).all()),
         ),
         Claim(
-            "it is below v_max near the sampled tasks",
-            f"in {covered:.0%} of the family",
+            "the Lipschitz bound is below v_max near the sampled tasks",
+            f"it is below v_max for {covered:.0%} of the widths",
             covered > 0,
         ),
         Claim(
-            "the maximum of the sampled tasks is a bound on all tasks",
-            f"{max_q:.2f}, and Q* is up to {Q.max():.2f}",
+            "the maximum of Q* over the sampled tasks is an upper bound for every width",
+            f"the maximum is {max_q:.2f}, and Q* reaches {Q.max():.2f}",
             bool((max_q >= Q - 1e-6).all()),
         ),
     ]

@@ -1,4 +1,4 @@
-"""The corridor of the appendix: what is gained by not exploring its left half."""
+"""The corridor of the appendix, whose left half is not worth exploring."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -11,11 +11,11 @@ from heirloom.figures.maps import draw_map
 from heirloom.paper.claims import (
     Claim,
     Ratios,
-    combination,
-    judged,
-    never_below,
-    starts,
+    combination_claims,
+    max_q_start_claims,
+    never_below_rmax,
     transfers_early,
+    undecided_if_few,
 )
 from heirloom.paper.experiment import Experiment, Options, Report
 from heirloom.paper.returns import per_episode_figure, per_task_figure, ratios_to_rmax, summary
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def settings(variant: Variant = "released") -> ExperimentSpec:
-    """The corridor of the appendix: what is gained by not exploring its left half."""
+    """Return the spec of the corridor."""
     return ExperimentSpec.read(
         {
             "name": f"corridor ({variant})",
@@ -45,25 +45,25 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
             "distinct_tasks": 5,
             "episodes": 20,
             "steps": 11,
-            "repetitions": 30,  # the paper's table has 1, and its figure an interval
+            "repetitions": 30,  # the paper's table says 1, but its figure shows intervals
             "seed": SEED,
         }
     )
 
 
 def reproduce(options: Options) -> Report:
-    """The corridor of the appendix."""
+    """The corridor of the appendix: transfer on a line of 20 cells."""
     spec = options.apply(settings(options.variant))
     return report(spec, options.run(spec))
 
 
 def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
-    """Claims, the two figures, and numbers of the corridor."""
+    """Report the claims, the two figures and the numbers of the corridor."""
     compared = ratios_to_rmax(spec, results)
     return Report(
         spec=spec,
         summary=summary(spec, compared, results),
-        claims=judged(
+        claims=undecided_if_few(
             claims(compared, p_min=1 / (spec.distinct_tasks or spec.tasks)),
             spec.repetitions,
         ),
@@ -76,14 +76,19 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
 
 
 def claims(ratios: Mapping[str, Ratios], *, p_min: float) -> list[Claim]:
-    """The claims of the corridor: those of `tight`, with the prior 0.2."""
+    """Decide the claims of the corridor, which are those of `tight` with the prior 0.2.
+
+    Args:
+        ratios: returns relative to RMax, by agent.
+        p_min: the probability of each task.
+    """
     start = tasks_for_max_q(p_min, ratios["MaxQInit"].agent.all_options.delta) + 1
     return [
         transfers_early("LRMax(0.2)", ratios["LRMax(0.2)"]),
-        *starts(ratios["MaxQInit"].vs_rmax, start),
-        *combination(ratios, start, "0.2"),
+        *max_q_start_claims(ratios["MaxQInit"].vs_rmax, start),
+        *combination_claims(ratios, start, "0.2"),
         *(
-            never_below(name, ratios[name].vs_rmax)
+            never_below_rmax(name, ratios[name].vs_rmax)
             for name in ratios
             if name not in ("RMax", "MaxQInit")
         ),

@@ -1,4 +1,4 @@
-"""An experiment of the registry: its settings, how it is run and reported, and what it reports."""
+"""The parts of an experiment of the registry: its options, its report, and its registry entry."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import numpy as np
 
 from heirloom.choices import Variant
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.style import rendered
+from heirloom.figures.style import render
 from heirloom.paper.claims import Claim
 from heirloom.runs.run import run_on
 from heirloom.runs.workers import workers as local_workers
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-QUICK = 2  # repetitions of a quick look
-FEW = 3  # with fewer repetitions an interval is wider than anything it could show
+QUICK_REPETITIONS = 2
+MIN_BAND_REPETITIONS = 3  # the interval over two repetitions would dwarf the curves
 
 
 @dataclass(frozen=True)
 class Options:
-    """How an experiment is to be run."""
+    """How to run an experiment."""
 
     variant: Variant
     location: Location
@@ -36,58 +36,67 @@ class Options:
     seed: int | None = None
     quick: bool = False
     compute: Compute | None = None
-    """Workers that were started already; local processes by default."""
+    """Workers that are already running; by default, local processes are started."""
 
     @property
-    def mark(self) -> str:
-        """What is added to the title of a figure that is only a quick look."""
+    def title_suffix(self) -> str:
+        """The text that marks the title of a figure of a quick run."""
         return " (quick)" if self.quick else ""
 
-    def apply(self, spec: ExperimentSpec, shorter: dict[str, int] | None = None) -> ExperimentSpec:
-        """The spec with these numbers; a quick one says so in its name, and may be shorter."""
+    def apply(
+        self, spec: ExperimentSpec, quick_changes: dict[str, int] | None = None
+    ) -> ExperimentSpec:
+        """Return the spec with these options applied.
+
+        Args:
+            spec: the experiment in full.
+            quick_changes: further changes for a quick run, such as fewer tasks. The name of the
+                spec of a quick run ends in "quick".
+        """
         repetitions = self.repetitions
         if self.quick and repetitions is None:
-            repetitions = min(QUICK, spec.repetitions)
+            repetitions = min(QUICK_REPETITIONS, spec.repetitions)
         changes: dict[str, Any] = {"repetitions": repetitions, "seed": self.seed}
         if self.quick:
-            changes |= {"name": f"{spec.name}, quick", **(shorter or {})}
+            changes |= {"name": f"{spec.name}, quick", **(quick_changes or {})}
         return spec.with_changes(**changes)
 
     def run(self, spec: ExperimentSpec, name: str = "run") -> "xr.Dataset":
-        """Run an experiment below the location of all, or continue it."""
+        """Run an experiment in the folder `name` of the location, or resume it there."""
         workers = local_workers if self.compute is None else lambda: nullcontext(self.compute)
         return run_on(workers, spec, self.location / name)
 
 
 @dataclass
 class Report:
-    """What came out of an experiment."""
+    """The outcome of an experiment."""
 
     summary: dict[str, Any]
     claims: list[Claim]
     figures: "dict[str, Figure]"
     notes: list[str] = field(default_factory=list)
     spec: ExperimentSpec | None = None
-    """The experiment as it was run, if it is one."""
+    """The experiment as it was run; None for a figure that is computed without agents."""
 
     def write(self, location: Location) -> None:
         """Write `summary.json`, and each figure as PNG and PDF."""
         for name, figure in self.figures.items():
-            for ending in ("png", "pdf"):
-                location.write(f"figures/{name}.{ending}", rendered(figure, ending))
+            for file_format in ("png", "pdf"):
+                location.write(f"figures/{name}.{file_format}", render(figure, file_format))
         text = json.dumps(self.summary, indent=2, allow_nan=False) + "\n"
         location.write("summary.json", text.encode())
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What `reproduce`, `list`, `show` and the reproducibility table know of an experiment.
+    """The registry entry of an experiment.
 
     Args:
-        reproduce: runs it, or continues it, and reports; its docstring is the summary.
-        settings: its settings in a variant; None if it is no experiment of agents and tasks.
+        reproduce: runs or resumes the experiment and reports on it. The first line of its docstring
+            is the summary.
+        settings: returns the spec in a variant; None if the experiment has no agents and tasks.
         has_variants: whether the settings of the text and of the released scripts differ.
-        n_runs: how many runs it consists of, each of the size of its spec.
+        n_runs: the number of runs that the experiment consists of, each of the size of its spec.
     """
 
     reproduce: Callable[[Options], Report]
@@ -97,23 +106,26 @@ class Experiment:
 
     @property
     def summary(self) -> str:
-        """One line on what it is."""
+        """A description of the experiment in one line."""
         return (self.reproduce.__doc__ or "").splitlines()[0]
 
 
-def over(one: "xr.DataArray", baseline: "xr.DataArray") -> "xr.DataArray":
-    """A ratio; NaN where there is nothing to compare with."""
-    return one / baseline.where(baseline != 0)
+def ratio(numerator: "xr.DataArray", denominator: "xr.DataArray") -> "xr.DataArray":
+    """Divide two arrays; the ratio is NaN where the denominator is 0."""
+    return numerator / denominator.where(denominator != 0)
 
 
-def or_none(numbers: np.ndarray) -> list[float | None]:
-    """JSON has no NaN: with one repetition, say, there is no interval."""
+def nan_to_none(numbers: np.ndarray) -> list[float | None]:
+    """Return the numbers as a list for JSON, which has no NaN: None replaces what is not finite."""
     return [float(x) if np.isfinite(x) else None for x in np.atleast_1d(numbers)]
 
 
 def band(values: np.ndarray) -> Interval:
-    """A mean over repetitions with its interval, for a figure; without if there are too few."""
+    """Mean over repetitions with its interval, for a figure.
+
+    With fewer than three repetitions the width is NaN, and the figure shows no band.
+    """
     interval = student_interval(values)
-    if values.shape[0] >= FEW:
+    if values.shape[0] >= MIN_BAND_REPETITIONS:
         return interval
     return Interval(interval.mean, np.full_like(interval.mean, np.nan))

@@ -1,4 +1,4 @@
-"""The maze of the appendix, in two layouts: priors of several sizes, and a learned one."""
+"""The maze of the appendix, in two layouts: priors of three sizes, and a learned prior."""
 
 import itertools
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import MAZE
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
-from heirloom.figures.curves import over_tasks
+from heirloom.figures.curves import draw_relative_returns
 from heirloom.figures.maps import draw_map
-from heirloom.paper.claims import Claim, contains, judged, text
+from heirloom.paper.claims import Claim, contains, format_interval, undecided_if_few
 from heirloom.paper.experiment import Experiment, Options, Report, band
 from heirloom.paper.returns import ratios_to_rmax, summary, vs_optimal
 from heirloom.paper.settings import SEED, defaults
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def settings(variant: Variant = "released") -> ExperimentSpec:
-    """The maze of the appendix, in two layouts: priors of several sizes, and a learned one."""
+    """Return the spec of the maze."""
     options = {**defaults(variant), "n_known": 1}
     if variant == "released":
         options["capacity"] = 10
@@ -40,30 +40,30 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
             "tasks": 30,
             "episodes": 100,
             "steps": 15,
-            "repetitions": 5,  # the paper's table has 1
+            "repetitions": 5,  # the paper's table says 1
             "seed": SEED,
         }
     )
 
 
 def reproduce(options: Options) -> Report:
-    """The maze of the appendix."""
+    """The maze of the appendix: priors of three sizes, and a learned prior."""
     spec = options.apply(settings(options.variant), {"tasks": 8})
     return report(spec, options.run(spec))
 
 
 def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
-    """Claims, the figure, and numbers of the maze.
+    """Report the claims, the figure and the numbers of the maze.
 
-    As released RMax often returns nothing at all in a task, so returns are also given over the best
-    possible ones.
+    With the released settings the return of RMax is often 0 in a task, so the claims and the figure
+    use returns relative to the optimal return instead.
     """
     compared = ratios_to_rmax(spec, results)
     optimal = {name: band(vs_optimal(results, name)) for name in compared}
     return Report(
         spec=spec,
         summary=summary(spec, compared, results),
-        claims=judged(
+        claims=undecided_if_few(
             claims(
                 {name: vs_optimal(results, name) for name in compared},
                 {agent.name: agent for agent in spec.agents},
@@ -72,19 +72,25 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
         ),
         figures={
             "environment": draw_map(
-                GridMap.read(MAZE), title="maze: the orange or the green cell is a wall"
+                GridMap.read(MAZE), title="maze: either the orange or the green cell is a wall"
             ),
-            "maze": over_tasks(
+            "maze": draw_relative_returns(
                 optimal,
-                ylabel="discounted return / the best possible",
-                title=f"Mean discounted return of each task, {spec.name}",
+                per="task",
+                ylabel="return relative to the optimal return",
+                title=f"Mean discounted return per task, {spec.name}",
             ),
         },
     )
 
 
 def claims(relative: Mapping[str, FloatArray], agents: Mapping[str, AgentSpec]) -> list[Claim]:
-    """The claims of the maze, of returns [repetition, task] over the best possible."""
+    """Decide the claims of the maze.
+
+    Args:
+        relative: returns relative to the optimal return, [repetition, task], by agent.
+        agents: the agents, by name.
+    """
     names = ["LRMax(2.0)", "LRMax(1.0)", "LRMax(0.5)"]
     means = [relative[name][:, 1:].mean(axis=1) for name in names]
     steps = [student_interval(b - a) for a, b in itertools.pairwise(means)]
@@ -94,23 +100,24 @@ def claims(relative: Mapping[str, FloatArray], agents: Mapping[str, AgentSpec]) 
         relative[name][:, start - 1 :].mean(axis=1) for name in ("LRMax", "MaxQInit", "RMax")
     )
     gap = student_interval(learned - max_q)
-    gained = student_interval(max_q - rmax)
+    gain = student_interval(max_q - rmax)
     return [
         Claim(
-            "returns rise as D_max falls from 2 to 1 to 0.5",
+            "returns increase as D_max decreases from 2 to 1 to 0.5",
             ", ".join(f"{mean.mean():.3f}" for mean in means)
-            + f" of the best possible (RMax {relative['RMax'][:, 1:].mean():.3f})",
+            + f" of the optimal return (RMax: {relative['RMax'][:, 1:].mean():.3f})",
             all(bool(step.mean - step.half_width > 0) for step in steps),
         ),
         Claim(
-            "LRMax with a learned D_max is at the level of MaxQInit, once both are in use",
-            f"above it by {text(gap)} of the best possible, from task {start} on",
+            "LRMax with a learned D_max performs like MaxQInit once both use their bounds",
+            f"the difference is {format_interval(gap)} of the optimal return, from task {start} on",
             contains(gap, 0.0),
         ),
         Claim(
-            "MaxQInit transfers, once it is in use",
-            f"above RMax by {text(gained)} of the best possible, from task {start} on",
-            bool(gained.mean - gained.half_width > 0),
+            "MaxQInit outperforms RMax once it uses its bound",
+            f"the difference is {format_interval(gain)} of the optimal return, "
+            f"from task {start} on",
+            bool(gain.mean - gain.half_width > 0),
         ),
     ]
 

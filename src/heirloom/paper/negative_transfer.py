@@ -1,4 +1,4 @@
-"""Negative transfer: values that must be unlearned, in T-shaped tasks of growing length."""
+"""Negative transfer: values that an agent must unlearn, in T-shaped tasks of growing length."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,19 +8,19 @@ import numpy as np
 from heirloom.choices import Variant
 from heirloom.envs.paper_tasks import t_shape_map
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.curves import episodes_to_optimality
+from heirloom.figures.curves import draw_episodes_to_optimality
 from heirloom.figures.maps import draw_map
-from heirloom.paper.claims import Claim, judged
-from heirloom.paper.experiment import Experiment, Options, Report, or_none
+from heirloom.paper.claims import Claim, undecided_if_few
+from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none
 from heirloom.paper.settings import SEED
 from heirloom.stats import FloatArray, student_interval
 
 K = (1, 2, 4, 8, 16)
-"""How many inner states the T-shaped tasks have."""
+"""Numbers of inner states of the T-shaped tasks."""
 
 
 def settings(variant: Variant = "text", *, k: int = 4) -> ExperimentSpec:
-    """The T-shaped pair with k inner states: values that must be unlearned."""
+    """Return the spec of the T-shaped source and target task with k inner states."""
     return ExperimentSpec.read(
         {
             "name": f"negative-transfer (k = {k})",
@@ -49,38 +49,51 @@ def settings(variant: Variant = "text", *, k: int = 4) -> ExperimentSpec:
 
 
 def reproduce(options: Options) -> Report:
-    """Episodes until the greedy policy is optimal for good, in the target task, as k grows."""
-    after: dict[str, list[np.ndarray]] = {}
-    never: dict[str, int] = {}
+    """Negative transfer: episodes until the policy stays optimal, in T-shaped tasks."""
+    optimal_after: dict[str, list[np.ndarray]] = {}
+    never_optimal: dict[str, int] = {}
     for k in K:
-        shown = options.apply(settings(k=k), {"episodes": 200})
-        results = options.run(shown, f"run-k{k}")
-        second = results.optimal_after.sel(task=2)
-        for agent in shown.agents:
-            numbers = second.sel(agent=agent.name).values
-            # Whoever is not optimal in the end counts as all episodes, which is too few.
-            never[agent.name] = never.get(agent.name, 0) + int(np.isnan(numbers).sum())
-            after.setdefault(agent.name, []).append(
-                np.where(np.isnan(numbers), shown.episodes, numbers)
+        spec = options.apply(settings(k=k), {"episodes": 200})
+        results = options.run(spec, f"run-k{k}")
+        target = results.optimal_after.sel(task=2)
+        for agent in spec.agents:
+            numbers = target.sel(agent=agent.name).values
+            n_never = int(np.isnan(numbers).sum())
+            never_optimal[agent.name] = never_optimal.get(agent.name, 0) + n_never
+            # A policy that is not optimal in the end counts as the number of all episodes, a lower
+            # bound on the episodes that it needs.
+            optimal_after.setdefault(agent.name, []).append(
+                np.where(np.isnan(numbers), spec.episodes, numbers)
             )
-    episodes = {name: np.array(numbers).T for name, numbers in after.items()}
-    return report(shown, episodes, never, options.mark)
+    episodes = {name: np.array(numbers).T for name, numbers in optimal_after.items()}
+    return report(spec, episodes, never_optimal, options.title_suffix)
 
 
 def report(
-    spec: ExperimentSpec, episodes: Mapping[str, FloatArray], never: Mapping[str, int], mark: str
+    spec: ExperimentSpec,
+    episodes: Mapping[str, FloatArray],
+    never_optimal: Mapping[str, int],
+    title_suffix: str,
 ) -> Report:
-    """Claims, figures and numbers, from episodes [repetition, k] by agent."""
+    """Report the claims, the figures and the numbers of negative transfer.
+
+    Args:
+        spec: the last of the specs that were run.
+        episodes: episodes until the policy stays optimal in the target task, [repetition, k], by
+            agent.
+        never_optimal: the number of tasks in which the policy was not optimal in the end, by agent.
+        title_suffix: the text to append to the title of the figure.
+    """
     intervals = {name: student_interval(numbers) for name, numbers in episodes.items()}
-    title = "Episodes until the policy is optimal for good" + mark
+    title = "Episodes until the greedy policy stays optimal" + title_suffix
     summary: dict[str, Any] = {
         "repetitions": spec.repetitions,
         "k": list(K),
         "agents": {
             name: {
-                "episodes_to_optimality": or_none(mean),
-                "ci95": or_none(half),
-                "never_optimal": never[name],
+                "episodes_to_optimality": nan_to_none(mean),
+                "ci95": nan_to_none(half),
+                "never_optimal": never_optimal[name],
             }
             for name, (mean, half) in intervals.items()
         },
@@ -88,47 +101,48 @@ def report(
     return Report(
         spec=spec,
         summary=summary,
-        claims=judged(claims(K, episodes), spec.repetitions),
+        claims=undecided_if_few(claims(K, episodes), spec.repetitions),
         figures={
-            "environment": draw_map(t_shape_map(4, goal="up"), title="source, k = 4"),
-            "environment-target": draw_map(t_shape_map(4, goal="down"), title="target, k = 4"),
-            "negative-transfer": episodes_to_optimality(np.array(K), intervals, title=title),
+            "environment": draw_map(t_shape_map(4, goal="up"), title="source task, k = 4"),
+            "environment-target": draw_map(t_shape_map(4, goal="down"), title="target task, k = 4"),
+            "negative-transfer": draw_episodes_to_optimality(np.array(K), intervals, title=title),
         },
     )
 
 
 def claims(k: Sequence[int], episodes: Mapping[str, FloatArray]) -> list[Claim]:
-    """Episodes until the policy is optimal for good, [repetition, k], by agent."""
-    made = []
+    """Decide the claims from episodes until the policy stays optimal, [repetition, k], by agent."""
+    decided = []
     for name in ("BisimulationTransfer", "BisimulationTransfer, recursive"):
-        grown = student_interval(episodes[name][:, -1] - episodes[name][:, 0])
-        made.append(
+        growth = student_interval(episodes[name][:, -1] - episodes[name][:, 0])
+        decided.append(
             Claim(
-                f"{name} gets worse with k",
+                f"{name} needs more episodes as k grows",
                 f"{_means(episodes[name])} episodes for k = {', '.join(map(str, k))}",
-                bool(grown.mean - grown.half_width > 0),
+                bool(growth.mean - growth.half_width > 0),
             )
         )
-    grown = student_interval(episodes["LRMax"][:, -1] - episodes["LRMax"][:, 0])
-    made.append(
+    growth = student_interval(episodes["LRMax"][:, -1] - episodes["LRMax"][:, 0])
+    decided.append(
         Claim(
-            "LRMax does not",
+            "LRMax does not need more episodes as k grows",
             f"{_means(episodes['LRMax'])} episodes",
-            bool(grown.mean - grown.half_width <= 0),
+            bool(growth.mean - growth.half_width <= 0),
         )
     )
     for name in ("BisimulationTransfer", "BisimulationTransfer, recursive"):
-        later = student_interval(episodes[name] - episodes["QLearning"])
-        worse = np.flatnonzero(later.mean - later.half_width > 0).tolist()
-        where = ", ".join(str(k[i]) for i in worse) or "none"
-        made.append(
+        delay = student_interval(episodes[name] - episodes["QLearning"])
+        slower = np.flatnonzero(delay.mean - delay.half_width > 0).tolist()
+        slower_k = ", ".join(str(k[i]) for i in slower) or "none"
+        decided.append(
             Claim(
-                f"{name} is negative transfer: worse than Q-learning from nothing",
-                f"Q-learning takes {_means(episodes['QLearning'])}; worse than it for k = {where}",
-                len(worse) == len(k),
+                f"{name} causes negative transfer: it is slower than Q-learning without transfer",
+                f"Q-learning needs {_means(episodes['QLearning'])} episodes; "
+                f"{name} is slower for k = {slower_k}",
+                len(slower) == len(k),
             )
         )
-    return made
+    return decided
 
 
 def _means(numbers: FloatArray) -> str:

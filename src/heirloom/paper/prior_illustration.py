@@ -1,6 +1,6 @@
-"""Figure 2 of the paper, drawn from computed values: what a prior on distances excludes.
+"""Figure 2 of the paper, drawn from computed values: a prior on the distances between tasks.
 
-The family is that of the main experiment, as it was released.
+The tasks are those of the main experiment, with the released settings.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ N_TASKS = 12
 
 
 def reproduce(options: Options) -> Report:
-    """Figure 2: sampled tasks by their distances, a prior's radius, and the largest distance."""
+    """Figure 2: sampled tasks in the plane, a valid prior, and the largest possible distance."""
     rng = stream(SEED if options.seed is None else options.seed, "prior-illustration")
     n = 6 if options.quick else N_TASKS
     slips = rng.uniform(0.0, 0.1, n)
@@ -29,7 +29,7 @@ def reproduce(options: Options) -> Report:
     prior = float(distances.max())
     gamma = tasks[0].gamma
     largest = (1 + gamma) / (1 - gamma)
-    places, stress = embed(distances)
+    points, stress = embed(distances)
     return Report(
         summary={
             "slip": slips.tolist(),
@@ -40,48 +40,53 @@ def reproduce(options: Options) -> Report:
         },
         claims=[
             Claim(
-                "tasks of a family are nearer to each other than tasks can be",
-                f"at most {prior:.2f}, where {largest:.0f} is possible",
+                "tasks of the family are closer to each other than the largest possible distance",
+                f"the distances are at most {prior:.2f}; the largest possible one is {largest:.0f}",
                 prior < largest,
             )
         ],
         figures={
             "2": draw_embedding(
-                places,
+                points,
                 slips,
                 prior,
                 largest,
-                label="slip",
-                title="Tasks by their largest D, embedded" + options.mark,
+                label="slip probability",
+                title="Tasks embedded by their largest distance D" + options.title_suffix,
             )
         },
-        notes=[f"the embedding misses distances by {stress:.0%} of their size (root mean square)"],
+        notes=[f"relative root-mean-square error of the distances in the embedding: {stress:.0%}"],
     )
 
 
 def largest_distances(tasks: Sequence[TabularMDP]) -> np.ndarray:
-    """The largest D of each two tasks, over pairs."""
+    """Return the maximum over pairs (s, a) of D between each two tasks, [task, task]."""
     distances = np.zeros((len(tasks), len(tasks)))
-    for i, one in enumerate(tasks):
-        for j, other in enumerate(tasks[:i]):
-            distances[i, j] = distances[j, i] = family_distance([one, other]).max()
+    for i, m in enumerate(tasks):
+        for j, m_bar in enumerate(tasks[:i]):
+            distances[i, j] = distances[j, i] = family_distance([m, m_bar]).max()
     return distances
 
 
 def embed(distances: np.ndarray) -> tuple[np.ndarray, float]:
-    """Places in the plane whose distances are near the given ones, and how far they are off.
+    """Embed points in the plane by classical multidimensional scaling.
 
-    Classical scaling: the two leading eigenvectors of the doubly centred squared distances.
+    The coordinates are the two leading eigenvectors of the doubly centred squared distances, scaled
+    by the square roots of their eigenvalues.
+
+    Returns:
+        The coordinates, and the root-mean-square error of the distances relative to their
+        root mean square.
     """
     n = len(distances)
     centre = np.eye(n) - 1 / n
     values, vectors = np.linalg.eigh(-centre @ distances**2 @ centre / 2)
     top = np.argsort(values)[::-1][:2]
-    places = vectors[:, top] * np.sqrt(np.maximum(values[top], 0.0))
-    # An eigenvector has two signs; the largest entry of each shall be positive.
-    places = places * np.sign(places[np.abs(places).argmax(axis=0), np.arange(2)])
-    apart = np.linalg.norm(places[:, None] - places[None, :], axis=2)
-    return places, float(np.sqrt(((apart - distances) ** 2).sum() / (distances**2).sum()))
+    points = vectors[:, top] * np.sqrt(np.maximum(values[top], 0.0))
+    # The sign of an eigenvector is arbitrary: make its largest entry positive.
+    points = points * np.sign(points[np.abs(points).argmax(axis=0), np.arange(2)])
+    embedded = np.linalg.norm(points[:, None] - points[None, :], axis=2)
+    return points, float(np.sqrt(((embedded - distances) ** 2).sum() / (distances**2).sum()))
 
 
 EXPERIMENT = Experiment(reproduce, has_variants=False)

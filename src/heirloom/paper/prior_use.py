@@ -1,4 +1,4 @@
-"""How much a prior is used as the second of two heat maps is learned."""
+"""Use of the prior d_max while LRMax learns the second of two heat maps."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -9,10 +9,10 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import HEAT_MAP, OTHER_HEAT_MAP
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.curves import prior_use_curves
+from heirloom.figures.curves import draw_prior_use
 from heirloom.figures.maps import draw_map
 from heirloom.paper.claims import Claim
-from heirloom.paper.experiment import Experiment, Options, Report, band, or_none
+from heirloom.paper.experiment import Experiment, Options, Report, band, nan_to_none
 from heirloom.paper.settings import EPSILON, N_KNOWN, SEED
 from heirloom.stats import FloatArray, student_interval
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def settings(variant: Variant = "text") -> ExperimentSpec:
-    """How much a prior is used as a task is learned: the two heat maps. Both variants are alike."""
+    """Return the spec of the two heat maps, which is the same in both variants."""
     return ExperimentSpec.read(
         {
             "name": "prior-use",
@@ -40,13 +40,13 @@ def settings(variant: Variant = "text") -> ExperimentSpec:
 
 
 def reproduce(options: Options) -> Report:
-    """How much a prior is used as the second task is learned."""
+    """Use of the prior D_max while the second of two tasks is learned."""
     spec = options.apply(settings())
     return report(spec, options.run(spec))
 
 
 def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
-    """The percentage of use per computation, for each prior."""
+    """Report the percentage of pairs where each prior is used, per computation of the bound."""
     d_max = spec.priors
     use = {
         d: results.prior_use.sel(agent=f"LRMax({d})", task=2)
@@ -60,14 +60,14 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
         summary={
             "repetitions": spec.repetitions,
             "d_max": d_max,
-            "percentage_of_use": [or_none(interval.mean) for interval in intervals.values()],
-            "ci95": [or_none(interval.half_width) for interval in intervals.values()],
+            "percentage_of_use": [nan_to_none(interval.mean) for interval in intervals.values()],
+            "ci95": [nan_to_none(interval.half_width) for interval in intervals.values()],
         },
         claims=claims(use),
         figures={
-            "environment-1": draw_map(GridMap.read(HEAT_MAP), title="slip 0.1"),
-            "environment-2": draw_map(GridMap.read(OTHER_HEAT_MAP), title="slip 0.05"),
-            "prior-use": prior_use_curves(
+            "environment-1": draw_map(GridMap.read(HEAT_MAP), title="first task, slip 0.1"),
+            "environment-2": draw_map(GridMap.read(OTHER_HEAT_MAP), title="second task, slip 0.05"),
+            "prior-use": draw_prior_use(
                 {f"D_max = {d:g}": band(100 * values) for d, values in use.items()},
                 title=f"Use of the prior in the second task, {spec.name}",
             ),
@@ -76,37 +76,42 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
 
 
 def claims(use: Mapping[float, FloatArray]) -> list[Claim]:
-    """The claims of the use of a prior, parts [repetition, computation] for each D_max."""
-    made = [
+    """Decide the claims about the use of the prior.
+
+    Args:
+        use: fractions of pairs where the prior is used, [repetition, computation], by D_max.
+    """
+    decided = [
         Claim(
-            f"a prior of {d:g} is used {100 * part:.0f} % of the time",
+            f"D_max = {d:g} is used at {100 * fraction:.0f} % of the pairs",
             f"{100 * use[d].min():.1f} to {100 * use[d].max():.1f} %",
-            bool((np.abs(use[d] - part) < 1e-12).all()),
+            bool((np.abs(use[d] - fraction) < 1e-12).all()),
         )
-        for d, part in ((19.0, 0.0), (0.0, 1.0))
+        for d, fraction in ((19.0, 0.0), (0.0, 1.0))
     ]
-    for d, parts in use.items():
+    for d, fractions in use.items():
         if 0 < d < 19:
-            mean = parts.mean(axis=0)
-            made.append(
+            mean = fractions.mean(axis=0)
+            decided.append(
                 Claim(
-                    f"a prior of {d:g} is used less and less",
-                    f"{100 * mean[0]:.0f} % at first, {100 * mean[-1]:.0f} % in the end",
+                    f"D_max = {d:g} is used less and less as the task is learned",
+                    f"{100 * mean[0]:.0f} % of the pairs at first, "
+                    f"{100 * mean[-1]:.0f} % at the end",
                     bool((np.diff(mean) <= 1e-12).all() and mean[0] > mean[-1]),
                 )
             )
     mean = use[10.0].mean(axis=0)
     x = np.arange(mean.size)
     fitted = np.polyval(np.polyfit(x, mean, 1), x)
-    off = float(np.abs(fitted - mean).max())
-    made.append(
+    deviation = float(np.abs(fitted - mean).max())
+    decided.append(
         Claim(
-            "at 10 it falls linearly",
-            f"within {100 * off:.1f} % of pairs of a straight line",
-            off < 0.05,
+            "the use of D_max = 10 decreases linearly",
+            f"at most {100 * deviation:.1f} % of the pairs away from a straight line",
+            deviation < 0.05,
         )
     )
-    return made
+    return decided
 
 
 EXPERIMENT = Experiment(reproduce, settings, has_variants=False)

@@ -1,7 +1,7 @@
-"""Every experiment that `heirloom` can reproduce: the one list of their names.
+"""Registry of the experiments that `heirloom` can reproduce.
 
-A module that is named here has an `EXPERIMENT`. It is imported when it is used, so that the command
-line knows all names without loading anything.
+Each module named here defines `EXPERIMENT`. Modules are imported on first use, so the command line
+knows all names without importing them.
 """
 
 from importlib import import_module
@@ -20,23 +20,22 @@ MODULES = {
     "bounds-illustration": "heirloom.paper.bounds_illustration",
     "prior-illustration": "heirloom.paper.prior_illustration",
 }
+QUICK_NOTE = "quick run: fewer repetitions and smaller sizes than the full experiment"
 
 
 def experiment(name: str) -> "Experiment":
-    """The experiment of this name."""
+    """Return the experiment of this name."""
     entry: Experiment = import_module(MODULES[name]).EXPERIMENT
     return entry
 
 
 def reproduce(name: str, options: "Options") -> "Report":
-    """Run an experiment, or continue it, and write what comes out of it to its location."""
+    """Run or resume an experiment, and write its summary and figures to its location."""
     entry = experiment(name)
     report = entry.reproduce(options)
     head = {"experiment": name, "variant": options.variant if entry.has_variants else "both"}
     if options.quick:
-        head["quick"] = (
-            "a quick look, with few repetitions and less of all else, not the experiment"
-        )
+        head["quick"] = QUICK_NOTE
     report.summary = {**head, **report.summary}
     report.write(options.location)
     return report

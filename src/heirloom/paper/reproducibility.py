@@ -1,4 +1,4 @@
-"""The reproducibility table of the paper, from the specs, with the time that was measured."""
+"""The reproducibility table of the paper: sizes from the specs, and measured times."""
 
 import math
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from platform import machine, system
 from typing import Any
 
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.paper.registry import experiment
+from heirloom.paper.registry import QUICK_NOTE, experiment
 from heirloom.runs.versions import versions
 
 COLUMNS = (
@@ -17,21 +17,27 @@ COLUMNS = (
     "tasks",
     "episodes",
     "steps",
-    "samples an agent",
+    "samples per agent",
     "seconds",
 )
 
 
 def reproducibility_table(
-    ran: Mapping[tuple[str, Any], tuple[ExperimentSpec | None, float]], *, quick: bool
+    completed: Mapping[tuple[str, Any], tuple[ExperimentSpec | None, float]], *, quick: bool
 ) -> str:
-    """One row for each experiment that was run, in its variant and as it was run, as Markdown.
+    """Return the table as Markdown, with one row per experiment and variant.
 
-    Samples are those of all repetitions of an agent, at most: episodes may end early. Seconds are
-    those of this call, with figures; what was computed before is not counted again.
+    The number of samples is an upper bound on the steps of one agent in all repetitions, because
+    episodes may terminate early. The seconds include drawing the figures, but not the jobs that an
+    earlier call computed.
+
+    Args:
+        completed: the spec as it was run (None for a figure without agents) and the seconds taken,
+            by experiment and variant.
+        quick: whether these were quick runs, which the text then says.
     """
     rows = [COLUMNS, ("---",) * len(COLUMNS)]
-    for (name, variant), (spec, seconds) in ran.items():
+    for (name, variant), (spec, seconds) in completed.items():
         if spec is None:
             rows.append((name, variant, *("",) * 6, f"{seconds:.1f}"))
             continue
@@ -41,7 +47,5 @@ def reproducibility_table(
         rows.append((name, variant, *cells, f"{seconds:.1f}"))
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     used = ", ".join(f"{name} {version}" for name, version in versions().items())
-    quickly = (
-        "This was a quick look, with few repetitions and less of all else.\n\n" if quick else ""
-    )
-    return f"{quickly}{table}\n\n{system()} {machine()}; {used}.\n"
+    note = f"{QUICK_NOTE.capitalize()}.\n\n" if quick else ""
+    return f"{note}{table}\n\n{system()} {machine()}; {used}.\n"

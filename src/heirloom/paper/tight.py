@@ -7,22 +7,22 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import TIGHT
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.curves import over_episodes, over_tasks
+from heirloom.figures.curves import draw_relative_returns
 from heirloom.figures.maps import draw_map
 from heirloom.figures.style import colour_of
 from heirloom.paper.claims import (
     OURS,
     Claim,
     Ratios,
-    combination,
+    combination_claims,
     contains,
-    judged,
-    never_below,
-    starts,
-    text,
+    format_interval,
+    max_q_start_claims,
+    never_below_rmax,
     transfers_early,
+    undecided_if_few,
 )
-from heirloom.paper.experiment import Experiment, Options, Report, band, or_none, over
+from heirloom.paper.experiment import Experiment, Options, Report, band, nan_to_none, ratio
 from heirloom.paper.returns import (
     WINDOW,
     Y_EPISODE,
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-EARLY, LATE = 20, 200  # episodes of the first and of the last stage of learning
+N_EARLY, N_LATE = 20, 200  # episodes in the first and in the last stage of learning
 
 
 def settings(variant: Variant = "released", *, all_sources: bool = False) -> ExperimentSpec:
-    """The main experiment, figures 3a to 3c.
+    """Return the spec of the main experiment.
 
-    With `all_sources` every source is kept, whatever the variant, and only those agents are run for
-    which that makes a difference.
+    With `all_sources`, agents keep every source in both variants, and the spec has only the agents
+    for which this makes a difference.
     """
     agents: list[dict[str, Any]] = [
         {"algorithm": "RMax"},
@@ -79,34 +79,37 @@ def settings(variant: Variant = "released", *, all_sources: bool = False) -> Exp
 
 
 def reproduce(options: Options) -> Report:
-    """The main experiment; as released also with every source kept."""
+    """The main experiment, figures 3a to 3c: transfer on an 11x11 grid with three goals."""
     spec = options.apply(settings(options.variant))
     results = options.run(spec)
-    made = report(spec, results)
+    main_report = report(spec, results)
+    # The released settings keep only the first source: show what more sources would add.
     if options.variant == "released" and not options.quick:
-        everything = options.apply(settings(options.variant, all_sources=True))
-        kept = options.run(everything, "run-every-source")
-        title = f"The first source only, and every source kept, {spec.name}"
-        made.summary["every_source_kept"] = _add_every_source(made, kept, results, title)
-    return made
+        all_spec = options.apply(settings(options.variant, all_sources=True))
+        all_results = options.run(all_spec, "run-every-source")
+        title = f"Only the first source kept, or every source, {spec.name}"
+        main_report.summary["every_source_kept"] = _add_every_source(
+            main_report, all_results, results, title
+        )
+    return main_report
 
 
 def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
-    """Claims, figures 3a to 3c, and numbers of the main experiment."""
+    """Report the claims, figures 3a to 3c and the numbers of the main experiment."""
     compared = ratios_to_rmax(spec, results)
     p_min = 1 / (spec.distinct_tasks or spec.tasks)
     start = tasks_for_max_q(p_min, compared["MaxQInit"].agent.all_options.delta) + 1
-    later = results.discounted_returns.isel(task=slice(1, None)).mean("task")
-    episodes = {name: later.sel(agent=name).values for name in compared}
+    from_second = results.discounted_returns.isel(task=slice(1, None)).mean("task")
+    episodes = {name: from_second.sel(agent=name).values for name in compared}
     return Report(
         spec=spec,
         summary=summary(spec, compared, results),
-        claims=judged(claims(compared, episodes, p_min=p_min), spec.repetitions),
+        claims=undecided_if_few(claims(compared, episodes, p_min=p_min), spec.repetitions),
         figures={
             "environment": draw_map(GridMap.read(TIGHT), title="tight"),
             "3a": per_task_figure(spec, compared),
             "3b": per_episode_figure(spec, results),
-            "3c": _instances(spec, results, start),
+            "3c": _single_tasks_figure(spec, results, start),
         },
     )
 
@@ -117,75 +120,92 @@ def claims(
     *,
     p_min: float,
 ) -> list[Claim]:
-    """The claims of the main experiment.
+    """Decide the claims of the main experiment.
 
     Args:
-        ratios: by agent, how its returns compare with those of RMax.
-        episodes: by agent, the mean discounted return [repetition, episode] over tasks from the
-            second on.
-        p_min: the probability of a task.
+        ratios: returns relative to RMax, by agent.
+        episodes: discounted returns averaged over the tasks from the second on,
+            [repetition, episode], by agent.
+        p_min: the probability of each task.
     """
     start = tasks_for_max_q(p_min, ratios["MaxQInit"].agent.all_options.delta) + 1
-    learned = tasks_for_distance(p_min, ratios["LRMax"].agent.all_options.delta) + 1
+    learned_start = tasks_for_distance(p_min, ratios["LRMax"].agent.all_options.delta) + 1
     n_tasks = ratios["RMax"].vs_rmax.shape[1]
     return [
         *(transfers_early(name, ratios[name]) for name in ("LRMax(0.2)", "LRMax(0.1)")),
         _smaller_is_better(ratios),
-        *starts(ratios["MaxQInit"].vs_rmax, start),
-        *combination(ratios, start),
+        *max_q_start_claims(ratios["MaxQInit"].vs_rmax, start),
+        *combination_claims(ratios, start),
         _three_stages(episodes),
         *(
-            never_below(name, ratios[name].vs_rmax)
+            never_below_rmax(name, ratios[name].vs_rmax)
             for name in ratios
             if name not in ("RMax", "MaxQInit")
         ),
-        _no_prior_no_transfer(ratios["LRMax"].vs_rmax, learned, n_tasks),
+        _no_prior_no_transfer(ratios["LRMax"].vs_rmax, learned_start, n_tasks),
     ]
 
 
 def _smaller_is_better(ratios: Mapping[str, Ratios]) -> Claim:
-    one, other = (ratios[name].vs_rmax[:, 1:].mean(axis=1) for name in ("LRMax(0.1)", "LRMax(0.2)"))
-    mean, half = student_interval(one - other)
+    """Claim that LRMax(0.1) outperforms LRMax(0.2) over the tasks from the second on."""
+    smaller, larger = (
+        ratios[name].vs_rmax[:, 1:].mean(axis=1) for name in ("LRMax(0.1)", "LRMax(0.2)")
+    )
+    gap = student_interval(smaller - larger)
     return Claim(
-        "a smaller prior transfers more: LRMax(0.1) above LRMax(0.2)",
-        f"by {mean:.2f} ± {half:.2f} times RMax, over tasks 2 on",
-        bool(mean - half > 0),
+        "a smaller prior increases transfer: LRMax(0.1) outperforms LRMax(0.2)",
+        f"the difference is {format_interval(gap)} times the return of RMax, from task 2 on",
+        bool(gap.mean - gap.half_width > 0),
     )
 
 
 def _three_stages(episodes: Mapping[str, FloatArray]) -> Claim:
-    """LRMax(0.1): high returns at first, lower ones while it explores, then the best."""
+    """Claim that the returns of LRMax(0.1) are high at first, then lower, then high again.
+
+    The second stage is the block of `N_LATE` episodes with the lowest mean return.
+    """
     curve, rmax = episodes["LRMax(0.1)"], episodes["RMax"]
-    early = student_interval(curve[:, :EARLY].mean(axis=1))
-    blocks = curve[:, EARLY:-LATE]
-    n_blocks = blocks.shape[1] // LATE
-    means = blocks[:, : n_blocks * LATE].reshape(curve.shape[0], n_blocks, LATE).mean(axis=2)
-    low = int(means.mean(axis=0).argmin()) if n_blocks else 0
-    middle = student_interval(means[:, low] if n_blocks else curve.mean(axis=1))
-    late = student_interval(curve[:, -LATE:].mean(axis=1))
-    at_first = float(rmax[:, :EARLY].mean())
+    early = student_interval(curve[:, :N_EARLY].mean(axis=1))
+    between = curve[:, N_EARLY:-N_LATE]
+    n_blocks = between.shape[1] // N_LATE
+    blocks = between[:, : n_blocks * N_LATE].reshape(curve.shape[0], n_blocks, N_LATE)
+    means = blocks.mean(axis=2)
+    lowest = int(means.mean(axis=0).argmin()) if n_blocks else 0
+    middle = student_interval(means[:, lowest] if n_blocks else curve.mean(axis=1))
+    late = student_interval(curve[:, -N_LATE:].mean(axis=1))
+    early_rmax = float(rmax[:, :N_EARLY].mean())
     return Claim(
-        "LRMax(0.1) learns in three stages: exploits what it knows, explores, converges",
-        f"return {early.mean:.2f} in {EARLY} first episodes (RMax {at_first:.2f}), "
+        "LRMax(0.1) learns in three stages: it exploits transferred knowledge, explores, converges",
+        f"return {early.mean:.2f} in the first {N_EARLY} episodes (RMax: {early_rmax:.2f}), "
         f"{middle.mean:.2f} at its lowest, {late.mean:.2f} at the end",
-        bool(early.mean > at_first and early.mean > middle.mean and late.mean > middle.mean),
+        bool(early.mean > early_rmax and early.mean > middle.mean and late.mean > middle.mean),
     )
 
 
-def _no_prior_no_transfer(vs_rmax: FloatArray, learned: int, n_tasks: int) -> Claim:
-    """Erratum 7: the text reports transfer of LRMax without a prior; there can be none."""
-    last = min(learned - 1, n_tasks)
+def _no_prior_no_transfer(vs_rmax: FloatArray, learned_start: int, n_tasks: int) -> Claim:
+    """Claim that LRMax without a prior performs like RMax before it has a learned prior.
+
+    The paper reports that LRMax transfers without a prior, which is impossible (erratum 7).
+    """
+    last = min(learned_start - 1, n_tasks)
     interval = student_interval(vs_rmax[:, 1:last].mean(axis=1))
     return Claim(
-        "LRMax without a prior is RMax, until it has learned one (erratum 7)",
-        f"{text(interval)} times RMax in tasks 2 to {last}; it has learned one in task {learned}",
+        "LRMax without a prior performs like RMax until it has learned one (erratum 7)",
+        f"{format_interval(interval)} times the return of RMax in tasks 2 to {last}; "
+        f"a learned prior is available from task {learned_start} on",
         contains(interval, 1.0),
         OURS,
     )
 
 
-def _instances(spec: ExperimentSpec, results: "xr.Dataset", start: int) -> "Figure":
-    """Figure 3c: single tasks before and after transfer begins."""
+def _single_tasks_figure(spec: ExperimentSpec, results: "xr.Dataset", start: int) -> "Figure":
+    """Figure 3c: returns in single tasks before and after transfer begins.
+
+    Args:
+        spec: the experiment.
+        results: its results.
+        start: the first task in which MaxQInit uses its bound.
+    """
     start = min(start, spec.tasks)
     chosen = [
         ("RMax", 2, "-"),
@@ -195,42 +215,55 @@ def _instances(spec: ExperimentSpec, results: "xr.Dataset", start: int) -> "Figu
         ("MaxQInit", start, "-"),
     ]
     curves, styles = {}, {}
-    for name, task, style in chosen:
-        one = results.discounted_returns.sel(agent=name, task=task)
-        relative = over(one, late_rmax(results).sel(task=task))
+    for name, task, linestyle in chosen:
+        returns = results.discounted_returns.sel(agent=name, task=task)
+        relative = ratio(returns, late_rmax(results).sel(task=task))
         curve = relative.transpose("repetition", "episode").values
         label = f"{name}, task {task}"
         curves[label] = band(moving_average(curve, WINDOW))
-        styles[label] = {"color": colour_of(name, [name]), "linestyle": style}
-    title = f"Single tasks, {spec.name}"
-    return over_episodes(curves, ylabel=Y_EPISODE, title=title, styles=styles)
+        styles[label] = {"color": colour_of(name, [name]), "linestyle": linestyle}
+    title = f"Discounted return in single tasks, {spec.name}"
+    return draw_relative_returns(
+        curves, per="episode", ylabel=Y_EPISODE, title=title, styles=styles
+    )
 
 
 def _add_every_source(
-    made: Report, kept: "xr.Dataset", results: "xr.Dataset", title: str
+    main_report: Report, all_results: "xr.Dataset", results: "xr.Dataset", title: str
 ) -> dict[str, dict[str, Any]]:
-    """What a full memory adds to the first source: another figure, notes, and numbers."""
-    added, lines = {}, {}
-    for name in kept.agent.values.tolist():
-        every, first = (vs_rmax(one, name, results) for one in (kept, results))
-        gained = student_interval((every - first)[:, 2:].mean(axis=1))
-        full = f"{name}, every source"
-        lines[name], lines[full] = band(first), band(every)
-        added[name] = {
-            "return_vs_rmax": or_none(lines[full].mean),
-            "ci95": or_none(lines[full].half_width),
+    """Compare agents that keep every source with agents that keep only the first.
+
+    Adds a figure and notes to the report.
+
+    Args:
+        main_report: the report to extend.
+        all_results: the results of the agents that keep every source.
+        results: the results of the agents that keep only the first, and of RMax.
+        title: the title of the figure.
+
+    Returns:
+        The numbers for `summary.json`, by agent.
+    """
+    numbers, curves, styles = {}, {}, {}
+    for name in all_results.agent.values.tolist():
+        all_sources, first_only = (vs_rmax(r, name, results) for r in (all_results, results))
+        # In task 2 both have one source.
+        gain = student_interval((all_sources - first_only)[:, 2:].mean(axis=1))
+        label = f"{name}, every source"
+        curves[name], curves[label] = band(first_only), band(all_sources)
+        styles[label] = {"color": colour_of(name, []), "linestyle": "--"}
+        numbers[name] = {
+            "return_vs_rmax": nan_to_none(curves[label].mean),
+            "ci95": nan_to_none(curves[label].half_width),
         }
-        made.notes.append(
-            f"{name} with every source kept, tasks 3 on: {gained.mean:+.3f} ± "
-            f"{gained.half_width:.3f} times RMax against keeping the first only"
+        main_report.notes.append(
+            f"{name} with every source instead of only the first, from task 3 on: "
+            f"{gain.mean:+.3f} ± {gain.half_width:.3f} times the return of RMax"
         )
-    styles = {
-        label: {"color": colour_of(label.split(",")[0], []), "linestyle": "--"}
-        for label in lines
-        if label.endswith("every source")
-    }
-    made.figures["3a-every-source"] = over_tasks(lines, ylabel=Y_TASK, title=title, styles=styles)
-    return added
+    main_report.figures["3a-every-source"] = draw_relative_returns(
+        curves, per="task", ylabel=Y_TASK, title=title, styles=styles
+    )
+    return numbers
 
 
 EXPERIMENT = Experiment(reproduce, settings)

@@ -1,0 +1,118 @@
+"""The style that all figures share: colours, bands, legends and files."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import same_color
+
+import heirloom as hl
+from heirloom.figures.style import (
+    COLOURS,
+    OTHER_COLOURS,
+    colour_of,
+    draw_interval,
+    legend_below,
+    new_figure,
+    render,
+    save_figure,
+)
+from heirloom.stats import Interval
+from tests.figures.drawn import assert_curve, band_of, legend, lines
+
+X = np.array([1.0, 2.0, 4.0])
+INTERVAL = Interval(np.array([0.5, 0.25, -1.0]), np.array([0.125, 0.0, 2.0]))
+
+
+def one_line(label="a line"):
+    figure, ax = new_figure()
+    draw_interval(ax, X, INTERVAL, color="#0072B2", label=label, marker="o", linestyle="--")
+    return figure
+
+
+def test_agent_of_the_paper_has_the_same_colour_in_every_figure():
+    for name in COLOURS:
+        assert colour_of(name, [name]) == colour_of(name, ["Mine", name, "Other"])
+    assert len(set(COLOURS.values())) == len(COLOURS)
+
+
+def test_other_agents_have_distinct_colours_until_all_are_used():
+    n = len(OTHER_COLOURS)
+    names = ["RMax", *(f"agent {i}" for i in range(n + 1)), "LRMax"]
+    colours = [colour_of(name, names) for name in names]
+    assert len(set(colours[: n + 1])) == n + 1
+    assert colours[n + 1] == colours[1]
+    assert not set(OTHER_COLOURS) & set(COLOURS.values())
+
+
+def test_new_figure_has_one_pair_of_axes_of_this_size_and_no_window():
+    figure, ax = new_figure(5.0, 3.0)
+    assert figure.axes == [ax]
+    assert figure.get_size_inches().tolist() == [5.0, 3.0]
+    assert figure.canvas.manager is None
+    visible = {side for side, spine in ax.spines.items() if spine.get_visible()}
+    assert visible == {"left", "bottom"}
+
+
+def test_interval_is_drawn_as_a_line_and_a_band_of_its_colour():
+    (ax,) = one_line().axes
+    assert_curve(ax, "a line", X, INTERVAL)
+    line = lines(ax)["a line"]
+    assert same_color(line.get_color(), "#0072B2")
+    assert (line.get_marker(), line.get_linestyle()) == ("o", "--")
+    (band,) = ax.collections
+    assert 0 < band.get_alpha() < 0.5
+
+
+def test_no_band_is_drawn_if_a_width_is_missing():
+    _, ax = new_figure()
+    half_width = np.array([0.1, np.nan, 0.1])
+    draw_interval(ax, X, Interval(INTERVAL.mean, half_width), color="black", label="a line")
+    line = lines(ax)["a line"]
+    assert line.get_ydata().tolist() == INTERVAL.mean.tolist()
+    assert band_of(ax, line) is None
+    assert not ax.collections
+
+
+@pytest.mark.parametrize(("length", "columns"), [(15, 4), (16, 3), (21, 3), (22, 2), (60, 2)])
+def test_legend_has_fewer_columns_for_longer_labels(length, columns):
+    figure, ax = new_figure()
+    labels = [f"{i}" * (length if i == 2 else 3) for i in range(7)]
+    for i, label in enumerate(labels):
+        ax.plot([0, 1], [0, i], label=label)
+    legend_below(figure)
+    assert legend(figure) == labels
+    figure.draw_without_rendering()
+    (drawn,) = figure.legends
+    n_rows = len({round(text.get_window_extent().y0) for text in drawn.get_texts()})
+    assert n_rows == -(-len(labels) // columns)
+    assert drawn.get_window_extent().y1 <= ax.get_tightbbox().y0
+
+
+@pytest.mark.parametrize("file_format", ["png", "pdf", "svg"])
+def test_same_figure_renders_the_same_bytes_at_another_time(file_format, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")  # Matplotlib's clock
+    before = render(one_line(), file_format)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")
+    assert render(one_line(), file_format) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "magic"),
+    [
+        ("x.png", "x.png", b"\x89PNG"),
+        ("x", "x.png", b"\x89PNG"),
+        ("new/folder/x.pdf", "new/folder/x.pdf", b"%PDF"),
+        ("x.svg", "x.svg", b"<?xml"),
+    ],
+)
+def test_saved_figure_has_the_format_of_its_extension(tmp_path, name, written, magic):
+    figure = one_line()
+    path = save_figure(figure, tmp_path / name)
+    assert path == tmp_path / written
+    assert path.read_bytes().startswith(magic)
+    assert path.read_bytes() == render(figure, path.suffix[1:])
+
+
+def test_saving_to_a_folder_that_cannot_be_made_raises_cannot_write(tmp_path):
+    file = save_figure(one_line(), tmp_path / "x.png")
+    with pytest.raises(hl.CannotWrite, match="choose another location"):
+        save_figure(one_line(), file / "x.png")
