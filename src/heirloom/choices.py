@@ -11,5 +11,8 @@ Backend = Literal["local", "dask", "ray"]
 Format = Literal["parquet", "csv", "netcdf"]
 """File formats to which results can be exported."""
 
+Scope = Literal["task", "lifetime"]
+"""Whether a probability is for each task on its own, or for all tasks of a lifetime together."""
+
 Keep = Literal["first", "latest", "most_used"]
 """Which sources a memory keeps when its capacity is reached."""

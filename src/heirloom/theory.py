@@ -7,7 +7,9 @@ task has probability at least `p_min`.
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import get_args
 
+from heirloom.choices import Scope
 from heirloom.errors import InvalidArgument
 from heirloom.validation import (
     Range,
@@ -22,20 +24,32 @@ ROUNDING = 1e-9  # relative difference below which float64 does not decide a com
 MAX_EXACT_DRAWS = 10_000  # largest number of draws for which a comparison is made with fractions
 
 
-def tasks_for_max_q(p_min: float, delta: float) -> int:
-    """Return the smallest m with (1 - p_min)^m <= δ.
+def tasks_for_max_q(p_min: float, delta: float, *, scope: Scope = "task") -> int:
+    """Return the smallest m with (1 - p_min)^m <= δ, or (1 - p_min)^m / p_min <= δ for a lifetime.
 
-    Then m drawn tasks include a given task of the family with probability at least 1 - δ.
+    Then, with probability at least 1 - δ, m drawn tasks include a given task of the family, such as
+    the one that is drawn next. For the scope "lifetime" they include all tasks of the family, of
+    which there are at most 1 / p_min. MaxQInit and a learned D_max are used after m tasks.
     """
     _check(p_min, delta)
-    return _smallest(lambda m: _at_most(_missed(p_min, m), delta, m, lambda p: (1 - p) ** m, p_min))
+    if scope not in get_args(Scope):
+        raise InvalidArgument(f"scope is {scope!r}: expected one of {', '.join(get_args(Scope))}")
+    if scope == "task":
+        return _smallest(
+            lambda m: _at_most(_missed(p_min, m), delta, m, lambda p: (1 - p) ** m, p_min)
+        )
+    return _smallest(
+        lambda m: _at_most(_missed(p_min, m) / p_min, delta, m, lambda p: (1 - p) ** m / p, p_min)
+    )
 
 
 def tasks_for_distance(p_min: float, delta: float) -> int:
     """Return the smallest m with 2 (1 - p_min)^m - (1 - 2 p_min)^m <= δ.
 
-    Then m drawn tasks include two given tasks of the family with probability at least 1 - δ. If
-    p_min > 1/2 the family has a single task, and the result is that of `tasks_for_max_q`.
+    Then m drawn tasks include two given tasks of the family with probability at least 1 - δ. This
+    is the count of Proposition 7, which is not enough for a maximum over all pairs of tasks
+    (erratum 10); agents use `tasks_for_max_q`. If p_min > 1/2 the family has a single task, and the
+    result is that of `tasks_for_max_q`.
     """
     _check(p_min, delta)
     if p_min > 0.5:

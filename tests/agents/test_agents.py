@@ -169,8 +169,8 @@ def test_maxqinit_uses_its_bound_after_the_required_number_of_tasks():
 
 def test_learned_distance_is_the_largest_between_the_first_tasks():
     """It is compared with the reference implementation, in both directions."""
-    agent = hl.LRMax(p_min=0.5, delta=0.4, n_states=6, n_actions=2, gamma=0.9, n_known=3, seed=0)
-    needed = hl.tasks_for_distance(0.5, 0.4)
+    agent = hl.LRMax(p_min=0.5, delta=0.1, n_states=6, n_actions=2, gamma=0.9, n_known=3, seed=0)
+    needed = hl.tasks_for_max_q(0.5, 0.1)
     for i in range(needed + 2):
         assert agent.memory.learned.get("WeightedL1", (None, 0))[1] == min(i, needed)
         m = hl.garnet(6, 2, branching=2, gamma=0.9, seed=i)
@@ -191,7 +191,7 @@ def test_learned_distance_is_the_largest_between_the_first_tasks():
 def test_lrmaxqinit_learns_d_max_only_if_none_is_given():
     given, learned = (hl.LRMaxQInit(p_min=0.2, d_max=d, **COMMON) for d in (0.1, None))
     assert given.bounds[0].n_tasks is None
-    assert learned.bounds[0].n_tasks == hl.tasks_for_distance(0.2, 0.05)
+    assert learned.bounds[0].n_tasks == hl.tasks_for_max_q(0.2, 0.05)
 
 
 def test_each_task_counts_once_towards_the_learned_distance():
@@ -211,21 +211,21 @@ def test_tasks_of_an_agent_that_learns_no_distance_are_compared_later():
     """If the memory still has them; otherwise the maximum would omit them, so none is learned."""
     tasks = tight_tasks(2)
     memories = [hl.TaskMemory(121, 4, capacity=capacity) for capacity in (None, None, 1)]
-    first_agents = [hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=memories[0], seed=0)]
+    first_agents = [hl.LRMax(p_min=0.5, delta=0.3, **COMMON, memory=memories[0], seed=0)]
     first_agents += [hl.RMax(**COMMON, memory=memory, seed=0) for memory in memories[1:]]
     full = hl.TaskMemory(121, 4, capacity=1)
     for _ in range(2):
         hl.learn(hl.RMax(**COMMON, memory=full), tasks[0], episodes=5, max_steps=9, seed=0)
     for agent, memory in zip(first_agents, memories, strict=True):
         hl.learn(agent, tasks[0], episodes=5, max_steps=9, seed=0)
-        second_agent = hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=memory, seed=1)
+        second_agent = hl.LRMax(p_min=0.5, delta=0.3, **COMMON, memory=memory, seed=1)
         hl.learn(second_agent, tasks[1], episodes=5, max_steps=9, seed=0)
         assert memory.n_tasks == 2
     learned = [memory.learned["WeightedL1"] for memory in memories]
     assert {n_compared for _, n_compared in learned} == {2}
     for largest, _ in learned[1:]:
         assert np.array_equal(largest, learned[0][0])
-    second_agent = hl.LRMax(p_min=0.5, delta=0.9, **COMMON, memory=full, seed=1)
+    second_agent = hl.LRMax(p_min=0.5, delta=0.3, **COMMON, memory=full, seed=1)
     for m in (*tasks, *tasks):
         hl.learn(second_agent, m, episodes=5, max_steps=9, seed=0)
     assert full.learned == {}

@@ -29,8 +29,8 @@ def test_pairs_to_learn_are_those_with_u_above_v_star_minus_epsilon():
     ("arguments", "expected"),
     [
         (["n-known", "--states", 121, "--actions", 4, "--epsilon", 0.01], "n_known = "),
-        (["tasks", "--p-min", 0.2], "MaxQInit needs 14 tasks and is used from task 15 on"),
-        (["tasks", "--p-min", 0.2, "--delta", 0.1], "needs 11 tasks"),
+        (["tasks", "--p-min", 0.2], "need 14 tasks and are used from task 15 on"),
+        (["tasks", "--p-min", 0.2, "--delta", 0.1], "need 11 tasks"),
         (["computations", "--states", 121, "--actions", 4, "--sources", 14], "14,036 dynamic"),
         (["pairs-to-learn", "tight", "--d-max", 0.1, "--episodes", 500], "RMax: 484 of 484 pairs"),
     ],

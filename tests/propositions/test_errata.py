@@ -243,3 +243,34 @@ class TestErratum9TransferMayLowerTheFirstReturns:
         assert len(firsts["LRMax"]) > 15
         assert np.mean(firsts["LRMax"]) == 0.0
         assert np.mean(firsts["RMax"]) == pytest.approx(0.45, abs=0.2)
+
+
+class TestErratum10TheLearnedPriorIsForOnePairOfTasks:
+    """The count of Proposition 7 does not make the maximum over all pairs of tasks a bound.
+
+    One state and n arms; task i pays 0 for arm i and 1 for the others. If task i was not among the
+    m tasks compared, the learned maximum is 0 at arm i. Once task i is a source, the bound at arm i
+    is 0 in every other task, where the arm pays 1.
+    """
+
+    @pytest.mark.parametrize("n", [10, 20])
+    def test_one_given_source_is_covered(self, n):
+        """A random source and a random current task: 1 - δ, as the proposition says."""
+        rng, m = np.random.default_rng(n), hl.tasks_for_distance(1 / n, 0.05)
+        violated = []
+        for _ in range(20_000):
+            seen = rng.integers(n, size=m)
+            current, source = rng.integers(n, size=2)
+            violated.append(current != source and source not in seen)
+        assert np.mean(violated) <= 0.05
+
+    @pytest.mark.parametrize(("n", "expected"), [(10, 0.21), (20, 0.40)])
+    def test_all_sources_together_are_not_covered(self, n, expected):
+        """Every task of the family became a source after the maximum was computed."""
+        rng, m = np.random.default_rng(n), hl.tasks_for_distance(1 / n, 0.05)
+        violated = []
+        for _ in range(20_000):
+            missed = set(range(n)) - set(rng.integers(n, size=m).tolist())
+            current = int(rng.integers(n))
+            violated.append(bool(missed - {current}))
+        assert np.mean(violated) == pytest.approx(expected, abs=0.01)

@@ -43,7 +43,8 @@ def test_learned_maximum_bounds_the_distance_of_two_given_tasks(seed):
         agent = hl.LRMax(
             n_states=1, n_actions=n, gamma=0.0, n_known=1, p_min=1 / n, delta=delta, seed=rng
         )
-        for i in rng.integers(n, size=hl.tasks_for_distance(1 / n, delta)):
+        m = agent.bounds[0].n_tasks = hl.tasks_for_distance(1 / n, delta)
+        for i in rng.integers(n, size=m):
             hl.learn(agent, tasks[i], episodes=n, max_steps=1, seed=0)
         (learned, _), *_ = agent.memory.learned.values()
         too_small += bool((learned < D).any())
@@ -53,7 +54,7 @@ def test_learned_maximum_bounds_the_distance_of_two_given_tasks(seed):
 def test_unknown_pairs_count_as_their_largest_possible_distance():
     """A pair that was never tried does not make the learned maximum too small."""
     tasks = one_state_tasks(4)
-    agent = hl.LRMax(n_states=1, n_actions=4, gamma=0.0, n_known=1, p_min=0.25, delta=0.9, seed=0)
+    agent = hl.LRMax(n_states=1, n_actions=4, gamma=0.0, n_known=1, p_min=0.25, delta=0.2, seed=0)
     for i in range(3):
         hl.learn(agent, tasks[i], episodes=1, max_steps=1, seed=0)  # one visit, one known pair
     (learned, _), *_ = agent.memory.learned.values()

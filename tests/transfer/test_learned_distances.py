@@ -47,7 +47,7 @@ def test_source_keeps_exactly_the_known_pairs():
 def test_task_that_was_not_stored_does_not_count_as_compared(monkeypatch):
     """If storing a task is interrupted and it is dropped, the next task is compared instead."""
     options = {"n_states": 1, "n_actions": 2, "gamma": 0.0, "n_known": 1, "seed": 0}
-    agent = hl.LRMax(p_min=0.5, delta=0.5, **options)
+    agent = hl.LRMax(p_min=0.5, delta=0.25, **options)
     first, lost, other = (
         hl.TabularMDP([[0.0, r]], np.ones((1, 2, 1)), gamma=0.0) for r in (0.0, 0.0, 1.0)
     )

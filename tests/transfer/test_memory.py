@@ -91,14 +91,14 @@ def test_learned_distance_does_not_depend_on_the_capacity(keep):
             "reward_range": m.reward_range,
             "n_known": 1,
             "p_min": 0.3,
-            "delta": 0.5,
+            "delta": 0.25,
         }
         memories = [
             hl.TaskMemory(m.n_states, m.n_actions, capacity=capacity, keep=keep)
             for capacity in (None, 1, 2)
         ]
         # There is no prior yet, so nothing is transferred and the agents act alike.
-        n_first = hl.tasks_for_distance(0.3, 0.5)
+        n_first = hl.tasks_for_max_q(0.3, 0.25)
         for i in range(n_first):
             task = tasks[rng.integers(len(tasks))]
             for memory in memories:

@@ -9,7 +9,7 @@ from pydantic import Field
 from heirloom.agents.algorithm_options import AlgorithmOptions, TaskKnowledge
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
-from heirloom.choices import Keep
+from heirloom.choices import Keep, Scope
 from heirloom.errors import InvalidArgument
 from heirloom.transfer.bound import MaxQ
 from heirloom.transfer.lipschitz.bound import Lipschitz
@@ -57,7 +57,9 @@ class LRMax(OptimisticAgent):
     Args:
         d_max: the prior, a number or an array [s, a].
         p_min: the smallest probability of a task.
-        delta: δ; for each task, the learned prior is valid with probability 1 - δ.
+        delta: δ; the learned prior is valid with probability 1 - δ.
+        scope: whether that is for each "task" on its own, or for all tasks of a "lifetime"
+            together, which takes more tasks before the prior is used.
         options: the options of `OptimisticAgent`, without `bounds`.
     """
 
@@ -67,9 +69,11 @@ class LRMax(OptimisticAgent):
         d_max: float | ArrayLike | None = None,
         p_min: float | None = None,
         delta: float = 0.05,
+        scope: Scope = "task",
         **options: Unpack[AgentOptions],
     ) -> None:
-        super().__init__(bounds=[Lipschitz(d_max=d_max, p_min=p_min, delta=delta)], **options)
+        lipschitz = Lipschitz(d_max=d_max, p_min=p_min, delta=delta, scope=scope)
+        super().__init__(bounds=[lipschitz], **options)
 
 
 class MaxQInit(OptimisticAgent):
@@ -80,14 +84,21 @@ class MaxQInit(OptimisticAgent):
 
     Args:
         p_min: the smallest probability of a task.
-        delta: δ; for each task, the bound is an upper bound with probability 1 - δ.
+        delta: δ; the bound is valid with probability 1 - δ.
+        scope: whether that is for each "task" on its own, or for all tasks of a "lifetime"
+            together, which takes more tasks before the bound is used.
         options: the options of `OptimisticAgent`, without `bounds`.
     """
 
     def __init__(
-        self, *, p_min: float, delta: float = 0.05, **options: Unpack[AgentOptions]
+        self,
+        *,
+        p_min: float,
+        delta: float = 0.05,
+        scope: Scope = "task",
+        **options: Unpack[AgentOptions],
     ) -> None:
-        super().__init__(bounds=[MaxQ(p_min=p_min, delta=delta)], **options)
+        super().__init__(bounds=[MaxQ(p_min=p_min, delta=delta, scope=scope)], **options)
 
 
 class LRMaxQInit(OptimisticAgent):
@@ -96,6 +107,7 @@ class LRMaxQInit(OptimisticAgent):
     Args:
         p_min: the smallest probability of a task.
         delta: δ; see `LRMax` and `MaxQInit`.
+        scope: see `LRMax` and `MaxQInit`.
         d_max: the prior of LRMax; by default it is learned from the first tasks with `p_min` and
             `delta`.
         options: the options of `OptimisticAgent`, without `bounds`.
@@ -106,11 +118,13 @@ class LRMaxQInit(OptimisticAgent):
         *,
         p_min: float,
         delta: float = 0.05,
+        scope: Scope = "task",
         d_max: float | ArrayLike | None = None,
         **options: Unpack[AgentOptions],
     ) -> None:
-        lipschitz = Lipschitz(d_max=d_max, p_min=p_min if d_max is None else None, delta=delta)
-        super().__init__(bounds=[lipschitz, MaxQ(p_min=p_min, delta=delta)], **options)
+        learned = p_min if d_max is None else None
+        lipschitz = Lipschitz(d_max=d_max, p_min=learned, delta=delta, scope=scope)
+        super().__init__(bounds=[lipschitz, MaxQ(p_min=p_min, delta=delta, scope=scope)], **options)
 
 
 class RMaxOptions(AlgorithmOptions):
@@ -143,10 +157,16 @@ class MaxQInitOptions(RMaxOptions):
 
     p_min: float | None = Field(None, gt=0, le=1)
     """The smallest probability of a task; by default 1 / distinct_tasks, or that of the family."""
+    scope: Scope = "task"
+    """Whether 1 - delta is for each task on its own, or for all tasks of a lifetime together."""
 
     def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
         """Create an agent with these options, for tasks described by `known`."""
-        return MaxQInit(p_min=self.probability(known), delta=self.delta, **self.common(known, seed))
+        return MaxQInit(**self.confidence(known), **self.common(known, seed))
+
+    def confidence(self, known: TaskKnowledge) -> Any:
+        """Return the options of bounds that are valid with a probability."""
+        return {"p_min": self.probability(known), "delta": self.delta, "scope": self.scope}
 
     def probability(self, known: TaskKnowledge) -> float:
         """Return the smallest probability of a task; raises `InvalidArgument` if it is unknown."""
@@ -167,9 +187,8 @@ class LRMaxQInitOptions(MaxQInitOptions):
 
     def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
         """Create an agent with these options, for tasks described by `known`."""
-        p_min = self.probability(known)
-        options = self.common(known, seed)
-        return LRMaxQInit(p_min=p_min, delta=self.delta, d_max=self.prior(known), **options)
+        options = {**self.confidence(known), **self.common(known, seed)}
+        return LRMaxQInit(d_max=self.prior(known), **options)
 
     def prior(self, known: TaskKnowledge) -> Any:
         """Return the prior: a number, an array [s, a], or None if none is given."""
@@ -188,4 +207,4 @@ class LRMaxOptions(LRMaxQInitOptions):
         d_max, p_min = self.prior(known), self.p_min if self.p_min is not None else known.p_min
         learned = p_min if d_max is None else None
         options = self.common(known, seed)
-        return LRMax(d_max=d_max, p_min=learned, delta=self.delta, **options)
+        return LRMax(d_max=d_max, p_min=learned, delta=self.delta, scope=self.scope, **options)

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 import heirloom
+from heirloom.choices import Scope
 from heirloom.cli.failures import clean_errors
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -43,11 +44,13 @@ def tasks(
 ) -> None:
     """Number of tasks that MaxQInit and a learned D_max need."""
     with clean_errors():
-        for name, n in (
-            ("MaxQInit", heirloom.tasks_for_max_q(p_min, delta)),
-            ("a learned D_max", heirloom.tasks_for_distance(p_min, delta)),
-        ):
-            typer.echo(f"{name} needs {n:,} tasks and is used from task {n + 1:,} on")
+        scopes: dict[Scope, str] = {"task": "each task", "lifetime": "all tasks of a lifetime"}
+        for scope, text in scopes.items():
+            n = heirloom.tasks_for_max_q(p_min, delta, scope=scope)
+            typer.echo(
+                f"MaxQInit and a learned D_max need {n:,} tasks and are used from task {n + 1:,} "
+                f"on, if they are to be valid with probability {1 - delta:g} for {text}"
+            )
 
 
 @app.command()

@@ -15,7 +15,7 @@ from heirloom.paper.experiment import Experiment, Options, Report, band
 from heirloom.paper.returns import ratios_to_rmax, summary, vs_optimal
 from heirloom.paper.settings import SEED, defaults
 from heirloom.stats import FloatArray, student_interval
-from heirloom.theory import tasks_for_distance, tasks_for_max_q
+from heirloom.theory import tasks_for_max_q
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -95,7 +95,7 @@ def claims(relative: Mapping[str, FloatArray], agents: Mapping[str, AgentSpec]) 
     means = [relative[name][:, 1:].mean(axis=1) for name in names]
     steps = [student_interval(b - a) for a, b in itertools.pairwise(means)]
     p_min, delta = 0.5, agents["LRMax"].all_options.delta
-    start = max(tasks_for_distance(p_min, delta), tasks_for_max_q(p_min, delta)) + 1
+    start = tasks_for_max_q(p_min, delta) + 1
     learned, max_q, rmax = (
         relative[name][:, start - 1 :].mean(axis=1) for name in ("LRMax", "MaxQInit", "RMax")
     )

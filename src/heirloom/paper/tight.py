@@ -36,7 +36,7 @@ from heirloom.paper.returns import (
 )
 from heirloom.paper.settings import SEED, defaults
 from heirloom.stats import FloatArray, moving_average, student_interval
-from heirloom.theory import tasks_for_distance, tasks_for_max_q
+from heirloom.theory import tasks_for_max_q
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -129,7 +129,7 @@ def claims(
         p_min: the probability of each task.
     """
     start = tasks_for_max_q(p_min, ratios["MaxQInit"].agent.all_options.delta) + 1
-    learned_start = tasks_for_distance(p_min, ratios["LRMax"].agent.all_options.delta) + 1
+    learned_start = tasks_for_max_q(p_min, ratios["LRMax"].agent.all_options.delta) + 1
     n_tasks = ratios["RMax"].vs_rmax.shape[1]
     return [
         *(transfers_early(name, ratios[name]) for name in ("LRMax(0.2)", "LRMax(0.1)")),

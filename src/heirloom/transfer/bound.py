@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
+from heirloom.choices import Scope
 from heirloom.mdp.learned import LearnedModel
 from heirloom.theory import tasks_for_max_q
 from heirloom.transfer.memory import Source, TaskMemory
@@ -107,13 +108,15 @@ class Constant(Bound):
 class MaxQ(Constant):
     """The largest Q of all tasks seen, once enough tasks were seen (Abel et al., 2018).
 
-    It is an upper bound with probability 1 - δ over the draw of tasks, if each task has probability
-    `p_min` or more.
+    If each task is drawn independently with probability `p_min` or more, it is an upper bound with
+    probability 1 - δ: for each task on its own, so that a fraction δ of all tasks may have an
+    invalid bound, or for all tasks of a lifetime together if `scope` is "lifetime", which takes
+    more tasks.
     """
 
-    def __init__(self, *, p_min: float, delta: float = 0.05) -> None:
-        self.n_tasks = tasks_for_max_q(p_min, delta)
-        self.p_min, self.delta = float(p_min), float(delta)
+    def __init__(self, *, p_min: float, delta: float = 0.05, scope: Scope = "task") -> None:
+        self.n_tasks = tasks_for_max_q(p_min, delta, scope=scope)
+        self.p_min, self.delta, self.scope = float(p_min), float(delta), scope
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` for the task; it is not refined."""
@@ -123,5 +126,5 @@ class MaxQ(Constant):
         return False
 
     def options(self) -> dict[str, Any] | None:
-        """Return `p_min` and `delta`."""
-        return {"p_min": self.p_min, "delta": self.delta}
+        """Return `p_min`, `delta` and `scope`."""
+        return {"p_min": self.p_min, "delta": self.delta, "scope": self.scope}

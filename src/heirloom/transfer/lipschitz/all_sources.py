@@ -36,28 +36,28 @@ ROUNDING = 1e-9
 class AllSources:
     """D̂ and d̂ of all sources, and the bound that follows from them.
 
-    The arrays `bound` = (`U`, `decider`) over pairs are updated in place, at the beginning of a
-    task and in `refine`.
+    `priors` [source, pair] are upper bounds on the distance to each source. The arrays `bound` =
+    (`U`, `decider`) over pairs are updated in place, at the beginning of a task and in `refine`.
     """
 
     def __init__(
         self,
         sources: list[Source],
-        prior: FloatArray,
+        priors: FloatArray,
         distance: ModelDistance,
         model: LearnedModel,
         setting: Setting,
         bound: tuple[FloatArray, IntArray],
     ) -> None:
-        self.sources, self.prior, self.distance = sources, prior, distance
+        self.sources, self.priors, self.distance = sources, priors, distance
         self.model, self.setting = model, setting
         n, n_pairs = len(sources), setting.n_pairs
         known = KnownRows.of_sources(sources, setting.n_states, n_pairs)
         self.measured: ByKernel | ByCall
         if type(distance) is WeightedL1:  # a derived class may compute another distance
-            self.measured = ByKernel(sources, known, prior, model, setting)
+            self.measured = ByKernel(sources, known, priors, model, setting)
         else:
-            self.measured = ByCall(sources, distance, prior, model, setting)
+            self.measured = ByCall(sources, distance, priors, model, setting)
         self.to_source, self.from_source = _to_source(n, setting), _solved(n, setting)
         U, decider = bound
         tasks = np.array([source.task for source in sources])
@@ -116,7 +116,7 @@ class OneSource:
 
     def __init__(self, all_sources: AllSources, index: int) -> None:
         self.index, self.source = index, all_sources.sources[index]
-        self.prior, self.distance = all_sources.prior, all_sources.distance
+        self.prior, self.distance = all_sources.priors[index], all_sources.distance
         self.model, self.setting = all_sources.model, all_sources.setting
         D = all_sources.measured.D
         self.to_source = OneDirection(D.to_source[index], all_sources.to_source.solved, index)

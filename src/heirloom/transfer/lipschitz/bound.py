@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
+from heirloom.choices import Scope
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.learned import LearnedModel
-from heirloom.theory import tasks_for_distance
+from heirloom.theory import tasks_for_max_q
 from heirloom.transfer.bound import NO_PAIRS, Bound, Change, Details, Dropped
 from heirloom.transfer.lipschitz.all_sources import AllSources, OneSource
 from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1
@@ -22,9 +23,17 @@ class Lipschitz(Bound):
 
     It follows from Propositions 2 to 4. Transfer needs a prior: an upper bound on the distance
     between unknown models. The prior is given as `d_max`, a number or an array [s, a], or learned
-    from the first tasks if `p_min`, the smallest probability of a task, is given; the learned one
-    is an upper bound with probability 1 - δ. If both are given, the smaller one is used. Without a
-    prior, sources give no bound at unknown pairs and are ignored.
+    if `p_min`, the smallest probability of a task, is given. Without a prior, sources give no bound
+    at unknown pairs and are ignored.
+
+    The learned prior is the largest distance between any two of the first m tasks, at each pair,
+    and is used after m tasks (`theory.tasks_for_max_q`). If the current task is one of them, drawn
+    again, it bounds the distance to each of them, at all pairs at once; this has probability 1 - δ
+    for each task. So only the first m tasks are sources under the learned prior. Later ones would
+    not be compared with the current task, and their values may rest on a prior that was not valid.
+    If `scope` is "lifetime", m is larger, the first m tasks include all tasks of the family with
+    probability 1 - δ, and all sources are used. If `d_max` is given too, each source has the
+    smaller of the priors that apply to it.
     """
 
     drops = True
@@ -36,11 +45,13 @@ class Lipschitz(Bound):
         d_max: float | ArrayLike | None = None,
         p_min: float | None = None,
         delta: float = 0.05,
+        scope: Scope = "task",
         distance: ModelDistance | None = None,
     ) -> None:
         self.d_max = None if d_max is None else _checked_prior(d_max)
-        self.n_tasks = None if p_min is None else tasks_for_distance(p_min, delta)
+        self.n_tasks = None if p_min is None else tasks_for_max_q(p_min, delta, scope=scope)
         self.p_min, self.delta = None if p_min is None else float(p_min), float(delta)
+        self.scope = scope
         self.distance: ModelDistance = WeightedL1() if distance is None else distance
 
     def check(self, setting: Setting) -> None:
@@ -62,11 +73,11 @@ class Lipschitz(Bound):
         self._active = NO_PAIRS
         if self.n_tasks is not None:
             memory.compare_first(self.n_tasks)
-        prior = self._prior(setting, memory)
-        if prior is None or not memory.sources:
+        sources, priors = self._sources_and_priors(setting, memory)
+        if not sources:
             return False
-        sources, bound = memory.sources[:], (self.U, self._decider)
-        self._all = AllSources(sources, prior, self.distance, model, setting, bound)
+        bound = self.U, self._decider
+        self._all = AllSources(sources, priors, self.distance, model, setting, bound)
         self._active = np.arange(len(sources))
         self.transfers = [OneSource(self._all, i) for i in range(len(sources))]
         return True
@@ -92,10 +103,10 @@ class Lipschitz(Bound):
         return Details(sources, self.prior_used(), dropped)
 
     def options(self) -> dict[str, Any] | None:
-        """Return `p_min`, `delta` and `d_max`; None if the model distance is user-defined."""
+        """Return the options, or None if the model distance is user-defined."""
         if type(self.distance) is not WeightedL1:
             return None
-        options = {"p_min": self.p_min, "delta": self.delta}
+        options = {"p_min": self.p_min, "delta": self.delta, "scope": self.scope}
         return options if self.d_max is None else {**options, "d_max": self.d_max}
 
     def prior_used(self) -> dict[int, BoolArray]:
@@ -157,16 +168,24 @@ class Lipschitz(Bound):
         options = ", ".join(f"{name}={value!r}" for name, value in vars(self.distance).items())
         return type(self.distance).__name__ + (f"({options})" if options else "")
 
-    def _prior(self, setting: Setting, memory: TaskMemory) -> FloatArray | None:
-        """Return the upper bound on distances between unknown models, over pairs, or None."""
-        priors = []
+    def _sources_and_priors(
+        self, setting: Setting, memory: TaskMemory
+    ) -> tuple[list[Source], FloatArray]:
+        """Return the sources that have a prior, and their priors, [source, pair]."""
+        self.check(setting)
+        given = np.full(setting.n_pairs, np.inf)
         if self.d_max is not None:
-            self.check(setting)
-            priors.append(np.broadcast_to(self.d_max.reshape(-1), setting.n_pairs))
+            given[:] = self.d_max.reshape(-1)
         largest, n_compared = self._learned(memory)
-        if self.n_tasks is not None and n_compared >= self.n_tasks:
-            priors.append(largest)
-        return np.min(priors, axis=0) if priors else None
+        n_compared = n_compared if self.n_tasks is not None and n_compared >= self.n_tasks else 0
+        learned = np.minimum(given, largest)
+        sources, priors = [], []
+        for source in memory.sources:
+            has_learned = n_compared > 0 and (self.scope == "lifetime" or source.task <= n_compared)
+            if has_learned or self.d_max is not None:
+                sources.append(source)
+                priors.append(learned if has_learned else given)
+        return sources, np.array(priors)
 
 
 def _checked_prior(d_max: float | ArrayLike) -> FloatArray:

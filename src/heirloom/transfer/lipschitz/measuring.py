@@ -34,13 +34,13 @@ class ByKernel:
         self,
         sources: list[Source],
         known: KnownRows,
-        prior: FloatArray,
+        priors: FloatArray,
         model: LearnedModel,
         setting: Setting,
     ) -> None:
         n, n_pairs = len(sources), setting.n_pairs
         self.setting, self._distance = setting, WeightedL1()
-        self.D = _initial_distances(prior, n)
+        self.D = _initial_distances(priors)
         widest = max(model.arrays.widest, *(source.widest for source in sources))
         n_ranks = min(widest + 1, setting.n_states)
         V_bar = np.array([source.V for source in sources])
@@ -123,12 +123,12 @@ class ByCall:
         self,
         sources: list[Source],
         distance: ModelDistance,
-        prior: FloatArray,
+        priors: FloatArray,
         model: LearnedModel,
         setting: Setting,
     ) -> None:
         self.sources, self.distance, self.model, self.setting = sources, distance, model, setting
-        self.D = _initial_distances(prior, len(sources))
+        self.D = _initial_distances(priors)
         self._widest = max(model.arrays.widest, *(source.widest for source in sources))
         self._weights = [distance.weigh(source.V, self._widest, setting) for source in sources]
         pairs = np.arange(setting.n_pairs)
@@ -174,11 +174,12 @@ class ByCall:
         return bool(lower.any())
 
 
-def _initial_distances(prior: FloatArray, n: int) -> dissimilarity.Distances:
-    """Return D̂ of n sources, set to the prior; `largest` is not yet filled in."""
+def _initial_distances(priors: FloatArray) -> dissimilarity.Distances:
+    """Return D̂ of all sources, set to their priors; `largest` is not yet filled in."""
+    n = len(priors)
     return dissimilarity.Distances(
-        to_source=np.tile(prior, (n, 1)),
-        from_source=np.tile(prior, (n, 1)),
+        to_source=priors.copy(),
+        from_source=priors.copy(),
         largest=np.empty((n, 2)),
         changed=np.empty(MAX_CHANGES, dtype=np.int64),
         n_changed=np.zeros(1, dtype=np.int64),
