@@ -4,6 +4,10 @@
 
     Q = U off K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
 
+or, if the models of sources near to the task are given (`Near`), also
+
+    U <= r + γ max Σ T V off K, over the distributions T near to the row of a source.
+
 `update_values` lowers `Q` from its last solution, and stops when no backup would lower a pair by
 more than `slack`. Steps drawn by `rollout` and steps taken in an environment give bitwise identical
 results, because both are processed by `record` (or its copy in `LearnedModel.observe`),
@@ -79,6 +83,62 @@ class Values(NamedTuple):
     is_decreased: Any
 
 
+class Near(NamedTuple):
+    """Upper bounds on the rewards and transitions of unknown pairs, from sources near to the task.
+
+    The mean reward of pair k is at most `reward[k]`. Its transitions are within total variation
+    `t[k]` of each of the rows `rows[k]:rows[k + 1]`, which are those of sources. Row i has the
+    successors `successors[first[i]:last[i]]` with probabilities `p`, terminates with probability
+    `ends[i]`, and belongs to the task `tasks[i]`. If `any_successor`, the transitions of the task
+    may lead to any state, and terminate if `terminating`. Otherwise they may lead to the states
+    `possible[possible_first[k]:possible_first[k + 1]]`, and terminate if `may_end[k]`.
+
+    `w[k]` is the smallest upper bound on Σ T V found so far, and `best[k]` the row that gave it, or
+    -1. A decrease of V[s] by x lowers the bound of pair `into_pair[j]` by at most
+    x * `into_weight[j]`, for j in `into[s]:into[s + 1]`; `decrease[k]` is the sum of these for pair
+    k. Row i gave the bound `value[i]` when that sum was `seen[i]`, so it need not be evaluated
+    again while `value[i] - (decrease[k] - seen[i]) >= w[k]`. If `any_successor`, every bound also
+    depends on `top[TOP]`, the largest value of any outcome, which `n_top[0]` states have. Its total
+    decrease is `top[TOTAL]`, and `pending` includes it up to `top[COUNTED]`.
+
+    Where the bound is lowered, to below `limit`, it is written to `U`, the task of its row (or 0)
+    to `source`, and `number` to `decider`. `pairs` are the pairs that can have a bound, and
+    `t_max` is their largest `t`.
+    """
+
+    any_successor: Any
+    terminating: Any
+    limit: Any
+    number: Any
+    t_max: Any
+    pairs: Any
+    reward: Any
+    t: Any
+    may_end: Any
+    rows: Any
+    first: Any
+    last: Any
+    ends: Any
+    tasks: Any
+    successors: Any
+    p: Any
+    possible_first: Any
+    possible: Any
+    into: Any
+    into_pair: Any
+    into_weight: Any
+    w: Any
+    best: Any
+    value: Any
+    seen: Any
+    decrease: Any
+    top: Any
+    n_top: Any
+    U: Any
+    source: Any
+    decider: Any
+
+
 class Task(NamedTuple):
     """An exact task to draw from: `rewards` per transition, and `ends` marks terminal transitions.
 
@@ -113,6 +173,7 @@ class Run(NamedTuple):
 
 EPISODE, STEP, STATE, STEPS, UNIFORM, CHOICE, UPDATES = range(7)
 N_TRANSITIONS, N_OUTCOMES, FREE = range(3)
+TOP, TOTAL, COUNTED = range(3)
 INDEX_LIMIT = 2**32  # above every index of an outcome
 
 
@@ -187,13 +248,21 @@ def make_known(model, k):
 
 
 @njit(cache=True)
-def update_values(model, values, pairs):
+def update_values(model, values, near, pairs):
     """Lower `Q` and `V` to the fixed point, as `_update_values` does; tuples may be plain."""
-    return _update_values(Model(*model), Values(*values), pairs)
+    return _update_values(Model(*model), Values(*values), _named(near), pairs)
+
+
+@njit(cache=True)
+def _named(near):
+    """Return a named tuple for a plain one, or None for None, which compiles to less code."""
+    if near is None:
+        return None
+    return Near(*near)
 
 
 @njit(cache=True, error_model="numpy")
-def _update_values(model, values, pairs):
+def _update_values(model, values, near, pairs):
     """Lower `Q` and `V` to the fixed point, starting at `pairs`, whose bound or model changed.
 
     At the end no backup would lower a pair by more than `slack`, so Q is above the fixed point by
@@ -226,43 +295,183 @@ def _update_values(model, values, pairs):
             for j in range(first[k], last[k]):
                 expected += p[j] * V[successors[j]]
             value = min(value, R[k] + gamma * expected)
-        if value >= Q[k]:
-            continue
-        Q[k] = value
-        s = k // n_actions
-        best = Q[s * n_actions]
-        for a in range(1, n_actions):
-            best = max(best, Q[s * n_actions + a])
-        decrease = V[s] - best
-        if decrease <= 0.0:
-            continue
-        V[s] = best
-        if not is_decreased[s]:
-            is_decreased[s] = True
-            decreased[n_decreased[0]] = s
-            n_decreased[0] += 1
-        j = into[s]
-        while j >= 0:
-            predecessor = owner[j]
-            pending[predecessor] += gamma * p[j] * decrease
-            if pending[predecessor] > slack and not queued[predecessor]:
-                queued[predecessor] = True
-                end = front + n_queued
-                queue[end if end < queue.size else end - queue.size] = predecessor
-                n_queued += 1
-            j = next_into[j]
+        elif near is not None:
+            value = _lower_near(k, value, gamma, V, near, U)
+        if value < Q[k]:
+            Q[k] = value
+            s = k // n_actions
+            best = Q[s * n_actions]
+            for a in range(1, n_actions):
+                best = max(best, Q[s * n_actions + a])
+            before = V[s]
+            decrease = before - best
+            if decrease > 0.0:
+                V[s] = best
+                if not is_decreased[s]:
+                    is_decreased[s] = True
+                    decreased[n_decreased[0]] = s
+                    n_decreased[0] += 1
+                j = into[s]
+                while j >= 0:
+                    predecessor = owner[j]
+                    pending[predecessor] += gamma * p[j] * decrease
+                    if pending[predecessor] > slack and not queued[predecessor]:
+                        queued[predecessor] = True
+                        end = front + n_queued
+                        queue[end if end < queue.size else end - queue.size] = predecessor
+                        n_queued += 1
+                    j = next_into[j]
+                if near is not None:
+                    n_queued = _queue_near(
+                        s, decrease, slack, gamma, known, near, values, front, n_queued
+                    )
+                    _lower_top(before, V, near)
+        if near is not None:
+            if n_queued == 0:
+                n_queued = _queue_all_near(slack, gamma, known, near, values, front)
     return backups
 
 
+@njit(cache=True, error_model="numpy")
+def _lower_near(k, value, gamma, V, near, U):
+    """Return the smaller of `value` and the bound of the unknown pair k from sources near to it.
+
+    The bound is r + γ w, where w is the largest Σ T V over the transitions T that the task can have.
+    """
+    highest = near.top[TOP]
+    if not near.any_successor:
+        highest = 0.0 if near.may_end[k] else -np.inf
+        for j in range(near.possible_first[k], near.possible_first[k + 1]):
+            highest = max(highest, V[near.possible[j]])
+    w, best, t = near.w[k], near.best[k], near.t[k]
+    if highest < w:
+        w, best = highest, -1
+    if t < 1.0:
+        total = near.decrease[k]
+        if near.any_successor:
+            total += t * near.top[TOTAL]
+        for i in range(near.rows[k], near.rows[k + 1]):
+            if near.value[i] - (total - near.seen[i]) >= w:
+                continue
+            mean = _largest_mean(
+                near.first[i], near.last[i], near.successors, near.p, near.ends[i], V, t, highest
+            )
+            near.value[i] = mean
+            near.seen[i] = total
+            if mean < w:
+                w, best = mean, i
+    near.w[k], near.best[k] = w, best
+    bound = near.reward[k] + gamma * w
+    if bound < value and bound < near.limit:
+        U[k] = bound
+        near.U[k] = bound
+        near.decider[k] = near.number
+        near.source[k] = 0 if best < 0 else near.tasks[best]
+        return bound
+    return value
+
+
+@njit(cache=True, error_model="numpy")
+def _largest_mean(first, last, successors, p, end, V, t, highest):
+    """Return the largest Σ T V over the T within total variation t of a row.
+
+    Up to t of mass moves from the outcomes with the smallest values to one with value `highest`.
+    Outcome `last` is ⊥, with probability `end` and value 0.
+    """
+    mean = 0.0
+    for j in range(first, last):
+        mean += p[j] * V[successors[j]]
+    left, taken_value, taken = t, -np.inf, -1
+    while left > 0.0:
+        smallest, at = np.inf, -1
+        for j in range(first, last):
+            v = V[successors[j]]
+            if v < smallest and (v > taken_value or (v == taken_value and j > taken)):
+                smallest, at = v, j
+        if (
+            end > 0.0
+            and smallest > 0.0
+            and (taken_value < 0.0 or (taken_value == 0.0 and taken < last))
+        ):
+            smallest, at = 0.0, last
+        if at < 0 or smallest >= highest:
+            break
+        moved = min(left, end if at == last else p[at])
+        mean += moved * (highest - smallest)
+        left -= moved
+        taken_value, taken = smallest, at
+    return mean
+
+
 @njit(cache=True)
-def rollout(task, model, values, run, episodes, max_steps, pause):
+def _queue_near(s, decrease, slack, gamma, known, near, values, front, n_queued):
+    """Queue the unknown pairs whose bound depends on state s, whose value decreased."""
+    pending, queue, queued = values.pending, values.queue, values.queued
+    for j in range(near.into[s], near.into[s + 1]):
+        k = near.into_pair[j]
+        if known[k]:
+            continue
+        change = near.into_weight[j] * decrease
+        near.decrease[k] += change
+        pending[k] += gamma * change
+        if pending[k] > slack and not queued[k]:
+            queued[k] = True
+            end = front + n_queued
+            queue[end if end < queue.size else end - queue.size] = k
+            n_queued += 1
+    return n_queued
+
+
+@njit(cache=True)
+def _lower_top(before, V, near):
+    """Update the largest value of an outcome, after the value of a state decreased from `before`."""
+    top, n_top = near.top, near.n_top
+    if not near.any_successor or before < top[TOP]:
+        return
+    n_top[0] -= 1
+    if n_top[0] > 0:
+        return
+    largest = 0.0 if near.terminating else -np.inf
+    for s in range(V.size):
+        largest = max(largest, V[s])
+    count = 0
+    for s in range(V.size):
+        count += V[s] == largest
+    top[TOTAL] += top[TOP] - largest
+    top[TOP] = largest
+    n_top[0] = count if count > 0 else V.size + 1  # ⊥ has the largest value, and keeps it
+
+
+@njit(cache=True)
+def _queue_all_near(slack, gamma, known, near, values, front):
+    """Queue the pairs whose bound may have decreased with the largest value of an outcome."""
+    pending, queue, queued = values.pending, values.queue, values.queued
+    decrease = near.top[TOTAL] - near.top[COUNTED]
+    if gamma * near.t_max * decrease <= slack:
+        return 0
+    near.top[COUNTED] = near.top[TOTAL]
+    n_queued = 0
+    for k in near.pairs:
+        if known[k]:
+            continue
+        pending[k] += gamma * near.t[k] * decrease
+        if pending[k] > slack and not queued[k]:
+            queued[k] = True
+            end = front + n_queued
+            queue[end if end < queue.size else end - queue.size] = k
+            n_queued += 1
+    return n_queued
+
+
+@njit(cache=True)
+def rollout(task, model, values, near, run, episodes, max_steps, pause):
     """Act greedily on `Q`, as `_rollout` does; tuples may be plain."""
-    named = Task(*task), Model(*model), Values(*values), Run(*run)
+    named = Task(*task), Model(*model), Values(*values), _named(near), Run(*run)
     return _rollout(*named, episodes, max_steps, pause)
 
 
 @njit(cache=True, error_model="numpy")
-def _rollout(task, model, values, run, episodes, max_steps, pause):
+def _rollout(task, model, values, near, run, episodes, max_steps, pause):
     """Act greedily on `Q` in steps drawn from `task`, until `episodes` episodes are done.
 
     Returns a status and a pair. The status is DONE, or the reason for stopping earlier: KNOWN if
@@ -357,7 +566,7 @@ def _rollout(task, model, values, run, episodes, max_steps, pause):
                     status, pair = KNOWN, k
                     break
                 changed[0] = k
-                _update_values(model, values, changed)
+                _update_values(model, values, near, changed)
     at[:] = episode, step, s, steps, uniform, choice, updates
     discounts[0] = discount
     return status, pair
