@@ -57,7 +57,8 @@ class LRMax(OptimisticAgent):
     Args:
         d_max: the prior, a number or an array [s, a].
         p_min: the smallest probability of a task.
-        delta: δ; for each task, the learned prior is valid with probability 1 - δ.
+        delta: δ; for any two given tasks, the learned prior is an upper bound on their distance
+            with probability at least 1 - δ (Proposition 7).
         options: the options of `OptimisticAgent`, without `bounds`.
     """
 
@@ -75,12 +76,12 @@ class LRMax(OptimisticAgent):
 class MaxQInit(OptimisticAgent):
     """MaxQInit (Abel et al., 2018): the bound is the largest Q of all earlier tasks.
 
-    The bound is used once enough tasks were seen for it to be an upper bound with probability
-    1 - δ; until then, the agent takes the same actions as RMax.
+    The bound is used once enough tasks have been seen for it to be an upper bound with probability
+    at least 1 - δ; until then, the agent takes the same actions as RMax.
 
     Args:
         p_min: the smallest probability of a task.
-        delta: δ; for each task, the bound is an upper bound with probability 1 - δ.
+        delta: δ; for any given task, the bound is an upper bound with probability at least 1 - δ.
         options: the options of `OptimisticAgent`, without `bounds`.
     """
 
@@ -120,7 +121,7 @@ class RMaxOptions(AlgorithmOptions):
     """The number of visits after which a pair is known."""
     epsilon: float = Field(0.0, ge=0)
     delta: float = Field(0.05, gt=0, le=1)
-    """The probability that a bound learned from the first tasks is not valid."""
+    """Upper bound on the probability that what is learned from the first tasks is not valid."""
     capacity: int | None = Field(None, ge=1)
     """The largest number of source tasks to keep; by default all are kept."""
     keep: Keep = "latest"
@@ -139,7 +140,7 @@ class RMaxOptions(AlgorithmOptions):
 
 
 class MaxQInitOptions(RMaxOptions):
-    """RMax bounded by the largest Q of all earlier tasks, once enough tasks were seen."""
+    """RMax bounded by the largest Q of all earlier tasks, once enough tasks have been seen."""
 
     p_min: float | None = Field(None, gt=0, le=1)
     """The smallest probability of a task; by default 1 / distinct_tasks, or that of the family."""
@@ -176,7 +177,7 @@ class LRMaxQInitOptions(MaxQInitOptions):
         if self.d_max != "family":
             return self.d_max
         if (d_max := known.d_max()) is None:
-            raise InvalidArgument("d_max is 'family', but the family is not finite: give a number")
+            raise InvalidArgument("d_max is 'family', but the family has no d_max: give a number")
         return d_max
 
 

@@ -22,9 +22,10 @@ class Lipschitz(Bound):
 
     It follows from Propositions 2 to 4. Transfer needs a prior: an upper bound on the distance
     between unknown models. The prior is given as `d_max`, a number or an array [s, a], or learned
-    from the first tasks if `p_min`, the smallest probability of a task, is given; the learned one
-    is an upper bound with probability 1 - δ. If both are given, the smaller one is used. Without a
-    prior, sources give no bound at unknown pairs and are ignored.
+    from the first tasks if `p_min`, the smallest probability of a task, is given. For any two given
+    tasks, the learned prior is an upper bound on their distance with probability at least 1 - δ. If
+    both are given, the smaller one is used. Without a prior, sources give no bound at unknown pairs
+    and are ignored.
     """
 
     drops = True
@@ -81,7 +82,7 @@ class Lipschitz(Bound):
         return lowered
 
     def sources_used(self) -> IntArray:
-        """Return the task that decides `U` at each pair; 0 where `v_max` does."""
+        """Return the number of the task that determines `U` at each pair; 0 where `v_max` does."""
         return self._decider
 
     def details(self) -> Details:
@@ -171,4 +172,6 @@ class Lipschitz(Bound):
 
 def _checked_prior(d_max: float | ArrayLike) -> FloatArray:
     prior = numbers("d_max", d_max).copy()
-    return weights("d_max", prior, prior.shape, "a distance for all pairs, or one for each [s, a]")
+    return weights(
+        "d_max", prior, prior.shape, "one distance for all pairs, or one per pair [s, a]"
+    )
