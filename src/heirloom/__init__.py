@@ -1,4 +1,4 @@
-"""Lifelong reinforcement learning in finite decision problems."""
+"""Lifelong reinforcement learning in finite Markov decision processes."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,6 +1,6 @@
 """What the optimistic learner computes in one task: the model, the bounds and the values.
 
-    Q = U off K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
+    Q = U outside K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
 
 `U` is the minimum of `v_max` and of all bounds, and K is the known set. When a pair becomes known,
 the bounds are refined first, and then `Q` is lowered to its new fixed point.

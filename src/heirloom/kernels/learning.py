@@ -2,7 +2,7 @@
 
 `Q` is the fixed point of
 
-    Q = U off K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
+    Q = U outside K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
 
 `update_values` lowers `Q` from its last solution, and stops when no backup would lower a pair by
 more than `slack`. Steps drawn by `rollout` and steps taken in an environment give bitwise identical
@@ -188,7 +188,7 @@ def make_known(model, k):
 
 @njit(cache=True)
 def update_values(model, values, pairs):
-    """Lower `Q` and `V` to the fixed point, as `_update_values` does; tuples may be plain."""
+    """Call `_update_values` with named tuples made from plain ones."""
     return _update_values(Model(*model), Values(*values), pairs)
 
 
@@ -256,7 +256,7 @@ def _update_values(model, values, pairs):
 
 @njit(cache=True)
 def rollout(task, model, values, run, episodes, max_steps, pause):
-    """Act greedily on `Q`, as `_rollout` does; tuples may be plain."""
+    """Call `_rollout` with named tuples made from plain ones."""
     named = Task(*task), Model(*model), Values(*values), Run(*run)
     return _rollout(*named, episodes, max_steps, pause)
 
@@ -270,7 +270,7 @@ def _rollout(task, model, values, run, episodes, max_steps, pause):
     NO_UNIFORMS or NO_CHOICES if random numbers ran out; NO_ROOM if the model must grow. The next
     call resumes where this one stopped.
     """
-    # Local variables, because each use of a field of a tuple would count a reference to its array.
+    # Local variables, because each use of a field would change the reference count of its array.
     indptr, successors, p, rewards, ends = (
         task.indptr,
         task.successors,

@@ -52,7 +52,7 @@ def learn(
     every: int | None = None,
     resume: bool = False,
 ) -> Record:
-    """Begin a task, let `agent` learn it for a number of episodes, and end it, which stores it.
+    """Let `agent` learn one task: begin it, run a number of episodes, and end it.
 
     A `TabularMDP` runs in compiled code, an environment step by step. With the same seeds,
     `learn(agent, m)` and `learn(agent, m.to_gymnasium())` give bitwise identical results.
@@ -61,8 +61,8 @@ def learn(
         agent: the agent.
         env: an exact task, or a Gymnasium environment with discrete observations and actions.
         episodes: the number of episodes.
-        max_steps: the number of steps after which an episode is truncated (truncation is not
-            termination: the agent learns nothing from it); None leaves truncation to the
+        max_steps: the number of steps after which an episode is truncated. Truncation is not
+            termination: the agent does not observe it. None leaves truncation to the
             environment.
         seed: the seed of the task's randomness.
         callback: called as `callback(done, episodes)`, `done` being the number of episodes done.
