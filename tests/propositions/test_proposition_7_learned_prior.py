@@ -1,7 +1,7 @@
 """Proposition 7, for two given tasks: after m tasks, D̂_max >= D(M, M̄) with probability 1 - δ.
 
-`tasks_for_distance` is the least m with 2 (1 - p_min)^m - (1 - 2 p_min)^m <= δ. The statement holds
-for any two given tasks, not for all pairs of tasks at once.
+`tasks_for_distance` is the least m with 2 (1 - p_min)^m - (1 - 2 p_min)^m <= δ. Erratum 10
+shows that the statement does not extend to all pairs of tasks at once.
 """
 
 import itertools

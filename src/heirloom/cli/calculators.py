@@ -44,8 +44,7 @@ def tasks(
 ) -> None:
     """Number of tasks that MaxQInit and a learned D_max need.
 
-    After that many independently drawn tasks, with probability 1 - δ, the bound of MaxQInit is
-    valid for any given task, and the learned D_max for any two given tasks.
+    After that many independently drawn tasks, their bounds are valid with probability 1 - δ.
     """
     with clean_errors():
         scopes: dict[Scope, str] = {"task": "each task", "lifetime": "all tasks of a lifetime"}
