@@ -1,4 +1,4 @@
-"""Lifelong reinforcement learning in finite decision problems."""
+"""Lifelong reinforcement learning in finite Markov decision processes."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ _NAMES_BY_MODULE = {
     "agents.paper_algorithms": ("LRMax", "LRMaxQInit", "MaxQInit", "RMax"),
     "agents.bisimulation_transfer": ("BisimulationTransfer",),
     "agents.explanation": ("Explanation",),
+    "agents.near_rmax": ("NearRMax",),
     "agents.optimistic": ("OptimisticAgent",),
     "agents.protocol": ("Agent",),
     "agents.qlearning": ("QLearning",),
@@ -62,6 +63,9 @@ _NAMES_BY_MODULE = {
     "transfer.lipschitz.bound": ("Lipschitz",),
     "transfer.lipschitz.distance": ("ModelDistance", "WeightedL1"),
     "transfer.memory": ("Source", "TaskMemory"),
+    "transfer.nearness.bound": ("NearModels",),
+    "transfer.nearness.exact": ("family_nearness", "near_bound"),
+    "transfer.nearness.knowledge": ("Nearness",),
     "transfer.setting": ("Setting",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
@@ -90,6 +94,9 @@ __all__ = [
     "MaxQ",
     "MaxQInit",
     "ModelDistance",
+    "NearModels",
+    "NearRMax",
+    "Nearness",
     "NotConverged",
     "OptimisticAgent",
     "QLearning",
@@ -116,6 +123,7 @@ __all__ = [
     "evaluate",
     "expected_return",
     "family_distance",
+    "family_nearness",
     "garnet",
     "global_pseudometric",
     "grid_world",
@@ -124,6 +132,7 @@ __all__ = [
     "local_pseudometric",
     "model_pseudometric",
     "n_known_for",
+    "near_bound",
     "optimal_return",
     "pairs_to_learn",
     "policy_q_pseudometric",
@@ -139,6 +148,7 @@ __all__ = [
 if TYPE_CHECKING:
     from heirloom.agents.bisimulation_transfer import BisimulationTransfer
     from heirloom.agents.explanation import Explanation
+    from heirloom.agents.near_rmax import NearRMax
     from heirloom.agents.optimistic import OptimisticAgent
     from heirloom.agents.paper_algorithms import LRMax, LRMaxQInit, MaxQInit, RMax
     from heirloom.agents.protocol import Agent
@@ -191,6 +201,9 @@ if TYPE_CHECKING:
     from heirloom.transfer.lipschitz.bound import Lipschitz
     from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1
     from heirloom.transfer.memory import Source, TaskMemory
+    from heirloom.transfer.nearness.bound import NearModels
+    from heirloom.transfer.nearness.exact import family_nearness, near_bound
+    from heirloom.transfer.nearness.knowledge import Nearness
     from heirloom.transfer.setting import Setting
 
 

@@ -11,7 +11,7 @@
     ├── CannotWrite             (OSError)       a file that could not be written
     └── WorkerLost              (RuntimeError)  a worker process of a run that died
 
-A message states the value that was found, its location, and the remedy.
+A message states the value that was found and where, what was expected, and what to do.
 """
 
 
@@ -20,7 +20,7 @@ class HeirloomError(Exception):
 
 
 class InvalidTask(HeirloomError, ValueError):
-    """Arrays, or a transition table, do not describe a finite decision problem."""
+    """Arrays, or a transition table, do not describe a finite MDP."""
 
 
 class InvalidArgument(HeirloomError, ValueError):

@@ -50,7 +50,7 @@ def restoring_interrupts() -> Iterator[None]:
 def uninterrupted() -> Iterator[None]:
     """Defer SIGINT and SIGTERM until the block ends; processes started in it never receive SIGINT.
 
-    No process is left half started, and only the parent process stops its children.
+    This prevents partly started processes, and only the parent process stops its children.
     """
     with _deferred(signal.SIGTERM), _deferred(signal.SIGINT), _blocked_in_children(signal.SIGINT):
         yield

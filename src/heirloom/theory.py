@@ -20,8 +20,8 @@ from heirloom.validation import (
     whole_number,
 )
 
-ROUNDING = 1e-9  # relative difference below which float64 does not decide a comparison
-MAX_EXACT_DRAWS = 10_000  # largest number of draws for which a comparison is made with fractions
+ROUNDING = 1e-9  # relative difference below which a comparison in float64 is not reliable
+MAX_EXACT_DRAWS = 10_000  # largest number of draws for which numbers are compared as fractions
 
 
 def tasks_for_max_q(p_min: float, delta: float, *, scope: Scope = "task") -> int:
@@ -72,7 +72,7 @@ def n_known_for(
     reward_range: Range = (0.0, 1.0),
     terminating: bool = True,
 ) -> int:
-    """Return the visits after which all known pairs of N sources and of the task are ε-accurate.
+    """Return the number of visits that makes known pairs of N sources and the task ε-accurate.
 
     With probability 1 - δ, every empirical mean reward is within ε of the true one, and every
     empirical distribution of outcomes within ε in L1 norm (Hoeffding; Weissman et al., 2003):
@@ -89,8 +89,8 @@ def n_known_for(
     lo, hi = check_range(reward_range)
     if not 1e-8 <= epsilon / max(hi - lo, 1.0):
         raise InvalidArgument(
-            f"epsilon is {epsilon}: with rewards in ({lo:g}, {hi:g}) this takes over 1e15 visits; "
-            "choose a larger epsilon"
+            f"epsilon is {epsilon}: with rewards in ({lo:g}, {hi:g}), more than 1e15 visits would "
+            "be necessary; choose a larger epsilon"
         )
     log_delta = math.log(delta) - math.log(2 * (n_sources + 1) * n_pairs)
     visits = (hi - lo) ** 2 * (math.log(2) - log_delta) / (2 * epsilon**2)
@@ -125,9 +125,9 @@ def _at_most(
 ) -> bool:
     """Return whether a probability of failure is at most δ.
 
-    Where rounding could decide, the probability is computed as a fraction, `exact_failure(p)`. With
-    more than `MAX_EXACT_DRAWS` draws that is too slow, and the answer is no: m may then exceed the
-    smallest one slightly.
+    If both are so close that rounding matters, the probability is computed as a fraction,
+    `exact_failure(p)`. With more than `MAX_EXACT_DRAWS` draws that is too slow, and the answer is
+    no: m may then exceed the smallest one slightly.
     """
     if abs(failure - delta) > ROUNDING * delta:
         return failure < delta

@@ -54,7 +54,7 @@ def positive_probability(name: str, value: object) -> float:
     """Return `value` as a probability above 0."""
     number = probability(name, value)
     if number == 0:
-        raise InvalidArgument(f"{name} is {value!r}: expected a probability above 0, at most 1")
+        raise InvalidArgument(f"{name} is {value!r}: expected a probability above 0 and at most 1")
     return number
 
 
@@ -93,7 +93,7 @@ def numbers(name: str, value: Any, error: type[Exception] = InvalidArgument) -> 
 
 
 def weights(name: str, value: Any, shape: tuple[int, ...], what: str) -> FloatArray:
-    """Return `value` as an array of this shape, of finite numbers that are not negative.
+    """Return `value` as an array of this shape; raise unless all its numbers are finite and >= 0.
 
     `what` describes the array in messages, such as "one weight per state".
     """
@@ -103,7 +103,7 @@ def weights(name: str, value: Any, shape: tuple[int, ...], what: str) -> FloatAr
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if bad.size:
         raise InvalidArgument(
-            f"{name} holds {array.flat[bad[0]]}: expected {what}, finite and not negative"
+            f"{name} contains {array.flat[bad[0]]}: expected {what}, finite and not negative"
         )
     return array
 

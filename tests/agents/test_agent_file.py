@@ -101,7 +101,7 @@ def test_options_of_any_numeric_type_are_saved(path):
 def test_agent_cannot_be_saved_within_a_task(path):
     agent = hl.RMax(**COMMON, seed=0)
     agent.begin_task()
-    with pytest.raises(hl.WrongOrder, match=r"save\(\) within a task"):
+    with pytest.raises(hl.WrongOrder, match=r"save\(\) was called within a task"):
         agent.save(path)
     assert not path.exists()
 

@@ -124,7 +124,7 @@ class TestEveryOptimisticAgent:
             with pytest.raises(hl.WrongOrder, match="call begin_task"):
                 method()
         agent.begin_task()
-        with pytest.raises(hl.WrongOrder, match=r"begin_task\(\) within a task"):
+        with pytest.raises(hl.WrongOrder, match=r"begin_task\(\) was called within a task"):
             agent.begin_task()
         agent.drop_task()
         agent.begin_task()
@@ -385,9 +385,9 @@ def test_small_differences_of_values_are_not_ties():
         ({"reward_range": (1, 0)}, "reward_range is"),
         ({"v_max": -1}, "v_max is -1: .* values lie between 0 and 10"),
         ({"seed": "x"}, "seed is 'x'"),
-        ({"d_max": -0.1}, "d_max holds -0.1"),
+        ({"d_max": -0.1}, "d_max contains -0.1"),
         ({"d_max": "small"}, "d_max is not an array of real numbers"),
-        ({"d_max": np.nan}, "d_max holds nan"),
+        ({"d_max": np.nan}, "d_max contains nan"),
         ({"p_min": 0.2, "delta": 0}, "delta is 0"),
         ({"p_min": 2, "delta": 0.1}, "p_min is 2"),
     ],
@@ -590,7 +590,7 @@ def test_bound_with_an_invalid_u_is_rejected(U, message):
 
 
 def test_class_in_place_of_a_bound_is_rejected():
-    with pytest.raises(hl.InvalidArgument, match="bounds holds the class Constant"):
+    with pytest.raises(hl.InvalidArgument, match="bounds contains the class Constant"):
         hl.OptimisticAgent(bounds=[hl.Constant], **COMMON, seed=0)
 
 

@@ -113,7 +113,9 @@ def test_pairs_to_explore_are_unknown_and_greedy_in_reached_states():
     agent = hl.RMax(**COMMON, seed=0)
     agent.begin_task()
     assert not agent.explain().to_explore.any()
-    assert "not counted, because the agent has not reached a state yet" in flat(agent.explain())
+    assert "not counted, because the agent has not taken a step in this task" in flat(
+        agent.explain()
+    )
     agent.observe(60, 0, 0.0, 49, terminated=False)
     explanation = agent.explain()
     assert np.array_equal(np.flatnonzero(explanation.to_explore.any(axis=1)), [49, 60])
@@ -147,7 +149,7 @@ def test_table_counts_every_pair_once():
 
 
 def test_text_says_how_the_agent_treats_unknown_pairs():
-    """It counts the pairs at v_max, which are tried first, and those with a smaller bound."""
+    """It counts the pairs at v_max, which the agent prefers, and those with a smaller bound."""
     agent = learned(hl.LRMax(d_max=0.1, **COMMON, seed=0), tight_tasks(2))
     text, U = flat(agent.explain()), agent.U[~agent.known]
     n_v_max = int((U == agent.setting.v_max).sum())
@@ -161,8 +163,8 @@ def test_why_names_the_origin_of_a_value():
     explanation = agent.explain()
     for name, sentence in {
         "v_max": "is v_max, because the pair is unknown (visits: ",
-        "Lipschitz, task 1": "is the upper bound of Lipschitz, task 1, because the pair is unknown",
-        "learned model": "follows from the learned model; it is below ",
+        "Lipschitz, task 1": "is the upper bound from 'Lipschitz, task 1', because the pair is",
+        "learned model": "follows from the learned model; ",
     }.items():
         pairs = explanation.decider == explanation.names.index(name)
         s, a = np.argwhere(pairs & (explanation.known == (name == "learned model")))[0]

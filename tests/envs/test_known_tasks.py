@@ -160,7 +160,7 @@ def test_cliff_walking_has_the_transitions_and_rewards_of_gymnasium():
 
 
 def test_wind_blows_one_step_down_towards_the_cliff():
-    """Moving right from row 1 ends one row lower, and from row 2 in a fall, with the wind."""
+    """A move to the right in row 1 may lead down to row 2, and in row 2 it may end in a fall."""
     right, start = 1, 36  # the start is the cell in the lower left corner of the 4x12 map
     windy = cliff_walking(wind=0.25, fall=10.0)
     above, edge = 12 + 5, 24 + 5
@@ -233,7 +233,7 @@ def test_optimal_orders_grow_with_demand():
         (lambda: shop.inventory(demand=2, capacity=0), "capacity is 0"),
         (lambda: FiniteFamily({}), "expected a dictionary of one or more tasks by name"),
         (lambda: FiniteFamily({"x": taxi()}, p=[0.5]), "p sums to 0.5, not 1"),
-        (lambda: FiniteFamily({"x": taxi()}, p=[-1.0]), "p holds -1.0"),
+        (lambda: FiniteFamily({"x": taxi()}, p=[-1.0]), "p contains -1.0"),
     ],
 )
 def test_invalid_argument_is_reported(make, message):

@@ -155,7 +155,7 @@ def test_agent_that_needs_what_the_family_does_not_know_is_reported():
     with pytest.raises(hl.InvalidArgument, match="agent 'MaxQInit': p_min is missing"):
         check_agents(ExperimentSpec.read(without_p_min))
     infinite = {**SMALL, "agents": [{"algorithm": "LRMax", "n_known": 1, "d_max": "family"}]}
-    with pytest.raises(hl.InvalidArgument, match="the family is not finite"):
+    with pytest.raises(hl.InvalidArgument, match="the family has no d_max"):
         check_agents(ExperimentSpec.read(infinite))
 
 

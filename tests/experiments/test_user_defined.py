@@ -111,7 +111,7 @@ def test_equal_agent_specs_have_equal_hashes():
     ("agent", "message"),
     [
         ({"algorithm": f"{MODULE}:Lazy", "gamma": 0.5}, "gamma is set by the experiment"),
-        ({"algorithm": f"{MODULE}:Broken"}, r"could not be made \(RuntimeError: no\)"),
+        ({"algorithm": f"{MODULE}:Broken"}, r"could not be created \(RuntimeError: no\)"),
         ({"algorithm": f"{MODULE}:Partial", "speed": 1}, "speed is not an option"),
     ],
 )

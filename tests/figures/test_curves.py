@@ -79,7 +79,7 @@ class TestDrawLifelong:
         figure = draw_lifelong(results, title="")
         assert legend(figure) == ["RMax", "Mine"]
 
-    def test_axes_legend_and_markers(self, results):
+    def test_axes_and_agents_are_labelled_and_marked(self, results):
         figure = draw_lifelong(results, title="a title")
         (ax,) = figure.axes
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("task", "mean return")
@@ -116,7 +116,7 @@ class TestDrawRelativeReturns:
         for name, interval in curves.items():
             assert_curve(ax, name, np.arange(1, 7), interval)
 
-    def test_axes_legend_and_level_of_the_baseline(self, per):
+    def test_axes_and_curves_are_labelled_and_a_line_marks_the_baseline(self, per):
         figure = self.draw(per, intervals("RMax", "Mine"))
         (ax,) = figure.axes
         assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == (per, "relative", "a title")
@@ -162,7 +162,7 @@ class TestDrawRatios:
         for name, (mean, half) in intervals("ρ_Lip", "ρ_Speed-up", "ρ_Return").items():
             assert_curve(ax, name, self.X, Interval(100 * mean, 100 * half))
 
-    def test_axes_legend_and_level_of_no_change(self):
+    def test_axes_and_curves_are_labelled_and_a_line_marks_no_change(self):
         figure = self.draw()
         (ax,) = figure.axes
         assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == (
@@ -191,7 +191,7 @@ class TestDrawPriorUse:
         for name, interval in intervals(*self.NAMES).items():
             assert_curve(ax, name, np.arange(6), interval)
 
-    def test_axes_legend_and_shades_from_dark_to_light(self):
+    def test_axes_and_curves_are_labelled_and_shades_go_from_dark_to_light(self):
         figure = self.draw()
         (ax,) = figure.axes
         assert ax.get_xlabel() == "computation of the bound (index)"
@@ -230,7 +230,7 @@ class TestDrawEpisodesToOptimality:
         assert (low[1:] > 0).all()
         assert (low[1:] < [0.1, 0.3]).all()
 
-    def test_axes_and_legend(self):
+    def test_axes_and_curves_are_labelled(self):
         figure = self.draw()
         (ax,) = figure.axes
         assert ax.get_xlabel() == "number of inner states k"

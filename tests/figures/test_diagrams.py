@@ -63,7 +63,7 @@ class TestDrawBounds:
         for i, at in enumerate(self.X):
             assert set(y[x == at]) == {self.Q[i], U[i]}
 
-    def test_axes_and_legend(self):
+    def test_axes_and_curves_are_labelled(self):
         figure = self.draw()
         (ax,) = figure.axes
         assert ax.get_xlabel() == "width (cells)"
@@ -115,7 +115,7 @@ class TestDrawEmbedding:
             assert ax.get_ylim() == pytest.approx((0.3 - reach, 0.3 + reach))
             assert ax.get_aspect() == 1.0
 
-    def test_axes_colour_bar_and_legend(self):
+    def test_axes_colour_bar_and_circles_are_labelled(self):
         figure = self.draw()
         left, right, bar = figure.axes
         for ax in (left, right):

@@ -154,7 +154,7 @@ class TestDrawOnGrid:
         for cell, value in zip(POSITIONS, self.VALUES, strict=True):
             assert same_color(filled(ax, n_cells=6)[cell], colormaps["cividis"](norm(value)))
 
-    def test_title_and_label_of_the_colour_bar(self):
+    def test_map_has_a_title_and_the_colour_bar_a_label(self):
         ax, bar = draw_on_grid(MAP, self.VALUES, label="V", title="a title").axes
         assert ax.get_title() == "a title"
         assert bar.get_ylabel() == "V"

@@ -25,7 +25,7 @@ def test_record_has_returns_steps_and_updates():
     assert repr(record).startswith("Record(50 episodes, 350 steps, ")
 
 
-def test_return_of_three_steps_with_reward_one():
+def test_returns_are_the_plain_and_the_discounted_sum_of_rewards():
     """1 + 1 + 1 = 3; discounted, 1 + 0.9 + 0.81 = 2.71."""
     learner = hl.RMax(n_states=1, n_actions=1, gamma=0.9, n_known=1)
     task = hl.TabularMDP([[1.0]], [[[1.0]]], gamma=0.9)
@@ -88,7 +88,7 @@ class TestProgress:
         counts = learner.model.counts.copy()
         assert counts.sum() > 0
         assert learner.memory.n_tasks == 0
-        with pytest.raises(hl.WrongOrder, match=r"begin_task\(\) within a task"):
+        with pytest.raises(hl.WrongOrder, match=r"begin_task\(\) was called within a task"):
             hl.learn(learner, env, episodes=80, max_steps=7, seed=1)
         hl.learn(learner, env, episodes=80, max_steps=7, seed=1, resume=True)
         assert (learner.model.counts >= counts).all()

@@ -95,7 +95,7 @@ CASES = {
     "numbers too large for float64": ({"R": [[10**400], [0]]}, "R is not an array of real numbers"),
     "values too large for float64": (
         {"R": R + 1e299, "reward_range": (0, 1e299)},
-        "a reward of size 1e[+]299 with gamma=0.9: .* rescale",
+        "the largest absolute reward is 1e[+]299: with gamma=0.9, .* rescale",
     ),
     "rewards as strings": ({"R": [["0"], ["1"]]}, "R is not an array of real numbers: its dtype"),
     "rewards as dates": (
@@ -122,7 +122,7 @@ CASES = {
         {"terminates": np.zeros((2, 2, 2), dtype=bool)},
         "terminates has shape",
     ),
-    "a fraction in terminates": ({"terminates": np.full(T.shape, 0.5)}, "terminates holds 0.5"),
+    "a fraction in terminates": ({"terminates": np.full(T.shape, 0.5)}, "terminates contains 0.5"),
     "a ragged terminates": ({"terminates": [[1], [1, 2]]}, "terminates is not an array"),
     "too few names": ({"state_names": ["a"]}, "state_names has 1 names for 2 states"),
     "names in a set": ({"state_names": {"a", "b"}}, "state_names is .* in order"),

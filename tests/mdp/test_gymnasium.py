@@ -108,9 +108,21 @@ class TestFromGymnasium:
             ({"P": {0: GOOD[0]}}, hl.InvalidTask, r"P\[1\]\[0\] is missing"),
             ({"P": {**GOOD, 1: {0: [(1.0, 2, 0, False)]}}}, hl.InvalidTask, "the successor is 2"),
             ({"P": {**GOOD, 1: {0: [(1.0, 0.7, 0, False)]}}}, hl.InvalidTask, "successor is 0.7"),
-            ({"P": {**GOOD, 1: {0: [(1.0, 1, 0, "False")]}}}, hl.InvalidTask, r"P\[1\]\[0\] holds"),
-            ({"P": {**GOOD, 1: {0: [("p", 1, 0, False)]}}}, hl.InvalidTask, r"P\[1\]\[0\] holds"),
-            ({"P": {**GOOD, 1: {0: (1.0, 1, 0, False)}}}, hl.InvalidTask, r"P\[1\]\[0\] holds 1.0"),
+            (
+                {"P": {**GOOD, 1: {0: [(1.0, 1, 0, "False")]}}},
+                hl.InvalidTask,
+                r"P\[1\]\[0\] contains",
+            ),
+            (
+                {"P": {**GOOD, 1: {0: [("p", 1, 0, False)]}}},
+                hl.InvalidTask,
+                r"P\[1\]\[0\] contains",
+            ),
+            (
+                {"P": {**GOOD, 1: {0: (1.0, 1, 0, False)}}},
+                hl.InvalidTask,
+                r"P\[1\]\[0\] contains 1.0",
+            ),
             ({"P": 5}, hl.InvalidTask, r"P\[0\]\[0\] is missing"),
             (
                 {"P": GOOD, "initial_state_distrib": "first"},
@@ -124,7 +136,11 @@ class TestFromGymnasium:
                 hl.InvalidTask,
                 r"R\[s=1, a=0, s'=1\] is nan",
             ),
-            ({"P": {**GOOD, 1: {0: [(1.0, 1)]}}}, hl.InvalidTask, r"P\[1\]\[0\] holds \(1.0, 1\)"),
+            (
+                {"P": {**GOOD, 1: {0: [(1.0, 1)]}}},
+                hl.InvalidTask,
+                r"P\[1\]\[0\] contains \(1.0, 1\)",
+            ),
             (
                 {"P": GOOD, "initial_state_distrib": None},
                 hl.UnsupportedEnvironment,

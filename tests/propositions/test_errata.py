@@ -66,7 +66,7 @@ class TestErratum1TheGreedyMaximisation:
         assert 3 - 1e-5 < ratios[-1] < 3
 
     @pytest.mark.slow
-    def test_frequency_and_size_of_the_error_on_20000_random_cases(self):
+    def test_both_are_too_small_in_many_of_20000_random_cases(self):
         """The procedure is too small in 23 % (up to 2.7 times), max V̄ in 90 % (up to 2 times)."""
         rng = np.random.default_rng(0)
         recipe, simple = [], []
@@ -90,7 +90,7 @@ class TestErratum2TheTriangleInequality:
     SWAP = np.eye(2)[::-1][:, None]
 
     def tasks(self):
-        """Reward 1 and staying, reward 1 and swapping states, and a mediator with reward 0."""
+        """Two tasks with reward 1, where states stay or swap, and a third task with reward 0."""
         return (
             hl.TabularMDP([[1.0], [1.0]], self.IDENTITY, gamma=0.9),
             hl.TabularMDP([[1.0], [1.0]], self.SWAP, gamma=0.9),
@@ -98,16 +98,16 @@ class TestErratum2TheTriangleInequality:
         )
 
     def test_global_distance_of_180_exceeds_10_plus_10(self):
-        staying, swapping, mediator = self.tasks()
+        staying, swapping, third = self.tasks()
         assert hl.global_pseudometric(staying, swapping) == pytest.approx(180)
-        assert hl.global_pseudometric(staying, mediator) == pytest.approx(10)
-        assert hl.global_pseudometric(mediator, swapping) == pytest.approx(10)
+        assert hl.global_pseudometric(staying, third) == pytest.approx(10)
+        assert hl.global_pseudometric(third, swapping) == pytest.approx(10)
 
     def test_local_distance_of_180_exceeds_10_plus_10(self):
-        staying, swapping, mediator = self.tasks()
+        staying, swapping, third = self.tasks()
         assert hl.local_pseudometric(staying, swapping) == pytest.approx(np.full((2, 1), 180.0))
-        assert hl.local_pseudometric(staying, mediator) == pytest.approx(np.full((2, 1), 10.0))
-        assert hl.local_pseudometric(mediator, swapping) == pytest.approx(np.full((2, 1), 10.0))
+        assert hl.local_pseudometric(staying, third) == pytest.approx(np.full((2, 1), 10.0))
+        assert hl.local_pseudometric(third, swapping) == pytest.approx(np.full((2, 1), 10.0))
 
 
 class TestErratum3ThePriorOfTheMainExperiment:

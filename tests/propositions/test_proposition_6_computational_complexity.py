@@ -65,13 +65,13 @@ def test_a_task_takes_at_most_that_many_dynamic_programs(monkeypatch, seed):
         assert programs <= hl.dynamic_programs(m.n_states, m.n_actions, n_sources)
 
 
-def test_dynamic_programs_of_the_main_experiment():
+def test_dynamic_programs_equal_the_number_computed_by_hand():
     """121 states, 4 actions and 14 sources: 484 pairs, each with 2 · 14 + 1 programs."""
     assert hl.dynamic_programs(121, 4, 14) == 14_036
     assert hl.dynamic_programs(2, 1, 0) == 2
 
 
-def test_value_iterations_of_the_main_experiment():
+def test_value_iterations_equal_the_number_computed_by_hand():
     """ln(1 / (0.01 · 0.1)) / 0.1 = 10 ln(1000) = 69.08, rounded up."""
     assert hl.value_iterations(0.9, 0.01) == 70
     assert hl.value_iterations(0.0, 5.0) == 0
@@ -86,6 +86,6 @@ def test_value_iterations_of_the_main_experiment():
         lambda: hl.value_iterations(1.0, 0.1),
     ],
 )
-def test_values_outside_of_their_domain_are_refused(call):
+def test_values_outside_their_domain_are_refused(call):
     with pytest.raises(hl.InvalidArgument):
         call()

@@ -1,7 +1,7 @@
-"""Proposition 7, for one pair of tasks: after m tasks, D̂_max >= D(M, M̄) with probability 1 - δ.
+"""Proposition 7, for two given tasks: after m tasks, D̂_max >= D(M, M̄) with probability 1 - δ.
 
-`tasks_for_distance` is the least m with 2 (1 - p_min)^m - (1 - 2 p_min)^m <= δ. Erratum 10 shows
-that the statement does not extend to all pairs of tasks at once.
+`tasks_for_distance` is the least m with 2 (1 - p_min)^m - (1 - 2 p_min)^m <= δ. Erratum 10
+shows that the statement does not extend to all pairs of tasks at once.
 """
 
 import itertools
@@ -19,8 +19,8 @@ def one_state_tasks(n):
 
 
 @pytest.mark.parametrize(("n", "delta"), [(2, 0.3), (2, 0.1), (3, 0.5), (3, 0.3)])
-def test_probability_that_two_tasks_were_drawn(n, delta):
-    """By enumeration of all sequences of equally likely tasks, with the least m and one less."""
+def test_m_drawn_tasks_include_two_given_tasks_with_probability_one_minus_delta(n, delta):
+    """All sequences of equally likely tasks are enumerated; m - 1 tasks would not suffice."""
     m = hl.tasks_for_distance(1 / n, delta)
 
     def missed(length):

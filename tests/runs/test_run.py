@@ -87,7 +87,7 @@ def test_resumed_run_computes_no_job_twice(tmp_path, expected, monkeypatch):
 def test_folder_with_another_experiment_is_refused(tmp_path):
     run(SPEC, tmp_path / "run", jobs=1)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(hl.InvalidArgument, match=r"holds another experiment \(seed is 8 "):
+    with pytest.raises(hl.InvalidArgument, match=r"contains another experiment \(seed is 8 "):
         run(SPEC.with_changes(seed=8), tmp_path / "run")
     assert sorted(tmp_path.rglob("*")) == before
 

@@ -53,7 +53,7 @@ def test_run_at_a_url_has_the_same_results_as_in_a_folder(tmp_path, complete, lo
         assert results.identical(expected)
 
 
-def test_status_of_a_complete_run(folder):
+def test_status_reports_that_a_run_is_complete(folder):
     status = StoredRun(folder).status()
     assert status.is_complete
     assert len(status.done) == 12

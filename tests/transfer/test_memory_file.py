@@ -325,7 +325,7 @@ def test_full_disk_leaves_the_old_file(path):
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before), limits[1]))
-        with pytest.raises(hl.CannotWrite, match="make room"):
+        with pytest.raises(hl.CannotWrite, match="free some disk space"):
             larger.save(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

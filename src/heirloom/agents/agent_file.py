@@ -3,8 +3,8 @@
 The header has the memory's header under `memory`, the class of the agent under `algorithm`, its
 `options`, its `bounds` as a list of {"name", "options"}, and the state of its `generator`. A
 user-defined bound is marked with {"own": true}. The arrays are those of the memory; `drawn`, the
-numbers that were drawn from the generator and are not used yet; and each option of a bound that is
-an array: `prior/i` for the `d_max` of the bound i, `bound/i/option` for any other.
+numbers that were drawn from the generator and have not been used yet; and each option of a bound
+that is an array: `prior/i` for the `d_max` of the bound i, `bound/i/option` for any other.
 """
 
 from collections.abc import Sequence
@@ -109,8 +109,8 @@ def _check_class(cls: type[OptimisticAgent], saved: Any, where: str) -> None:
         )
     if cls is not OptimisticAgent and saved != cls.__name__:
         raise InvalidArgument(
-            f"{where} was saved by {saved}, not by {cls.__name__}: OptimisticAgent.load loads "
-            "agents of every class"
+            f"{where} was saved by {saved}, not by {cls.__name__}: use OptimisticAgent.load, "
+            "which loads agents of every class"
         )
     if not cls.__init__.__module__.startswith("heirloom."):
         raise InvalidArgument(
@@ -131,7 +131,7 @@ def _saved_bounds(entries: Any) -> list[SavedBound]:
 
 
 def _array_name(i: int, option: str) -> str:
-    """Name of the array that holds an option of the bound i; `d_max` keeps an older form."""
+    """Name of the array that stores an option of the bound i; that of `d_max` is `prior/i`."""
     return f"prior/{i}" if option == "d_max" else f"bound/{i}/{option}"
 
 
@@ -195,7 +195,7 @@ def _generator_state(rng: np.random.Generator) -> dict[str, Any]:
     if state["bit_generator"] not in GENERATORS:
         raise InvalidArgument(
             f"the agent's generator is a {state['bit_generator']}: an agent can be saved only with "
-            f"a generator of numpy's, one of {', '.join(GENERATORS)}"
+            f"one of numpy's generators, {', '.join(GENERATORS)}"
         )
     return _to_json(state)
 

@@ -28,7 +28,7 @@ def BisimulationTransfer(
     exploration: float = 0.1,
     seed: int | np.random.Generator | None = None,
 ) -> QLearning:
-    """Q-learning of `target` that starts each state from the values of the closest source state.
+    """Q-learning of `target` that starts from the values of the closest source state of each state.
 
     Unlike other agents, it is given the exact models of both tasks. It has no guarantee: values
     that are correct in the source may be wrong in the target, and Q-learning must then unlearn
@@ -78,7 +78,7 @@ def _transferred(
 
 
 class BisimulationLearner(QLearning):
-    """Q-learning of a sequence of tasks, each from the values learned in the task before it.
+    """Q-learning of a sequence of tasks, each starting from the values of the task before it.
 
     Args:
         tasks: the exact models of the tasks, in the order in which the agent will face them.
@@ -109,7 +109,7 @@ class BisimulationLearner(QLearning):
 
 
 class BisimulationTransferOptions(QLearningOptions):
-    """Q-learning from the values of similar states of the last task; needs exact models."""
+    """Q-learning initialised with values of similar states of the last task; needs exact models."""
 
     ground: Ground = "identity"
     """The ground metric of bisimulation."""

@@ -42,7 +42,7 @@ class Explanation:
     to_explore: BoolArray
     """Unknown pairs that are greedy in a state that the agent has reached: it would choose them."""
     prior_used: dict[str, BoolArray]
-    """For each source in use, by its name in `names`: where d_max is below D̂ of the models."""
+    """For each source in use, by its name in `names`: the pairs where d_max is below D̂."""
     dropped: tuple[Dropped, ...]
     """The sources that were dropped in this task, and how many pairs were known at that time."""
 
@@ -63,12 +63,12 @@ class Explanation:
         s = whole_number("s", s, least=0, most=n_states - 1)
         a = whole_number("a", a, least=0, most=n_actions - 1)
         bound = self.names[self.bound[s, a]]
-        bound = V_MAX if bound == V_MAX else f"the upper bound of {bound}"
+        bound = V_MAX if bound == V_MAX else f"the upper bound from {bound!r}"
         value = f"Q({s}, {a}) = {self.Q[s, a]:.6g}"
         if not self.known[s, a]:
             return f"{value} is {bound}, because the pair is unknown (visits: {self.counts[s, a]})"
         if self.names[self.decider[s, a]] == MODEL:
-            return f"{value} follows from the {MODEL}; it is below {bound}, {self.U[s, a]:.6g}"
+            return f"{value} follows from the {MODEL}; {bound} is larger ({self.U[s, a]:.6g})"
         return f"{value} is {bound}, because the {MODEL} does not give a smaller value"
 
     def to_xarray(self) -> "xr.Dataset":
@@ -124,7 +124,7 @@ class Explanation:
         if n_v_max:
             notes.append(
                 f"Unknown pairs with Q = v_max, the largest possible value: {n_v_max:,}. The agent "
-                "tries them first, as RMax does."
+                "prefers them to all actions with a smaller Q, as RMax does."
             )
         if n_unknown > n_v_max:
             notes.append(
@@ -137,13 +137,14 @@ class Explanation:
         """What the agent will still explore."""
         title = "Unexplored pairs the agent would still choose"
         if not self.counts.any():
-            return [f"{title}: not counted, because the agent has not reached a state yet."]
+            return [f"{title}: not counted, because the agent has not taken a step in this task."]
         n = int(self.to_explore.sum())
         if n:
             return [f"{title}: {n:,}. It tries them when it returns to their states."]
         return [
             f"{title}: 0. It has stopped exploring, unless it reaches a new state. Its policy is "
-            "near-optimal only if the bounds are valid and n_known visits gave accurate models."
+            "guaranteed to be near-optimal only if the bounds are valid and n_known visits gave "
+            "accurate models."
         ]
 
     def _transfer(self) -> list[str]:
@@ -154,9 +155,10 @@ class Explanation:
         ]
         if notes:
             notes.append(
-                "At the other pairs, the learned models gave a distance that is no larger than "
-                "d_max. A high share means that transfer rests on the prior: the bounds are valid "
-                "only if d_max is an upper bound on the distance between the models of the tasks."
+                "At pairs where d_max was not used, the learned models gave a distance that is no "
+                "larger. The higher the percentage, the more the bounds depend on the prior. They "
+                "are valid only if d_max, given or learned, is an upper bound on the distance "
+                "between the models of the tasks."
             )
         return notes + [
             f"Source task {task} was dropped when {n_known:,} of {self.known.size:,} pairs were "

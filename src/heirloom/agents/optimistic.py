@@ -25,10 +25,10 @@ class OptimisticAgent:
     """Acts greedily on `Q`, the smallest upper bound on `Q*` that its bounds and its model imply.
 
     At unknown pairs `Q = U`, the minimum of `v_max` and of all bounds; at known pairs
-    `Q = min(U, R̂ + γ Σ T̂ V)`. `Q` and `U` never increase within a task, and `U` does not change any
-    more at a pair that is known. Actions whose values differ by at most `setting.tie`, normally
+    `Q = min(U, R̂ + γ Σ T̂ V)`. `Q` and `U` never increase within a task, and `U` no longer
+    changes at a pair that is known. Actions whose values differ by at most `setting.tie`, normally
     1e-8 times the width of the reward range, count as equal: the agent chooses among them
-    uniformly, with its own generator.
+    uniformly, with its own random generator.
 
     Args:
         bounds: upper bounds to combine, none for RMax; a bound object belongs to one agent.
@@ -79,7 +79,7 @@ class OptimisticAgent:
         for bound in self.bounds:
             if isinstance(bound, type):
                 raise InvalidArgument(
-                    f"bounds holds the class {bound.__name__}: expected an instance, "
+                    f"bounds contains the class {bound.__name__}: expected an instance, "
                     f"{bound.__name__}(...)"
                 )
             bound.check(self.setting)
@@ -112,8 +112,8 @@ class OptimisticAgent:
 
         if self.in_task:
             raise WrongOrder(
-                "save() within a task: call end_task() first, which stores the task, or "
-                "drop_task(), which discards it"
+                "save() was called within a task: call end_task() first, which stores the task, "
+                "or drop_task(), which discards it"
             )
         archive.write(path, "agent", packed(self))
 
@@ -121,8 +121,9 @@ class OptimisticAgent:
         """Begin a task with an empty model; the bounds transfer from the tasks in the memory."""
         if self.in_task:
             raise WrongOrder(
-                "begin_task() within a task: call end_task() first, which stores the task, or "
-                "drop_task(), which discards it; or resume the task with learn(..., resume=True)"
+                "begin_task() was called within a task: call end_task() first, which stores the "
+                "task, or drop_task(), which discards it; or resume the task with "
+                "learn(..., resume=True)"
             )
         self.memory.bind(self.setting)  # another agent that shares the memory may have filled it
         self._task = TaskLearner(self.setting, self.n_known, self.bounds, self.memory)
@@ -132,7 +133,7 @@ class OptimisticAgent:
         """Return a greedy action; a random one if several have equal values."""
         task = self._task
         if task is None or not self.in_task:
-            raise WrongOrder("act() outside of a task: call begin_task() first")
+            raise WrongOrder("act() was called outside a task: call begin_task() first")
         actions = task.greedy.get(s)
         if actions is None:
             if not 0 <= s < self.n_states:
@@ -157,7 +158,7 @@ class OptimisticAgent:
             raise self._bad_step(s, a, r, s_next)
         task = self._task
         if task is None or not self.in_task:
-            raise WrongOrder("observe() outside of a task: call begin_task() first")
+            raise WrongOrder("observe() was called outside a task: call begin_task() first")
         pair = task.model.observe(s, a, r, s_next, terminated=terminated)
         if pair is None:
             return False
@@ -167,7 +168,7 @@ class OptimisticAgent:
     def end_task(self) -> None:
         """End the task, and store it in the memory as a source."""
         if not self.in_task:
-            raise WrongOrder("end_task() outside of a task: call begin_task() first")
+            raise WrongOrder("end_task() was called outside a task: call begin_task() first")
         self.task.end(self.memory)
         self.drop_task()
 

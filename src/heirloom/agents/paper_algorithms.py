@@ -79,8 +79,8 @@ class LRMax(OptimisticAgent):
 class MaxQInit(OptimisticAgent):
     """MaxQInit (Abel et al., 2018): the bound is the largest Q of all earlier tasks.
 
-    The bound is used once enough tasks were seen for it to be an upper bound with probability
-    1 - δ; until then, the agent takes the same actions as RMax.
+    The bound is used once enough tasks have been seen for it to be an upper bound with probability
+    at least 1 - δ; until then, the agent takes the same actions as RMax.
 
     Args:
         p_min: the smallest probability of a task.
@@ -134,7 +134,7 @@ class RMaxOptions(AlgorithmOptions):
     """The number of visits after which a pair is known."""
     epsilon: float = Field(0.0, ge=0)
     delta: float = Field(0.05, gt=0, le=1)
-    """The probability that a bound learned from the first tasks is not valid."""
+    """Upper bound on the probability that what is learned from the first tasks is not valid."""
     capacity: int | None = Field(None, ge=1)
     """The largest number of source tasks to keep; by default all are kept."""
     keep: Keep = "latest"
@@ -153,7 +153,7 @@ class RMaxOptions(AlgorithmOptions):
 
 
 class MaxQInitOptions(RMaxOptions):
-    """RMax bounded by the largest Q of all earlier tasks, once enough tasks were seen."""
+    """RMax bounded by the largest Q of all earlier tasks, once enough tasks have been seen."""
 
     p_min: float | None = Field(None, gt=0, le=1)
     """The smallest probability of a task; by default 1 / distinct_tasks, or that of the family."""
@@ -195,7 +195,7 @@ class LRMaxQInitOptions(MaxQInitOptions):
         if self.d_max != "family":
             return self.d_max
         if (d_max := known.d_max()) is None:
-            raise InvalidArgument("d_max is 'family', but the family is not finite: give a number")
+            raise InvalidArgument("d_max is 'family', but the family has no d_max: give a number")
         return d_max
 
 

@@ -63,8 +63,8 @@ class QLearning:
         """Begin a new task with the initial values."""
         if self.in_task:
             raise WrongOrder(
-                "begin_task() within a task: call end_task() first, or resume the task with "
-                "learn(..., resume=True)"
+                "begin_task() was called within a task: call end_task() first, or resume the task "
+                "with learn(..., resume=True)"
             )
         self._Q = self.initial_Q.copy()
         self.in_task = True
@@ -72,7 +72,7 @@ class QLearning:
     def act(self, s: int) -> int:
         """Return a random action with probability ε, otherwise a random greedy action."""
         if not self.in_task:
-            raise WrongOrder("act() outside of a task: call begin_task() first")
+            raise WrongOrder("act() was called outside a task: call begin_task() first")
         self._check("state", s, self.n_states)
         if self._rng.random() < self.exploration:
             return int(self._rng.random() * self.n_actions)
@@ -83,7 +83,7 @@ class QLearning:
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> bool:
         """Learn from a step; returns False because there is no model to update."""
         if not self.in_task:
-            raise WrongOrder("observe() outside of a task: call begin_task() first")
+            raise WrongOrder("observe() was called outside a task: call begin_task() first")
         self._check("state", s, self.n_states)
         self._check("action", a, self.n_actions)
         self._check("next state", s_next, self.n_states)
@@ -95,7 +95,7 @@ class QLearning:
     def end_task(self) -> None:
         """End the task; `Q` can be read until the next one begins."""
         if not self.in_task:
-            raise WrongOrder("end_task() outside of a task: call begin_task() first")
+            raise WrongOrder("end_task() was called outside a task: call begin_task() first")
         self.in_task = False
 
     @property

@@ -1,6 +1,6 @@
 """What the optimistic learner computes in one task: the model, the bounds and the values.
 
-    Q = U off K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
+    Q = U outside K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
 
 `U` is the minimum of `v_max` and of all bounds, and K is the known set. When a pair becomes known,
 the bounds are refined first, and then `Q` is lowered to its new fixed point.
@@ -16,6 +16,8 @@ from heirloom.kernels import learning
 from heirloom.mdp.learned import LearnedModel
 from heirloom.transfer.bound import Bound, Change
 from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.nearness.bound import NearModels
+from heirloom.transfer.nearness.rows import LearnerArrays
 from heirloom.transfer.setting import Setting
 
 SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_max
@@ -61,8 +63,20 @@ class TaskLearner:
             n_decreased=np.zeros(1, dtype=np.int64),
             is_decreased=np.zeros(n_states, dtype=bool),
         )
+        self.near = self._near_rows()
+        """The rows of near sources, which are solved for together with `Q`; None if there are none.
+        """
         self.greedy: dict[int, list[int]] = {}
         """Cache of greedy actions by state; it must be cleared whenever `Q` changes."""
+
+    def _near_rows(self) -> learning.Near | None:
+        for i, bound in enumerate(self.bounds):
+            if isinstance(bound, NearModels):
+                near = bound.rows(LearnerArrays(self.values.V, self.decider, i + 1))
+                if near is not None:
+                    self._solve(near, near.pairs)
+                return near
+        return None
 
     @property
     def refines(self) -> bool:
@@ -113,8 +127,12 @@ class TaskLearner:
         memory.add(source)
 
     def _update_values(self, pairs: IntArray) -> None:
-        learning.update_values(tuple(self.model.arrays), tuple(self.values), pairs)
+        self._solve(self.near, pairs)
         self.greedy.clear()
+
+    def _solve(self, near: learning.Near | None, pairs: IntArray) -> None:
+        rows = None if near is None else tuple(near)
+        learning.update_values(tuple(self.model.arrays), tuple(self.values), rows, pairs)
 
     def _lower(self, U: FloatArray, i: int, pairs: IntArray) -> IntArray:
         """Lower `U` to the bound i at those of `pairs` where the bound is lower; returns them."""

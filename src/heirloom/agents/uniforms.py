@@ -23,7 +23,7 @@ class Uniforms:
 
     @property
     def unused(self) -> FloatArray:
-        """The numbers that were drawn and are not used yet."""
+        """The numbers that were drawn and have not been used yet."""
         return self.block[self.n_used :]
 
     def refill(self) -> None:

@@ -43,7 +43,7 @@ def main(
     *,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Lifelong reinforcement learning in finite MDPs, with provably sound value transfer.
+    """Lifelong reinforcement learning in finite MDPs: bounds from earlier tasks guide exploration.
 
     `heirloom COMMAND --help` describes the options of a command.
     """
@@ -268,12 +268,14 @@ def show(experiment: ExperimentArgument, variant: VariantOption = "released") ->
         settings = registry.experiment(experiment).settings
         if settings is None:
             raise heirloom.InvalidArgument(
-                f"{experiment} has no settings to show, it only draws a figure: use `heirloom "
-                f"reproduce {experiment}`"
+                f"{experiment} has no settings to show because it only draws a figure: use "
+                f"`heirloom reproduce {experiment}`"
             )
         typer.echo(settings(variant).to_toml(), nl=False)
 
 
 app.add_typer(
-    calculators.app, name="theory", help="Compute sample sizes and complexities of the theory."
+    calculators.app,
+    name="theory",
+    help="Compute sample sizes and complexities of the paper's theory.",
 )

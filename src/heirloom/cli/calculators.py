@@ -26,7 +26,7 @@ def n_known(
     delta: DeltaOption = 0.05,
     sources: SourcesOption = 0,
 ) -> None:
-    """Number of visits that makes a state-action pair known.
+    """Number of visits after which a state-action pair is known.
 
     After that many visits, the mean rewards of all known pairs are within ε and their transition
     probabilities within ε in L1 norm, for the task and all its sources at once, with probability
@@ -42,7 +42,10 @@ def tasks(
     p_min: Annotated[float, typer.Option(help="Smallest probability of a task of the family.")],
     delta: DeltaOption = 0.05,
 ) -> None:
-    """Number of tasks that MaxQInit and a learned D_max need."""
+    """Number of tasks that MaxQInit and a learned D_max need.
+
+    After that many independently drawn tasks, their bounds are valid with probability 1 - δ.
+    """
     with clean_errors():
         scopes: dict[Scope, str] = {"task": "each task", "lifetime": "all tasks of a lifetime"}
         for scope, text in scopes.items():
@@ -61,9 +64,9 @@ def computations(
     gamma: Annotated[float, typer.Option(help="Discount factor γ.")] = 0.9,
     precision: Annotated[float, typer.Option(help="Precision of values ε_Q.")] = 0.01,
 ) -> None:
-    """Largest number of dynamic programs that one task requires.
+    """Largest number of dynamic programs that LRMax solves in one task (Proposition 6).
 
-    Also prints the number of sweeps of value iteration that each of them takes.
+    Also prints the number of sweeps of value iteration per dynamic program.
     """
     with clean_errors():
         programs = heirloom.dynamic_programs(states, actions, sources)
@@ -77,20 +80,24 @@ def pairs_to_learn(
         str, typer.Argument(help="Name of the task family; see `heirloom list`.")
     ] = "tight",
     d_max: Annotated[
-        float, typer.Option(min=0, help="Prior of LRMax: upper bound on the distance of tasks.")
+        float,
+        typer.Option(min=0, help="Prior of LRMax: upper bound on the distance between tasks."),
     ] = 0.1,
     epsilon: Annotated[float, typer.Option(help="Accuracy ε of values.")] = 0.01,
     n_known: Annotated[
-        int, typer.Option(min=1, help="Number of visits that makes a pair known.")
+        int, typer.Option(min=1, help="Number of visits after which a pair is known.")
     ] = 10,
-    episodes: Annotated[int, typer.Option(min=1, help="Number of episodes of the source.")] = 2000,
+    episodes: Annotated[
+        int, typer.Option(min=1, help="Number of episodes in the source task.")
+    ] = 2000,
     steps: Annotated[int, typer.Option(min=1, help="Maximum number of steps per episode.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
 ) -> None:
     """Number of pairs to learn, with and without transfer.
 
-    The sample complexity grows with the number of pairs where U(s, a) >= V*(s) - ε (Proposition 5).
-    This command counts them at the beginning of a task, for RMax and for LRMax with one source.
+    The bound on the sample complexity is proportional to the number of pairs where
+    U(s, a) >= V*(s) - ε (Proposition 5). This command counts these pairs at the beginning of a
+    task, for RMax and for LRMax with one source.
     """
     with clean_errors():
         from heirloom.experiments.registry import make_family

@@ -80,7 +80,7 @@ def inventory(
 
 
 def prices(*, gamma: float = 0.8) -> FiniteFamily:
-    """Inventory control: four seasons that differ in the price of goods and the cost of storing."""
+    """Inventory control: four seasons that differ in the price of goods and the cost of storage."""
     return _family(
         {
             f"goods at {goods}, storing at {storing}": {

@@ -154,8 +154,8 @@ def _call_user_code(make: Callable[..., Any], options: Mapping[str, Any], what: 
         raise
     except Exception as error:  # user code may raise anything
         raise InvalidArgument(
-            f"{what} could not be made ({type(error).__name__}: {error}): correct its constructor "
-            "or its options"
+            f"{what} could not be created ({type(error).__name__}: {error}): correct its "
+            "constructor or its options"
         ) from error
 
 

@@ -4,7 +4,7 @@ Users write it as TOML:
 
     name = "two priors"
     repetitions = 10        # independent repetitions, each with its own tasks
-    tasks = 15              # number of tasks that each agent faces in a row
+    tasks = 15              # number of tasks that each agent faces in sequence
     distinct_tasks = 5      # draw 5 tasks, then the 15 among them; by default draw 15 new ones
     episodes = 2000         # episodes per task
     steps = 10              # maximum number of steps per episode

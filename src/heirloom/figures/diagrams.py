@@ -74,7 +74,7 @@ def draw_embedding(
     Args:
         points: the coordinates of the tasks, [task, 2].
         parameter: a number for each task, shown as its colour.
-        prior: the radius of the smaller circle, a valid prior on the distances of these tasks.
+        prior: the radius of the smaller circle, a valid prior on the distances between these tasks.
         largest: the radius of the larger circle, the largest possible distance.
         label: the label of the colour bar, which shows `parameter`.
         title: the title of the figure.

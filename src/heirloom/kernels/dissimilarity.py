@@ -1,4 +1,4 @@
-"""Dissimilarity d of two tasks: by how much optimal values may differ, given model distances D.
+"""Dissimilarity d between tasks: by how much optimal values may differ, given model distances D.
 
 For D over pairs, the dissimilarity d is the fixed point of
 
@@ -113,7 +113,7 @@ class Worklist(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """The bound U over pairs, the task that decides it, and the numbers and Q of the sources."""
+    """The bound U over pairs, the task that determines it, and the numbers and Q of the sources."""
 
     U: Any
     decider: Any

@@ -1,11 +1,11 @@
 """Distances between the models of two tasks, row by row.
 
-For partly known models, with weights W ≥ 0 of outcomes and B = ε (1 + γ max W), D is the smallest
-of the rows of this table that apply (Proposition 3, corrected):
+For partly known models, with weights W ≥ 0 of outcomes and B = ε (1 + γ max W), D is the minimum of
+the following expressions that apply (Proposition 3, corrected):
 
     both known      |R - R̄| + γ Σ W |T - T̄| + 2B
     one known       max(R - lo, hi - R) + γ (Σ T W + max_j W(j) (1 - 2 T(j))) + B
-    neither         hi - lo + γ (the sum of the two largest of W)
+    always          hi - lo + γ (the sum of the two largest of W)
 
 The second half of the file updates D of many sources, in both directions, as a task is learned. In
 names, `to_source` stands for D(M ‖ M̄), from the current task M to a source M̄, and `from_source` for

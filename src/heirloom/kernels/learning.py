@@ -2,7 +2,7 @@
 
 `Q` is the fixed point of
 
-    Q = U off K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
+    Q = U outside K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
 
 or, if the models of sources near to the task are given (`Near`), also
 
@@ -249,7 +249,7 @@ def make_known(model, k):
 
 @njit(cache=True)
 def update_values(model, values, near, pairs):
-    """Lower `Q` and `V` to the fixed point, as `_update_values` does; tuples may be plain."""
+    """Call `_update_values` with named tuples made from plain ones."""
     return _update_values(Model(*model), Values(*values), _named(near), pairs)
 
 
@@ -336,7 +336,7 @@ def _update_values(model, values, near, pairs):
 def _lower_near(k, value, gamma, V, near, U):
     """Return the smaller of `value` and the bound of the unknown pair k from sources near to it.
 
-    The bound is r + γ w, where w is the largest Σ T V over the transitions T that the task can have.
+    The bound is r + γ w, where w is the largest Σ T V over the possible transitions T of the task.
     """
     highest = near.top[TOP]
     if not near.any_successor:
@@ -424,7 +424,7 @@ def _queue_near(s, decrease, slack, gamma, known, near, values, front, n_queued)
 
 @njit(cache=True)
 def _lower_top(before, V, near):
-    """Update the largest value of an outcome, after the value of a state decreased from `before`."""
+    """Update the largest value of an outcome, after that of a state decreased from `before`."""
     top, n_top = near.top, near.n_top
     if not near.any_successor or before < top[TOP]:
         return
@@ -465,7 +465,7 @@ def _queue_all_near(slack, gamma, known, near, values, front):
 
 @njit(cache=True)
 def rollout(task, model, values, near, run, episodes, max_steps, pause):
-    """Act greedily on `Q`, as `_rollout` does; tuples may be plain."""
+    """Call `_rollout` with named tuples made from plain ones."""
     named = Task(*task), Model(*model), Values(*values), _named(near), Run(*run)
     return _rollout(*named, episodes, max_steps, pause)
 
@@ -479,7 +479,7 @@ def _rollout(task, model, values, near, run, episodes, max_steps, pause):
     NO_UNIFORMS or NO_CHOICES if random numbers ran out; NO_ROOM if the model must grow. The next
     call resumes where this one stopped.
     """
-    # Local variables, because each use of a field of a tuple would count a reference to its array.
+    # Local variables, because each use of a field would change the reference count of its array.
     indptr, successors, p, rewards, ends = (
         task.indptr,
         task.successors,

@@ -52,7 +52,7 @@ def learn(
     every: int | None = None,
     resume: bool = False,
 ) -> Record:
-    """Begin a task, let `agent` learn it for a number of episodes, and end it, which stores it.
+    """Let `agent` learn one task: begin it, run a number of episodes, and end it.
 
     A `TabularMDP` runs in compiled code, an environment step by step. With the same seeds,
     `learn(agent, m)` and `learn(agent, m.to_gymnasium())` give bitwise identical results.
@@ -61,8 +61,8 @@ def learn(
         agent: the agent.
         env: an exact task, or a Gymnasium environment with discrete observations and actions.
         episodes: the number of episodes.
-        max_steps: the number of steps after which an episode is truncated (truncation is not
-            termination: the agent learns nothing from it); None leaves truncation to the
+        max_steps: the number of steps after which an episode is truncated. Truncation is not
+            termination: the agent does not observe it. None leaves truncation to the
             environment.
         seed: the seed of the task's randomness.
         callback: called as `callback(done, episodes)`, `done` being the number of episodes done.
@@ -102,6 +102,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
     rng, episodes = generator(plan.seed), plan.episodes
     learner, uniforms = agent.task, agent.uniforms
     task, values = tuple(_compiled_task(m)), tuple(learner.values)
+    near = None if learner.near is None else tuple(learner.near)
     run = _new_run(agent, episodes, rng)
     stride, reported = episodes if plan.callback is None else plan.stride, 0
     limit = -1 if plan.max_steps is None else plan.max_steps
@@ -109,7 +110,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
     while run.at[learning.EPISODE] < episodes:
         until = min(episodes, int(run.at[learning.EPISODE] // stride + 1) * stride)
         status, pair = learning.rollout(
-            task, tuple(learner.model.arrays), values, tuple(run), until, limit, pause
+            task, tuple(learner.model.arrays), values, near, tuple(run), until, limit, pause
         )
         uniforms.n_used = int(run.at[learning.CHOICE])
         learner.greedy.clear()

@@ -19,8 +19,8 @@ from heirloom.validation import numbers, real_number
 def pairs_to_learn(U: ArrayLike, m: TabularMDP, *, epsilon: float) -> BoolArray:
     """Return where U(s, a) >= V*(s) - ε, [s, a]: the pairs that an agent with bound U must learn.
 
-    With n such pairs, the agent needs about S · n / (ε³ (1-γ)³) samples for an ε-optimal return, up
-    to logarithmic factors.
+    With n such pairs, the agent is ε-optimal in all but S · n / (ε³ (1-γ)³) steps, up to constant
+    and logarithmic factors, with high probability (Proposition 5).
     """
     check_task(m)
     bound = numbers("U", U)

@@ -117,7 +117,7 @@ def _read_ends(
         invalid = matrix.data[(matrix.data != 0) & (matrix.data != 1)]
         if invalid.size:
             raise InvalidTask(
-                f"terminates holds {invalid[0]}: expected 1 (terminal) or 0 (not) per transition"
+                f"terminates contains {invalid[0]}: expected 1 (terminal) or 0 (nonterminal)"
             )
         return _entries_at(matrix, pairs, successors) == 1
     return _terminal_states(terminates, n_states)[successors]
@@ -172,10 +172,11 @@ def _flat(
         array = _task_numbers(array, name)
         if array.shape == (n_states, n_actions, n_states):
             return sparse.csr_array(array.reshape(n_pairs, n_states))
-    pairs = f"({n_states}, {n_actions}) for pairs, " if or_pairs else ""
+    pairs = f"shape ({n_states}, {n_actions}) for rewards per pair, " if or_pairs else ""
     raise InvalidTask(
         f"{name} has shape {array.shape}: expected, for {n_states} states and {n_actions} actions, "
-        f"{pairs}({n_states}, {n_actions}, {n_states}), or sparse ({n_pairs}, {n_states})"
+        f"{pairs}shape ({n_states}, {n_actions}, {n_states}), or a sparse matrix of shape "
+        f"({n_pairs}, {n_states})"
     )
 
 
@@ -206,8 +207,8 @@ def range_around(transitions: Transitions, reward_range: Range | None, gamma: fl
     largest = float(np.abs(rewards).max())
     if largest > LARGEST * (1 - gamma) ** 3:
         raise InvalidTask(
-            f"a reward of size {largest:g} with gamma={gamma}: values and distances would overflow "
-            "float64; rescale the rewards"
+            f"the largest absolute reward is {largest:g}: with gamma={gamma}, values and distances "
+            "would overflow float64; rescale the rewards"
         )
     if reward_range is None:
         return min(0.0, float(rewards.min())), max(1.0, float(rewards.max()))

@@ -139,12 +139,12 @@ def _outcome(outcome: Any, where: str, n_states: int) -> tuple[int, float, float
             raise ValueError
     except (TypeError, ValueError):
         raise InvalidTask(
-            f"{where} holds {outcome!r}: expected (probability, successor, reward, terminated)"
+            f"{where} contains {outcome!r}: expected (probability, successor, reward, terminated)"
         ) from None
     try:
         successor = whole_number("successor", successor, least=0, most=n_states - 1)
     except InvalidArgument as error:
-        raise InvalidTask(f"{where} holds {outcome!r}: the {error}") from None
+        raise InvalidTask(f"{where} contains {outcome!r}: the {error}") from None
     return successor, p, reward, bool(terminated)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TabularMDP:
-    """A finite decision problem: rewards, sparse transitions, discount factor, start distribution.
+    """A finite MDP: rewards, sparse transitions, discount factor and start distribution.
 
     A task is immutable, and validated when it is created. Termination is a property of transitions:
     the value of a terminal transition is its reward, whatever state it enters.
@@ -228,8 +228,8 @@ def check_task(m: object) -> None:
     """Raise `InvalidArgument` unless `m` is a `TabularMDP`."""
     if not isinstance(m, TabularMDP):
         raise InvalidArgument(
-            f"{m!r} is a {type(m).__name__}, not a TabularMDP: build one from arrays, or with "
-            "TabularMDP.from_gymnasium(env, gamma=...)"
+            f"{m!r} (of type {type(m).__name__}) is not a TabularMDP: build one from arrays, or "
+            "with TabularMDP.from_gymnasium(env, gamma=...)"
         )
 
 

@@ -63,7 +63,7 @@ def local_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = 
 
 
 def global_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> float:
-    """Δ(M, M̄) >= |Q*_M - Q*_M̄|, the smaller of max_sa D_sa / (1-γ) in both directions."""
+    """Δ(M, M̄) >= |Q*_M - Q*_M̄|, the minimum of max_sa D_sa / (1-γ) over both directions."""
     check_comparable(m, m_bar)
     tolerance = Tolerance.of(tol, TOLERANCE)
     return min(
@@ -76,7 +76,8 @@ def policy_v_pseudometric(
 ) -> FloatArray:
     """Δ^π_s(M, M̄) >= |V^π_M - V^π_M̄|, for a policy [s] or [s, a].
 
-    The smaller, in both directions, of the fixed points of d = Σ_a π (D^{γV^π_M̄} + γ Σ_s' T d).
+    It is the minimum over both directions of the fixed point of
+    d = Σ_a π (D^{γV^π_M̄} + γ Σ_s' T d).
     """
     to_source, from_source = _both_directions(m, m_bar, _evaluation_of(policy), tol)
     return np.minimum(to_source.V, from_source.V)
@@ -87,7 +88,7 @@ def policy_q_pseudometric(
 ) -> FloatArray:
     """Δ^π_sa(M, M̄) >= |Q^π_M - Q^π_M̄|, for a policy [s] or [s, a].
 
-    The smaller, in both directions, of the fixed points of d = D^{γV^π_M̄} + γ Σ_s'a' T π d.
+    It is the minimum over both directions of the fixed point of d = D^{γV^π_M̄} + γ Σ_s'a' T π d.
     """
     to_source, from_source = _both_directions(m, m_bar, _evaluation_of(policy), tol)
     return np.minimum(to_source.Q, from_source.Q)

@@ -1,4 +1,4 @@
-"""The effect of the prior, figure 3d: LRMax after one source task, with priors of five sizes."""
+"""The effect of the prior, figure 3d: LRMax after one source task, with five priors."""
 
 import itertools
 from collections.abc import Mapping, Sequence

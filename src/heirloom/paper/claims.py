@@ -124,7 +124,7 @@ def never_below_rmax(name: str, vs_rmax: FloatArray) -> Claim:
     """
     n_tasks = vs_rmax.shape[1]
     intervals = student_interval(vs_rmax, confidence=1 - 0.05 / n_tasks)
-    n_below = np.count_nonzero(intervals.mean + intervals.half_width < 1)
+    n_below = int(np.count_nonzero(intervals.mean + intervals.half_width < 1))
     worst = int(intervals.mean.argmin())
     lowest = Interval(intervals.mean[worst], intervals.half_width[worst])
     return Claim(

@@ -1,4 +1,4 @@
-"""The maze of the appendix, in two layouts: priors of three sizes, and a learned prior."""
+"""The maze of the appendix, in two layouts: three values of the prior, and a learned prior."""
 
 import itertools
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
 
 
 def reproduce(options: Options) -> Report:
-    """The maze of the appendix: priors of three sizes, and a learned prior."""
+    """The maze of the appendix: three values of the prior D_max, and a learned prior."""
     spec = options.apply(settings(options.variant), {"tasks": 8})
     return report(spec, options.run(spec))
 

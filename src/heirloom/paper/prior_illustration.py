@@ -20,7 +20,7 @@ N_TASKS = 12
 
 
 def reproduce(options: Options) -> Report:
-    """Figure 2: sampled tasks in the plane, a valid prior, and the largest possible distance."""
+    """Figure 2: tasks embedded in the plane, a valid prior, and the largest possible distance."""
     rng = stream(SEED if options.seed is None else options.seed, "prior-illustration")
     n = 6 if options.quick else N_TASKS
     slips = rng.uniform(0.0, 0.1, n)

@@ -33,7 +33,7 @@ ROUNDS_PER_BATCH: dict[Kind, int] = {"plain": 2, "in place": 3, "direct": 1}
 MAX_DIRECT_STATES = 500
 ACCEPTABLE_WORK = 60.0  # sweeps over all actions; a kind expected to need no more is kept
 ROUNDING = 1e-12  # relative changes of this size may be rounding, in long rows and on long paths
-MAX_STALLED_BATCHES = 20  # in a row, before rounding is taken to prevent any further progress
+MAX_STALLED_BATCHES = 20  # in sequence; then rounding is assumed to prevent further progress
 
 
 class PolicyIteration:
@@ -124,13 +124,13 @@ class PolicyIteration:
             self.estimate = self.factor * (hi - lo) / 2
 
     def _evaluate(self) -> float:
-        """Evaluate the policy as the kind says; return the work, in sweeps over all actions."""
+        """Evaluate the policy by the current kind; return the work, in sweeps over all actions."""
         if self.kind == "plain":
             return self._sweep()
         return self._sweep_in_place() if self.kind == "in place" else self._solve_directly()
 
     def _solve_directly(self) -> float:
-        """Solve V = R + γ T V for the policy, which gives the largest lower bound from it.
+        """Solve V = R + γ T V for the policy; its value is the best lower bound that it gives.
 
         SuperLU gives the same bits for every number of threads.
         """
@@ -148,9 +148,9 @@ class PolicyIteration:
         return float(n_states)
 
     def _sweep(self) -> float:
-        """Follow the policy by plain sweeps, 4 A at most.
+        """Evaluate the policy by at most 4 A plain sweeps.
 
-        They stop once the error of the evaluation is a quarter of `estimate`, or `target`.
+        They stop once the error of the evaluation is at most a quarter of `estimate`, or `target`.
         """
         R, rows, gamma, _, terminating = self.problem
         enough = 2 * max(self.target, self.estimate / 4) / self.factor

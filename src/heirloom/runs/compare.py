@@ -34,7 +34,7 @@ def compare(
     """Run every agent on the same sequences of tasks, over several repetitions.
 
     Args:
-        agents: maps the name of each agent to a function that makes a fresh agent; the function is
+        agents: maps the name of each agent to a function that makes a new agent; the function is
             given the random generator that the agent should use.
         draw_task: draws a task, either a `TabularMDP` or an environment, with the generator it is
             given.
@@ -75,7 +75,7 @@ def _check_arguments(agents: Mapping[str, MakeAgent], draw_task: DrawTask) -> No
     for name, make in agents.items():
         if not callable(make):
             raise InvalidArgument(
-                f"agent {name!r} is {make!r}: expected a function that makes a fresh agent for "
+                f"agent {name!r} is {make!r}: expected a function that makes a new agent for "
                 "each repetition, such as lambda rng: hl.RMax(seed=rng, ...)"
             )
     if not callable(draw_task):

@@ -52,7 +52,7 @@ class RunStore(StoredRun):
 
     Args:
         location: the folder or URL of the run; created if it does not exist.
-        spec: the experiment. `InvalidArgument` is raised if the location holds another one.
+        spec: the experiment. `InvalidArgument` is raised if the location contains another one.
         exclusive: whether a lock keeps other runs out of the location.
     """
 
@@ -128,7 +128,7 @@ def _open_complete(
     Temporary files that a killed run left are deleted.
 
     Raises:
-        InvalidArgument: if the location holds another experiment.
+        InvalidArgument: if the location contains another experiment.
     """
     # A run that was killed while it wrote its first file leaves only a temporary file.
     if all(PARTIAL.fullmatch(name) for name in location.names()):
@@ -140,7 +140,7 @@ def _open_complete(
         difference = spec.difference(spec_of(group, location))
         if difference:
             raise InvalidArgument(
-                f"{location} holds another experiment ({difference}): choose another folder"
+                f"{location} contains another experiment ({difference}): choose another folder"
             )
     if location.is_local and exclusive:
         _remove_temporary_files(location.path, _array_names(spec))

@@ -1,7 +1,8 @@
 """A file of named arrays that is written atomically, and verified when it is read.
 
 The file is an uncompressed ZIP archive with one `.npy` member per array and a member `header.json`;
-`numpy.load` opens it without Heirloom. The ZIP comment at its end is the file's seal:
+`numpy.load` opens it without Heirloom. The ZIP comment at its end is the
+seal, which identifies the file and detects damage:
 
     heirloom KIND FORMAT SHA256
 
@@ -71,8 +72,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> 
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CannotWrite(
-            f"{path} could not be written ({reason}): make room, or choose an existing folder that "
-            "you may write to; the previous content of the file is unchanged"
+            f"{path} could not be written ({reason}): free some disk space, or choose an existing "
+            "folder that you may write to; the previous content of the file is unchanged"
         ) from error
     finally:
         if temporary is not None:
@@ -93,7 +94,8 @@ def read(path: str | os.PathLike[str], kind: str) -> Content:
         return _content(data)
     except Exception as error:  # the checksum is right, so Heirloom never wrote this content
         raise InvalidFile(
-            f"{path} is marked as a {kind} file of Heirloom, but was not written by it ({error})"
+            f"{path} is marked as a Heirloom file of kind {kind!r}, but was not written by "
+            f"Heirloom ({error}): check the path"
         ) from error
 
 
@@ -105,7 +107,7 @@ def check_seal(data: bytes, kind: str, where: str) -> None:
     if seal is None:
         is_zip = data.startswith(b"PK")
         raise InvalidFile(
-            f"{where} is truncated, or not a file of Heirloom: restore it from a copy"
+            f"{where} is truncated, or not a file of Heirloom: restore it from a backup"
             if is_zip
             else f"{where} is not a file of Heirloom: check the path"
         )
@@ -116,10 +118,10 @@ def check_seal(data: bytes, kind: str, where: str) -> None:
             "install a newer Heirloom"
         )
     if hashlib.sha256(memoryview(data)[:-64]).hexdigest() != checksum:
-        raise InvalidFile(f"{where} is damaged (wrong checksum): restore it from a copy")
+        raise InvalidFile(f"{where} is damaged (wrong checksum): restore it from a backup")
     if found_kind != kind:
         raise InvalidFile(
-            f"{where} is a file of kind {found_kind!r}, not {kind!r}: give a {kind} file"
+            f"{where} is a file of kind {found_kind!r}, not {kind!r}: choose another file"
         )
 
 

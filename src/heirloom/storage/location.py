@@ -78,7 +78,7 @@ class Location:
 
     def writing(self) -> AbstractContextManager[None]:
         """Re-raise errors of the block as `CannotWrite`: the location could not be written to."""
-        remedy = "make room and repeat the command to resume, or choose a location that is writable"
+        remedy = "free some space and repeat the command to resume, or choose a writable location"
         return self._errors_as(CannotWrite, "written", remedy)
 
     @contextmanager

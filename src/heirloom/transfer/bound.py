@@ -42,7 +42,7 @@ class Details(NamedTuple):
     """Information about a bound for an explanation."""
 
     sources: tuple[int, ...] = ()
-    """Numbers in the memory of the tasks that may decide the bound at some pair."""
+    """Numbers in the memory of the tasks that may determine the bound at some pair."""
     prior_used: dict[int, BoolArray] = {}  # noqa: RUF012 -- never written to
     """For the number of each source in use: the pairs where the prior is the smaller distance."""
     dropped: tuple[Dropped, ...] = ()
@@ -77,7 +77,7 @@ class Bound(Protocol):
         return
 
     def sources_used(self) -> IntArray:
-        """Return the number in the memory of the task that decides `U` at each pair, or 0."""
+        """Return the number in the memory of the task that determines `U` at each pair, or 0."""
         return np.zeros(self.U.size, dtype=np.int64)
 
     def details(self) -> Details:
@@ -106,7 +106,7 @@ class Constant(Bound):
 
 
 class MaxQ(Constant):
-    """The largest Q of all tasks seen, once enough tasks were seen (Abel et al., 2018).
+    """The largest Q of all tasks seen, once enough tasks have been seen (Abel et al., 2018).
 
     If each task is drawn independently with probability `p_min` or more, it is an upper bound with
     probability 1 - δ: for each task on its own, so that a fraction δ of all tasks may have an

@@ -72,8 +72,8 @@ class TaskMemory:
         capacity: the maximum number of sources; None (the default) keeps all. The statistics do not
             depend on it.
         keep: which sources a full memory keeps: the "first" ones, the "latest" ones, or the
-            "most_used" ones, which decided the bounds of the most pairs. The most recent task is
-            always kept with "most_used".
+            "most_used" ones, which determined the bounds of the most pairs; "most_used" always
+            keeps the most recent task, too.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class TaskMemory:
         self.learned: dict[str, tuple[FloatArray, int]] = {}
         """For the name of a model distance: its maximum over the first tasks, and their number."""
         self.uses: dict[int, int] = {}
-        """For the number of each source: how many pairs it decided, summed over all later tasks."""
+        """For the number of each source: how many bounds it determined, summed over later tasks."""
         self.setting: Setting | None = None
         """The setting of the agent that uses the memory, shared by all tasks; None before."""
         self.n_first = 0
@@ -138,7 +138,7 @@ class TaskMemory:
         if (setting.n_states, setting.n_actions) != (self.n_states, self.n_actions):
             raise IncompatibleTasks(
                 f"{self!r} does not fit an agent with {setting.n_states} states and "
-                f"{setting.n_actions} actions: use another memory"
+                f"{setting.n_actions} actions: use a memory of the same size"
             )
         previous = setting if self.setting is None or self.n_tasks == 0 else self.setting
         for name in ("gamma", "reward_range", "terminating", "epsilon"):
@@ -151,7 +151,7 @@ class TaskMemory:
         self.setting = setting
 
     def compare_first(self, n_tasks: int) -> None:
-        """Keep the first `n_tasks` tasks, in addition to the sources, until they were compared."""
+        """Keep the first `n_tasks` tasks, in addition to the sources, until they are compared."""
         self.n_first = max(self.n_first, n_tasks)
 
     def add(self, source: Source) -> None:
@@ -160,7 +160,7 @@ class TaskMemory:
             raise IncompatibleTasks(
                 f"the task has {source.V.size} states and {source.Q.size} pairs: expected "
                 f"{self.n_states} states and {self.n_actions} actions, as in the memory; use "
-                "another memory"
+                "a memory of the same size"
             )
         self.n_tasks += 1
         largest = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
@@ -179,7 +179,7 @@ class TaskMemory:
             del self.uses[forgotten.task]
 
     def use(self, task: int) -> None:
-        """Count one pair of the task that ends whose bound was decided by the source `task`."""
+        """Count one pair of the ending task whose bound was determined by the source `task`."""
         if task in self.uses:
             self.uses[task] += 1
 

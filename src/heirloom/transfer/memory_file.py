@@ -1,4 +1,4 @@
-"""Conversion of a `TaskMemory` to named arrays and from them.
+"""Conversion of a `TaskMemory` to and from named arrays.
 
 The header holds the numbers of states and actions, `capacity` and `keep`, the number of tasks seen,
 the `setting`, and the number of tasks that each learned distance compared. The arrays are over N
@@ -6,12 +6,12 @@ stored tasks and the pairs k = s * A + a:
 
     task        [N]         the numbers of the tasks, from 1
     role        [N]         1 for a source, 2 for a first task still to be compared, 3 for both
-    uses        [N]         the number of pairs that each task decided in later tasks
+    uses        [N]         the number of pairs of later tasks whose bound each task determined
     known, R, ends, Q       [N, k]
     lengths     [N, k]      the numbers of successors of known pairs
     successors, p           the rows of known pairs, one after the other
     max_Q       [k]         the largest Q of all tasks seen, if there were any
-    learned/D   [k]         the largest distance of the first tasks, for the model distance D
+    learned/D   [k]         the largest distance between the first tasks, for the model distance D
 """
 
 from typing import Any, TypeVar
@@ -197,7 +197,7 @@ def _check_rows(
     """Raise `InvalidFile` unless known rows are distributions and their rewards are in range."""
     _check(bool(((lengths >= 0) & (known | (lengths == 0))).all()), "a row has a wrong length")
     in_range = (successors >= 0) & (successors < memory.n_states)
-    _check(bool(in_range.all()), f"a successor is not from 0 to {memory.n_states - 1}")
+    _check(bool(in_range.all()), f"a successor is not a state from 0 to {memory.n_states - 1}")
     _check(lengths.sum() == p.size, "the sum of lengths is not the number of successors")
     _check(bool((p >= 0).all() and (ends >= 0).all()), "a probability is negative")
     owner = np.repeat(np.arange(lengths.size), lengths.reshape(-1))

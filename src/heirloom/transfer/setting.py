@@ -9,12 +9,12 @@ from heirloom.mdp.tabular import value_range
 from heirloom.validation import Range, check_gamma, check_range, real_number, whole_number
 
 # TOLERANCE and TIE are in units of the range of rewards, hi - lo. The tolerance of fixed points is
-# smaller than the tie of actions, so that the set of greedy actions does not depend on how a fixed
-# point was computed.
+# smaller than the tie, the difference up to which actions count as equal, so that the set of greedy
+# actions does not depend on how a fixed point was computed.
 TOLERANCE = 1e-11
 TIE = 1e-8
 MARGIN = 10  # smallest ratio of the tie to the tolerance
-STEP = 0.01  # largest ratio of the tie to (1-γ) (hi - lo), the value of a reward one step earlier
+STEP = 0.01  # largest ratio of the tie to (1-γ) (hi - lo), the gain of a reward one step earlier
 ROUNDING = 1e-14  # relative accuracy of a backup, with respect to the largest value
 
 
@@ -27,7 +27,7 @@ class Setting:
         n_actions: the number of actions, A.
         gamma: the discount factor.
         reward_range: the interval (lo, hi) that contains every reward.
-        terminating: whether tasks may terminate. True is always safe.
+        terminating: whether tasks may terminate. True is always valid.
         v_max: an upper bound on all values; hi / (1-γ) unless a smaller bound is known.
         epsilon: the assumed accuracy of known pairs, in mean reward and in L1 norm of transitions.
         tol: the largest error of fixed points, which are always computed from above. Default: 1e-11

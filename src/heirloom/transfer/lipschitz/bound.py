@@ -92,7 +92,7 @@ class Lipschitz(Bound):
         return lowered
 
     def sources_used(self) -> IntArray:
-        """Return the task that decides `U` at each pair; 0 where `v_max` does."""
+        """Return the number of the task that determines `U` at each pair; 0 where `v_max` does."""
         return self._decider
 
     def details(self) -> Details:
@@ -190,4 +190,6 @@ class Lipschitz(Bound):
 
 def _checked_prior(d_max: float | ArrayLike) -> FloatArray:
     prior = numbers("d_max", d_max).copy()
-    return weights("d_max", prior, prior.shape, "a distance for all pairs, or one for each [s, a]")
+    return weights(
+        "d_max", prior, prior.shape, "one distance for all pairs, or one per pair [s, a]"
+    )

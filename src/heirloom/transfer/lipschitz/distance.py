@@ -13,9 +13,9 @@ from heirloom.transfer.setting import Setting
 class ModelDistance(Protocol):
     """An upper bound D̂_sa(M ‖ M̄) on the distance between two models at a pair.
 
-    It must be an upper bound for all tasks that agree with the known pairs, and satisfy the proof
-    of Proposition 1: Q*_M <= Q*_M̄ + d, where d = D̂ + γ Σ T max d. A memory identifies a distance by
-    its class and its attributes, so parameters must be attributes.
+    It must be an upper bound for all tasks that agree with the known pairs, and Proposition 1 must
+    hold for it: Q*_M <= Q*_M̄ + d, where d = D̂ + γ Σ T max d. A memory identifies a distance by its
+    class and its attributes, so its parameters must be attributes.
     """
 
     both_ways: bool
@@ -43,12 +43,12 @@ class Weights(NamedTuple):
 class WeightedL1:
     """The largest possible value of the paper's |R - R̄| + γ Σ V̄ |T - T̄| (Proposition 3).
 
-    It is the smallest of the rows that apply, with W = V̄ - c in place of V̄ and
-    B = ε (1 + γ max W):
+    It is the minimum of the following expressions that apply (all of them if both models are
+    known), with W = V̄ - c in place of V̄ and B = ε (1 + γ max W):
 
         both known      |R̂ - R̄̂| + γ Σ W |T̂ - T̄̂| + 2B
         one known       max(R̂ - lo, hi - R̂) + γ (Σ T̂ W + max_j W(j) (1 - 2 T̂(j))) + B
-        neither         hi - lo + γ (the sum of the two largest of W)
+        always          hi - lo + γ (the sum of the two largest of W)
     """
 
     both_ways = True

@@ -55,7 +55,7 @@ class KnownRows(NamedTuple):
 
     @classmethod
     def of_task(cls, model: Model, index: IntArray) -> "KnownRows":
-        """Wrap the known rows of the current task: `index[k]` is k for known pairs and -1 else."""
+        """Wrap the known rows of the current task: `index[k]` is k if known, else -1."""
         unused = np.empty(0, dtype=np.int64)
         linked = distances.LinkedRows(
             index=index,

@@ -1,0 +1,106 @@
+"""The rows of all sources, arranged by pair, for the bounds of `kernels.learning.Near`."""
+
+import numpy as np
+from numba import njit
+
+COMPARED = 8  # distinct rows of a pair that a further row is compared with
+
+
+@njit(cache=True)
+def drop_equal_rows(start, first, last, ends, successors, p, kept):
+    """Mark in `kept` the rows of each pair that differ from its first few distinct rows.
+
+    Pair k has the rows start[k]:start[k + 1]. Tasks with the same model have equal rows, and a
+    second one says nothing new.
+    """
+    distinct = np.empty(COMPARED, dtype=np.int64)
+    for k in range(start.size - 1):
+        n_distinct = 0
+        for i in range(start[k], start[k + 1]):
+            kept[i] = True
+            for v in range(n_distinct):
+                if _equal(i, distinct[v], first, last, ends, successors, p):
+                    kept[i] = False
+                    break
+            if kept[i] and n_distinct < COMPARED:
+                distinct[n_distinct] = i
+                n_distinct += 1
+
+
+@njit(cache=True)
+def _equal(i, j, first, last, ends, successors, p):
+    if last[i] - first[i] != last[j] - first[j] or ends[i] != ends[j]:
+        return False
+    for v in range(last[i] - first[i]):
+        if (
+            successors[first[i] + v] != successors[first[j] + v]
+            or p[first[i] + v] != p[first[j] + v]
+        ):
+            return False
+    return True
+
+
+@njit(cache=True)
+def link(
+    pairs,
+    start,
+    first,
+    last,
+    successors,
+    p,
+    t,
+    possible_first,
+    possible,
+    any_successor,
+    into,
+    into_pair,
+    into_weight,
+):
+    """Find the pairs whose bound depends on each state, and by how much at most.
+
+    If V[s] decreases by one, the largest Σ T V of a pair decreases by at most the largest
+    probability of s in its rows, plus t if mass can move to s. A pair without rows, or with a row
+    that leads to a state that is not possible, is bounded by its largest possible value.
+
+    Call twice: with empty `into_pair`, `into[s + 1]` counts the links of state s; then, after a
+    cumulative sum, to fill in the links.
+    """
+    fill = into_pair.size > 0
+    n_states = into.size - 1
+    position = into[:-1].copy()
+    weight = np.zeros(n_states)
+    is_possible = np.zeros(n_states, dtype=np.bool_)
+    touched = np.empty(n_states, dtype=np.int64)
+    is_touched = np.zeros(n_states, dtype=np.bool_)
+    for k in pairs:
+        n_touched, bounded_by_largest = 0, start[k] == start[k + 1] or t[k] >= 1.0
+        for j in range(possible_first[k], possible_first[k + 1]):
+            s = possible[j]
+            is_possible[s] = True
+            touched[n_touched] = s
+            is_touched[s] = True
+            n_touched += 1
+        if t[k] < 1.0:
+            for i in range(start[k], start[k + 1]):
+                for j in range(first[i], last[i]):
+                    s = successors[j]
+                    if not is_touched[s]:
+                        is_touched[s] = True
+                        touched[n_touched] = s
+                        n_touched += 1
+                    weight[s] = max(weight[s], p[j])
+                    if not any_successor and not is_possible[s]:
+                        bounded_by_largest = True
+        for v in range(n_touched):
+            s = touched[v]
+            x = weight[s]
+            if is_possible[s]:
+                x = 1.0 if bounded_by_largest else min(1.0, x + t[k])
+            weight[s], is_touched[s], is_possible[s] = 0.0, False, False
+            if x > 0.0:
+                if fill:
+                    into_pair[position[s]] = k
+                    into_weight[position[s]] = x
+                    position[s] += 1
+                else:
+                    into[s + 1] += 1

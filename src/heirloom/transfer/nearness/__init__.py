@@ -1,0 +1,1 @@
+"""Transfer from knowledge of how far the models of tasks can differ."""

@@ -1,0 +1,198 @@
+"""`Nearness`: by how much the models of any two tasks of a family can differ, pair by pair.
+
+A family has a nearness if for any two of its tasks M and M̄ and every pair (s, a)
+
+    |R - R̄| <= rewards,    ½ Σ |T - T̄| <= transitions,    T(s, a, s') > 0 only for `successors`,
+
+with mean rewards R, and distributions T over the states and the absorbing terminal state ⊥.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
+from heirloom.errors import InvalidArgument
+from heirloom.validation import numbers
+
+
+class Successors(NamedTuple):
+    """The possible successors of each pair k: `states[first[k]:first[k + 1]]`, ascending."""
+
+    first: IntArray
+    states: StateArray
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Nearness:
+    """By how much the models of any two tasks of a family can differ.
+
+    Args:
+        rewards: the largest difference of mean rewards, a number or an array [s, a].
+        transitions: the largest total variation between transition distributions, from 0 to 1, a
+            number or an array [s, a]; 0 if all tasks have the same transitions.
+        successors: the successors that are possible in any task: booleans [s, a, s'], or sparse of
+            shape (S·A, S). None if every state is possible.
+        terminates: the pairs at which a transition can terminate, booleans [s, a]. None for all.
+        highest_rewards: an upper bound on the mean rewards of all tasks, a number or an array
+            [s, a]. None for the upper end of the reward range.
+
+    Examples:
+        >>> import heirloom as hl
+        >>> hl.Nearness(rewards=0.2, transitions=0.1)
+        Nearness(rewards=0.2, transitions=0.1)
+    """
+
+    rewards: FloatArray
+    transitions: FloatArray
+    successors: Successors | None
+    terminates: BoolArray | None
+    highest_rewards: FloatArray | None
+
+    def __init__(
+        self,
+        *,
+        rewards: ArrayLike,
+        transitions: ArrayLike,
+        successors: ArrayLike | sparse.sparray | sparse.spmatrix | Successors | None = None,
+        terminates: ArrayLike | None = None,
+        highest_rewards: ArrayLike | None = None,
+    ) -> None:
+        t = _read_numbers("transitions", transitions)
+        if t.max(initial=0.0) > 1:
+            raise InvalidArgument(
+                f"transitions contains {t.max():g}: expected a total variation, ½ Σ |T - T̄|, which "
+                "is at most 1"
+            )
+        self.__dict__.update(
+            rewards=_read_numbers("rewards", rewards),
+            transitions=t,
+            successors=None if successors is None else _read_successors(successors),
+            terminates=None if terminates is None else _read_flags("terminates", terminates),
+            highest_rewards=(
+                None
+                if highest_rewards is None
+                else _read_numbers("highest_rewards", highest_rewards, least=-np.inf)
+            ),
+        )
+
+    def check_shape(self, n_states: int, n_actions: int) -> None:
+        """Raise `InvalidArgument` unless the arrays fit tasks of this size."""
+        shape = n_states, n_actions
+        for name in ("rewards", "transitions", "terminates", "highest_rewards"):
+            array = getattr(self, name)
+            if array is not None and array.shape not in ((), shape):
+                raise InvalidArgument(
+                    f"{name} of the nearness has shape {array.shape}: expected a number, or an "
+                    f"array [s, a] of shape {shape}"
+                )
+        if self.successors is None:
+            return
+        first, states = self.successors
+        n_pairs = n_states * n_actions
+        if first.size != n_pairs + 1 or states.max(initial=0) >= n_states:
+            raise InvalidArgument(
+                f"successors of the nearness has {first.size - 1} pairs and states up to "
+                f"{states.max(initial=0)}: expected shape ({n_states}, {n_actions}, {n_states}), "
+                f"or a sparse matrix of shape ({n_pairs}, {n_states})"
+            )
+
+    def per_pair(self, name: str, n_pairs: int) -> Any:
+        """Return one of the arrays over pairs k = s * A + a, also if it is a single number."""
+        return np.broadcast_to(getattr(self, name).reshape(-1), n_pairs)
+
+    def __and__(self, other: "Nearness") -> "Nearness":
+        """Return what follows if both are true: smaller differences, and common successors."""
+        if not isinstance(other, Nearness):
+            return NotImplemented
+        return Nearness(
+            rewards=np.minimum(self.rewards, other.rewards),
+            transitions=np.minimum(self.transitions, other.transitions),
+            successors=_common(self.successors, other.successors),
+            terminates=_minimum(self.terminates, other.terminates),
+            highest_rewards=_minimum(self.highest_rewards, other.highest_rewards),
+        )
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={_as_text(getattr(self, name))}" for name in ("rewards", "transitions")]
+        if self.successors is not None:
+            mean = self.successors.states.size / max(1, self.successors.first.size - 1)
+            parts.append(f"successors: {mean:.3g} per pair")
+        if self.terminates is not None:
+            parts.append(f"terminates: {int(self.terminates.sum()):,} pairs")
+        if self.highest_rewards is not None:
+            parts.append(f"highest_rewards={_as_text(self.highest_rewards)}")
+        return f"Nearness({', '.join(parts)})"
+
+
+def _read_numbers(name: str, value: ArrayLike, *, least: float = 0.0) -> FloatArray:
+    array = np.array(numbers(name, value))
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= least)))
+    if bad.size or array.ndim not in (0, 2):
+        found = f"contains {array.flat[bad[0]]}" if bad.size else f"has shape {array.shape}"
+        sign = ", not negative" if least == 0 else ""
+        raise InvalidArgument(
+            f"{name} {found}: expected a finite number{sign}, or an array [s, a] of such numbers"
+        )
+    return frozen(array)
+
+
+def _read_flags(name: str, value: Any) -> BoolArray:
+    array = np.array(value)
+    if array.dtype != np.bool_ or array.ndim not in (0, 2):
+        raise InvalidArgument(
+            f"{name} has dtype {array.dtype} and shape {array.shape}: expected booleans [s, a]"
+        )
+    return frozen(array)
+
+
+def _read_successors(value: Any) -> Successors:
+    if isinstance(value, Successors):
+        return Successors(frozen(value.first.copy()), frozen(value.states.copy()))
+    if sparse.issparse(value):
+        matrix = sparse.csr_array(value, copy=True)
+    else:
+        dense = np.asarray(value)
+        if dense.ndim != 3 or dense.dtype != np.bool_ or dense.shape[0] != dense.shape[2]:
+            raise InvalidArgument(
+                f"successors has dtype {dense.dtype} and shape {dense.shape}: expected booleans "
+                "[s, a, s'], or a sparse matrix of shape (S·A, S)"
+            )
+        matrix = sparse.csr_array(dense.reshape(-1, dense.shape[2]))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return Successors(
+        frozen(matrix.indptr.astype(np.int64)), frozen(matrix.indices.astype(np.int32))
+    )
+
+
+def _common(one: Successors | None, other: Successors | None) -> Successors | None:
+    if one is None or other is None:
+        return one if other is None else other
+    if one.first.size != other.first.size:
+        raise InvalidArgument(
+            f"successors has {one.first.size - 1} pairs in one nearness and "
+            f"{other.first.size - 1} in the other: combine nearness of the same tasks"
+        )
+    n_states = int(max(one.states.max(initial=0), other.states.max(initial=0))) + 1
+    a, b = (
+        sparse.csr_array((np.ones(x.states.size), x.states, x.first), (x.first.size - 1, n_states))
+        for x in (one, other)
+    )
+    return _read_successors(a.multiply(b))
+
+
+def _minimum(one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return one if other is None else other
+    return np.minimum(one, other)
+
+
+def _as_text(array: FloatArray) -> str:
+    if array.ndim == 0 or array.min() == array.max():
+        return f"{float(array.max()):.4g}"
+    return f"{array.min():.4g} to {array.max():.4g}"
