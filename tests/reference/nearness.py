@@ -22,9 +22,9 @@ def possible_outcomes(nearness, setting):
 
 
 def largest_mean(row, values, t, possible):
-    """max Σ T values over the T on `possible` within total variation t of a row, by a linear program.
+    """max Σ T values over the T on `possible` within total variation t of a row.
 
-    The row itself may have mass on outcomes that are not possible, which then has to move.
+    A linear program. The row may have mass on outcomes that are not possible, which has to move.
     """
     n = row.size
     result = linprog(

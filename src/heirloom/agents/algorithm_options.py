@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.transfer.nearness.knowledge import Nearness
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,14 @@ class TaskKnowledge:
             passes to agents.
         p_min: the smallest probability of a task, if it is known.
         d_max: computes a valid prior on the distances between tasks; returns None if none is known.
+        nearness: computes by how much the models of tasks can differ; returns None if unknown.
         tasks: the tasks themselves, in order, for baselines that need exact models.
     """
 
     options: Mapping[str, Any]
     p_min: float | None
     d_max: Callable[[], FloatArray | None]
+    nearness: Callable[[], Nearness | None]
     tasks: Sequence[TabularMDP]
 
 

@@ -6,6 +6,7 @@ specs and the contract tests in tests/agents/test_contract.py run over this regi
 
 from heirloom.agents.algorithm_options import AlgorithmOptions
 from heirloom.agents.bisimulation_transfer import BisimulationTransferOptions
+from heirloom.agents.near_rmax import NearRMaxOptions, NearRMaxQInitOptions
 from heirloom.agents.paper_algorithms import (
     LRMaxOptions,
     LRMaxQInitOptions,
@@ -19,6 +20,8 @@ ALGORITHMS: dict[str, type[AlgorithmOptions]] = {
     "LRMax": LRMaxOptions,
     "MaxQInit": MaxQInitOptions,
     "LRMaxQInit": LRMaxQInitOptions,
+    "NearRMax": NearRMaxOptions,
+    "NearRMaxQInit": NearRMaxQInitOptions,
     "QLearning": QLearningOptions,
     "BisimulationTransfer": BisimulationTransferOptions,
 }

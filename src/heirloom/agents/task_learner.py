@@ -18,6 +18,7 @@ from heirloom.transfer.bound import Bound, Change
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.nearness.rows import LearnerArrays
+from heirloom.transfer.program import initial_values
 from heirloom.transfer.setting import Setting
 
 SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_max
@@ -37,8 +38,8 @@ class TaskLearner:
         self, setting: Setting, n_known: int, bounds: Sequence[Bound], memory: TaskMemory
     ) -> None:
         self.setting, self.bounds = setting, bounds
-        n_states, n_pairs = setting.n_states, setting.n_pairs
-        self.model = LearnedModel(n_states, setting.n_actions, n_known=n_known)
+        n_pairs = setting.n_pairs
+        self.model = LearnedModel(setting.n_states, setting.n_actions, n_known=n_known)
         self._refined = [
             i for i, bound in enumerate(bounds) if bound.begin_task(setting, self.model, memory)
         ]
@@ -49,20 +50,7 @@ class TaskLearner:
         for i, bound in enumerate(bounds):
             _check_bound(bound, n_pairs)
             self._lower(U, i, np.arange(U.size))
-        self.values = learning.Values(
-            gamma=setting.gamma,
-            tie=setting.tie,
-            slack=setting.slack,
-            U=U,
-            Q=U.copy(),
-            V=U.reshape(n_states, -1).max(axis=1),
-            pending=np.zeros(n_pairs),
-            queue=np.empty(n_pairs, dtype=np.int64),
-            queued=np.zeros(n_pairs, dtype=bool),
-            decreased=np.empty(n_states, dtype=np.int64),
-            n_decreased=np.zeros(1, dtype=np.int64),
-            is_decreased=np.zeros(n_states, dtype=bool),
-        )
+        self.values = initial_values(setting, U)
         self.near = self._near_rows()
         """The rows of near sources, which are solved for together with `Q`; None if there are none.
         """

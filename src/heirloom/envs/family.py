@@ -14,6 +14,8 @@ from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.metrics.pseudometrics import check_comparable, family_distance
 from heirloom.planning.solve import solve
+from heirloom.transfer.nearness.exact import family_nearness
+from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.validation import Range, real_number, weights
 
 
@@ -53,6 +55,21 @@ class TaskFamily(ABC):
     def d_max(self) -> FloatArray | None:
         """A valid prior: the largest distance between any two tasks, [s, a]; None if unknown."""
         return None
+
+    @property
+    def corners(self) -> list[TabularMDP] | None:
+        """Tasks whose nearness is that of the family: all of them, or the corners of a box.
+
+        Corners are enough if the parameters of the family lie in a box, and rewards and transition
+        probabilities are affine in each parameter separately. None if the family has no such tasks.
+        """
+        return self.all_tasks
+
+    @property
+    def nearness(self) -> Nearness | None:
+        """By how much the models of any two tasks can differ; None if that is unknown."""
+        corners = self.corners
+        return None if corners is None else family_nearness(corners)
 
     @property
     def options(self) -> FamilyOptions:

@@ -3,6 +3,7 @@
 Where the text of the paper and the authors' released settings differ, a family has both variants.
 """
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -29,6 +30,8 @@ from heirloom.mdp.garnet import garnet
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.metrics.pseudometrics import family_distance
 
+MAX_GOALS = 5  # of a grid whose corners are computed: there are two rewards per goal
+
 
 @dataclass(frozen=True)
 class Tight(TaskFamily):
@@ -49,6 +52,15 @@ class Tight(TaskFamily):
         slip = rng.uniform(*checked_interval("slips", self.slips))
         return tight(rewards, slip, variant=self.variant, gamma=self.gamma)
 
+    @property
+    def corners(self) -> list[TabularMDP]:
+        """Tasks with extreme slips and goal rewards: rewards are affine in each of them."""
+        return [
+            tight(np.array(rewards), slip, variant=self.variant, gamma=self.gamma)
+            for slip in checked_interval("slips", self.slips)
+            for rewards in itertools.product(self.rewards, repeat=3)
+        ]
+
 
 @dataclass(frozen=True)
 class Corridor(TaskFamily):
@@ -60,6 +72,11 @@ class Corridor(TaskFamily):
     def draw(self, rng: np.random.Generator) -> TabularMDP:
         """Draw the reward of the goal."""
         return corridor(rng.uniform(*goal_rewards(self.variant)), gamma=self.gamma)
+
+    @property
+    def corners(self) -> list[TabularMDP]:
+        """The tasks with the smallest and the largest reward of the goal."""
+        return [corridor(reward, gamma=self.gamma) for reward in goal_rewards(self.variant)]
 
 
 @dataclass(frozen=True)
@@ -79,6 +96,13 @@ class Maze(TaskFamily):
         layout: Layout = "orange" if rng.random() < 0.5 else "green"
         slip = rng.uniform(0.0, 0.2) if checked_variant(self.variant) == "released" else 0.0
         return maze(layout, slip=slip, gamma=self.gamma)
+
+    @property
+    def corners(self) -> list[TabularMDP]:
+        """Both layouts with the extreme slips."""
+        layouts: tuple[Layout, ...] = ("orange", "green")
+        slips = (0.0, 0.2) if checked_variant(self.variant) == "released" else (0.0,)
+        return [maze(x, slip=slip, gamma=self.gamma) for x in layouts for slip in slips]
 
 
 @dataclass(frozen=True)
@@ -154,13 +178,31 @@ class Grid(TaskFamily):
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
         """Draw one reward per goal, then the slip."""
-        grid = GridMap.read(self.cells)
-        n_goals = int((grid.state_symbols == "G").sum())
+        rewards = rng.uniform(*checked_interval("rewards", self.rewards), self._n_goals)
+        return self._task(rewards, rng.uniform(*checked_interval("slips", self.slips)))
+
+    @property
+    def corners(self) -> list[TabularMDP] | None:
+        """Tasks with extreme slips and goal rewards; None if there are too many goals."""
+        if self._n_goals > MAX_GOALS:
+            return None
+        ends = checked_interval("rewards", self.rewards)
+        return [
+            self._task(np.array(rewards), slip)
+            for slip in checked_interval("slips", self.slips)
+            for rewards in itertools.product(ends, repeat=self._n_goals)
+        ]
+
+    @property
+    def _n_goals(self) -> int:
+        return int((GridMap.read(self.cells).state_symbols == "G").sum())
+
+    def _task(self, rewards: FloatArray, slip: float) -> TabularMDP:
         return grid_world(
-            grid,
+            GridMap.read(self.cells),
             gamma=self.gamma,
-            goal_rewards=rng.uniform(*checked_interval("rewards", self.rewards), n_goals),
-            slip=rng.uniform(*checked_interval("slips", self.slips)),
+            goal_rewards=rewards,
+            slip=slip,
             slip_to=self.slip_to,
             reward_on=self.reward_on,
             terminal=self.terminal,

@@ -73,6 +73,7 @@ def make_agent(
         options=family.options,
         p_min=p_min,
         d_max=lambda: family.d_max,
+        nearness=lambda: family.nearness,
         tasks=tasks,
     )
     try:

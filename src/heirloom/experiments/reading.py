@@ -18,6 +18,7 @@ OPTIONS = {
 }
 """The algorithms that have an option, by the name of the option."""
 
+KNOWLEDGE = ("d_max", "nearness")  # in generated names, these options appear without their key
 EXAMPLE = "`heirloom show tight` prints a complete spec"
 
 
@@ -75,13 +76,16 @@ def expand_sweep(agent: Any, where: str) -> Iterator[Any]:
 
 
 def _prior_in_name(agent: dict[str, Any], name: str | None) -> dict[str, Any]:
-    """Return the prior for a generated name, which contains it even if unswept: LRMax(0.1)."""
-    d_max = agent.get("d_max")
-    return {"d_max": d_max} if name is None and d_max is not None else {}
+    """Return what a generated name contains even if it is not swept: LRMax(0.1)."""
+    given = {key: agent[key] for key in KNOWLEDGE if agent.get(key) is not None}
+    return given if name is None else {}
 
 
 def _agent_name(base: str, options: dict[str, Any]) -> str:
-    parts = [str(value) if key == "d_max" else f"{key}={value}" for key, value in options.items()]
+    parts = []
+    for key, value in options.items():
+        text = ", ".join(map(str, leaves(value)))
+        parts.append(text if key in KNOWLEDGE else f"{key}={text}")
     return f"{base}({', '.join(parts)})" if parts else base
 
 

@@ -6,11 +6,17 @@ import numpy as np
 from scipy import sparse
 
 from heirloom.arrays import FloatArray, frozen
-from heirloom.errors import InvalidArgument
-from heirloom.kernels import distances
+from heirloom.errors import InvalidArgument, NotConverged
+from heirloom.kernels import distances, learning
+from heirloom.mdp.learned import Known, LearnedModel
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.metrics.pseudometrics import check_comparable
+from heirloom.metrics.pseudometrics import TOLERANCE, check_comparable
+from heirloom.planning.certificate import ROUNDOFF, Tolerance
+from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
+from heirloom.transfer.program import initial_values
+from heirloom.transfer.setting import Setting
 
 # A computed difference is enlarged by this factor, so that rounding does not make it too small.
 ROUNDING = 1 + 2.0**-40
@@ -40,6 +46,68 @@ def family_nearness(tasks: Iterable[TabularMDP]) -> Nearness:
         terminates=np.any([m.ends > 0 for m in tasks], axis=0),
         highest_rewards=R.max(axis=0),
     )
+
+
+def near_bound(
+    m: TabularMDP, m_bar: TabularMDP, nearness: Nearness, *, tol: float | None = None
+) -> FloatArray:
+    """Return an upper bound on Q*_M, [s, a], if M and the source M̄ have this nearness.
+
+    It is the smallest bound that follows from the nearness and from the model of M̄, up to `tol`,
+    from above. Of M it uses the reward range, γ, and whether M can terminate.
+    """
+    check_comparable(m, m_bar)
+    if not isinstance(nearness, Nearness):
+        raise InvalidArgument(f"nearness is {nearness!r}: expected a Nearness")
+    nearness.check_shape(m.n_states, m.n_actions)
+    tolerance = Tolerance.of(tol, TOLERANCE)
+    setting = Setting(
+        n_states=m.n_states,
+        n_actions=m.n_actions,
+        gamma=m.gamma,
+        reward_range=m.reward_range,
+        terminating=m.terminating,
+        tol=tolerance.error / 2,
+    )
+    U = np.full(setting.n_pairs, setting.v_max)
+    values = initial_values(setting, U)
+    decider = np.zeros(setting.n_pairs, dtype=np.int64)
+    near = near_rows([_source(m_bar)], nearness, setting, LearnerArrays(values.V, decider, 1))
+    if near is not None:
+        model = LearnedModel(m.n_states, m.n_actions, n_known=1)
+        learning.update_values(tuple(model.arrays), tuple(values), tuple(near), near.pairs)
+    rounding = _rounding(m_bar, setting)
+    error = tolerance.error / 2 + 2 * rounding
+    if not tolerance.admits(error, float(np.abs(U).max())):
+        raise NotConverged(
+            f"tol={tolerance.error:g} cannot be certified: float64 allows an error of about "
+            f"{error:.1g}; ask for tol={2 * error:.1g} or more"
+        )
+    return np.minimum(U + rounding, setting.v_max).reshape(m.R.shape)
+
+
+def _source(m: TabularMDP) -> Source:
+    """Return a task with a known model as a source of which every pair is known."""
+    t, rows = m.transitions, m.transitions.continuing
+    n_pairs = rows.indptr.size - 1
+    known = Known(
+        known=np.ones(n_pairs, dtype=bool),
+        R=t.R,
+        ends=t.end_probability,
+        first=rows.indptr[:-1],
+        last=rows.indptr[1:],
+        successors=rows.successors,
+        p=rows.p,
+    )
+    return Source(known, np.full(n_pairs, m.v_max), np.full(m.n_states, m.v_max), task=1)
+
+
+def _rounding(m_bar: TabularMDP, setting: Setting) -> float:
+    """Return how far rounding can lower the result: each backup sums up to 3 L + 10 terms."""
+    longest = int(np.diff(m_bar.transitions.indptr).max())
+    lo, hi = setting.reward_range
+    largest = max(abs(lo), abs(hi)) / (1 - setting.gamma)
+    return (3 * longest + 16) * ROUNDOFF * 2 * largest / (1 - setting.gamma)
 
 
 def total_variation(m: TabularMDP, m_bar: TabularMDP) -> FloatArray:

@@ -1,0 +1,184 @@
+"""Nearness of tasks with known models: `family_nearness` and `near_bound`."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import heirloom as hl
+from heirloom.envs.inventory import prices, seasons
+from heirloom.envs.paper_families import Corridor, Garnet, Grid, HeatMap, Maze, Tight, TShape
+from heirloom.envs.toy_text import cliffs, frozen_lakes, taxis
+from tests.reference import exact
+from tests.reference.nearness import near_Q
+from tests.strategies import draw_pair, task_pairs
+from tests.transfer.nearness.test_near_models import draw_nearness
+
+FAMILIES = {
+    "tight, released": Tight(),
+    "tight, text": Tight(variant="text"),
+    "corridor": Corridor(),
+    "maze, released": Maze(),
+    "maze, text": Maze(variant="text"),
+    "heat maps": HeatMap(),
+    "t-shape": TShape(),
+    "grid": Grid(("S..", ".#G", "..G"), rewards=(0.2, 0.9), slips=(0.0, 0.3), terminal=True),
+    "frozen lakes": frozen_lakes(),
+    "taxis": taxis(),
+    "cliffs": cliffs(),
+    "prices": prices(),
+    "seasons": seasons(),
+}
+
+
+def differences(m, m_bar):
+    """|R - R̄| and ½ Σ |T - T̄| in dense arrays."""
+    a, b = exact.dense(m), exact.dense(m_bar)
+    return np.abs(a.R - b.R), np.abs(a.T - b.T).sum(axis=2) / 2
+
+
+@given(task_pairs())
+def test_family_nearness_is_the_largest_difference(pair):
+    m, m_bar = pair
+    near = hl.family_nearness([m, m_bar])
+    r, t = differences(m, m_bar)
+    np.testing.assert_allclose(near.rewards, r, atol=1e-12)
+    np.testing.assert_allclose(near.transitions, t, atol=1e-9)
+    assert (near.rewards >= r).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_nearness_of_a_family_is_true_for_the_tasks_it_draws(family):
+    near = family.nearness
+    rng = np.random.default_rng(0)
+    tasks = [family.draw(rng) for _ in range(6)]
+    m = tasks[0]
+    near.check_shape(m.n_states, m.n_actions)
+    possible = np.zeros((m.n_states * m.n_actions, m.n_states), dtype=bool)
+    for k in range(possible.shape[0]):
+        first, states = near.successors
+        possible[k, states[first[k] : first[k + 1]]] = True
+    for task in tasks:
+        rows = task.transitions.continuing
+        pairs = np.repeat(np.arange(possible.shape[0]), np.diff(rows.indptr))
+        assert possible[pairs, rows.successors].all()
+        assert near.terminates[task.ends > 0].all()
+        assert (task.R <= near.highest_rewards + 1e-9).all()
+        r, t = differences(m, task)
+        assert (r <= near.rewards + 1e-9).all()
+        assert (t <= near.transitions + 1e-9).all()
+
+
+def test_family_without_corners_has_no_nearness():
+    assert Garnet(5, 2, 2).nearness is None
+
+
+def test_nearness_of_the_main_experiment():
+    """Two numbers: rewards differ by up to 0.19 as released, transitions by the largest slip."""
+    near = Tight().nearness
+    assert near.rewards.max() == pytest.approx(0.19)
+    assert near.transitions.max() == pytest.approx(0.1)
+    assert Corridor().nearness.transitions.max() == 0
+
+
+def check_bound(rng, most_states=6):
+    m, m_bar = draw_pair(rng, most_states=most_states)
+    near = draw_nearness(rng, [m, m_bar])
+    U, sol = hl.near_bound(m, m_bar, near), hl.solve(m)
+    assert (U >= sol.Q - sol.error).all()
+
+
+def test_near_bound_is_above_q_star():
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        check_bound(rng)
+
+
+@pytest.mark.slow
+def test_near_bound_is_above_q_star_for_thousands_of_pairs():
+    rng = np.random.default_rng(2)
+    for _ in range(4000):
+        check_bound(rng, most_states=12)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_near_bound_is_the_fixed_point_of_its_equation(seed):
+    """Compared with the reference implementation, which solves linear programs."""
+    rng = np.random.default_rng(seed)
+    m, m_bar = draw_pair(rng, most_states=3)
+    near = draw_nearness(rng, [m, m_bar])
+    U = hl.near_bound(m, m_bar, near, tol=1e-5)
+    agent = hl.RMax(
+        n_states=m.n_states,
+        n_actions=m.n_actions,
+        gamma=m.gamma,
+        reward_range=m.reward_range,
+        terminating=m.terminating,
+        n_known=1,
+    )
+    agent.begin_task()
+    from heirloom.transfer.nearness.exact import _source
+
+    expected = near_Q(agent.model.rows, [_source(m_bar)], near, agent.setting).reshape(U.shape)
+    assert (U >= expected - 1e-6 * max(1, abs(m.v_max))).all()
+    assert (U <= expected + 1e-5 + 1e-6 * max(1, abs(m.v_max))).all()
+
+
+def test_near_bound_of_equal_tasks_is_q_star():
+    """With nearness 0 the bound is exact: the task has the model of the source."""
+    for seed in range(10):
+        m = hl.garnet(6, 3, branching=2, gamma=0.9, seed=seed, terminating=0.2)
+        U = hl.near_bound(m, m, hl.Nearness(rewards=0, transitions=0))
+        np.testing.assert_allclose(U, hl.solve(m).Q, atol=1e-5)
+
+
+def test_near_bound_is_below_the_lipschitz_bound_on_the_main_experiment():
+    """Nearness uses differences of values; the Lipschitz bound weighs with whole values."""
+    rng = np.random.default_rng(0)
+    family = Tight()
+    m, m_bar = family.draw(rng), family.draw(rng)
+    near = hl.near_bound(m, m_bar, family.nearness)
+    assert near.mean() < hl.lipschitz_bound(m, m_bar).mean()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rewards": -0.1, "transitions": 0}, r"rewards contains -0\.1"),
+        ({"rewards": np.nan, "transitions": 0}, "rewards contains nan"),
+        ({"rewards": "x", "transitions": 0}, "rewards is not an array of real numbers"),
+        ({"rewards": [0.1], "transitions": 0}, r"rewards has shape \(1,\)"),
+        ({"rewards": 0, "transitions": 1.5}, r"transitions contains 1\.5: expected a total"),
+        ({"rewards": 0, "transitions": 0, "successors": [[1]]}, "successors has dtype int64"),
+        ({"rewards": 0, "transitions": 0, "terminates": 3}, "terminates has dtype int64"),
+        ({"rewards": 0, "transitions": 0, "highest_rewards": np.inf}, "highest_rewards contains"),
+    ],
+)
+def test_invalid_nearness_is_refused(options, message):
+    with pytest.raises(hl.InvalidArgument, match=message):
+        hl.Nearness(**options)
+
+
+def test_nearness_of_another_size_is_refused():
+    near = Tight().nearness
+    options = {"n_states": 3, "n_actions": 2, "gamma": 0.9, "n_known": 1}
+    with pytest.raises(hl.InvalidArgument, match=r"rewards of the nearness has shape \(121, 4\)"):
+        hl.NearRMax(nearness=near, **options)
+    wide = hl.Nearness(rewards=0, transitions=0, successors=np.ones((4, 1, 4), dtype=bool))
+    with pytest.raises(hl.InvalidArgument, match="successors of the nearness has 4 pairs"):
+        hl.NearRMax(nearness=wide, **options)
+    with pytest.raises(hl.InvalidArgument, match=r"nearness is 0\.1: expected a Nearness"):
+        hl.NearRMax(nearness=0.1, **options)
+
+
+def test_combined_nearness_has_the_smaller_differences_and_the_common_successors():
+    one = hl.Nearness(rewards=0.2, transitions=0.1, successors=np.ones((2, 1, 2), dtype=bool))
+    other = hl.Nearness(
+        rewards=[[0.1], [0.3]], transitions=0.5, successors=np.eye(2, dtype=bool)[:, None]
+    )
+    both = one & other
+    assert both.rewards.tolist() == [[0.1], [0.2]]
+    assert both.transitions == 0.1
+    assert both.successors.states.tolist() == [0, 1]
+    assert repr(both).startswith("Nearness(rewards=0.1 to 0.2, transitions=0.1, successors: 1 per")
