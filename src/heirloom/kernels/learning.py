@@ -268,12 +268,24 @@ def _update_values(model, values, near, pairs):
     At the end no backup would lower a pair by more than `slack`, so Q is above the fixed point by
     at most slack / (1-γ). No value ever increases. Returns the number of backups.
     """
+    # Local names: each use of a field of a tuple would count a reference to its array.
     gamma, slack, U, Q, V = values.gamma, values.slack, values.U, values.Q, values.V
     pending, queue, queued = values.pending, values.queue, values.queued
     decreased, n_decreased, is_decreased = values.decreased, values.n_decreased, values.is_decreased
     known, R, first, last = model.known, model.R, model.first, model.last
     successors, p, owner = model.successors, model.p, model.owner
     into, next_into = model.into, model.next_into
+    if near is not None:
+        any_successor, terminating = near.any_successor, near.terminating
+        reward, t, rows, may_end = near.reward, near.t, near.rows, near.may_end
+        row_first, row_last, row_ends = near.first, near.last, near.ends
+        row_successors, row_p, row_tasks = near.successors, near.p, near.tasks
+        possible_first, possible = near.possible_first, near.possible
+        w, best_row, row_value, row_seen = near.w, near.best, near.value, near.seen
+        total_decrease, top, n_top = near.decrease, near.top, near.n_top
+        near_into, near_pair, near_weight = near.into, near.into_pair, near.into_weight
+        limit, number, near_pairs, t_max = near.limit, near.number, near.pairs, near.t_max
+        near_U, near_source, decider = near.U, near.source, near.decider
     n_actions = Q.size // V.size
     front, n_queued, backups = 0, 0, 0
     for k in pairs:
@@ -296,7 +308,41 @@ def _update_values(model, values, near, pairs):
                 expected += p[j] * V[successors[j]]
             value = min(value, R[k] + gamma * expected)
         elif near is not None:
-            value = _lower_near(k, value, gamma, V, near, U)
+            # The largest Σ T V over the possible transitions T, from the rows that may lower it.
+            highest = top[TOP]
+            if not any_successor:
+                highest = 0.0 if may_end[k] else -np.inf
+                for j in range(possible_first[k], possible_first[k + 1]):
+                    highest = max(highest, V[possible[j]])
+            smallest, row = w[k], best_row[k]
+            if highest < smallest:
+                smallest, row = highest, -1
+            if t[k] < 1.0:
+                total = total_decrease[k]
+                if any_successor:
+                    total += t[k] * top[TOTAL]
+                for i in range(rows[k], rows[k + 1]):
+                    if row_value[i] - (total - row_seen[i]) >= smallest:
+                        continue
+                    mean = _largest_mean(
+                        row_first[i],
+                        row_last[i],
+                        row_successors,
+                        row_p,
+                        row_ends[i],
+                        V,
+                        t[k],
+                        highest,
+                    )
+                    row_value[i], row_seen[i] = mean, total
+                    if mean < smallest:
+                        smallest, row = mean, i
+            w[k], best_row[k] = smallest, row
+            bound = reward[k] + gamma * smallest
+            if bound < value and bound < limit:
+                value = bound
+                U[k], near_U[k], decider[k] = bound, bound, number
+                near_source[k] = 0 if row < 0 else row_tasks[row]
         if value < Q[k]:
             Q[k] = value
             s = k // n_actions
@@ -322,53 +368,35 @@ def _update_values(model, values, near, pairs):
                         n_queued += 1
                     j = next_into[j]
                 if near is not None:
-                    n_queued = _queue_near(
-                        s, decrease, slack, gamma, known, near, values, front, n_queued
-                    )
-                    _lower_top(before, V, near)
+                    for j in range(near_into[s], near_into[s + 1]):
+                        predecessor = near_pair[j]
+                        if known[predecessor]:
+                            continue
+                        change = near_weight[j] * decrease
+                        total_decrease[predecessor] += change
+                        pending[predecessor] += gamma * change
+                        if pending[predecessor] > slack and not queued[predecessor]:
+                            queued[predecessor] = True
+                            end = front + n_queued
+                            queue[end if end < queue.size else end - queue.size] = predecessor
+                            n_queued += 1
+                    if any_successor and before >= top[TOP]:
+                        _lower_top(V, terminating, top, n_top)
         if near is not None:
-            if n_queued == 0:
-                n_queued = _queue_all_near(slack, gamma, known, near, values, front)
+            if n_queued == 0 and gamma * t_max * (top[TOTAL] - top[COUNTED]) > slack:
+                # The largest value of an outcome decreased, which may lower the bound of any pair.
+                decrease = top[TOTAL] - top[COUNTED]
+                top[COUNTED] = top[TOTAL]
+                for k in near_pairs:
+                    if known[k]:
+                        continue
+                    pending[k] += gamma * t[k] * decrease
+                    if pending[k] > slack and not queued[k]:
+                        queued[k] = True
+                        end = front + n_queued
+                        queue[end if end < queue.size else end - queue.size] = k
+                        n_queued += 1
     return backups
-
-
-@njit(cache=True, error_model="numpy")
-def _lower_near(k, value, gamma, V, near, U):
-    """Return the smaller of `value` and the bound of the unknown pair k from sources near to it.
-
-    The bound is r + γ w, where w is the largest Σ T V over the possible transitions T of the task.
-    """
-    highest = near.top[TOP]
-    if not near.any_successor:
-        highest = 0.0 if near.may_end[k] else -np.inf
-        for j in range(near.possible_first[k], near.possible_first[k + 1]):
-            highest = max(highest, V[near.possible[j]])
-    w, best, t = near.w[k], near.best[k], near.t[k]
-    if highest < w:
-        w, best = highest, -1
-    if t < 1.0:
-        total = near.decrease[k]
-        if near.any_successor:
-            total += t * near.top[TOTAL]
-        for i in range(near.rows[k], near.rows[k + 1]):
-            if near.value[i] - (total - near.seen[i]) >= w:
-                continue
-            mean = _largest_mean(
-                near.first[i], near.last[i], near.successors, near.p, near.ends[i], V, t, highest
-            )
-            near.value[i] = mean
-            near.seen[i] = total
-            if mean < w:
-                w, best = mean, i
-    near.w[k], near.best[k] = w, best
-    bound = near.reward[k] + gamma * w
-    if bound < value and bound < near.limit:
-        U[k] = bound
-        near.U[k] = bound
-        near.decider[k] = near.number
-        near.source[k] = 0 if best < 0 else near.tasks[best]
-        return bound
-    return value
 
 
 @njit(cache=True, error_model="numpy")
@@ -404,34 +432,12 @@ def _largest_mean(first, last, successors, p, end, V, t, highest):
 
 
 @njit(cache=True)
-def _queue_near(s, decrease, slack, gamma, known, near, values, front, n_queued):
-    """Queue the unknown pairs whose bound depends on state s, whose value decreased."""
-    pending, queue, queued = values.pending, values.queue, values.queued
-    for j in range(near.into[s], near.into[s + 1]):
-        k = near.into_pair[j]
-        if known[k]:
-            continue
-        change = near.into_weight[j] * decrease
-        near.decrease[k] += change
-        pending[k] += gamma * change
-        if pending[k] > slack and not queued[k]:
-            queued[k] = True
-            end = front + n_queued
-            queue[end if end < queue.size else end - queue.size] = k
-            n_queued += 1
-    return n_queued
-
-
-@njit(cache=True)
-def _lower_top(before, V, near):
-    """Update the largest value of an outcome, after that of a state decreased from `before`."""
-    top, n_top = near.top, near.n_top
-    if not near.any_successor or before < top[TOP]:
-        return
+def _lower_top(V, terminating, top, n_top):
+    """Update the largest value of an outcome, after the value of a state that had it decreased."""
     n_top[0] -= 1
     if n_top[0] > 0:
         return
-    largest = 0.0 if near.terminating else -np.inf
+    largest = 0.0 if terminating else -np.inf
     for s in range(V.size):
         largest = max(largest, V[s])
     count = 0
@@ -440,27 +446,6 @@ def _lower_top(before, V, near):
     top[TOTAL] += top[TOP] - largest
     top[TOP] = largest
     n_top[0] = count if count > 0 else V.size + 1  # ⊥ has the largest value, and keeps it
-
-
-@njit(cache=True)
-def _queue_all_near(slack, gamma, known, near, values, front):
-    """Queue the pairs whose bound may have decreased with the largest value of an outcome."""
-    pending, queue, queued = values.pending, values.queue, values.queued
-    decrease = near.top[TOTAL] - near.top[COUNTED]
-    if gamma * near.t_max * decrease <= slack:
-        return 0
-    near.top[COUNTED] = near.top[TOTAL]
-    n_queued = 0
-    for k in near.pairs:
-        if known[k]:
-            continue
-        pending[k] += gamma * near.t[k] * decrease
-        if pending[k] > slack and not queued[k]:
-            queued[k] = True
-            end = front + n_queued
-            queue[end if end < queue.size else end - queue.size] = k
-            n_queued += 1
-    return n_queued
 
 
 @njit(cache=True)
