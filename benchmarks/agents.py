@@ -110,6 +110,9 @@ def task_times() -> dict[str, float]:
     def lrmax(d_max: float | None) -> Callable[[], hl.OptimisticAgent]:
         return lambda: hl.LRMax(d_max=d_max, **OPTIONS)
 
+    def near_rmax() -> hl.OptimisticAgent:
+        return hl.NearRMax(nearness=hl.Nearness(rewards=0.19, transitions=0.1), **OPTIONS)
+
     return best_times(
         {
             "floor": lambda: bare_loop(t.indptr, t.successors, t.p, Q, uniforms, 60, 4, STEPS),
@@ -122,6 +125,9 @@ def task_times() -> dict[str, float]:
             "LRMax(1.0), 1 source": after_sources(lrmax(1.0), 1),
             "LRMax(0.1), 16 sources": after_sources(lrmax(0.1), 16),
             "LRMax(0.1), 256 sources": after_sources(lrmax(0.1), 256),
+            "NearRMax, 1 source": after_sources(near_rmax, 1),
+            "NearRMax, 16 sources": after_sources(near_rmax, 16),
+            "NearRMax, 256 sources": after_sources(near_rmax, 256),
         }
     )
 
@@ -152,6 +158,9 @@ def measure() -> Measured:
         row("the floor", "LRMax(0.1), 16 sources", "floor", 250),
         row("16 sources", "LRMax(0.1), 256 sources", "LRMax(0.1), 16 sources", 6),
         row("the floor", "LRMax(1.0), 1 source", "floor", None),
+        row("the floor", "NearRMax, 1 source", "floor", 60),
+        row("the floor", "NearRMax, 16 sources", "floor", 120),
+        row("16 sources", "NearRMax, 256 sources", "NearRMax, 16 sources", 6),
     ]
     return Measured(rows, times)
 

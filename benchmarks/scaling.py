@@ -25,7 +25,7 @@ TARGETS = {
     "LRMax without prior, 1000 sources / RMax": 1.1,
     **{
         f"update, {name}, 10^5 states / 10^4 states": 3.0
-        for name in ("RMax", "LRMax(0.1)", "LRMax(1)", "LRMax(19)")
+        for name in ("RMax", "LRMax(0.1)", "LRMax(1)", "LRMax(19)", "NearRMax")
     },
 }
 """The largest acceptable ratios."""
@@ -59,12 +59,13 @@ def with_states(sides: tuple[int, int] = (100, 316)) -> dict[str, float]:
     """Compare the time of an update in a grid of 10^5 states with that in one of 10^4."""
     ratios = {}
     for name, options in (
-        ("RMax", None),
+        ("RMax", {}),
         ("LRMax(0.1)", {"d_max": 0.1}),
         ("LRMax(1)", {"d_max": 1.0}),
         ("LRMax(19)", {"d_max": 19.0}),
+        ("NearRMax", {}),
     ):
-        small, large = (min(_update_time(side, options) for _ in range(2)) for side in sides)
+        small, large = (min(_update_time(side, name, options) for _ in range(2)) for side in sides)
         ratios[f"update, {name}, 10^5 states / 10^4 states"] = large / small
     return ratios
 
@@ -93,10 +94,11 @@ def _grid(side: int, slip: float) -> hl.TabularMDP:
     return grid_world(text, gamma=0.95, slip=slip)
 
 
-def _update_time(side: int, options: dict[str, float] | None) -> float:
-    """Return the mean time of an update.
+def _update_time(side: int, name: str, options: dict[str, float]) -> float:
+    """Return the mean time of an update; NearRMax has the exact nearness of the grids.
 
-    RMax updates inside compiled code, where they cannot be timed, so it is stepped from Python.
+    RMax and NearRMax update inside compiled code, where they cannot be timed, so they are stepped
+    from Python.
     """
     grids = [_grid(side, slip) for slip in (0.0, 0.02, 0.04, 0.06, 0.08)]
     common: dict[str, Any] = {
@@ -107,7 +109,11 @@ def _update_time(side: int, options: dict[str, float] | None) -> float:
         "epsilon": 0.001,
         "seed": 0,
     }
-    agent = hl.RMax(**common) if options is None else hl.LRMax(**options, **common)
+    agent: hl.OptimisticAgent = hl.RMax(**common)
+    if name == "NearRMax":
+        agent = hl.NearRMax(nearness=hl.family_nearness(grids), **common)
+    elif options:
+        agent = hl.LRMax(**options, **common)
     times: list[float] = []
     update = TaskLearner.update
 
@@ -119,7 +125,7 @@ def _update_time(side: int, options: dict[str, float] | None) -> float:
     TaskLearner.update = timed  # type: ignore[method-assign]
     for seed, m in enumerate(grids):
         times.clear()
-        env = m if options is not None else m.to_gymnasium()
+        env = m if options else m.to_gymnasium()
         hl.learn(agent, env, episodes=60, max_steps=100, seed=seed)
     TaskLearner.update = update  # type: ignore[method-assign]
     return float(np.mean(times))

@@ -118,6 +118,4 @@ def nearness_of(
     options: dict[str, Any] = {name: chosen(name) for name in ("rewards", "transitions")}
     if family is not None and numbers.successors == "family":
         options |= {"successors": family.successors, "terminates": family.terminates}
-    if family is not None and numbers.rewards == "family" and scale == 1:
-        options["highest_rewards"] = family.highest_rewards
     return Nearness(**options)

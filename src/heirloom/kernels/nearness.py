@@ -3,41 +3,41 @@
 import numpy as np
 from numba import njit
 
-COMPARED = 8  # distinct rows of a pair that a further row is compared with
+COMPARED = 32  # distinct rows of a pair that a further row is compared with
 
 
 @njit(cache=True)
-def drop_equal_rows(start, first, last, ends, successors, p, kept):
-    """Mark in `kept` the rows of each pair that differ from its first few distinct rows.
+def hash_rows(first, last, ends, successors, p, hashes):
+    """Write a hash of each row, of its successors and the bits of its probabilities."""
+    for i in range(first.size):
+        h = np.uint64(14695981039346656037) ^ ends[i : i + 1].view(np.uint64)[0]
+        for j in range(first[i], last[i]):
+            h = (h ^ np.uint64(successors[j])) * np.uint64(1099511628211)
+            h = (h ^ p[j : j + 1].view(np.uint64)[0]) * np.uint64(1099511628211)
+            h ^= h >> np.uint64(29)
+        hashes[i] = h
+
+
+@njit(cache=True)
+def drop_equal_rows(start, hashes, kept):
+    """Mark in `kept` the rows of each pair whose hash differs from its first distinct rows.
 
     Pair k has the rows start[k]:start[k + 1]. Tasks with the same model have equal rows, and a
-    second one says nothing new.
+    second one says nothing new. To drop a row whose hash is equal by chance is valid too: fewer
+    rows give larger bounds.
     """
-    distinct = np.empty(COMPARED, dtype=np.int64)
+    distinct = np.empty(COMPARED, dtype=np.uint64)
     for k in range(start.size - 1):
         n_distinct = 0
         for i in range(start[k], start[k + 1]):
             kept[i] = True
             for v in range(n_distinct):
-                if _equal(i, distinct[v], first, last, ends, successors, p):
+                if hashes[i] == distinct[v]:
                     kept[i] = False
                     break
             if kept[i] and n_distinct < COMPARED:
-                distinct[n_distinct] = i
+                distinct[n_distinct] = hashes[i]
                 n_distinct += 1
-
-
-@njit(cache=True)
-def _equal(i, j, first, last, ends, successors, p):
-    if last[i] - first[i] != last[j] - first[j] or ends[i] != ends[j]:
-        return False
-    for v in range(last[i] - first[i]):
-        if (
-            successors[first[i] + v] != successors[first[j] + v]
-            or p[first[i] + v] != p[first[j] + v]
-        ):
-            return False
-    return True
 
 
 @njit(cache=True)

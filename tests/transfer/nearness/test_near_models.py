@@ -46,7 +46,7 @@ def draw_nearness(rng, tasks):
         if rng.random() < 0.5:
             options |= {"terminates": near.terminates}
     if rng.random() < 0.3:
-        options |= {"highest_rewards": near.highest_rewards + slack}
+        options |= {"highest_rewards": np.max([m.R for m in tasks], axis=0) + slack}
     return hl.Nearness(**options)
 
 

@@ -23,7 +23,9 @@ ROUNDING = 1 + 2.0**-40
 
 
 def family_nearness(tasks: Iterable[TabularMDP]) -> Nearness:
-    """Return the smallest nearness that is true for any two of these tasks.
+    """Return the smallest nearness that is true for any two of these tasks, with successors.
+
+    It says how tasks differ, and has no absolute bound on rewards (`highest_rewards`).
 
     For a family whose parameters lie in a box, give the tasks at the corners of the box. If rewards
     and transition probabilities are affine in each parameter separately, the result is the nearness
@@ -44,7 +46,6 @@ def family_nearness(tasks: Iterable[TabularMDP]) -> Nearness:
         transitions=np.minimum(1.0, t * ROUNDING),
         successors=_successors(tasks),
         terminates=np.any([m.ends > 0 for m in tasks], axis=0),
-        highest_rewards=R.max(axis=0),
     )
 
 

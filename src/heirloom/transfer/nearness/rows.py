@@ -1,8 +1,10 @@
 """What sources and a nearness say of each pair of a new task, as the kernels take it."""
 
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
 from heirloom.kernels import nearness as kernels
@@ -23,12 +25,15 @@ class LearnerArrays(NamedTuple):
 
 
 class SourceRows(NamedTuple):
-    """The known rows of all sources, ordered by pair: `start[k]:start[k + 1]` for pair k."""
+    """The known rows of all sources, ordered by pair: `start[k]:start[k + 1]` for pair k.
+
+    `lowest_rewards` is the smallest mean reward of each pair in any source, or infinity.
+    """
 
     start: IntArray
+    lowest_rewards: FloatArray
     first: IntArray
     last: IntArray
-    R: FloatArray
     ends: FloatArray
     tasks: IntArray
     successors: StateArray
@@ -47,18 +52,13 @@ def near_rows(
     reward = np.full(n_pairs, hi)
     if nearness.highest_rewards is not None:
         reward = np.minimum(reward, nearness.per_pair("highest_rewards", n_pairs))
-    n_rows = np.diff(rows.start)
-    has_rows = n_rows > 0
-    if rows.R.size:
-        lowest = np.minimum.reduceat(rows.R, rows.start[:-1][has_rows])
-        reward[has_rows] = np.minimum(reward[has_rows], lowest + r[has_rows])
-    t[~has_rows] = 1.0
+    reward = np.minimum(reward, rows.lowest_rewards + r)
+    t[np.diff(rows.start) == 0] = 1.0
     any_successor = nearness.successors is None
     useful = (reward < hi) | (t < 1.0) | (not any_successor)
     pairs = np.flatnonzero(useful)
     if pairs.size == 0:
         return None
-    rows = _distinct(rows)
     V = learner.V
     top = max(float(V.max()), 0.0) if setting.terminating else float(V.max())
     first, possible = nearness.successors or _no_successors(n_pairs)
@@ -96,30 +96,58 @@ def near_rows(
     )
 
 
+class _OneSource(NamedTuple):
+    """The known pairs of a source in ascending order, and their rows."""
+
+    pairs: IntArray
+    first: IntArray
+    last: IntArray
+    R: FloatArray
+    ends: FloatArray
+    hashes: NDArray[np.uint64]
+
+
+# A source serves many tasks: its rows are gathered once.
+_GATHERED: WeakKeyDictionary[Source, _OneSource] = WeakKeyDictionary()
+
+
+def _gathered(source: Source) -> _OneSource:
+    found = _GATHERED.get(source)
+    if found is None:
+        rows, pairs = source.rows, np.flatnonzero(source.known)
+        first, last, ends = rows.first[pairs], rows.last[pairs], rows.ends[pairs]
+        hashes = np.empty(pairs.size, dtype=np.uint64)
+        kernels.hash_rows(first, last, ends, rows.successors, rows.p, hashes)
+        found = _GATHERED[source] = _OneSource(pairs, first, last, rows.R[pairs], ends, hashes)
+    return found
+
+
 def _rows_by_pair(sources: list[Source], n_pairs: int) -> SourceRows:
-    known = [np.flatnonzero(source.known) for source in sources]
+    """Return the rows of all sources by pair, without those that equal another of the same pair."""
+    gathered = [_gathered(source) for source in sources]
     sizes = np.array([source.rows.p.size for source in sources], dtype=np.int64)
-    offsets = np.cumsum(sizes) - sizes
-    pairs = _joined(known, np.int64)
+    lengths = np.array([one.pairs.size for one in gathered], dtype=np.int64)
+    pairs = _joined([one.pairs for one in gathered], np.int64)
     order = np.argsort(pairs, kind="stable")
     start = np.zeros(n_pairs + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs, minlength=n_pairs), out=start[1:])
-
-    def gathered(name: str, dtype: type) -> np.ndarray:
-        per_source = (
-            getattr(source.rows, name)[k] for source, k in zip(sources, known, strict=True)
-        )
-        return _joined(list(per_source), dtype)[order]
-
-    lengths = np.array([k.size for k in known], dtype=np.int64)
-    shift = np.repeat(offsets, lengths)[order]
+    R = _joined([one.R for one in gathered], np.float64)[order]
+    kept = np.empty(pairs.size, dtype=bool)
+    hashes = _joined([one.hashes for one in gathered], np.uint64)[order]
+    kernels.drop_equal_rows(start, hashes, kept)
+    lowest = np.full(n_pairs, np.inf)
+    has_rows = np.diff(start) > 0
+    if R.size:
+        lowest[has_rows] = np.minimum.reduceat(R, start[:-1][has_rows])
+    order = order[kept]
+    shift = np.repeat(np.cumsum(sizes) - sizes, lengths)[order]
     tasks = np.repeat(np.array([source.task for source in sources], dtype=np.int64), lengths)
     return SourceRows(
-        start=start,
-        first=gathered("first", np.int64) + shift,
-        last=gathered("last", np.int64) + shift,
-        R=gathered("R", np.float64),
-        ends=gathered("ends", np.float64),
+        start=np.append(0, np.cumsum(kept))[start],
+        lowest_rewards=lowest,
+        first=_joined([one.first for one in gathered], np.int64)[order] + shift,
+        last=_joined([one.last for one in gathered], np.int64)[order] + shift,
+        ends=_joined([one.ends for one in gathered], np.float64)[order],
         tasks=tasks[order],
         successors=_joined([source.rows.successors for source in sources], np.int32),
         p=_joined([source.rows.p for source in sources], np.float64),
@@ -128,16 +156,6 @@ def _rows_by_pair(sources: list[Source], n_pairs: int) -> SourceRows:
 
 def _joined(arrays: list[np.ndarray], dtype: type) -> np.ndarray:
     return np.concatenate([np.empty(0, dtype=dtype), *arrays]).astype(dtype, copy=False)
-
-
-def _distinct(rows: SourceRows) -> SourceRows:
-    """Return the rows without those that equal another row of the same pair."""
-    kept = np.empty(rows.first.size, dtype=bool)
-    of_rows = rows.first, rows.last, rows.ends, rows.successors, rows.p
-    kernels.drop_equal_rows(rows.start, *of_rows, kept)
-    start = np.append(0, np.cumsum(kept))[rows.start]
-    names = ("first", "last", "R", "ends", "tasks")
-    return rows._replace(start=start, **{name: getattr(rows, name)[kept] for name in names})
 
 
 def _no_successors(n_pairs: int) -> Successors:
