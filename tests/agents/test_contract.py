@@ -23,7 +23,9 @@ def make(name, seed=0, tasks=3):
     drawn = [FAMILY.draw(np.random.default_rng(i)) for i in range(tasks)]
     kind = ALGORITHMS[name]
     options = kind(**{key: v for key, v in REQUIRED_OPTIONS.items() if key in kind.model_fields})
-    known = TaskKnowledge(FAMILY.options, FAMILY.p_min, lambda: FAMILY.d_max, drawn)
+    known = TaskKnowledge(
+        FAMILY.options, FAMILY.p_min, lambda: FAMILY.d_max, lambda: FAMILY.nearness, drawn
+    )
     return options.make(known, np.random.default_rng(seed)), drawn
 
 

@@ -21,6 +21,7 @@ from heirloom.transfer import memory_file
 from heirloom.transfer.bound import Bound, Constant, MaxQ
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
+from heirloom.transfer.nearness.bound import NearModels
 
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 OPTIONS = ("gamma", "epsilon", "reward_range", "terminating", "v_max", "tol")
@@ -29,6 +30,7 @@ BUILT_IN: dict[str, type[Bound]] = {
     "Constant": Constant,
     "Lipschitz": Lipschitz,
     "MaxQ": MaxQ,
+    "NearModels": NearModels,
 }
 """Heirloom's bounds, which `load` rebuilds from their names in the file."""
 

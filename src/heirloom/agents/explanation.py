@@ -45,6 +45,8 @@ class Explanation:
     """For each source in use, by its name in `names`: the pairs where d_max is below D̂."""
     dropped: tuple[Dropped, ...]
     """The sources that were dropped in this task, and how many pairs were known at that time."""
+    knowledge_used: dict[str, BoolArray]
+    """For each part of a nearness, such as "NearModels, rewards": the pairs whose bound uses it."""
 
     @property
     def n_decided(self) -> dict[str, int]:
@@ -64,6 +66,9 @@ class Explanation:
         a = whole_number("a", a, least=0, most=n_actions - 1)
         bound = self.names[self.bound[s, a]]
         bound = V_MAX if bound == V_MAX else f"the upper bound from {bound!r}"
+        used = [name.rpartition(", ")[2] for name, x in self.knowledge_used.items() if x[s, a]]
+        if used and bound != V_MAX:
+            bound += f" (by its {' and '.join(used)})"
         value = f"Q({s}, {a}) = {self.Q[s, a]:.6g}"
         if not self.known[s, a]:
             return f"{value} is {bound}, because the pair is unknown (visits: {self.counts[s, a]})"
@@ -160,6 +165,12 @@ class Explanation:
                 "are valid only if d_max, given or learned, is an upper bound on the distance "
                 "between the models of the tasks."
             )
+        if self.knowledge_used:
+            counts = (f"{int(x.sum()):,} ({name})" for name, x in self.knowledge_used.items())
+            notes.append(
+                f"Pairs whose bound uses a part of the nearness: {', '.join(counts)}. These bounds "
+                "are valid only if the nearness is true for the family."
+            )
         return notes + [
             f"Source task {task} was dropped when {n_known:,} of {self.known.size:,} pairs were "
             "known, because it could not lower the bounds any further."
@@ -193,6 +204,11 @@ def explain(agent: OptimisticAgent) -> Explanation:
             for task, used in detail.prior_used.items()
         },
         dropped=tuple(dropped for detail in details for dropped in detail.dropped),
+        knowledge_used={
+            f"{_name(agent, i)}, {part}": frozen(used.reshape(shape))
+            for i, detail in enumerate(details)
+            for part, used in detail.knowledge_used.items()
+        },
     )
 
 
@@ -205,8 +221,9 @@ def _bounds(agent: OptimisticAgent, details: list[Details]) -> tuple[list[str], 
         pairs_by_name = {
             _name(agent, i, task): is_minimum & (source == task) for task in details[i].sources
         }
-        if not pairs_by_name:
-            pairs_by_name = {_name(agent, i): is_minimum}
+        without_source = is_minimum & ~np.isin(source, details[i].sources)
+        if not pairs_by_name or without_source.any():
+            pairs_by_name[_name(agent, i)] = without_source
         for name, pairs in pairs_by_name.items():
             index[pairs] = len(names)
             names.append(name)

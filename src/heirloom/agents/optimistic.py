@@ -14,6 +14,7 @@ from heirloom.mdp.learned import LearnedModel
 from heirloom.storage import archive
 from heirloom.transfer.bound import Bound
 from heirloom.transfer.memory import TaskMemory
+from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.setting import Setting
 from heirloom.validation import Range, generator, whole_number
 
@@ -83,6 +84,11 @@ class OptimisticAgent:
                     f"{bound.__name__}(...)"
                 )
             bound.check(self.setting)
+        if sum(isinstance(bound, NearModels) for bound in self.bounds) > 1:
+            raise InvalidArgument(
+                "bounds contains several NearModels: combine them with &, as in "
+                "hl.NearModels(nearness & other)"
+            )
         self.uniforms = Uniforms(generator(seed))
         """Random numbers for the choice among actions of equal value."""
         self.memory = TaskMemory(self.n_states, self.n_actions) if memory is None else memory

@@ -47,6 +47,8 @@ class Details(NamedTuple):
     """For the number of each source in use: the pairs where the prior is the smaller distance."""
     dropped: tuple[Dropped, ...] = ()
     """The sources that were dropped in this task."""
+    knowledge_used: dict[str, BoolArray] = {}  # noqa: RUF012 -- never written to
+    """For each part of the prior knowledge: the pairs where the bound depends on it."""
 
 
 class Bound(Protocol):

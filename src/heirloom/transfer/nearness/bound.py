@@ -68,9 +68,21 @@ class NearModels(Bound):
         return self._near.source
 
     def details(self) -> Details:
-        """Return the sources whose rows are used."""
-        tasks = () if self._near is None else tuple(np.unique(self._near.tasks).tolist())
-        return Details(tasks)
+        """Return the sources whose rows are used, and which part of the nearness is used where."""
+        near = self._near
+        if near is None:
+            return Details()
+        lowered = near.U < self.setting.v_max
+        from_source = lowered & (near.best >= 0)
+        parts = {
+            "rewards": lowered & (near.reward < self.setting.reward_range[1]),
+            "transitions": from_source,
+            "successors": lowered & ~from_source & (not near.any_successor),
+        }
+        tasks = tuple(np.unique(near.tasks).tolist())
+        return Details(
+            tasks, knowledge_used={x: pairs for x, pairs in parts.items() if pairs.any()}
+        )
 
     def options(self) -> dict[str, Any] | None:
         """Return the arrays of the nearness."""
