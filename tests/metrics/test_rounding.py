@@ -177,6 +177,22 @@ def test_rounded_rewards_of_merged_outcomes_are_not_taken_as_equal():
     assert (hl.dissimilarity(m, m) == 0).all()
 
 
+def test_global_pseudometric_allows_for_rows_that_sum_to_more_than_one():
+    """Rewards differ by 1 at every pair; if rows sum to 1 + η, the gap is 1 / (1 - γ (1 + η))."""
+    rng = np.random.default_rng(5)
+    n_above = 0
+    for gamma in (0.99, 0.999, 0.9999):
+        T = np.array([rng.dirichlet(np.ones(3), 3) for _ in range(40)])
+        for rows in T:
+            m, m_bar = (
+                hl.TabularMDP(np.full((3, 1), r), rows[:, None], gamma=gamma) for r in (0.0, 1.0)
+            )
+            truth = max(map(max, exact.exact_Q(m_bar)))
+            n_above += truth > 1 / (1 - Fraction(gamma))
+            assert hl.global_pseudometric(m, m_bar) >= truth
+    assert n_above > 10
+
+
 @pytest.mark.parametrize("c", [0.0, 0.5])
 def test_recursive_bisimulation_metric_includes_the_rounding_of_mean_rewards(c):
     m, m_bar = cancelling(-1e9 / 3), cancelling(np.nextafter(-1e9 / 3, 0))

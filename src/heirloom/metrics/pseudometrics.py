@@ -25,7 +25,7 @@ from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
 from heirloom.kernels import distances
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.metrics.rounding import difference_error
-from heirloom.planning.certificate import ROUNDOFF, Certified, Tolerance
+from heirloom.planning.certificate import ROUNDOFF, Certified, Tolerance, quotient
 from heirloom.planning.solve import evaluate_with_rewards, solve_with_rewards
 from heirloom.validation import real_number, weights
 
@@ -181,7 +181,7 @@ def _dissimilarity(
     """
     D, excess = _distance_to_source(m, m_bar, values_of, tolerance.loose((1 - m.gamma) / 16))
     d = values_of(m, D.reshape(-1), tolerance.loose(1 / 6))
-    error = excess / (1 - m.gamma) + 2 * d.error
+    error = quotient(excess, _contraction(m, m_bar)) + 2 * d.error
     _check(tolerance, error, d.Q)
     return Certified(d.Q + d.error, d.V + d.error, error)
 
@@ -190,9 +190,11 @@ def _global_dissimilarity(m: TabularMDP, m_bar: TabularMDP, tolerance: Tolerance
     D, excess = _distance_to_source(
         m, m_bar, solve_with_rewards, tolerance.loose((1 - m.gamma) / 8)
     )
-    largest = D.max() / (1 - m.gamma) * (1 + 4 * ROUNDOFF)
-    _check(tolerance, excess / (1 - m.gamma) + 8 * ROUNDOFF * largest, largest)
-    return float(largest)
+    contraction = _contraction(m, m_bar)
+    largest = quotient(float(D.max()), contraction) * (1 + 4 * ROUNDOFF)
+    too_much = 8 * ROUNDOFF + 1 - contraction / (1 - m.gamma)
+    _check(tolerance, quotient(excess, contraction) + too_much * largest, largest)
+    return largest
 
 
 def _distance_to_source(
@@ -228,10 +230,15 @@ def _inflation(m: TabularMDP, m_bar: TabularMDP) -> float:
     return ROUNDOFF * (2 * longest + 16)
 
 
-def _check(tolerance: Tolerance, error: float, values: FloatArray) -> None:
+def _contraction(m: TabularMDP, m_bar: TabularMDP) -> float:
+    """Return 1-γ, lowered because rows that sum to slightly more than 1 contract less than γ."""
+    return 1 - m.gamma * (1 + _inflation(m, m_bar))
+
+
+def _check(tolerance: Tolerance, error: float, values: FloatArray | float) -> None:
     """Raise `NotConverged` unless the tolerance admits this error of `values`."""
     largest = float(np.max(values))
-    if not tolerance.admits(error, largest):
+    if not (tolerance.admits(error, largest) and np.isfinite(error)):
         raise NotConverged(
             f"tol={tolerance.error:g} cannot be certified for results up to {largest:.3g}: "
             f"float64 allows an error of about {error:.1g}; ask for tol={2 * error:.1g} or more"
