@@ -41,10 +41,11 @@ def bisimulation_metric(
             same states.
         ground: the ground metric, "identity" or "recursive".
         c: the weight of transitions, by default γ of M; below 1 if `ground` is "recursive".
-        tol: the largest error of the recursive metric, which is never below its fixed point, up to
-            the rounding of transport plans. It includes the rounding errors of mean rewards.
+        tol: the largest error of the recursive metric, including the rounding errors of mean
+            rewards. The result is never below its fixed point, except by rounding in transport
+            plans and sums.
 
-    The metric with the ground metric "identity" is a formula, and rounded like any formula.
+    With the ground metric "identity", the formula is evaluated in float64 without a certificate.
     """
     check_task(m)
     check_task(m_bar)

@@ -23,11 +23,13 @@ def difference_error(t: Transitions, t_bar: Transitions) -> FloatArray:
 
 def _same_rows(t: Transitions, t_bar: Transitions) -> BoolArray:
     """Whether each pair has the same successors, probabilities, rewards and terminations."""
-    same = np.diff(t.indptr) == np.diff(t_bar.indptr)
-    compared, compared_bar = same[t.pairs], same[t_bar.pairs]
-    pairs = t.pairs[compared]
-    for of_task, of_other in zip(_columns(t), _columns(t_bar), strict=True):
-        same[pairs[of_task[compared] != of_other[compared_bar]]] = False
+    lengths = np.diff(t.indptr)
+    same = (t.R == t_bar.R) & (lengths == np.diff(t_bar.indptr))
+    if same.any():
+        compared, compared_bar = same[t.pairs], same[t_bar.pairs]
+        pairs = np.repeat(np.flatnonzero(same), lengths[same])
+        for of_task, of_other in zip(_columns(t), _columns(t_bar), strict=True):
+            same[pairs[of_task[compared] != of_other[compared_bar]]] = False
     return same
 
 
