@@ -40,6 +40,43 @@ def draw_task(rng: np.random.Generator, shape: Shape | None = None) -> TabularMD
     return garnet(**(shape or draw_shape(rng))._asdict(), seed=rng)
 
 
+def draw_outcomes(rng: np.random.Generator, shape: Shape, *, merging: bool = False) -> Outcomes:
+    """Draw outcomes whose rewards have very different sizes, and often nearly cancel.
+
+    Rewards have up to ten orders of magnitude. In half of the pairs the last reward makes their
+    mean zero, up to rounding. With `merging`, successors may repeat, and outcomes are merged.
+    """
+    n_pairs, size = shape.n_states * shape.n_actions, shape.branching + 2 * merging
+    successors = np.array(
+        [rng.choice(shape.n_states, size, replace=merging) for _ in range(n_pairs)]
+    )
+    p = rng.dirichlet(np.ones(size), n_pairs) + 1e-4
+    p /= p.sum(axis=1, keepdims=True)
+    rewards = rng.choice([-1.0, 1.0], p.shape) * 10 ** rng.uniform(-1, 9, p.shape)
+    cancels = rng.random(n_pairs) < 0.5
+    rest = (p[:, :-1] * rewards[:, :-1]).sum(axis=1)
+    rewards[cancels, -1] = -rest[cancels] / p[cancels, -1]
+    return Outcomes(
+        pairs=np.repeat(np.arange(n_pairs), size),
+        successors=successors.reshape(-1),
+        p=p.reshape(-1),
+        rewards=rewards.reshape(-1),
+        ends=rng.random(p.size) < shape.terminating,
+    )
+
+
+def task_of(outcomes: Outcomes, shape: Shape) -> TabularMDP:
+    """Return the task with these outcomes; its range of rewards is that of the outcomes."""
+    transitions = collect(outcomes, shape.n_states, shape.n_actions)
+    return TabularMDP.from_transitions(transitions, gamma=shape.gamma, reward_range=None)
+
+
+def draw_transition_rewards(rng: np.random.Generator, shape: Shape | None = None) -> TabularMDP:
+    """Draw a task with different rewards per transition, as `draw_outcomes` does."""
+    shape = shape or draw_shape(rng, most_states=4)
+    return task_of(draw_outcomes(rng, shape), shape)
+
+
 def draw_pair(rng: np.random.Generator, *, most_states: int = 6) -> tuple[TabularMDP, TabularMDP]:
     """Draw two comparable tasks, related in one of the ways that `KINDS` lists."""
     shape = draw_shape(rng, most_states=most_states)

@@ -1,11 +1,21 @@
 """`LearnedModel`: visit counts, known pairs, and the empirical model of the first visits."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import heirloom as hl
+from heirloom.kernels import learning
+
+
+def distance_in_ulps(mean, rewards):
+    """The distance of `mean` from the exact mean, in units of its last place."""
+    exact = sum(map(Fraction, rewards)) / len(rewards)
+    return abs(Fraction(float(mean)) - exact) / Fraction(math.ulp(float(mean)))
 
 
 @given(
@@ -33,14 +43,41 @@ def test_known_pairs_have_the_empirical_model_of_their_first_n_known_visits(n_kn
         if not model.known[s, a]:
             continue
         rewards, outcomes = zip(*counted, strict=True)
-        total = 0.0
-        for r in rewards:
-            total += r
-        assert model.R[s, a] == total / n_known
+        assert distance_in_ulps(model.R[s, a], rewards) <= 0.51
         assert model.ends[s, a] == outcomes.count(None) / n_known
         expected = {o: outcomes.count(o) / n_known for o in sorted(set(outcomes) - {None})}
         assert model.successors(s, a) == expected
     assert model.known.sum() == sum(len(visits) >= n_known for visits in visits_of.values())
+
+
+@pytest.mark.parametrize("kind", ["uniform", "constant", "cancelling"])
+def test_mean_of_many_rewards_is_correct_to_the_last_place(kind):
+    """A plain sum of these rewards is off by more than ten units in the last place."""
+    n, rng = 200_000, np.random.default_rng(0)
+    rewards = {
+        "uniform": rng.random(n),
+        "constant": np.full(n, 0.1),
+        "cancelling": np.where(np.arange(n) < n // 2, 1e9, -1e9) * rng.random(n),
+    }[kind].tolist()
+    model = hl.LearnedModel(1, 1, n_known=n)
+    for r in rewards:
+        model.observe(0, 0, r, 0, terminated=False)
+    assert distance_in_ulps(model.R[0, 0], rewards) <= 0.51
+    assert kind != "constant" or model.R[0, 0] == 0.1
+    assert distance_in_ulps(np.cumsum(rewards)[-1] / n, rewards) > 10
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=50))
+def test_compiled_and_plain_code_give_the_same_bits_for_mean_rewards(rewards):
+    compiled, plain = (hl.LearnedModel(1, 1, n_known=len(rewards)) for _ in range(2))
+    a = compiled.arrays
+    for r in rewards:
+        plain.observe(0, 0, r, 0, terminated=False)
+        lists = a.outcomes, a.times, a.next_outcome, a.head, a.sizes
+        learning.record(a.counts, a.reward_sums, *lists, 0, r, 0)
+    learning.make_known(a, 0)
+    assert a.reward_sums.tobytes() == plain.arrays.reward_sums.tobytes()
+    assert compiled.R.tobytes() == plain.R.tobytes()
 
 
 def test_memory_use_grows_with_known_pairs_only():

@@ -121,7 +121,11 @@ class TestImmutability:
     def test_arrays_are_read_only(self):
         m = hl.TabularMDP(R_TRANSITION, T, gamma=0.9, terminates=[1])
         t = m.transitions
-        for array in (m.R, m.start, m.ends, m.T.data, t.p, t.rewards, t.ends, *t.continuing):
+        of_task, of_transitions = (
+            (m.R, m.start, m.ends, m.T.data),
+            (t.p, t.rewards, t.ends, t.R_error),
+        )
+        for array in (*of_task, *of_transitions, *t.continuing):
             with pytest.raises(ValueError, match="read-only"):
                 array[...] = 0
 

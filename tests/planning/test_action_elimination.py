@@ -34,8 +34,8 @@ def certified_errors(monkeypatch):
     errors = []
     certify = certificate.certify
 
-    def certify_and_record(*arguments):
-        result = certify(*arguments)
+    def certify_and_record(*arguments, **options):
+        result = certify(*arguments, **options)
         errors.append(result.error)
         return result
 

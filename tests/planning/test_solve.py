@@ -9,7 +9,7 @@ from scipy import sparse
 import heirloom as hl
 from tests.domains import DOMAINS, coin, corridor, one_state, stay_or_go
 from tests.reference import exact
-from tests.strategies import draw_policy, draw_shape, draw_task, tasks
+from tests.strategies import draw_outcomes, draw_policy, draw_shape, draw_task, task_of, tasks
 
 
 def within(values, truth, error):
@@ -76,6 +76,44 @@ def test_certified_errors_are_true_in_exact_arithmetic_on_thousands_of_tasks(blo
     rng = np.random.default_rng([8, block])
     for _ in range(300):
         check_in_exact_arithmetic(rng)
+
+
+def check_transition_rewards_in_exact_arithmetic(rng):
+    """Rewards differ within pairs, have very different sizes, and nearly cancel."""
+    shape = draw_shape(rng, most_states=4)._replace(
+        gamma=float(rng.choice([0.0, 0.5, 0.9, 0.99, 0.999]))
+    )
+    outcomes = draw_outcomes(rng, shape, merging=bool(rng.random() < 0.3))
+    m = task_of(outcomes, shape)
+    R = exact.exact_merged_rewards(m, outcomes)
+    sol = hl.solve(m)
+    assert within(sol.Q, exact.exact_Q(m, R=R), sol.error)
+    actions = rng.integers(m.n_actions, size=m.n_states)
+    followed = hl.evaluate(m, actions)
+    truth = exact.exact_Q(m, lambda s: int(actions[s]), R=R)
+    assert within(followed.Q, truth, followed.error)
+
+
+def test_certified_errors_include_the_rounding_of_mean_rewards():
+    rng = np.random.default_rng(10)
+    for _ in range(100):
+        check_transition_rewards_in_exact_arithmetic(rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+def test_certified_errors_include_the_rounding_of_mean_rewards_on_thousands_of_tasks(block):
+    rng = np.random.default_rng([11, block])
+    for _ in range(300):
+        check_transition_rewards_in_exact_arithmetic(rng)
+
+
+def test_value_is_certified_where_rewards_cancel():
+    """The mean reward is 2^-26, although the products of rewards and probabilities are 2.5e8."""
+    R, T = [[[1e9, -1e9 / 3]], [[0, 0]]], [[[0.25, 0.75]], [[0, 1]]]
+    sol = hl.solve(hl.TabularMDP(R, T, gamma=0, reward_range=(-1e9, 1e9)))
+    assert sol.Q[0, 0] == 2.0**-26
+    assert sol.error < 1e-20
 
 
 @pytest.mark.slow

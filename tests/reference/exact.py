@@ -4,13 +4,15 @@ They use dense numpy arrays, one formula per function, and exact rational arithm
 certificates.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from heirloom import TabularMDP
+from heirloom.mdp.transitions import Outcomes
 
 
 class Dense(NamedTuple):
@@ -102,24 +104,56 @@ def policy_dissimilarity(m: TabularMDP, m_bar: TabularMDP, pi: np.ndarray, tol: 
     )
 
 
-def exact_Q(m: TabularMDP, choose: Callable | None = None) -> list[list[Fraction]]:
+def exact_mean_rewards(m: TabularMDP) -> list[Fraction]:
+    """Return Σ p r / Σ p of each pair in rational arithmetic, with the stored p and r."""
+    t = m.transitions
+    if t.rewards is None:
+        return [Fraction(r) for r in t.R.tolist()]
+    return [
+        mean(zip(t.p[row].tolist(), t.rewards[row].tolist(), strict=True)) for row in _slices(m)
+    ]
+
+
+def exact_merged_rewards(m: TabularMDP, outcomes: Outcomes) -> list[Fraction]:
+    """Return the mean rewards of a task made from `outcomes`, some of which were merged.
+
+    The reward of a merged transition is the mean of its outcomes, weighted by their given
+    probabilities. Transitions are weighted by the stored p.
+    """
+    groups: dict[tuple[int, int, bool], list[tuple[float, float]]] = {}
+    for k, s, p, r, end in zip(*(column.tolist() for column in outcomes), strict=True):
+        groups.setdefault((k, s, end), []).append((p, r))
+    t = m.transitions
+    ends = [False] * t.p.size if t.ends is None else t.ends.tolist()
+    weighted: list[list[tuple[float, Fraction]]] = [[] for _ in range(t.indptr.size - 1)]
+    for k, s, p, end in zip(
+        t.pairs.tolist(), t.successors.tolist(), t.p.tolist(), ends, strict=True
+    ):
+        weighted[k].append((p, mean(groups[k, s, end])))
+    return [mean(of_pair) for of_pair in weighted]
+
+
+def mean(weighted: Iterable[tuple[float | Fraction, float | Fraction]]) -> Fraction:
+    """Return the mean of pairs (weight, value), in rational arithmetic."""
+    pairs = [(Fraction(weight), Fraction(value)) for weight, value in weighted]
+    return sum(w * x for w, x in pairs) / sum(w for w, _ in pairs)
+
+
+def exact_Q(
+    m: TabularMDP, choose: Callable | None = None, *, R: list[Fraction] | None = None
+) -> list[list[Fraction]]:
     """Return Q* in rational arithmetic, by policy iteration; or Q of the policy `choose(s)`.
 
-    The float64 numbers of the task are taken as exact rationals.
+    The float64 numbers of the task are taken as exact rationals. R, over pairs, replaces its mean
+    rewards.
     """
-    t, A, gamma = m.transitions, m.n_actions, Fraction(m.gamma)
-    rows = [
-        {
-            int(t.successors[j]): Fraction(float(t.p[j]))
-            for j in range(t.indptr[k], t.indptr[k + 1])
-            if t.ends is None or not t.ends[j]
-        }
-        for k in range(m.n_states * A)
-    ]
-    R = [Fraction(float(r)) for r in t.R]
+    A, gamma = m.n_actions, Fraction(m.gamma)
+    rows, R = _rows(m), R or exact_mean_rewards(m)
 
     def back_up(k: int, V: list[Fraction]) -> Fraction:
-        return R[k] + gamma * sum((p * V[s] for s, p in rows[k].items()), Fraction(0))
+        return R[k] + gamma * sum(
+            (p * V[s] for s, p in rows[k].items() if s is not END), Fraction(0)
+        )
 
     policy = [0] * m.n_states if choose is None else [choose(s) for s in range(m.n_states)]
     while True:
@@ -137,6 +171,55 @@ def exact_Q(m: TabularMDP, choose: Callable | None = None) -> list[list[Fraction
         if choose is not None or better == policy:
             return Q
         policy = better
+
+
+def exact_distance(
+    m: TabularMDP, m_bar: TabularMDP, choose: Callable | None = None
+) -> list[Fraction]:
+    """Return D_sa(M ‖ M̄) in rational arithmetic, weighted by the values of M̄ (or of a policy)."""
+    gamma = Fraction(m.gamma)
+    c = min(0, Fraction(m.reward_range[0]), Fraction(m_bar.reward_range[0])) / (1 - gamma)
+    Q = exact_Q(m_bar, choose)
+    V = [max(q) if choose is None else q[choose(s)] for s, q in enumerate(Q)]
+    weights = {**{s: gamma * (v - c) for s, v in enumerate(V)}, END: -gamma * c}
+    return [
+        abs(r - r_bar)
+        + sum(weights[s] * abs(row.get(s, 0) - row_bar.get(s, 0)) for s in {*row, *row_bar})
+        for r, r_bar, row, row_bar in zip(
+            exact_mean_rewards(m), exact_mean_rewards(m_bar), _rows(m), _rows(m_bar), strict=True
+        )
+    ]
+
+
+def exact_dissimilarity(
+    m: TabularMDP, m_bar: TabularMDP, choose: Callable | None = None
+) -> list[list[Fraction]]:
+    """Return d_sa(M ‖ M̄) in rational arithmetic, or that of the policy `choose(s)`."""
+    return exact_Q(m, choose, R=exact_distance(m, m_bar, choose))
+
+
+END = None  # the key of ⊥ in a row
+
+
+def _rows(m: TabularMDP) -> list[dict[int | None, Fraction]]:
+    """Return the exact probabilities of the successors of each pair, and of ⊥."""
+    t = m.transitions
+    ends = [False] * t.p.size if t.ends is None else t.ends.tolist()
+    rows = []
+    for of_pair in _slices(m):
+        row = {}
+        for s, p, end in zip(
+            t.successors[of_pair].tolist(), t.p[of_pair].tolist(), ends[of_pair], strict=True
+        ):
+            key = END if end else s
+            row[key] = row.get(key, Fraction(0)) + Fraction(p)
+        rows.append(row)
+    return rows
+
+
+def _slices(m: TabularMDP) -> list[slice]:
+    indptr = m.transitions.indptr.tolist()
+    return [slice(first, last) for first, last in pairwise(indptr)]
 
 
 def _solve(A: list[list[Fraction]], b: list[Fraction]) -> list[Fraction]:

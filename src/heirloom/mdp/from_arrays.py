@@ -10,10 +10,15 @@ from scipy import sparse
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidTask
-from heirloom.mdp.transitions import SUM_TOLERANCE, Outcomes, Transitions, collect, pair_text
+from heirloom.mdp.transitions import (
+    LARGEST,
+    SUM_TOLERANCE,
+    Outcomes,
+    Transitions,
+    collect,
+    pair_text,
+)
 from heirloom.validation import Range, check_range, numbers
-
-LARGEST = 1e300  # limit on rewards / (1-γ)³, so that values and distances are finite in float64
 
 
 def read_transitions(R: Any, T: Any, terminates: Any) -> Transitions:
@@ -205,7 +210,7 @@ def range_around(transitions: Transitions, reward_range: Range | None, gamma: fl
     """Return the range of rewards; raise `InvalidTask` unless all rewards of the task lie in it."""
     rewards = transitions.R if transitions.rewards is None else transitions.rewards
     largest = float(np.abs(rewards).max())
-    if largest > LARGEST * (1 - gamma) ** 3:
+    if largest > LARGEST * (1 - gamma) ** 3:  # distances have up to three factors 1 / (1-γ)
         raise InvalidTask(
             f"the largest absolute reward is {largest:g}: with gamma={gamma}, values and distances "
             "would overflow float64; rescale the rewards"

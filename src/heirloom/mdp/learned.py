@@ -60,7 +60,7 @@ class LearnedModel:
             widest=widest,
             counts=per_pair(np.int64),
             known=per_pair(np.bool_),
-            reward_sums=per_pair(np.float64),
+            reward_sums=np.zeros((n_pairs, 2)),
             R=per_pair(np.float64),
             ends=per_pair(np.float64),
             first=per_pair(np.int64),
@@ -174,7 +174,14 @@ class LearnedModel:
             arrays.next_outcome[i] = arrays.head[k]
             arrays.head[k] = i
         arrays.times[i] += 1
-        arrays.reward_sums[k] += r
+        sums = arrays.reward_sums
+        r, before = float(r), sums.item(k, 0)
+        total = before + r
+        added = total - before
+        sums[k, 0] = total
+        lost = (before - (total - added)) + (r - added)
+        if lost != 0.0:
+            sums[k, 1] += lost
         count = arrays.counts[k] + 1
         arrays.counts[k] = count
         if count < self.n_known:

@@ -167,7 +167,7 @@ class TabularMDP:
 
     @property
     def R(self) -> FloatArray:
-        """Mean rewards, [s, a]."""
+        """Mean rewards, [s, a], rounded to float64; `transitions.R_error` bounds the error."""
         return self.transitions.R.reshape(self.n_states, self.n_actions)
 
     @property

@@ -2,6 +2,12 @@
 
 `Transitions` is the internal form of a `TabularMDP`. A transition is (s, a, s', ends): the same
 successor can be entered with and without termination, and these are two different transitions.
+
+Certified errors refer to the following exact task. Its probabilities are the float64 numbers `p`,
+which are the given ones after normalisation; a row may still differ from 1 in sum by a few
+roundings. Its rewards are the given float64 numbers r. A transition that was merged from several
+outcomes has the exact mean of their rewards, weighted by their given probabilities. The mean reward
+of a pair is Σ p r / Σ p; `R` is this mean rounded to float64, and `R_error` bounds its error.
 """
 
 from dataclasses import dataclass
@@ -14,6 +20,7 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
 from heirloom.errors import InvalidTask
 
 SUM_TOLERANCE = 1e-9
+LARGEST = 1e300  # limit on absolute values of rewards, so that means are finite in float64
 
 
 class Rows(NamedTuple):
@@ -31,6 +38,11 @@ class Transitions:
     Within a pair, successors are sorted; if a successor occurs twice, the second transition is the
     terminal one. `rewards` is None if every transition has the mean reward `R` of its pair; `ends`
     is None if no transition is terminal.
+
+    `R_error` bounds the rounding error of `R` per pair, |R - Σ p r / Σ p|. Unless `rewards` is None
+    it also bounds |R - Σ p r|, which is the same where a row sums to 1. It is zero if the given
+    rewards do not differ within pairs. `rewards_error` bounds the rounding error of `rewards`: zero
+    unless outcomes with different rewards were merged.
     """
 
     n_states: int
@@ -39,7 +51,9 @@ class Transitions:
     successors: StateArray
     p: FloatArray
     R: FloatArray
+    R_error: FloatArray
     rewards: FloatArray | None
+    rewards_error: float
     ends: BoolArray | None
 
     def __post_init__(self) -> None:
@@ -95,11 +109,11 @@ def collect(outcomes: Outcomes, n_states: int, n_actions: int) -> Transitions:
     """
     _check_probabilities(outcomes, n_actions)
     _check_rewards(outcomes, n_actions)
-    pairs, successors, p, rewards, ends = _merged(_possible(outcomes), n_states)
+    (pairs, successors, p, rewards, ends), merged = _merged(_possible(outcomes), n_states)
     indptr = np.zeros(n_states * n_actions + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs, minlength=n_states * n_actions), out=indptr[1:])
     p = _normalised(p, indptr, n_actions)
-    R = _means(rewards, p, indptr)
+    R, R_error = _mean_rewards(rewards, merged, p, indptr)
     rewards_differ = bool((R[pairs] != rewards).any())
     return Transitions(
         n_states=n_states,
@@ -108,7 +122,9 @@ def collect(outcomes: Outcomes, n_states: int, n_actions: int) -> Transitions:
         successors=successors.astype(np.int32),
         p=p,
         R=R,
+        R_error=R_error,
         rewards=rewards if rewards_differ else None,
+        rewards_error=0.0 if merged is None else float(merged.error_of_mean.max()),
         ends=ends if ends.any() else None,
     )
 
@@ -125,12 +141,12 @@ def _check_probabilities(outcomes: Outcomes, n_actions: int) -> None:
 
 
 def _check_rewards(outcomes: Outcomes, n_actions: int) -> None:
-    bad = np.flatnonzero(~np.isfinite(outcomes.rewards))
+    bad = np.flatnonzero(~(np.abs(outcomes.rewards) <= LARGEST))
     if bad.size:
         pair, successor = outcomes.pairs[bad[0]], outcomes.successors[bad[0]]
         raise InvalidTask(
             f"R[{pair_text(pair, n_actions)}, s'={successor}] is {outcomes.rewards[bad[0]]}: "
-            "expected a finite number"
+            f"expected a finite number, at most {LARGEST:g} in absolute value"
         )
 
 
@@ -146,32 +162,74 @@ def _selected(outcomes: Outcomes, which: BoolArray | IntArray) -> Outcomes:
     return Outcomes(pairs[which], successors[which], p[which], rewards[which], ends[which])
 
 
-def _merged(outcomes: Outcomes, n_states: int) -> Outcomes:
-    """Sort outcomes by pair, successor and `ends`, and merge those in which all three agree."""
+def _merged(outcomes: Outcomes, n_states: int) -> "tuple[Outcomes, Means | None]":
+    """Sort outcomes by pair, successor and `ends`, and merge those in which all three agree.
+
+    Returns the outcomes, and if outcomes with different rewards were merged, their mean rewards
+    with more digits than float64 has.
+    """
     keys = (outcomes.pairs * n_states + outcomes.successors) * 2 + outcomes.ends
     if (np.diff(keys) > 0).all():
-        return outcomes
+        return outcomes, None
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     first = np.flatnonzero(np.diff(keys, prepend=-1))
     pairs, successors, p, rewards, ends = _selected(outcomes, order)
-    mass = np.add.reduceat(p, first)
-    weights = p / np.repeat(mass, np.diff(first, append=p.size))
-    return Outcomes(
+    indptr = np.append(first, p.size)
+    means = None
+    if _differ_within_rows(rewards, indptr):
+        means = _means(rewards, np.empty(0), p, indptr)
+    merged = Outcomes(
         pairs[first],
         successors[first],
-        mass,
-        _means(rewards, weights, np.append(first, p.size)),
+        np.add.reduceat(p, first),
+        rewards[first] if means is None else means.mean,
         ends[first],
     )
+    return merged, means
 
 
-def _means(rewards: FloatArray, weights: FloatArray, indptr: IntArray) -> FloatArray:
-    """Return the mean of each row, clipped to the row's rewards against rounding errors."""
-    starts = indptr[:-1]
-    means = np.add.reduceat(weights * rewards, starts)
-    lowest, highest = np.minimum.reduceat(rewards, starts), np.maximum.reduceat(rewards, starts)
-    return np.clip(means, lowest, highest)
+class Means(NamedTuple):
+    """Means of rows: `mean` + `low` are within `error` of the exact ones.
+
+    `excess` is the sum of the weights of each row, minus 1.
+    """
+
+    mean: FloatArray
+    low: FloatArray
+    error: FloatArray
+    excess: FloatArray
+
+    @property
+    def error_of_mean(self) -> FloatArray:
+        """A bound on the error of `mean` alone."""
+        return np.abs(self.low) + self.error
+
+
+def _means(x: FloatArray, x_low: FloatArray, weights: FloatArray, indptr: IntArray) -> Means:
+    """Return the means of x + x_low in each row; an empty `x_low` stands for zeros."""
+    from heirloom.kernels import means  # here, because tasks with one reward per pair need no numba
+
+    results = Means(*(np.empty(indptr.size - 1) for _ in Means._fields))
+    means.weigh(weights, x, x_low, indptr, *results)
+    return results
+
+
+def _mean_rewards(
+    rewards: FloatArray, merged: Means | None, p: FloatArray, indptr: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mean reward of each pair, and a bound on its rounding error."""
+    if merged is None and not _differ_within_rows(rewards, indptr):
+        return rewards[indptr[:-1]], np.zeros(indptr.size - 1)
+    means = _means(rewards, np.empty(0) if merged is None else merged.low, p, indptr)
+    error = means.error_of_mean + np.abs(means.mean) * np.abs(means.excess)
+    if merged is not None:
+        error += 2 * np.add.reduceat(p * merged.error, indptr[:-1])  # 2 covers the rounding
+    return means.mean, error
+
+
+def _differ_within_rows(x: FloatArray, indptr: IntArray) -> bool:
+    return bool((np.repeat(x[indptr[:-1]], np.diff(indptr)) != x).any())
 
 
 def _normalised(p: FloatArray, indptr: IntArray, n_actions: int) -> FloatArray:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from heirloom.arrays import FloatArray, IntArray
-from heirloom.errors import IncompatibleTasks, InvalidArgument
+from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.validation import real_number
 
@@ -41,7 +41,11 @@ def bisimulation_metric(
             same states.
         ground: the ground metric, "identity" or "recursive".
         c: the weight of transitions, by default γ of M; below 1 if `ground` is "recursive".
-        tol: the largest error of the recursive metric, which is never below its fixed point.
+        tol: the largest error of the recursive metric, including the rounding errors of mean
+            rewards. The result is never below its fixed point, except by rounding in transport
+            plans and sums.
+
+    With the ground metric "identity", the formula is evaluated in float64 without a certificate.
     """
     check_task(m)
     check_task(m_bar)
@@ -118,8 +122,10 @@ def _recursive(m: TabularMDP, m_bar: TabularMDP, c: float, tol: float) -> FloatA
         for rows_s_bar in rows_bar
         for row, row_bar in zip(rows_s, rows_s_bar, strict=True)
     ]
+    error = _reward_errors(m, m_bar)
     rewards = np.array([abs(row.reward - row_bar.reward) for row, row_bar in pairs])
-    rewards = rewards.reshape(-1, m.n_actions)
+    rewards = (rewards + error.reshape(-1)).reshape(-1, m.n_actions)
+    tol = _remaining_tolerance(tol, 2 * float(error.max()) / (1 - c))
     d = np.full(shape, rewards.max() / (1 - c))  # an upper bound on all distances
     while True:
         plans = _cheapest_plans(pairs, d)
@@ -131,6 +137,24 @@ def _recursive(m: TabularMDP, m_bar: TabularMDP, c: float, tol: float) -> FloatA
             following = _apply(plans, rewards, c, improved)
             change, improved = np.abs(following - improved).max(), following
         d = improved.reshape(shape)
+
+
+def _reward_errors(m: TabularMDP, m_bar: TabularMDP) -> FloatArray:
+    """Bound the rounding error of R(s, a) - R̄(s̄, a), [s, s̄, a]; states include ⊥."""
+    error = np.zeros((m.n_states + 1, m_bar.n_states + 1, m.n_actions))
+    error[:-1] += m.transitions.R_error.reshape(-1, 1, m.n_actions)
+    error[:, :-1] += m_bar.transitions.R_error.reshape(1, -1, m.n_actions)
+    return error
+
+
+def _remaining_tolerance(tol: float, error: float) -> float:
+    """Return `tol` - `error`; raise `NotConverged` unless it is positive."""
+    if error < tol:
+        return tol - error
+    raise NotConverged(
+        f"tol={tol:g} cannot be certified: the rounding of mean rewards allows an error of about "
+        f"{error:.1g}; ask for tol={2 * error:.1g} or more"
+    )
 
 
 def _apply(plans: sparse.csr_array, rewards: FloatArray, c: float, d: FloatArray) -> FloatArray:

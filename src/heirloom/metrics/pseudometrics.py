@@ -4,6 +4,8 @@ Every distance between tasks is a certified upper bound: true value <= result <=
 rounding included. So the result bounds the same differences of values as the true distance. The
 default of `tol` is 1e-6, or where float64 arithmetic cannot certify this, at most a millionth of
 the largest distance. `model_pseudometric` is the exception: it evaluates a formula, without `tol`.
+True values are those of tasks with the given rewards and the normalised probabilities, which are
+float64 numbers, in exact arithmetic.
 
 Values are used as weights of probabilities, which must not be negative. With lo the smaller lower
 end of both reward ranges, `c = min(0, lo / (1-γ))` is a lower bound on all values, and W = V - c
@@ -22,7 +24,8 @@ from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
 from heirloom.kernels import distances
 from heirloom.mdp.tabular import TabularMDP, check_task
-from heirloom.planning.certificate import ROUNDOFF, Certified, Tolerance
+from heirloom.metrics.rounding import difference_error
+from heirloom.planning.certificate import ROUNDOFF, Certified, Tolerance, quotient
 from heirloom.planning.solve import evaluate_with_rewards, solve_with_rewards
 from heirloom.validation import real_number, weights
 
@@ -38,7 +41,9 @@ def model_pseudometric(
     """D^f_sa(M, M̄) = |R - R̄| + Σ_s' f(s') |T - T̄|, over all (s, a) (Definition 1).
 
     The sum runs over the states and the absorbing terminal state ⊥, the successor of terminal
-    transitions, which has the weight `f_end`.
+    transitions, which has the weight `f_end`. The result is rounded: with at most n transitions per
+    pair, its error is at most 2^-53 (2n + 16) times (result + `f_end`), plus the rounding errors of
+    both mean rewards.
     """
     check_comparable(m, m_bar)
     W = np.array(weights("f", f, (m.n_states,), "one weight per state"))
@@ -177,7 +182,7 @@ def _dissimilarity(
     """
     D, excess = _distance_to_source(m, m_bar, values_of, tolerance.loose((1 - m.gamma) / 16))
     d = values_of(m, D.reshape(-1), tolerance.loose(1 / 6))
-    error = excess / (1 - m.gamma) + 2 * d.error
+    error = quotient(excess, _contraction(m, m_bar)) + 2 * d.error
     _check(tolerance, error, d.Q)
     return Certified(d.Q + d.error, d.V + d.error, error)
 
@@ -186,9 +191,11 @@ def _global_dissimilarity(m: TabularMDP, m_bar: TabularMDP, tolerance: Tolerance
     D, excess = _distance_to_source(
         m, m_bar, solve_with_rewards, tolerance.loose((1 - m.gamma) / 8)
     )
-    largest = D.max() / (1 - m.gamma) * (1 + 4 * ROUNDOFF)
-    _check(tolerance, excess / (1 - m.gamma) + 8 * ROUNDOFF * largest, largest)
-    return float(largest)
+    contraction = _contraction(m, m_bar)
+    largest = quotient(float(D.max()), contraction) * (1 + 4 * ROUNDOFF)
+    too_much = 8 * ROUNDOFF + 1 - contraction / (1 - m.gamma)
+    _check(tolerance, quotient(excess, contraction) + too_much * largest, largest)
+    return largest
 
 
 def _distance_to_source(
@@ -208,20 +215,31 @@ def _distance_between(
     """
     c = min(0.0, lo) / (1 - m.gamma)
     W = np.maximum(source.V + source.error - c, 0.0)
-    D = model_pseudometric(m, m_bar, m.gamma * W, f_end=-m.gamma * c)
-    longest = max(int(np.diff(task.transitions.indptr).max()) for task in (m, m_bar))
-    # Rounding of a sum of `longest` terms of one sign, and of rows that sum to 1 approximately.
-    inflation = ROUNDOFF * (2 * longest + 16)
+    error = difference_error(m.transitions, m_bar.transitions).reshape(m.R.shape)
+    D = model_pseudometric(m, m_bar, m.gamma * W, f_end=-m.gamma * c) + error
+    inflation = _inflation(m, m_bar)
     D = np.where(D > 0, D * (1 + inflation) - inflation * m.gamma * c, 0.0)
-    # W is too large by at most 2 * error, and Σ |T - T̄| is at most 2.
+    # W is too large by at most 2 * source.error, and Σ |T - T̄| is at most 2.
     excess = 4 * m.gamma * source.error + 2 * inflation * (D.max() - m.gamma * c)
+    excess += 2 * error.max()
     return D, float(excess)
 
 
-def _check(tolerance: Tolerance, error: float, values: FloatArray) -> None:
+def _inflation(m: TabularMDP, m_bar: TabularMDP) -> float:
+    """Bound the relative rounding error of a sum over a row, and of the sum 1 of a stored row."""
+    longest = max(int(np.diff(task.transitions.indptr).max()) for task in (m, m_bar))
+    return ROUNDOFF * (2 * longest + 16)
+
+
+def _contraction(m: TabularMDP, m_bar: TabularMDP) -> float:
+    """Return 1-γ, lowered because rows that sum to slightly more than 1 contract less than γ."""
+    return 1 - m.gamma * (1 + _inflation(m, m_bar))
+
+
+def _check(tolerance: Tolerance, error: float, values: FloatArray | float) -> None:
     """Raise `NotConverged` unless the tolerance admits this error of `values`."""
     largest = float(np.max(values))
-    if not tolerance.admits(error, largest):
+    if not (tolerance.admits(error, largest) and np.isfinite(error)):
         raise NotConverged(
             f"tol={tolerance.error:g} cannot be certified for results up to {largest:.3g}: "
             f"float64 allows an error of about {error:.1g}; ask for tol={2 * error:.1g} or more"

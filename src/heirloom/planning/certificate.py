@@ -1,8 +1,8 @@
 """Fixed points of Bellman operators, each with a certificate of its error.
 
 The certificate does not depend on how V was computed. It rests on one backup of V with compensated
-sums, which gives Q' and V' = choice(Q'). Let r bound their rounding errors, let lo <= V' - V <= hi,
-and let the rows of T sum to 1 within η. Then
+sums, which gives Q' and V' = choice(Q'). Let r bound their rounding errors, including those of the
+mean rewards, let lo <= V' - V <= hi, and let the rows of T, as stored, sum to 1 within η. Then
 
     γ/(1-γ) lo - slack  <=  Q* - Q'  <=  γ/(1-γ) hi + slack,
     slack = (r + γ η max(|lo|, |hi|) / (1-γ)) / (1 - γ (1 + η)),
@@ -72,14 +72,17 @@ class Tolerance(NamedTuple):
         return error <= self.error or (not self.strict and error <= 1e-6 * largest)
 
 
-def fixed_point(problem: Problem, choice: Choice, tol: Tolerance) -> Certified:
+def fixed_point(
+    problem: Problem, choice: Choice, tol: Tolerance, *, R_error: float = 0.0
+) -> Certified:
     """Return the fixed point V = choice(R + γ T V) and its Q = R + γ T V, both within `tol`.
 
-    Raises `NotConverged` if float64 arithmetic cannot certify this error.
+    The exact rewards are within `R_error` of R, and errors refer to them. Raises `NotConverged` if
+    float64 arithmetic cannot certify this error.
     """
     iteration = PolicyIteration(choice.restrict(problem))
     for target in tol.error * TARGETS:
-        result = certify(problem, choice, iteration.run_until(target))
+        result = certify(problem, choice, iteration.run_until(target), R_error=R_error)
         if result.error <= tol.error:
             return result
     if tol.admits(result.error, float(np.abs(result.Q).max())):
@@ -91,8 +94,11 @@ def fixed_point(problem: Problem, choice: Choice, tol: Tolerance) -> Certified:
     )
 
 
-def certify(problem: Problem, choice: Choice, V: FloatArray) -> Certified:
-    """Return the best estimate of the fixed point that one backup of `V` gives, and its error."""
+def certify(problem: Problem, choice: Choice, V: FloatArray, *, R_error: float = 0.0) -> Certified:
+    """Return the best estimate of the fixed point that one backup of `V` gives, and its error.
+
+    `R_error` is as in `fixed_point`.
+    """
     R, rows, gamma, n_states, terminating = problem
     Q, sums = np.empty((2, n_states, problem.n_actions))
     values.back_up(R, *rows, gamma, frozen(V), Q.reshape(-1), sums.reshape(-1))
@@ -101,16 +107,16 @@ def certify(problem: Problem, choice: Choice, V: FloatArray) -> Certified:
     largest = max(abs(lo), abs(hi))
     sum_error = (2 + choice.roundings) * ROUNDOFF
     scale = _largest(R) + gamma * _largest(V)
-    rounding = ROUNDOFF * ((8 + choice.roundings) * scale + 2 * largest)
+    rounding = ROUNDOFF * ((8 + choice.roundings) * (scale + R_error) + 2 * largest) + R_error
     if terminating:
         alpha = gamma * (sums.max() + sum_error)
         beta = gamma * (choice(sums).max() + sum_error)
-        midpoint, error = 0.0, _quotient(alpha * (largest + rounding), 1 - beta) + rounding
+        midpoint, error = 0.0, quotient(alpha * (largest + rounding), 1 - beta) + rounding
     else:
         eta = max(sums.max() - 1, 1 - sums.min()) + sum_error
         factor = gamma / (1 - gamma)
         midpoint, error = factor * (lo + hi) / 2, factor * (hi - lo) / 2
-        error += _quotient(rounding + factor * eta * largest, 1 - gamma * (1 + eta))
+        error += quotient(rounding + factor * eta * largest, 1 - gamma * (1 + eta))
     Q += midpoint
     error += ROUNDOFF * (4 + choice.roundings) * (_largest(Q) + abs(midpoint))
     if scale > 0:
@@ -123,6 +129,6 @@ def _largest(X: FloatArray) -> float:
     return max(abs(float(X.min())), abs(float(X.max())))
 
 
-def _quotient(error: float, contraction: float) -> float:
+def quotient(error: float, contraction: float) -> float:
     """Return error / contraction, or infinity if rounding leaves no contraction."""
     return error / contraction if contraction > 0 else np.inf

@@ -22,9 +22,10 @@ TOLERANCE = 1e-8
 class Solution:
     """Values of a task with a certified error.
 
-    Every entry of `Q` and of `V` is within `error` of its true value, rounding included. From
-    `solve`, `policy` is greedy with respect to `Q` (the first of equal actions); from `evaluate`,
-    it is the policy that was given.
+    Every entry of `Q` and of `V` is within `error` of its true value, rounding included. The true
+    values are those of the given rewards and the normalised probabilities, both float64 numbers, in
+    exact arithmetic. From `solve`, `policy` is greedy with respect to `Q` (the first of equal
+    actions); from `evaluate`, it is the policy that was given.
     """
 
     Q: FloatArray
@@ -62,7 +63,7 @@ def evaluate(m: TabularMDP, policy: ArrayLike, *, tol: float | None = None) -> S
 
 def solve_with_rewards(m: TabularMDP, R: FloatArray | None, tol: Tolerance) -> Certified:
     """Return the optimal values of `m`; R[s * A + a], if given, replaces its rewards."""
-    return fixed_point(_problem(m, R), Best(), tol)
+    return fixed_point(_problem(m, R), Best(), tol, R_error=_error_of(m, R))
 
 
 def evaluate_with_rewards(
@@ -70,7 +71,7 @@ def evaluate_with_rewards(
 ) -> Certified:
     """Return the values of a policy in `m`; R[s * A + a], if given, replaces its rewards."""
     problem = _problem(m, R)
-    return fixed_point(problem, PolicyMean(read_policy(policy, m)), tol)
+    return fixed_point(problem, PolicyMean(read_policy(policy, m)), tol, R_error=_error_of(m, R))
 
 
 def expected_return(
@@ -135,6 +136,11 @@ def _problem(m: TabularMDP, R: FloatArray | None = None) -> Problem:
         m.n_states,
         m.terminating,
     )
+
+
+def _error_of(m: TabularMDP, R: FloatArray | None) -> float:
+    """Return the largest rounding error of the mean rewards of `m`; given rewards are exact."""
+    return float(m.transitions.R_error.max()) if R is None else 0.0
 
 
 def _return(m: TabularMDP, problem: Problem, *, horizon: int, discounted: bool) -> float:
