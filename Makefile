@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .venv-peers
 
-.PHONY: help reproduce test test-slow check format golden numbers tables bench publish-bench examples clean
+.PHONY: help reproduce test test-slow check format coverage golden numbers tables bench publish-bench examples clean
 
 help:
 	@echo "make reproduce   set up .venv, then run the main experiment of the paper"
 	@echo "make test        set up .venv, check format, lint, types and imports, and run the tests"
 	@echo "make test-slow   run long soundness sweeps, and tests that start clusters"
+	@echo "make coverage    report the line coverage of src, kernels included"
 	@echo "make examples    run every example; prints tables, writes figures to ./figures"
 	@echo "make bench       measure speed relative to a bare loop and other libraries (ten minutes)"
 	@echo "make publish-bench   write the results of make bench to docs/performance.md"
@@ -39,6 +40,15 @@ test: check
 
 test-slow: $(READY)
 	$(BIN)/pytest -n auto -m "slow or cluster"
+
+# Kernels are compiled in the first run, and measured in the second, without the compiler.
+coverage: $(READY)
+	rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -n auto -m "not slow"
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n auto -m "not slow and not cluster" \
+		tests/kernels tests/transfer tests/planning tests/metrics
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 golden: $(READY)
 	$(BIN)/python -m tests.golden

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import numpy as np
 from heirloom.kernels import values
@@ -14,6 +16,7 @@ assert V.tolist() == [1, 3]
 """
 
 
+@pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="nothing is compiled")
 def test_compilation_is_announced_once_and_not_if_cached_on_disk(tmp_path):
     """The script compiles a kernel for two types; its second run loads both from the cache."""
     n_messages = []
