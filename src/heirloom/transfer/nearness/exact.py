@@ -37,12 +37,13 @@ def family_nearness(tasks: Iterable[TabularMDP]) -> Nearness:
     for m in tasks:
         check_comparable(tasks[0], m)
     R = np.array([m.R for m in tasks])
+    rounding = 2 * np.max([m.transitions.R_error for m in tasks], axis=0).reshape(R.shape[1:])
     t = np.zeros(R.shape[1:])
     for i, m in enumerate(tasks):
         for m_bar in tasks[:i]:
             np.maximum(t, total_variation(m, m_bar), out=t)
     return Nearness(
-        rewards=np.ptp(R, axis=0) * ROUNDING,
+        rewards=np.ptp(R, axis=0) * ROUNDING + rounding,
         transitions=np.minimum(1.0, t * ROUNDING),
         successors=_successors(tasks),
         terminates=np.any([m.ends > 0 for m in tasks], axis=0),
@@ -104,11 +105,15 @@ def _source(m: TabularMDP) -> Source:
 
 
 def _rounding(m_bar: TabularMDP, setting: Setting) -> float:
-    """Return how far rounding can lower the result: each backup sums up to 3 L + 10 terms."""
+    """Return how far rounding can lower the result.
+
+    A backup sums up to 3 L + 10 terms for rows of length L, and mean rewards are rounded.
+    """
     longest = int(np.diff(m_bar.transitions.indptr).max())
     lo, hi = setting.reward_range
     largest = max(abs(lo), abs(hi)) / (1 - setting.gamma)
-    return (3 * longest + 16) * ROUNDOFF * 2 * largest / (1 - setting.gamma)
+    of_backup = (3 * longest + 16) * ROUNDOFF * 2 * largest
+    return float((of_backup + m_bar.transitions.R_error.max()) / (1 - setting.gamma))
 
 
 def total_variation(m: TabularMDP, m_bar: TabularMDP) -> FloatArray:
