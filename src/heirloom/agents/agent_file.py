@@ -48,7 +48,7 @@ class SavedBound(NamedTuple):
 def packed(agent: OptimisticAgent) -> Content:
     """Return everything that an agent needs to continue with its next task."""
     memory = memory_file.packed(agent.memory)
-    arrays = {**memory.arrays, "drawn": agent.uniforms.unused}
+    arrays = {**memory.arrays, "drawn": agent._uniforms.unused}
     bounds = []
     for i, bound in enumerate(agent.bounds):
         kind = type(bound)
@@ -72,7 +72,7 @@ def packed(agent: OptimisticAgent) -> Content:
             **{name: getattr(agent.setting, name) for name in OPTIONS},
         },
         "bounds": bounds,
-        "generator": _generator_state(agent.uniforms.rng),
+        "generator": _generator_state(agent._uniforms.rng),
     }
     return Content(header, arrays)
 
@@ -97,7 +97,7 @@ def unpacked(
         drawn = take(arrays, "drawn", np.float64, (-1,)).copy()
         if not ((drawn >= 0) & (drawn < 1)).all():
             raise InvalidFile("the array 'drawn' has a number outside [0, 1)")
-    agent.uniforms = Uniforms(rng, drawn)
+    agent._uniforms = Uniforms(rng, drawn)
     return agent
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.task_learner import sources_used
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.transfer.bound import Details, Dropped
 from heirloom.validation import whole_number
@@ -199,7 +200,7 @@ def _bounds(agent: OptimisticAgent, details: list[Details]) -> tuple[list[str], 
     names, index = [V_MAX], np.zeros((agent.n_states, agent.n_actions), dtype=np.int64)
     for i, bound in enumerate(agent.bounds):
         is_minimum = agent.decider == i + 1
-        source = bound.sources_used().reshape(index.shape)
+        source = sources_used(bound, index.size).reshape(index.shape)
         pairs_by_name = {
             _name(agent, i, task): is_minimum & (source == task) for task in details[i].sources
         }

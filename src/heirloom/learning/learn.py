@@ -100,8 +100,8 @@ def _can_compile(agent: OptimisticAgent) -> bool:
 
 def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record:
     rng, episodes = generator(plan.seed), plan.episodes
-    learner, uniforms = agent.task, agent.uniforms
-    task, values = tuple(_compiled_task(m)), tuple(learner.values)
+    learner, uniforms = agent.task, agent._uniforms
+    task, values = tuple(_compiled_task(m)), tuple(learner._values)
     run = _new_run(agent, episodes, rng)
     stride, reported = episodes if plan.callback is None else plan.stride, 0
     limit = -1 if plan.max_steps is None else plan.max_steps
@@ -109,7 +109,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
     while run.at[learning.EPISODE] < episodes:
         until = min(episodes, int(run.at[learning.EPISODE] // stride + 1) * stride)
         status, pair = learning.rollout(
-            task, tuple(learner.model.arrays), values, tuple(run), until, limit, pause
+            task, tuple(learner.model._arrays), values, tuple(run), until, limit, pause
         )
         uniforms.n_used = int(run.at[learning.CHOICE])
         learner.greedy.clear()
@@ -126,7 +126,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             run = run._replace(choices=uniforms.block)
             run.at[learning.CHOICE] = uniforms.n_used
         elif status == learning.NO_ROOM:
-            learner.model.grow()
+            learner.model._grow()
         if plan.callback is not None and done == until and done > reported:
             reported = done
             plan.callback(done, episodes)
@@ -140,17 +140,17 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
 
 def _new_run(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) -> learning.Run:
     """Create the state of a compiled run, with random numbers for the task and for the agent."""
-    agent.uniforms.refill()
+    agent._uniforms.refill()
     run = learning.Run(
         at=np.array([0, 0, -1, 0, 0, 0, 0]),
         discount=np.ones(1),
         uniforms=rng.random(BLOCK),
-        choices=agent.uniforms.block,
+        choices=agent._uniforms.block,
         returns=np.zeros(episodes),
         discounted=np.zeros(episodes),
         update_steps=np.empty(agent.setting.n_pairs, dtype=np.int64),
     )
-    run.at[learning.CHOICE] = agent.uniforms.n_used
+    run.at[learning.CHOICE] = agent._uniforms.n_used
     return run
 
 

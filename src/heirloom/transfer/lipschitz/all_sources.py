@@ -88,7 +88,7 @@ class AllSources:
         Returns the pairs where the bound decreased, and a mask of the sources that may still lower
         a bound.
         """
-        arrays, pair = self.model.arrays, change.pair
+        arrays, pair = self.model._arrays, change.pair
         if self._model_arrays is not arrays:  # the model has allocated larger arrays
             task_rows = plain_tuples(KnownRows.of_task(arrays, self._index))
             # Assigned last, so that an interruption before leaves both attributes consistent.
@@ -130,7 +130,7 @@ class OneSource:
 
     def prior_used(self) -> BoolArray:
         """Return the pairs where the prior is below D̂(M ‖ M̄), by more than rounding."""
-        widest = max(self.source.widest, self.model.arrays.widest)
+        widest = max(self.source.widest, self.model.widest)
         weights = self.distance.weigh(self.source.V, widest, self.setting)
         rows, pairs = (self.model.rows, self.source.rows), np.arange(self.setting.n_pairs)
         D = self.distance.between(*rows, weights, pairs, self.setting)

@@ -65,7 +65,7 @@ class Lipschitz(Bound):
         prior = self._prior(setting, memory)
         if prior is None or not memory.sources:
             return False
-        sources, bound = memory.sources[:], (self.U, self._decider)
+        sources, bound = list(memory.sources), (self.U, self._decider)
         self._all = AllSources(sources, prior, self.distance, model, setting, bound)
         self._active = np.arange(len(sources))
         self.transfers = [OneSource(self._all, i) for i in range(len(sources))]
@@ -134,7 +134,7 @@ class Lipschitz(Bound):
         return largest
 
     def _drop(self, useful: BoolArray) -> None:
-        n_known = int(self.model.arrays.known.sum())
+        n_known = int(self.model._arrays.known.sum())
         for transfer in self.transfers:
             if not useful[transfer.index]:
                 self._dropped.append(Dropped(transfer.source.task, n_known))

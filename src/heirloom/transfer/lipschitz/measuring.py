@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from heirloom.arrays import FloatArray, IntArray
+from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.kernels import dissimilarity, distances
 from heirloom.kernels.dissimilarity import FROM_SOURCE, TO_SOURCE
 from heirloom.mdp.learned import LearnedModel
@@ -41,7 +41,7 @@ class ByKernel:
         n, n_pairs = len(sources), setting.n_pairs
         self.setting, self._distance = setting, WeightedL1()
         self.D = _initial_distances(prior, n)
-        widest = max(model.arrays.widest, *(source.widest for source in sources))
+        widest = max(model.widest, *(source.widest for source in sources))
         n_ranks = min(widest + 1, setting.n_states)
         V_bar = np.array([source.V for source in sources])
         source_weights = distances.SourceWeights(
@@ -90,7 +90,8 @@ class ByKernel:
             return
         decreased = change.decreased
         if not self._weights_are_current:  # skipped changes lowered values at other states too
-            decreased = np.flatnonzero(np.maximum(V - self.setting.floor, 0.0) != W)
+            # Read-only like `change.decreased`: otherwise the kernel would be compiled twice.
+            decreased = frozen(np.flatnonzero(np.maximum(V - self.setting.floor, 0.0) != W))
         self._largest_from_source = distances.remeasure_sources(
             change.pair,
             self._known_pairs[: self._n_known],
@@ -129,7 +130,7 @@ class ByCall:
     ) -> None:
         self.sources, self.distance, self.model, self.setting = sources, distance, model, setting
         self.D = _initial_distances(prior, len(sources))
-        self._widest = max(model.arrays.widest, *(source.widest for source in sources))
+        self._widest = max(model.widest, *(source.widest for source in sources))
         self._weights = [distance.weigh(source.V, self._widest, setting) for source in sources]
         pairs = np.arange(setting.n_pairs)
         self._V = np.full(setting.n_states, setting.v_max)
