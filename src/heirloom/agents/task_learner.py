@@ -15,7 +15,7 @@ from heirloom.errors import InvalidArgument
 from heirloom.kernels import learning
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import value_range
-from heirloom.transfer.bound import Bound, Change
+from heirloom.transfer.bound import Bound, _OwnChange
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.validation import index, instance, shown
@@ -97,7 +97,7 @@ class TaskLearner:
     def _update(self, pair: int) -> None:
         """Update as `update` does, without checks."""
         values, known = self._values, self._known
-        change = Change(pair, self._U, self._V, self._decreased[: values.n_decreased[0]])
+        change = _OwnChange(pair, self._U, self._V, self._decreased[: values.n_decreased[0]])
         changed = [np.array([pair])]
         for i in self._refined:
             lowered = self.bounds[i].refine(change)

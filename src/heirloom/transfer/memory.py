@@ -12,13 +12,10 @@ from heirloom.choices import Keep
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.learned import Known, LearnedModel
 from heirloom.mdp.tabular import value_range
-from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.storage import archive
+from heirloom.transfer.rows import compact, read_rows, values
 from heirloom.transfer.setting import Setting
-from heirloom.validation import instance, one_of, shown, sizes, whole_number
-
-# The types of the fields of `Known`, which compiled code relies on.
-ROW_DTYPES = (np.bool_, np.float64, np.float64, np.int64, np.int64, np.int32, np.float64)
+from heirloom.validation import instance, one_of, sizes, whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,42 +34,28 @@ class Source:
     """The number of the task among all tasks seen by its memory, from 1; 0 outside of a memory."""
 
     def __post_init__(self) -> None:
-        Q, V = _values("Q", self.Q), _values("V", self.V)
+        Q, V = values("Q", self.Q), values("V", self.V)
         if V.size == 0 or Q.size == 0 or Q.size % V.size:
             raise InvalidArgument(
                 f"Q has {Q.size} entries and V has {V.size}: expected one entry of V for each "
                 "state, and one entry of Q for each state and action"
             )
         task = whole_number("task", self.task, least=0)
-        self.__dict__.update(rows=_checked_rows(self.rows, Q.size, V.size), Q=Q, V=V, task=task)
+        self.__dict__.update(rows=read_rows(self.rows, Q.size, V.size), Q=Q, V=V, task=task)
 
     @classmethod
     def of(cls, model: LearnedModel, Q: FloatArray) -> "Source":
         """Make a source from a model; it keeps the known pairs only, in the order of pairs."""
         instance("model", model, LearnedModel, "such as agent.model")
-        Q = _values("Q", Q)
+        Q = values("Q", Q)
         n_pairs = model.n_states * model.n_actions
         if Q.size != n_pairs:
             raise InvalidArgument(
                 f"Q has {Q.size} entries: expected one for each of the {n_pairs} pairs of the model"
             )
-        rows = model.rows
-        lengths = np.where(rows.known, rows.last - rows.first, 0)
-        last = np.cumsum(lengths)
-        first = last - lengths
-        taken = np.repeat(rows.first - first, lengths) + np.arange(int(lengths.sum()))
-        kept = Known(
-            known=rows.known.copy(),
-            R=rows.R.copy(),
-            ends=rows.ends.copy(),
-            first=first,
-            last=last,
-            successors=rows.successors[taken],
-            p=rows.p[taken],
+        return cls._of_valid(
+            compact(model.rows), Q, frozen(Q.reshape(model.n_states, -1).max(axis=1))
         )
-        for array in kept:
-            frozen(array)
-        return cls._of_valid(kept, Q, frozen(Q.reshape(model.n_states, -1).max(axis=1)))
 
     @classmethod
     def _of_valid(cls, rows: Known, Q: FloatArray, V: FloatArray, task: int = 0) -> "Source":
@@ -90,80 +73,6 @@ class Source:
     def known(self) -> BoolArray:
         """The known set of the task."""
         return self.rows.known
-
-
-def _checked_rows(rows: Known, n_pairs: int, n_states: int) -> Known:
-    """Return the rows of a source as read-only arrays; raise `InvalidArgument` unless valid."""
-    instance("rows", rows, Known, "such as source.rows")
-    rows = Known(
-        *(
-            _array(name, array, dtype)
-            for name, array, dtype in zip(Known._fields, rows, ROW_DTYPES, strict=True)
-        )
-    )
-    for name, array in zip(Known._fields[:5], rows[:5], strict=True):
-        _check(array.size == n_pairs, f"{name} has {array.size} entries, not {n_pairs}")
-    check_rows(rows, n_states)
-    return rows
-
-
-def check_rows(rows: Known, n_states: int) -> None:
-    """Raise `InvalidArgument` unless the rows of known pairs are distributions over states and ⊥.
-
-    They must follow each other in the order of pairs, without gaps.
-    """
-    known, R, ends, first, last, successors, p = rows
-    for name, array in (("R", R), ("ends", ends), ("p", p)):
-        _check(bool(np.isfinite(array).all()), f"{name} has an entry that is not finite")
-    inside = (first >= 0) & (first <= p.size) & (last >= 0) & (last <= p.size)
-    _check(bool(inside.all()), f"a row is not between 0 and {p.size}, the size of p")
-    lengths = last - first
-    _check(bool(((lengths >= 0) & (known | (lengths == 0))).all()), "a row has a wrong length")
-    _check(bool((last == np.cumsum(lengths)).all()), "the rows do not follow each other")
-    _check(
-        successors.size == p.size == lengths.sum(),
-        "the sum of lengths is not the number of successors",
-    )
-    in_range = (successors >= 0) & (successors < n_states)
-    _check(bool(in_range.all()), f"a successor is not from 0 to {n_states - 1}")
-    _check(bool((p >= 0).all() and (ends >= 0).all()), "a probability is negative")
-    owner = np.repeat(np.arange(lengths.size), lengths)
-    increasing = (np.diff(successors) > 0) | (np.diff(owner) > 0)
-    _check(bool(increasing.all()), "the successors of a pair are not in increasing order")
-    sums = np.bincount(owner, p, minlength=lengths.size) + ends
-    _check(bool((np.abs(sums - known) <= SUM_TOLERANCE).all()), "a row does not sum to 1")
-
-
-def _check(is_valid: bool, problem: str) -> None:  # noqa: FBT001 -- called like an assertion
-    if not is_valid:
-        raise InvalidArgument(
-            f"rows is not valid ({problem}): make a source with Source.of(model, Q)"
-        )
-
-
-def _array(name: str, value: object, dtype: type) -> np.ndarray:
-    """Return a read-only array with one axis; an array that others can write to is copied."""
-    expected = np.dtype(dtype)
-    kinds = {"b": "b", "i": "iu", "f": "biuf"}[expected.kind]
-    if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in kinds:
-        raise InvalidArgument(
-            f"{name} is {shown(value)}: expected an array of {expected} with one axis"
-        )
-    is_final = value.flags.owndata and not value.flags.writeable and value.flags.c_contiguous
-    if not is_final or value.dtype != expected:
-        converted = value.astype(expected)
-        if expected.kind == "i" and (converted != value).any():
-            raise InvalidArgument(f"{name} has entries beyond the range of {expected}")
-        value = frozen(converted)
-    return value
-
-
-def _values(name: str, value: object) -> FloatArray:
-    """Return finite numbers as a read-only array with one axis."""
-    array = _array(name, value, np.float64)
-    if not np.isfinite(array).all():
-        raise InvalidArgument(f"{name} has an entry that is not finite: expected finite numbers")
-    return array
 
 
 class TaskMemory:

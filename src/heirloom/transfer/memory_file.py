@@ -22,13 +22,8 @@ from heirloom.arrays import frozen
 from heirloom.errors import InvalidFile
 from heirloom.mdp.learned import Known
 from heirloom.storage.archive import Content, parsing, take
-from heirloom.transfer.memory import (
-    Source,
-    TaskMemory,
-    check_rewards,
-    check_rows,
-    check_values,
-)
+from heirloom.transfer.memory import Source, TaskMemory, check_rewards, check_values
+from heirloom.transfer.rows import check_rows
 from heirloom.transfer.setting import Setting
 
 SOURCE, FIRST = 1, 2
@@ -171,7 +166,7 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
         array.reshape(-1) for array in (known, R, ends, last - lengths, last)
     )
     rows = Known(known_, R_, ends_, first_, last_, successors, p)
-    check_rows(rows, memory.n_states)
+    check_rows("rows", rows, memory.n_states)
     if memory.setting is not None:
         check_values(Q, memory.setting)
         check_rewards(rows, memory.setting)
