@@ -46,7 +46,8 @@ def test_bound_named_at_a_pair_is_equal_to_u_there():
     n_transferred = 0
     for _ in range(60):
         tasks = draw_family(rng)
-        bounds = [Lipschitz(d_max=largest_distances(tasks)), MaxQ(p_min=0.6, delta=0.5)]
+        prior = largest_distances(tasks)
+        bounds = [Lipschitz(d_max=prior), MaxQ(p_min=1 / len(tasks), delta=0.9)]
         agent = make_agent(bounds, tasks, rng)
         for i in rng.integers(len(tasks), size=3):
             hl.learn(agent, tasks[i], episodes=4, max_steps=4, seed=0)

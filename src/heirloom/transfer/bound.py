@@ -12,6 +12,7 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
 from heirloom.mdp.learned import LearnedModel
 from heirloom.theory import tasks_for_max_q
+from heirloom.transfer.different_tasks import check_p_min
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.validation import index, instance, positive_probability, shown
@@ -118,7 +119,9 @@ class MaxQ(Constant):
     """The largest Q of all tasks seen, once enough tasks were seen (Abel et al., 2018).
 
     It is an upper bound with probability 1 - δ over the draw of tasks, if each task has probability
-    `p_min` or more.
+    `p_min` or more. If the memory holds more different tasks than `p_min` admits, `begin_task`
+    raises `InvalidArgument`; tasks count as different only if sampling cannot explain the
+    difference of their learned models (see `transfer/different_tasks.py`).
     """
 
     def __init__(self, *, p_min: float, delta: float = 0.05) -> None:
@@ -129,6 +132,7 @@ class MaxQ(Constant):
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` for the task; it is not refined."""
         super().begin_task(setting, model, memory)
+        check_p_min(self.p_min, memory, setting)
         if memory.max_Q is not None and memory.n_tasks >= self.n_tasks:
             self.U = np.minimum(self.U, memory.max_Q)
         return False
@@ -154,8 +158,13 @@ def check_arguments(setting: Setting, model: LearnedModel, memory: TaskMemory) -
 
 def check_change(change: Change, setting: Setting, model: LearnedModel) -> None:
     """Raise `InvalidArgument` unless a change belongs to a task with this setting and model."""
-    instance("change", change, Change, "as an agent passes it to refine")
-    pair, U, V, decreased = change
+    if (
+        type(change) is _OwnChange
+        and (change.U.size, change.V.size) == (setting.n_pairs, setting.n_states)
+        and model._arrays.known[change.pair]
+    ):
+        return
+    pair, U, V, decreased = instance("change", change, Change, "as an agent passes it to refine")
     pair = index("pair", pair, setting.n_pairs)
     if not model._arrays.known[pair]:
         raise InvalidArgument(f"pair {pair} is not known: expected a pair that became known")
@@ -165,8 +174,6 @@ def check_change(change: Change, setting: Setting, model: LearnedModel) -> None:
             raise InvalidArgument(
                 f"{name} is {shown(array)}: expected an array of float64 of shape ({size},)"
             )
-    if type(change) is _OwnChange:
-        return
     is_whole = isinstance(decreased, np.ndarray) and decreased.dtype == np.int64
     if not is_whole or decreased.ndim != 1:
         raise InvalidArgument(

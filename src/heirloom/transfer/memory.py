@@ -32,6 +32,8 @@ class Source:
     V: FloatArray
     task: int = 0
     """The number of the task among all tasks seen by its memory, from 1; 0 outside of a memory."""
+    n_known: int = 0
+    """The number of visits after which its pairs were known; 0 if it is not recorded."""
 
     def __post_init__(self) -> None:
         Q, V = values("Q", self.Q), values("V", self.V)
@@ -40,8 +42,13 @@ class Source:
                 f"Q has {Q.size} entries and V has {V.size}: expected one entry of V for each "
                 "state, and one entry of Q for each state and action"
             )
-        task = whole_number("task", self.task, least=0)
-        self.__dict__.update(rows=read_rows(self.rows, Q.size, V.size), Q=Q, V=V, task=task)
+        self.__dict__.update(
+            rows=read_rows(self.rows, Q.size, V.size),
+            Q=Q,
+            V=V,
+            task=whole_number("task", self.task, least=0),
+            n_known=whole_number("n_known", self.n_known, least=0),
+        )
 
     @classmethod
     def of(cls, model: LearnedModel, Q: FloatArray) -> "Source":
@@ -53,15 +60,16 @@ class Source:
             raise InvalidArgument(
                 f"Q has {Q.size} entries: expected one for each of the {n_pairs} pairs of the model"
             )
-        return cls._of_valid(
-            compact(model.rows), Q, frozen(Q.reshape(model.n_states, -1).max(axis=1))
-        )
+        V = frozen(Q.reshape(model.n_states, -1).max(axis=1))
+        return cls._of_valid(compact(model.rows), Q, V, n_known=model.n_known)
 
     @classmethod
-    def _of_valid(cls, rows: Known, Q: FloatArray, V: FloatArray, task: int = 0) -> "Source":
+    def _of_valid(
+        cls, rows: Known, Q: FloatArray, V: FloatArray, task: int = 0, n_known: int = 0
+    ) -> "Source":
         """Make a source from read-only arrays that are known to be valid."""
         source = cls.__new__(cls)
-        source.__dict__.update(rows=rows, Q=Q, V=V, task=task)
+        source.__dict__.update(rows=rows, Q=Q, V=V, task=task, n_known=n_known)
         return source
 
     @property
@@ -110,6 +118,9 @@ class TaskMemory:
         self.n_first = 0
         """The number of first tasks that are compared with each other, whether kept or not."""
         self._first: list[Source] = []  # first tasks that are still needed for these comparisons
+        # Stored tasks that are all different from each other, among the first `_n_examined`.
+        self._different: list[Source] = []
+        self._n_examined = 0
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -181,7 +192,7 @@ class TaskMemory:
         self.n_tasks += 1
         largest = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
         self.max_Q = frozen(largest)
-        source = Source._of_valid(source.rows, source.Q, source.V, self.n_tasks)
+        source = Source._of_valid(source.rows, source.Q, source.V, self.n_tasks, source.n_known)
         self._sources.append(source)
         self.uses[source.task] = 0
         if self.capacity is None:

@@ -7,6 +7,7 @@ stored tasks and the pairs k = s * A + a:
     task        [N]         the numbers of the tasks, from 1
     role        [N]         1 for a source, 2 for a first task still to be compared, 3 for both
     uses        [N]         the number of pairs that each task decided in later tasks
+    n_known     [N]         the visits that made pairs known, 0 if not recorded; may be missing
     known, R, ends, Q       [N, k]
     lengths     [N, k]      the numbers of successors of known pairs
     successors, p           the rows of known pairs, one after the other
@@ -54,6 +55,7 @@ def packed(memory: TaskMemory) -> Content:
         "task": np.array(tasks, dtype=np.int64),
         "role": np.array([roles[task] for task in tasks], dtype=np.int8),
         "uses": np.array([memory.uses.get(task, 0) for task in tasks], dtype=np.int64),
+        "n_known": np.array([source.n_known for source in sources], dtype=np.int64),
         "known": stacked([source.known for source in sources], np.bool_),
         "R": stacked([source.rows.R for source in sources], np.float64),
         "ends": stacked([source.rows.ends for source in sources], np.float64),
@@ -151,6 +153,10 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     steps = np.diff(tasks, prepend=0, append=memory.n_tasks + 1)
     _check(bool((steps > 0).all()), "the task numbers are not increasing between 1 and n_tasks")
     shape = tasks.size, memory.n_pairs
+    n_known = np.zeros(tasks.size, dtype=np.int64)  # older files do not have this array
+    if "n_known" in arrays:
+        n_known = take(arrays, "n_known", np.int64, (tasks.size,))
+    _check(bool((n_known >= 0).all()), "n_known has a negative entry")
     known = take(arrays, "known", np.bool_, shape)
     R = take(arrays, "R", np.float64, shape)
     ends = take(arrays, "ends", np.float64, shape)
@@ -190,8 +196,9 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
             Q[i],
             V[i],
             task,
+            visits,
         )
-        for i, task in enumerate(tasks.tolist())
+        for i, (task, visits) in enumerate(zip(tasks.tolist(), n_known.tolist(), strict=True))
     ]
 
 

@@ -19,6 +19,7 @@ from heirloom.transfer.bound import (
     check_begun,
     check_change,
 )
+from heirloom.transfer.different_tasks import check_p_min
 from heirloom.transfer.lipschitz.all_sources import AllSources, OneSource
 from heirloom.transfer.lipschitz.distance import (
     ModelDistance,
@@ -39,7 +40,8 @@ class Lipschitz(Bound):
     between unknown models. The prior is given as `d_max`, a number or an array [s, a], or learned
     from the first tasks if `p_min`, the smallest probability of a task, is given; the learned one
     is an upper bound with probability 1 - δ. If both are given, the smaller one is used. Without a
-    prior, sources give no bound at unknown pairs and are ignored.
+    prior, sources give no bound at unknown pairs and are ignored. Like that of `MaxQ`, `begin_task`
+    raises `InvalidArgument` if the memory holds more different tasks than `p_min` admits.
     """
 
     drops = True
@@ -79,7 +81,8 @@ class Lipschitz(Bound):
         self._dropped: list[Dropped] = []
         self._all: AllSources | None = None
         self._active = NO_PAIRS
-        if self.n_tasks is not None:
+        if self.n_tasks is not None and self.p_min is not None:
+            check_p_min(self.p_min, memory, setting)
             memory.compare_first(self.n_tasks)
         prior = self._prior(setting, memory)
         if prior is None or not memory.sources:
