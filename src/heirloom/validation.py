@@ -107,7 +107,9 @@ def reward(s: int, a: int, value: object) -> float:
 
 def _float(value: object) -> float:
     """Return a number of any real type as a float, and NaN for everything else."""
-    if isinstance(value, str | bytes | bytearray) or getattr(value, "ndim", 0) > 0:
+    if isinstance(value, str | bytes | bytearray) or value is np.ma.masked:
+        return math.nan
+    if isinstance(value, np.ndarray) and value.ndim > 0:
         return math.nan
     try:
         return float(value)  # type: ignore[arg-type]
@@ -232,7 +234,7 @@ def generator(seed: int | np.random.Generator | None) -> np.random.Generator:
         if isinstance(seed, bool | np.bool_):
             raise TypeError
         return np.random.default_rng(seed)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # the message of numpy's error contains the repr, which may fail too
         raise InvalidArgument(
             f"seed is {shown(seed)}: expected a whole number, 0 or more, or a numpy Generator"
         ) from None

@@ -390,6 +390,15 @@ def test_small_differences_of_values_are_not_ties():
         ({"d_max": np.nan}, "d_max holds nan"),
         ({"p_min": 0.2, "delta": 0}, "delta is 0"),
         ({"p_min": 2, "delta": 0.1}, "p_min is 2"),
+        ({"delta": np.inf}, "delta is inf"),
+        ({"n_known": 10**30}, r"n_known is 1000.*: expected a whole number, from 1 to 9223"),
+        ({"n_states": 10**30}, r"n_states is 1000.*: expected a whole number, from 1 to 2147"),
+        ({"n_states": True}, "n_states is True"),
+        ({"terminating": "no"}, "terminating is 'no': expected True or False"),
+        ({"v_max": "a"}, "v_max is 'a': expected a number"),
+        ({"v_max": np.nan}, "v_max is nan"),
+        ({"memory": 3}, "memory is 3: expected a TaskMemory"),
+        ({"reward_range": (-1.7e308, 0)}, "reward_range is .* would overflow"),
     ],
 )
 def test_invalid_options_are_rejected(options, message):
@@ -751,6 +760,14 @@ def test_bound_with_invalid_sources_used_is_rejected(used):
         agent.explain()
     with pytest.raises(hl.InvalidArgument, match="sources_used of the bound Named returned"):
         agent.end_task()
+
+
+@pytest.mark.parametrize("junk", [None, 3, "x", object(), hl.RMax])
+def test_object_that_is_no_bound_is_rejected(junk):
+    with pytest.raises(hl.InvalidArgument, match="bounds "):
+        hl.OptimisticAgent(bounds=[junk], **COMMON, seed=0)
+    with pytest.raises(hl.InvalidArgument, match="bounds is"):
+        hl.OptimisticAgent(bounds=junk, **COMMON, seed=0)
 
 
 def test_class_in_place_of_a_bound_is_rejected():

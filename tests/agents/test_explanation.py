@@ -207,3 +207,25 @@ def test_explanation_does_not_change_when_the_agent_learns():
 def test_agent_that_has_not_begun_a_task_cannot_be_explained():
     with pytest.raises(hl.WrongOrder, match="has not begun a task since it was created or loaded"):
         hl.RMax(**COMMON).explain()
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        None,
+        (),
+        hl.Details(sources=3),
+        hl.Details(sources=("x",)),
+        hl.Details(prior_used={1: np.zeros(3, dtype=bool)}),
+        hl.Details(dropped=(1,)),
+    ],
+)
+def test_bound_with_invalid_details_is_refused(returned):
+    class Named(hl.Constant):
+        def details(self):
+            return returned
+
+    agent = hl.OptimisticAgent(bounds=[Named()], **COMMON, seed=0)
+    agent.begin_task()
+    with pytest.raises(hl.InvalidArgument, match="details of the bound Named returned"):
+        agent.explain()

@@ -15,7 +15,16 @@ from heirloom.storage import archive
 from heirloom.transfer.bound import Bound
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.setting import Setting
-from heirloom.validation import Range, generator, index, reward, truth, whole_number
+from heirloom.validation import (
+    Range,
+    generator,
+    index,
+    instance,
+    reward,
+    shown,
+    truth,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from heirloom.agents.explanation import Explanation
@@ -86,17 +95,13 @@ class OptimisticAgent:
             setting.terminating,
         )
         self.n_known = whole_number("n_known", n_known)
-        self.bounds = list(bounds)
+        self.bounds = _checked_bounds(bounds)
         for bound in self.bounds:
-            if isinstance(bound, type):
-                raise InvalidArgument(
-                    f"bounds holds the class {bound.__name__}: expected an instance, "
-                    f"{bound.__name__}(...)"
-                )
             bound.check(self.setting)
         self._uniforms = Uniforms(generator(seed))
         """Random numbers for the choice among actions of equal value."""
         self.memory = TaskMemory(self.n_states, self.n_actions) if memory is None else memory
+        instance("memory", self.memory, TaskMemory, "or None for a new one")
         self.memory.bind(self.setting)
         self.in_task = False
         self._task: TaskLearner | None = None
@@ -279,3 +284,30 @@ class OptimisticAgent:
                 "terminating=False: create it with terminating=True"
             )
         return s, a, r, s_next, ends
+
+
+# The methods of a bound that an agent calls.
+BOUND_METHODS = (
+    *("check", "begin_task", "refine", "end_task"),
+    *("sources_used", "details", "options"),
+)
+
+
+def _checked_bounds(bounds: Sequence[Bound]) -> list[Bound]:
+    """Return the bounds as a list; raise `InvalidArgument` unless all have the right methods."""
+    expected = "expected a list of bounds, such as [Lipschitz(d_max=0.1)]"
+    if not isinstance(bounds, list | tuple):
+        raise InvalidArgument(f"bounds is {shown(bounds)}: {expected}")
+    for bound in bounds:
+        if isinstance(bound, type):
+            raise InvalidArgument(
+                f"bounds holds the class {bound.__name__}: expected an instance, "
+                f"{bound.__name__}(...)"
+            )
+        missing = [name for name in BOUND_METHODS if not callable(getattr(bound, name, None))]
+        if missing:
+            raise InvalidArgument(
+                f"bounds holds {shown(bound)}, which has no method {missing[0]}: {expected}; "
+                "derive a user-defined bound from heirloom.Bound"
+            )
+    return list(bounds)

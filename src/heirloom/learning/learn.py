@@ -8,11 +8,11 @@ import numpy as np
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray, frozen
-from heirloom.errors import WrongOrder
+from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.kernels import learning
 from heirloom.learning.plan import Callback, Plan
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.validation import generator, whole_number
+from heirloom.validation import generator, shown, truth, whole_number
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -70,6 +70,12 @@ def learn(
         resume: continue the current task, which was interrupted, instead of beginning a new one.
     """
     every = None if every is None else whole_number("every", every)
+    resume = truth("resume", resume)
+    if callback is not None and not callable(callback):
+        raise InvalidArgument(
+            f"callback is {shown(callback)}: expected a function of the number of episodes done "
+            "and of all episodes"
+        )
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
     stride = max(1, plan.episodes // 100) if every is None else every
     if not resume:
