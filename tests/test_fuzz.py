@@ -21,6 +21,9 @@ from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli import calculators
+from heirloom.envs import paper_tasks, toy_text
+from heirloom.envs.inventory import inventory
+from heirloom.envs.numbered import Numbered
 
 LONGEST = 60  # seconds per call; longer than compiling a kernel takes
 
@@ -331,6 +334,56 @@ CALLS = {
     ),
     "FiniteFamily.draw": lambda: Call(family().draw, {"rng": np.random.default_rng(0)}),
     "FiniteFamily.draw_name": lambda: Call(family().draw_name, {"rng": np.random.default_rng(0)}),
+    "envs.tight": lambda: Call(
+        paper_tasks.tight,
+        {"goal_rewards": np.ones(3), "slip": 0.1, "variant": "text", "gamma": 0.9},
+        {"goal_rewards": "(reward|rewards|reward_range)"},
+    ),
+    "envs.corridor": lambda: Call(
+        paper_tasks.corridor, {"reward": 1.0, "gamma": 0.9}, {"reward": "(rewards|goal_rewards|R)"}
+    ),
+    "envs.maze": lambda: Call(paper_tasks.maze, {"layout": "orange", "slip": 0.1, "gamma": 0.9}),
+    "envs.heat_map": lambda: Call(
+        paper_tasks.heat_map,
+        {"cells": CELLS, "slip": 0.1, "width": 1.0, "peak": 1.0, "gamma": 0.9},
+        {"cells": "map"},
+    ),
+    "envs.t_shape": lambda: Call(paper_tasks.t_shape, {"k": 2, "goal": "up", "gamma": 0.9}),
+    "envs.inventory": lambda: Call(
+        inventory,
+        {
+            "demand": 3.0,
+            "goods": 1.0,
+            "storing": 0.1,
+            "losing": 3.0,
+            "capacity": 3,
+            "most_ordered": 2,
+            "gamma": 0.8,
+            "reward_range": (-200.0, 0.0),
+        },
+        dict.fromkeys(("goods", "storing", "losing"), "(reward|reward_range)"),
+    ),
+    "envs.frozen_lake": lambda: Call(
+        toy_text.frozen_lake,
+        {"cells": ("SF", "HG"), "slip": 0.1, "prize": 1.0, "gamma": 0.9},
+        {"cells": "map"},
+    ),
+    "envs.taxi": lambda: Call(toy_text.taxi, {"rain": 0.0, "fare": 20.0, "blocked": ()}),
+    "envs.cliff_walking": lambda: Call(toy_text.cliff_walking, {"wind": 0.1, "fall": 50.0}),
+    "envs.Numbered": lambda: Call(
+        Numbered,
+        {"env": gym.make("Blackjack-v1"), "n_states": 704, "key": lambda seen: seen, "numbers": {}},
+        {"env": "environment"},
+    ),
+    "envs.Numbered.state_of": lambda: Call(
+        Numbered(gym.make("Blackjack-v1")).state_of, {"observation": (12, 10, 0)}
+    ),
+    "envs.Numbered.observation_of": lambda: Call(
+        Numbered(gym.make("Blackjack-v1")).observation_of, {"state": 3}
+    ),
+    "envs.Numbered.action_of": lambda: Call(
+        Numbered(gym.make("Blackjack-v1")).action_of, {"action": 1}
+    ),
     # Planning and metrics
     "solve": lambda: Call(hl.solve, {"m": M, "tol": 1e-6}, {"m": "TabularMDP"}),
     "evaluate": lambda: Call(

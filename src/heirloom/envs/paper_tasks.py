@@ -43,6 +43,7 @@ MAZE = (
     ".####.####.",
     "...........",
 )
+LARGEST_WIDTH = 1e100  # of a heat map, in cells; squares of larger numbers would overflow
 HEAT_MAP = (".#.G", "....", ".###", "S...")
 OTHER_HEAT_MAP = (".#G.", "....", ".###", "S...")
 
@@ -114,7 +115,10 @@ def heat_map(
     if len(goals) != 1:
         raise InvalidArgument(f"the map has {len(goals)} goals: expected exactly one `G`")
     goal = goals[0]
-    width = real_number("width", width, "expected a number above 0", above=0)
+    what = f"expected a number from {1 / LARGEST_WIDTH:g} to {LARGEST_WIDTH:g}"
+    width = real_number("width", width, what, least=1 / LARGEST_WIDTH)
+    if width > LARGEST_WIDTH:
+        raise InvalidArgument(f"width is {width}: {what}")
     peak = probability("peak", peak)
     squared = ((grid.positions - goal) ** 2).sum(axis=1)
     rewards = peak * np.exp(-squared / (2 * width**2))
