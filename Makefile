@@ -10,7 +10,7 @@ PEERS := .venv-peers
 help:
 	@echo "make reproduce   set up .venv, then run the main experiment of the paper"
 	@echo "make test        set up .venv, check format, lint, types and imports, and run the tests"
-	@echo "make test-slow   run long soundness sweeps, and tests that start clusters"
+	@echo "make test-slow   run long soundness sweeps, kernels with checked indices, and tests that start clusters"
 	@echo "make coverage    report the line coverage of src, kernels included"
 	@echo "make examples    run every example; prints tables, writes figures to ./figures"
 	@echo "make bench       measure speed relative to a bare loop and other libraries (ten minutes)"

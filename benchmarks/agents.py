@@ -82,12 +82,12 @@ def after_sources(
     *sources, m = tasks(n_sources + 1)
     agent, memory = make(), []
     for i, source in enumerate(sources):
-        agent.memory.sources[:] = memory[-kept_meanwhile:]
+        agent.memory._sources[:] = memory[-kept_meanwhile:]
         learn_task(agent, source, i, EPISODES)
         memory.append(agent.memory.sources[-1])
 
     def run() -> hl.Record:
-        agent.memory.sources[:] = memory
+        agent.memory._sources[:] = memory
         return learn_task(agent, m, n_sources, EPISODES)
 
     return run
@@ -177,7 +177,7 @@ def measure_simple_rl() -> Measured:
     agent = hl.RMax(**OPTIONS)
 
     def ours(seed: int, episodes: int) -> Callable[[], Any]:
-        return lambda: (agent.memory.sources.clear(), learn_task(agent, m, seed, episodes))
+        return lambda: (agent.memory._sources.clear(), learn_task(agent, m, seed, episodes))
 
     times = best_times(
         {(seed, n): ours(seed, n) for seed in range(SEEDS) for n in (SLICE, EPISODES)}
@@ -219,7 +219,7 @@ def print_step_times() -> None:
             learn_task(agent, m, 0, EPISODES)
         agent.begin_task()
         if not learns:
-            agent.model.arrays.known[:] = True
+            agent.model._arrays.known[:] = True
         rng = np.random.default_rng(0)
         states = rng.integers(121, size=n).tolist()
         for s in range(121):

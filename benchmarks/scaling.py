@@ -80,7 +80,7 @@ def _run(agent: hl.OptimisticAgent, m: hl.TabularMDP, sources: list[Any]) -> Cal
     """Return a run of one task with `sources` in memory, which it does not change."""
 
     def run() -> object:
-        agent.memory.sources[:] = sources
+        agent.memory._sources[:] = sources
         return learn_task(agent, m, 0, EPISODES)
 
     return run

@@ -14,10 +14,10 @@ def learned_exactly(m, known):
     """
     model = hl.LearnedModel(m.n_states, m.n_actions, n_known=m.n_states)
     t = m.transitions
-    model.arrays = model.arrays._replace(
+    model._arrays = model._arrays._replace(
         successors=np.empty(t.p.size, dtype=np.int32), p=np.empty(t.p.size)
     )
-    a = model.arrays
+    a = model._arrays
     on, size = t.continuing, 0
     for k in np.flatnonzero(known.ravel()):
         row = slice(on.indptr[k], on.indptr[k + 1])
@@ -51,7 +51,7 @@ def draw_partly_known(rng, *, epsilon=0.0, most_states=4):
 
 def blur(model, setting, rng):
     """Change rewards by up to ε, and the probabilities of known rows by up to ε in L1 norm."""
-    a = model.arrays
+    a = model._arrays
     lo, hi = setting.reward_range
     for k in np.flatnonzero(a.known):
         a.R[k] = np.clip(a.R[k] + setting.epsilon * rng.uniform(-1, 1), lo, hi)

@@ -108,6 +108,24 @@ def test_p_min_and_delta_outside_their_range_are_rejected(bad):
             tasks_for(0.1, bad)
 
 
+def test_numbers_of_any_real_type_are_accepted():
+    """Comparisons with fractions need float64."""
+    for number in (np.float32(0.25), np.float64(0.25), Fraction(1, 4), np.array(0.25)):
+        assert hl.tasks_for_distance(number, number) == hl.tasks_for_distance(0.25, 0.25)
+        assert hl.tasks_for_max_q(number, number) == hl.tasks_for_max_q(0.25, 0.25)
+
+
+def test_extreme_numbers_do_not_overflow():
+    assert hl.tasks_for_max_q(1e-300, 0.5) == pytest.approx(math.log(2) * 1e300)
+    with pytest.raises(hl.InvalidArgument, match="p_min is 5e-324"):
+        hl.tasks_for_max_q(5e-324, 0.5)
+    assert hl.value_iterations(0.5, 1e-320) == math.ceil(2 * (320 * math.log(10) + math.log(2)))
+    options = {"epsilon": 1e308, "delta": 0.1}
+    assert hl.n_known_for(2, 2, **options) == 1
+    large = {"epsilon": 1e199, "delta": 0.1, "reward_range": (0.0, 1e200)}
+    assert hl.n_known_for(1, 1, **large, terminating=False) == math.ceil(50 * math.log(40))
+
+
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 0.9, 0.99, 0.999])
 @pytest.mark.parametrize("precision", [1e-6, 0.01, 1.0, 5.0, 2000.0])
 def test_value_iterations_reach_the_precision_in_the_worst_task(gamma, precision):

@@ -1,4 +1,4 @@
-"""Array types, and a helper that makes arrays read-only."""
+"""Array types, and helpers that make arrays read-only."""
 
 from typing import Any, TypeVar
 
@@ -17,3 +17,8 @@ def frozen(array: AnyArray) -> AnyArray:
     """Make an array read-only, in place, and return it."""
     array.setflags(write=False)
     return array
+
+
+def read_only(array: AnyArray) -> AnyArray:
+    """Return a read-only view of an array, which itself can still be written to."""
+    return frozen(array.view())

@@ -17,10 +17,13 @@ from heirloom.validation import (
     check_range,
     positive_probability,
     real_number,
+    truth,
     whole_number,
 )
 
 ROUNDING = 1e-9  # relative difference below which a comparison in float64 is not reliable
+SMALLEST = 1e-300  # smallest probability of a task whose number of draws float64 can represent
+LARGE = 1e100  # numbers whose squares are still far below the largest float64
 MAX_EXACT_DRAWS = 10_000  # largest number of draws for which numbers are compared as fractions
 
 
@@ -31,7 +34,7 @@ def tasks_for_max_q(p_min: float, delta: float, *, scope: Scope = "task") -> int
     the one that is drawn next. For the scope "lifetime" they include all tasks of the family, of
     which there are at most 1 / p_min. MaxQInit and a learned D_max are used after m tasks.
     """
-    _check(p_min, delta)
+    p_min, delta = _checked(p_min, delta)
     if scope not in get_args(Scope):
         raise InvalidArgument(f"scope is {scope!r}: expected one of {', '.join(get_args(Scope))}")
     if scope == "task":
@@ -51,7 +54,7 @@ def tasks_for_distance(p_min: float, delta: float) -> int:
     (erratum 10); agents use `tasks_for_max_q`. If p_min > 1/2 the family has a single task, and the
     result is that of `tasks_for_max_q`.
     """
-    _check(p_min, delta)
+    p_min, delta = _checked(p_min, delta)
     if p_min > 0.5:
         return tasks_for_max_q(p_min, delta)
 
@@ -82,7 +85,8 @@ def n_known_for(
     where n is the number of outcomes: the states, plus ⊥ if tasks may terminate. With n = 1 there
     is no second term.
     """
-    n_pairs = whole_number("n_states", n_states) * whole_number("n_actions", n_actions)
+    n_states = whole_number("n_states", n_states)
+    n_pairs = n_states * whole_number("n_actions", n_actions)
     n_sources = whole_number("n_sources", n_sources, least=0)
     epsilon = real_number("epsilon", epsilon, "expected a positive number", above=0)
     delta = positive_probability("delta", delta)
@@ -93,12 +97,15 @@ def n_known_for(
             "be necessary; choose a larger epsilon"
         )
     log_delta = math.log(delta) - math.log(2 * (n_sources + 1) * n_pairs)
-    visits = (hi - lo) ** 2 * (math.log(2) - log_delta) / (2 * epsilon**2)
-    n_outcomes = n_states + (1 if terminating else 0)
+    if max(hi - lo, epsilon) > LARGE:
+        visits = ((hi - lo) / epsilon) ** 2 * (math.log(2) - log_delta) / 2
+    else:
+        visits = (hi - lo) ** 2 * (math.log(2) - log_delta) / (2 * epsilon**2)
+    n_outcomes = n_states + (1 if truth("terminating", terminating) else 0)
     if n_outcomes > 1:
         # ln(2^n - 2) = n ln 2 + ln(1 - 2^(1-n)): 2^n would overflow
         log_subsets = n_outcomes * math.log(2) + math.log1p(-(2.0 ** (1 - n_outcomes)))
-        visits = max(visits, 2 * (log_subsets - log_delta) / epsilon**2)
+        visits = max(visits, 2 * (log_subsets - log_delta) / min(epsilon, LARGE) ** 2)
     return max(1, math.ceil(visits))
 
 
@@ -112,7 +119,11 @@ def value_iterations(gamma: float, precision: float) -> int:
     """Return ⌈ln(1 / (ε_Q (1-γ))) / (1-γ)⌉: sweeps of value iteration per dynamic program."""
     gamma = check_gamma(gamma)
     precision = real_number("precision", precision, "expected a positive number", above=0)
-    return max(0, math.ceil(math.log(1 / (precision * (1 - gamma))) / (1 - gamma)))
+    smallest = precision * (1 - gamma)
+    # Where 1 / smallest is not a float64, its logarithm is computed from those of the factors.
+    is_tiny = smallest < 1e-300
+    log = -math.log(precision) - math.log(1 - gamma) if is_tiny else math.log(1 / smallest)
+    return max(0, math.ceil(log / (1 - gamma)))
 
 
 def _missed(p: float, m: int) -> float:
@@ -134,9 +145,11 @@ def _at_most(
     return m <= MAX_EXACT_DRAWS and exact_failure(Fraction(p)) <= Fraction(delta)
 
 
-def _check(p_min: float, delta: float) -> None:
-    positive_probability("p_min", p_min)
-    positive_probability("delta", delta)
+def _checked(p_min: float, delta: float) -> tuple[float, float]:
+    p_min, delta = positive_probability("p_min", p_min), positive_probability("delta", delta)
+    if p_min < SMALLEST:
+        raise InvalidArgument(f"p_min is {p_min}: expected a probability, {SMALLEST:g} or more")
+    return p_min, delta
 
 
 def _smallest(enough: Callable[[int], bool]) -> int:

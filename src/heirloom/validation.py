@@ -1,7 +1,13 @@
-"""Argument checks: each function returns its argument in a standard form, or raises."""
+"""Argument checks: each function returns its argument in a standard form, or raises.
 
+Checks do not convert silently: a boolean or a float is not a whole number, and a string is not a
+truth value.
+"""
+
+import math
 import operator
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -9,18 +15,67 @@ from heirloom.arrays import FloatArray
 from heirloom.errors import InvalidArgument
 
 Range = tuple[float, float]
+Kind = TypeVar("Kind")
+
+LARGEST_INTEGER = 2**63 - 1  # of the arrays and kernels, which have 64-bit integers
+LARGEST_SIZE = 2**31 - 1  # of arrays that are allocated for an argument; states are 32-bit integers
+LARGEST_REWARD = 1e300  # limit on rewards / (1-γ)³, so that values and distances do not overflow
+LONGEST_TEXT = 200  # characters of a value in a message
 
 
-def whole_number(name: str, value: object, *, least: int = 1, most: int | None = None) -> int:
-    """Return `value`, of any integer type, as an int from `least` to `most`."""
+def shown(value: object) -> str:
+    """Return `value` as it appears in messages: its repr on one line, shortened."""
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = None
-    if number is None or number < least or (most is not None and number > most):
-        limits = f"{least} or more" if most is None else f"from {least} to {most}"
-        raise InvalidArgument(f"{name} is {value!r}: expected a whole number, {limits}")
+        text = " ".join(repr(value).split())
+    except Exception:  # integers of over 4300 digits have no repr, and user-defined ones may fail
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 3] + "..."
+
+
+def whole_number(name: str, value: object, *, least: int = 1, most: float = LARGEST_INTEGER) -> int:
+    """Return `value`, of any integer type, as an int from `least` to `most`."""
+    number = _integer(value)
+    if number is None or not least <= number <= most:
+        names_limit = most < LARGEST_SIZE or (number is not None and number > most)
+        limits = f"from {least} to {most}" if names_limit else f"{least} or more"
+        raise InvalidArgument(f"{name} is {shown(value)}: expected a whole number, {limits}")
     return number
+
+
+def index(name: str, value: object, size: int) -> int:
+    """Return `value`, of any integer type, as an int from 0 to `size` - 1.
+
+    It names a state, an action or a pair.
+    """
+    try:
+        number = -1 if value is True or value is False else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = -1
+    if 0 <= number < size:
+        return number
+    raise InvalidArgument(f"{name} is {shown(value)}: expected a whole number from 0 to {size - 1}")
+
+
+def _integer(value: object) -> int | None:
+    """Return an integer of any type as an int; None for booleans and everything else."""
+    if value is True or value is False:
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def sizes(n_states: object, n_actions: object) -> tuple[int, int]:
+    """Return the numbers of states and actions, whose product is limited."""
+    n = whole_number("n_states", n_states, most=LARGEST_SIZE)
+    a = whole_number("n_actions", n_actions, most=LARGEST_SIZE)
+    if n * a > LARGEST_SIZE:
+        raise InvalidArgument(
+            f"n_states is {n} and n_actions is {a}: expected at most {LARGEST_SIZE} pairs of a "
+            "state and an action"
+        )
+    return n, a
 
 
 def real_number(
@@ -30,15 +85,68 @@ def real_number(
 
     The message of the error ends with `expected`, such as "expected a positive number".
     """
-    try:
-        if isinstance(value, str | bytes):
-            raise TypeError
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidArgument(f"{name} is {value!r}: {expected}") from None
-    if not (np.isfinite(number) and number >= least and number > above):
-        raise InvalidArgument(f"{name} is {value!r}: {expected}")
+    number = math.nan if isinstance(value, bool | np.bool_) else _float(value)
+    if not (math.isfinite(number) and number >= least and number > above):
+        raise InvalidArgument(f"{name} is {shown(value)}: {expected}")
     return number
+
+
+def reward(s: int, a: int, value: object) -> float:
+    """Return the reward of a step as a float; a boolean counts as 0 or 1.
+
+    Its size is limited, so that sums of rewards do not overflow.
+    """
+    number = _float(value)
+    if not abs(number) <= LARGEST_REWARD:
+        raise InvalidArgument(
+            f"the reward of state {s} and action {a} is {shown(value)}: expected a finite number, "
+            f"from {-LARGEST_REWARD:g} to {LARGEST_REWARD:g}"
+        )
+    return number
+
+
+def _float(value: object) -> float:
+    """Return a number of any real type as a float, and NaN for everything else."""
+    if isinstance(value, str | bytes | bytearray) or value is np.ma.masked:
+        return math.nan
+    if isinstance(value, np.ndarray) and value.ndim > 0:
+        return math.nan
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def truth(name: str, value: object) -> bool:
+    """Return `value`, True or False, as a bool."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidArgument(f"{name} is {shown(value)}: expected True or False")
+    return bool(value)
+
+
+def text(name: str, value: object) -> str:
+    """Return `value`, which must be a string."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name} is {shown(value)}: expected a string")
+    return value
+
+
+def one_of(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return `value`, which must be one of the strings `choices`."""
+    choices = tuple(choices)
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidArgument(f"{name} is {shown(value)}: expected one of {', '.join(choices)}")
+    return value
+
+
+def instance(name: str, value: object, kind: type[Kind], remedy: str) -> Kind:
+    """Return `value`, which must be an instance of `kind`; the message ends with `remedy`."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise InvalidArgument(
+            f"{name} is {shown(value)}: expected {article} {kind.__name__}, {remedy}"
+        )
+    return value
 
 
 def probability(name: str, value: object) -> float:
@@ -46,7 +154,7 @@ def probability(name: str, value: object) -> float:
     expected = "expected a probability, from 0 to 1"
     number = real_number(name, value, expected, least=0)
     if number > 1:
-        raise InvalidArgument(f"{name} is {value!r}: {expected}")
+        raise InvalidArgument(f"{name} is {shown(value)}: {expected}")
     return number
 
 
@@ -54,7 +162,9 @@ def positive_probability(name: str, value: object) -> float:
     """Return `value` as a probability above 0."""
     number = probability(name, value)
     if number == 0:
-        raise InvalidArgument(f"{name} is {value!r}: expected a probability above 0 and at most 1")
+        raise InvalidArgument(
+            f"{name} is {shown(value)}: expected a probability above 0 and at most 1"
+        )
     return number
 
 
@@ -63,19 +173,28 @@ def check_gamma(gamma: float) -> float:
     expected = "expected a discount factor, at least 0 and below 1"
     number = real_number("gamma", gamma, expected, least=0)
     if number >= 1:
-        raise InvalidArgument(f"gamma is {gamma!r}: {expected}")
+        raise InvalidArgument(f"gamma is {shown(gamma)}: {expected}")
     return number
 
 
-def check_range(reward_range: Range) -> Range:
-    """Return `reward_range` as floats; raise `InvalidArgument` unless it is a finite interval."""
+def check_range(reward_range: Range, gamma: float = 0.0) -> Range:
+    """Return `reward_range` as floats; raise `InvalidArgument` unless it is a finite interval.
+
+    Its limits must be small enough that values and distances with the discount factor `gamma` do
+    not overflow.
+    """
     expected = "expected a pair (lo, hi) of finite numbers, lo <= hi"
     try:
         lo, hi = (real_number("reward_range", limit, expected) for limit in reward_range)
     except (TypeError, ValueError, InvalidArgument):
-        raise InvalidArgument(f"reward_range is {reward_range!r}: {expected}") from None
+        raise InvalidArgument(f"reward_range is {shown(reward_range)}: {expected}") from None
     if lo > hi:
-        raise InvalidArgument(f"reward_range is {reward_range!r}: {expected}")
+        raise InvalidArgument(f"reward_range is {shown(reward_range)}: {expected}")
+    if max(-lo, hi) > LARGEST_REWARD * (1 - gamma) ** 3:
+        raise InvalidArgument(
+            f"reward_range is {shown(reward_range)} with gamma={gamma}: values and distances would "
+            "overflow float64; rescale the rewards"
+        )
     return lo, hi
 
 
@@ -87,7 +206,8 @@ def numbers(name: str, value: Any, error: type[Exception] = InvalidArgument) -> 
             raise TypeError(f"its dtype is {given.dtype}")
         if np.ma.is_masked(value):
             raise TypeError("some of its entries are masked")
-        return given.astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):  # a number of a wider type may become infinite
+            return given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as reason:
         raise error(f"{name} is not an array of real numbers: {reason}") from None
 
@@ -111,8 +231,16 @@ def weights(name: str, value: Any, shape: tuple[int, ...], what: str) -> FloatAr
 def generator(seed: int | np.random.Generator | None) -> np.random.Generator:
     """Return a generator for a seed, or the given generator."""
     try:
+        if isinstance(seed, bool | np.bool_):
+            raise TypeError
         return np.random.default_rng(seed)
-    except (TypeError, ValueError):
+    except Exception:  # the message of numpy's error contains the repr, which may fail too
         raise InvalidArgument(
-            f"seed is {seed!r}: expected a whole number, 0 or more, or a numpy Generator"
+            f"seed is {shown(seed)}: expected a whole number, 0 or more, or a numpy Generator"
         ) from None
+
+
+def check_generator(rng: object) -> np.random.Generator:
+    """Return `rng`; raise `InvalidArgument` unless it is a numpy `Generator`."""
+    remedy = "such as numpy.random.default_rng(0)"
+    return instance("rng", rng, np.random.Generator, remedy)

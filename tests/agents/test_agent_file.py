@@ -217,7 +217,7 @@ def test_damaged_and_forged_files_are_rejected(path):
     forged = json.loads(json.dumps(header))
     forged["bounds"][0]["options"]["distance"] = 3
     archive.write(path, "agent", archive.Content(forged, arrays))
-    with pytest.raises(hl.InvalidFile, match="options"):
+    with pytest.raises(hl.InvalidFile, match="distance is 3"):
         hl.OptimisticAgent.load(path)
     forged = arrays | {"prior/0": np.zeros((2, 2))}
     archive.write(path, "agent", archive.Content(header, forged))
@@ -264,3 +264,18 @@ def test_bound_derived_from_a_built_in_class_is_not_rebuilt_as_that_class(path):
             with pytest.raises(hl.InvalidArgument, match="user-defined bound"):
                 hl.OptimisticAgent.load(path, bounds=bounds)
         assert hl.OptimisticAgent.load(path, bounds=[bound]).bounds == [bound]
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [3, {1: 2}, {"U": object()}, {"U": [1.0]}, {"U": 1j}, {"U": np.array([None])}],
+)
+def test_bound_with_options_that_cannot_be_saved_is_refused(path, returned):
+    class Unsaved(hl.Constant):
+        def options(self):
+            return returned
+
+    agent = hl.OptimisticAgent(bounds=[Unsaved()], **COMMON, seed=0)
+    with pytest.raises(hl.InvalidArgument, match="options of the bound Unsaved returned"):
+        agent.save(path)
+    assert not path.exists()

@@ -390,6 +390,15 @@ def test_small_differences_of_values_are_not_ties():
         ({"d_max": np.nan}, "d_max contains nan"),
         ({"p_min": 0.2, "delta": 0}, "delta is 0"),
         ({"p_min": 2, "delta": 0.1}, "p_min is 2"),
+        ({"delta": np.inf}, "delta is inf"),
+        ({"n_known": 10**30}, r"n_known is 1000.*: expected a whole number, from 1 to 9223"),
+        ({"n_states": 10**30}, r"n_states is 1000.*: expected a whole number, from 1 to 2147"),
+        ({"n_states": True}, "n_states is True"),
+        ({"terminating": "no"}, "terminating is 'no': expected True or False"),
+        ({"v_max": "a"}, "v_max is 'a': expected a number"),
+        ({"v_max": np.nan}, "v_max is nan"),
+        ({"memory": 3}, "memory is 3: expected a TaskMemory"),
+        ({"reward_range": (-1.7e308, 0)}, "reward_range is .* would overflow"),
     ],
 )
 def test_invalid_options_are_rejected(options, message):
@@ -492,10 +501,10 @@ def test_refilled_random_numbers_and_grown_models_do_not_change_results(name):
         step_record = hl.learn(stepped, m.to_gymnasium(), episodes=1000, max_steps=12, seed=seed)
         assert_same(record, step_record, compiled, stepped)
         assert record.n_steps > 8192
-        sizes = [a.p.size for a in (compiled.model.arrays, stepped.model.arrays)]
+        sizes = [a.p.size for a in (compiled.model._arrays, stepped.model._arrays)]
         assert sizes[0] == sizes[1]
         assert seed > 0 or sizes[0] > 256
-        assert seed > 0 or compiled.model.arrays.outcomes.size > 256
+        assert seed > 0 or compiled.model._arrays.outcomes.size > 256
 
 
 @pytest.mark.parametrize("tol", [1e-3, 0.3])
@@ -544,6 +553,15 @@ def test_incrementally_updated_distances_are_at_most_the_full_computation():
         ((0, 0, 0.0, -1), "next state is -1"),
         ((0, 0, 1.5, 0), "reward of state 0 and action 0 is 1.5, outside the agent's reward_range"),
         ((0, 0, np.nan, 0), "reward of state 0 and action 0 is nan"),
+        ((0, 0, "x", 0), "reward of state 0 and action 0 is 'x': expected a finite number"),
+        ((0.0, 0, 0.0, 0), "state is 0.0: expected a whole number from 0 to 120"),
+        ((np.nan, 0, 0.0, 0), "state is nan"),
+        ((0, True, 0.0, 0), "action is True"),
+        ((0, 0, 0.0, 1.5), "next state is 1.5"),
+        ((0, 0, 0.0, np.float64(1)), "next state is"),
+        ((0, 0, 0.0, True), "next state is True"),
+        ((0, 0, 0.0, 10**30), "next state is 1000"),
+        ((0, 0, 0.0, None), "next state is None"),
     ],
 )
 def test_invalid_steps_are_rejected_and_not_counted(step, message):
@@ -553,6 +571,46 @@ def test_invalid_steps_are_rejected_and_not_counted(step, message):
     with pytest.raises(hl.InvalidArgument, match=message):
         agent.observe(s, a, r, s_next, terminated=False)
     assert agent.model.counts.sum() == 0
+
+
+def test_termination_that_is_not_a_truth_value_is_rejected():
+    agent = hl.RMax(**COMMON)
+    agent.begin_task()
+    with pytest.raises(hl.InvalidArgument, match="terminated is 'no': expected True or False"):
+        agent.observe(0, 0, 0.0, 0, terminated="no")
+    assert agent.model.counts.sum() == 0
+
+
+def test_numpy_types_are_accepted_in_a_step():
+    agent = hl.RMax(**{**COMMON, "n_known": 1})
+    agent.begin_task()
+    assert isinstance(agent.act(np.int64(5)), int)
+    step = np.int64(5), np.int8(1), np.float32(0.5), np.uint16(6)
+    assert agent.observe(*step, terminated=np.False_)
+    assert agent.model.successors(5, 1) == {6: 1.0}
+    assert agent.model.R[5, 1] == 0.5
+
+
+@pytest.mark.parametrize("s", [1.0, True, np.float64(1), np.nan, None, "x", [], 10**30])
+def test_act_rejects_a_state_that_is_not_an_integer(s):
+    """State 1 has been seen, so that its greedy actions are in the cache."""
+    agent = hl.RMax(**COMMON)
+    agent.begin_task()
+    agent.act(1)
+    with pytest.raises(hl.InvalidArgument, match=r"state is .*: expected a whole number"):
+        agent.act(s)
+
+
+@pytest.mark.parametrize("pair", [10**9, -1, 484, 1.0, True, None, "x"])
+def test_update_of_an_invalid_pair_is_rejected(pair):
+    agent = hl.LRMax(d_max=0.1, **COMMON, seed=0)
+    for _ in range(2):
+        agent.begin_task()
+        with pytest.raises(hl.InvalidArgument, match=r"pair is .*: expected a whole number from 0"):
+            agent.task.update(pair)
+        with pytest.raises(hl.InvalidArgument, match="pair 3 is not known"):
+            agent.task.update(3)
+        agent.end_task()
 
 
 def test_act_rejects_a_state_out_of_range():
@@ -581,12 +639,135 @@ def test_q_of_a_terminal_transition_is_its_reward():
         (np.zeros((121, 4)), r"U of the bound Fixed is float64 of shape \(121, 4\)"),
         (np.full(484, np.nan), "U of the bound Fixed is NaN at pair 0"),
         (np.zeros(484, dtype=int), r"U of the bound Fixed is int64 of shape \(484,\)"),
+        (np.full(484, -np.inf), "U of the bound Fixed is -inf at pair 0, below 0, the smallest"),
+        (np.full(484, -0.01), "U of the bound Fixed is -0.01 at pair 0, below 0, the smallest"),
+        ([0.0] * 484, "U of the bound Fixed is list"),
     ],
 )
 def test_bound_with_an_invalid_u_is_rejected(U, message):
     agent = hl.OptimisticAgent(bounds=[Fixed(U)], **COMMON, seed=0)
     with pytest.raises(hl.InvalidArgument, match=message):
         agent.begin_task()
+
+
+def test_infinite_bound_leaves_v_max():
+    agent = hl.OptimisticAgent(bounds=[Fixed(np.full(484, np.inf))], **COMMON, seed=0)
+    agent.begin_task()
+    assert (agent.U == agent.setting.v_max).all()
+    assert (agent.decider == 0).all()
+
+
+def test_bound_that_does_not_say_whether_it_is_refined_is_rejected():
+    class Silent(hl.Bound):
+        def begin_task(self, setting, model, memory):
+            self.U = np.full(setting.n_pairs, 5.0)
+
+    agent = hl.OptimisticAgent(bounds=[Silent()], **COMMON, seed=0)
+    with pytest.raises(hl.InvalidArgument, match="begin_task of the bound Silent returned None"):
+        agent.begin_task()
+    assert not agent.in_task
+
+
+class Refined(hl.Bound):
+    """Sets U to 5, then calls a function at each change."""
+
+    def __init__(self, refine):
+        self.on_change = refine
+
+    def begin_task(self, setting, model, memory):
+        self.U = np.full(setting.n_pairs, 5.0)
+        return True
+
+    def refine(self, change):
+        return self.on_change(self, change)
+
+
+def set_u(value):
+    def refine(bound, change):
+        bound.U[7] = value
+        return np.array([7])
+
+    return refine
+
+
+def replace_u(bound, change):
+    bound.U = np.zeros(3)
+    return np.array([0])
+
+
+@pytest.mark.parametrize(
+    ("refine", "message"),
+    [
+        (lambda bound, change: None, "refine of the bound Refined returned None: expected an arr"),
+        (lambda bound, change: [7], r"refine of the bound Refined returned \[7\]"),
+        (lambda bound, change: np.array([7.0]), r"refine of the bound Refined returned array"),
+        (lambda bound, change: np.array([[7]]), r"refine of the bound Refined returned array"),
+        (lambda bound, change: np.array([True]), r"refine of the bound Refined returned array"),
+        (lambda bound, change: np.array([3, 484]), "returned pair 484: expected pairs from 0 to"),
+        (lambda bound, change: np.array([3, -1]), "returned pair -1: expected pairs from 0 to 483"),
+        (set_u(np.nan), "U of the bound Refined is NaN at pair 7: refine must set it to a number"),
+        (set_u(-np.inf), "U of the bound Refined is -inf at pair 7, below 0"),
+        (set_u(-1.0), "U of the bound Refined is -1 at pair 7, below 0"),
+        (set_u(6.0), "refine of the bound Refined raised U from 5 to 6 at pair 7"),
+        (replace_u, r"U of the bound Refined is float64 of shape \(3,\): refine must set it"),
+    ],
+)
+def test_bound_that_is_refined_wrongly_is_rejected_at_once(refine, message):
+    agent = hl.OptimisticAgent(bounds=[Refined(refine)], **{**COMMON, "n_known": 1}, seed=0)
+    agent.begin_task()
+    with pytest.raises(hl.InvalidArgument, match=message):
+        agent.observe(0, 0, 0.5, 0, terminated=False)
+
+
+def test_bound_may_be_lowered_again_and_again():
+    def lower(bound, change):
+        bound.U[[7, 9]] *= 0.9
+        return np.array([9, 7], dtype=np.uint8)
+
+    agent = hl.OptimisticAgent(bounds=[Refined(lower)], **{**COMMON, "n_known": 1}, seed=0)
+    agent.begin_task()
+    for s in range(5, 9):
+        agent.observe(s, 0, 0.5, 0, terminated=False)
+    assert agent.U.ravel()[7] == pytest.approx(5 * 0.9**4)
+
+
+def test_bound_cannot_write_to_the_arrays_of_the_agent():
+    """Compiled code relies on them."""
+
+    def write(bound, change):
+        for array in (change.U, change.V, change.decreased):
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = 10**9
+            written.append(array)
+        return np.array([], dtype=int)
+
+    written = []
+    agent = hl.OptimisticAgent(bounds=[Refined(write)], **{**COMMON, "n_known": 1}, seed=0)
+    agent.begin_task()
+    agent.observe(0, 0, 0.5, 0, terminated=False)
+    assert len(written) == 3
+
+
+@pytest.mark.parametrize("used", [None, np.zeros(3, dtype=int), np.zeros(484), [0] * 484])
+def test_bound_with_invalid_sources_used_is_rejected(used):
+    class Named(Fixed):
+        def sources_used(self):
+            return used
+
+    agent = hl.OptimisticAgent(bounds=[Named(np.full(484, 5.0))], **COMMON, seed=0)
+    agent.begin_task()
+    with pytest.raises(hl.InvalidArgument, match="sources_used of the bound Named returned"):
+        agent.explain()
+    with pytest.raises(hl.InvalidArgument, match="sources_used of the bound Named returned"):
+        agent.end_task()
+
+
+@pytest.mark.parametrize("junk", [None, 3, "x", object(), hl.RMax])
+def test_object_that_is_no_bound_is_rejected(junk):
+    with pytest.raises(hl.InvalidArgument, match="bounds "):
+        hl.OptimisticAgent(bounds=[junk], **COMMON, seed=0)
+    with pytest.raises(hl.InvalidArgument, match="bounds is"):
+        hl.OptimisticAgent(bounds=junk, **COMMON, seed=0)
 
 
 def test_class_in_place_of_a_bound_is_rejected():

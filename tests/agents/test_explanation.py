@@ -46,7 +46,8 @@ def test_bound_named_at_a_pair_is_equal_to_u_there():
     n_transferred = 0
     for _ in range(60):
         tasks = draw_family(rng)
-        bounds = [Lipschitz(d_max=largest_distances(tasks)), MaxQ(p_min=0.6, delta=0.5)]
+        prior = largest_distances(tasks)
+        bounds = [Lipschitz(d_max=prior), MaxQ(p_min=1 / len(tasks), delta=0.9)]
         agent = make_agent(bounds, tasks, rng)
         for i in rng.integers(len(tasks), size=3):
             hl.learn(agent, tasks[i], episodes=4, max_steps=4, seed=0)
@@ -208,3 +209,25 @@ def test_explanation_does_not_change_when_the_agent_learns():
 def test_agent_that_has_not_begun_a_task_cannot_be_explained():
     with pytest.raises(hl.WrongOrder, match="has not begun a task since it was created or loaded"):
         hl.RMax(**COMMON).explain()
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        None,
+        (),
+        hl.Details(sources=3),
+        hl.Details(sources=("x",)),
+        hl.Details(prior_used={1: np.zeros(3, dtype=bool)}),
+        hl.Details(dropped=(1,)),
+    ],
+)
+def test_bound_with_invalid_details_is_refused(returned):
+    class Named(hl.Constant):
+        def details(self):
+            return returned
+
+    agent = hl.OptimisticAgent(bounds=[Named()], **COMMON, seed=0)
+    agent.begin_task()
+    with pytest.raises(hl.InvalidArgument, match="details of the bound Named returned"):
+        agent.explain()

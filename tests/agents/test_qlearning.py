@@ -111,3 +111,22 @@ def test_user_defined_source_values_are_transferred():
     assert agent.initial_Q.tolist() == [[1.0, 2.0], [3.0, 4.0]]
     with pytest.raises(hl.InvalidArgument, match=r"Q has shape \(2,\)"):
         hl.BisimulationTransfer(m, m, Q=[1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ({"s": 0.0}, "state is 0.0"),
+        ({"a": True}, "action is True"),
+        ({"s_next": True}, "next state is True: expected a whole number from 0 to 1"),
+        ({"s_next": 2}, "next state is 2"),
+        ({"r": "x"}, "the reward of state 0 and action 0 is 'x'"),
+        ({"terminated": "no"}, "terminated is 'no': expected True or False"),
+    ],
+)
+def test_invalid_steps_are_rejected(step, message):
+    agent = hl.QLearning(**OPTIONS)
+    agent.begin_task()
+    with pytest.raises(hl.InvalidArgument, match=message):
+        agent.observe(**{"s": 0, "a": 0, "r": 0.5, "s_next": 1, "terminated": False, **step})
+    assert not agent.Q.any()

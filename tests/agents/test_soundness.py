@@ -127,7 +127,7 @@ def check_family(rng, kind):
         sequence = rng.integers(n, size=n + 2)
         return np.any([learn_checked(agent, tasks[i], rng) for i in sequence], axis=0)
     # These bounds are certain once every task was seen, so n_tasks is set to the number of tasks.
-    learned, max_q = Lipschitz(p_min=0.5, delta=0.5), MaxQ(p_min=0.5, delta=0.5)
+    learned, max_q = Lipschitz(p_min=1 / n, delta=0.5), MaxQ(p_min=1 / n, delta=0.5)
     learned.n_tasks = max_q.n_tasks = n
     bounds = {"MaxQInit": [max_q], "learned D_max": [learned], "LRMaxQInit": [learned, max_q]}
     agent = make_agent(bounds[kind], tasks, rng)

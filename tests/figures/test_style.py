@@ -116,3 +116,18 @@ def test_saving_to_a_folder_that_cannot_be_made_raises_cannot_write(tmp_path):
     file = save_figure(one_line(), tmp_path / "x.png")
     with pytest.raises(hl.CannotWrite, match="choose another location"):
         save_figure(one_line(), file / "x.png")
+
+
+@pytest.mark.parametrize("name", ["map.foo", "", None, 3, b"map.png"])
+def test_name_that_is_no_image_file_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    figure, _ = new_figure()
+    with pytest.raises(hl.InvalidArgument, match=r"path is .*: expected"):
+        save_figure(figure, name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("figure", [None, 3, "figure"])
+def test_object_that_is_no_figure_is_refused(tmp_path, figure):
+    with pytest.raises(hl.InvalidArgument, match=r"figure is .*: expected a Figure"):
+        save_figure(figure, tmp_path / "map.png")

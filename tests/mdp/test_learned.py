@@ -86,17 +86,17 @@ def test_memory_use_grows_with_known_pairs_only():
     for visit in range(100_000):
         model.observe(visit % 100, 0, 0.5, visit % 7, terminated=False)
     assert model.known.sum() == 100
-    arrays = [array for array in model.arrays if isinstance(array, np.ndarray)]
+    arrays = [array for array in model._arrays if isinstance(array, np.ndarray)]
     assert sum(array.nbytes for array in arrays) < 70 * 400_000
 
 
 def test_memory_use_does_not_grow_with_visits():
     """The model stores the distinct outcomes of a pair, not each of its 30,000 visits."""
     model = hl.LearnedModel(20, 2, n_known=30_000)
-    before = model.arrays.outcomes.size
+    before = model._arrays.outcomes.size
     for visit in range(100_000):
         model.observe(visit % 20, visit % 2, 0.5, visit % 3, terminated=visit % 7 == 0)
-    assert model.arrays.outcomes.size == before
+    assert model._arrays.outcomes.size == before
 
 
 def test_arrays_are_read_only():
@@ -107,6 +107,55 @@ def test_arrays_are_read_only():
             array[0, 0] = 0
 
 
+def test_rows_cannot_be_written_to():
+    model = hl.LearnedModel(2, 1, n_known=1)
+    model.observe(0, 0, 1.0, 1, terminated=False)
+    for array in model.rows:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ({"s": 2}, "state is 2: expected a whole number from 0 to 1"),
+        ({"s": -1}, "state is -1"),
+        ({"s": 0.0}, "state is 0.0"),
+        ({"s": True}, "state is True"),
+        ({"a": 1}, "action is 1: expected a whole number from 0 to 0"),
+        ({"s_next": 10**9}, "next state is 1000000000"),
+        ({"s_next": np.float64(1)}, "next state is"),
+        ({"s_next": np.nan}, "next state is nan"),
+        ({"s_next": np.True_}, "next state is"),
+        ({"r": "x"}, "the reward of state 0 and action 0 is 'x': expected a finite number"),
+        ({"r": np.inf}, "the reward of state 0 and action 0 is inf"),
+        ({"terminated": "no"}, "terminated is 'no': expected True or False"),
+    ],
+)
+def test_invalid_visits_are_rejected_and_not_counted(step, message):
+    """A successor out of range would make compiled code write beyond its arrays."""
+    model = hl.LearnedModel(2, 1, n_known=1)
+    with pytest.raises(hl.InvalidArgument, match=message):
+        model.observe(**{"s": 0, "a": 0, "r": 0.5, "s_next": 1, "terminated": False, **step})
+    assert model.counts.sum() == 0
+
+
+def test_integers_of_any_type_are_accepted_as_states_and_actions():
+    model = hl.LearnedModel(2, 1, n_known=1)
+    pair = model.observe(
+        np.int32(1), np.uint8(0), np.float32(0.5), np.array(0), terminated=np.False_
+    )
+    assert pair == 1
+    assert model.successors(np.int64(1), 0) == {0: 1.0}
+
+
+def test_successors_of_a_pair_out_of_range_are_refused():
+    model = hl.LearnedModel(2, 1, n_known=1)
+    for s, a in ((2, 0), (-1, 0), (0, 1), (0.0, 0)):
+        with pytest.raises(hl.InvalidArgument, match="expected a whole number from 0 to"):
+            model.successors(s, a)
+
+
 def test_repr_shows_the_number_of_known_pairs():
     model = hl.LearnedModel(2, 1, n_known=1)
     model.observe(0, 0, 1.0, 1, terminated=False)
@@ -114,12 +163,29 @@ def test_repr_shows_the_number_of_known_pairs():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"n_known": 0}, {"n_known": 1.5}, {"n_states": 0}, {"n_actions": -1}]
+    "bad",
+    [
+        {"n_known": 0},
+        {"n_known": 1.5},
+        {"n_known": True},
+        {"n_known": 10**30},
+        {"n_states": 0},
+        {"n_states": 10**30},
+        {"n_actions": -1},
+        {"n_actions": 2**31},
+    ],
 )
 def test_sizes_that_are_not_positive_whole_numbers_are_rejected(bad):
     options = {"n_states": 2, "n_actions": 2, "n_known": 1, **bad}
     with pytest.raises(hl.InvalidArgument, match=f"{next(iter(bad))} is"):
         hl.LearnedModel(options["n_states"], options["n_actions"], n_known=options["n_known"])
+
+
+def test_too_many_pairs_are_refused_before_memory_is_allocated():
+    with pytest.raises(
+        hl.InvalidArgument, match="n_actions is 100000: expected at most 2147483647"
+    ):
+        hl.LearnedModel(100_000, 100_000, n_known=1)
 
 
 def test_with_accuracy_takes_n_known_from_the_theory():

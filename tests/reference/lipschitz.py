@@ -28,7 +28,7 @@ class ReferenceLipschitz(hl.Bound):
         return bool(self.transfers)
 
     def refine(self, change):
-        known = self.model.arrays.known
+        known = self.model._arrays.known
         lowered = [
             self._lower(transfer, known)
             for transfer in self.transfers
@@ -53,7 +53,7 @@ class Transfer:
     def __init__(self, source, prior, model, V, setting, distance):
         self.source, self.model, self.setting, self.distance = source, model, setting, distance
         self.prior = prior
-        self.widest = max(source.widest, model.arrays.widest)
+        self.widest = max(source.widest, model.widest)
         self.pairs = np.arange(setting.n_pairs)
         self.weights = distance.weigh(source.V, self.widest, setting)
         self.least = distance.least(float(source.V.max()), setting)
@@ -111,7 +111,7 @@ class Transfer:
 
         Such a pair may lead to itself, so its d̂ is D̂ / (1-γ).
         """
-        to_source, known = self.to_source, self.model.arrays.known
+        to_source, known = self.to_source, self.model._arrays.known
         pair = self.unknown_top
         if known[pair] or to_source.D[pair] < to_source.top:
             pair = self.unknown_top = int(np.where(known, -1.0, to_source.D).argmax())

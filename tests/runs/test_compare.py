@@ -61,18 +61,26 @@ def test_streams_with_different_keys_differ():
 
 def test_invalid_arguments_are_refused():
     for agents, draw_task, change, message in (
-        ({"RMax": hl.RMax(**OPTIONS)}, draw, {}, "agent 'RMax' is RMax.*lambda rng"),
+        ({"RMax": hl.RMax(**OPTIONS)}, draw, {}, r"agents\['RMax'\] is RMax.*lambda rng"),
         (AGENTS, [draw(np.random.default_rng(0))], {}, "draw_task is .*family.draw"),
         (AGENTS, draw, {"episodes": "5"}, "episodes is '5'"),
+        (AGENTS, draw, {"seed": None}, "seed is None"),
+        (AGENTS, lambda rng: 3, {}, "the task that draw_task returned is 3"),
+        ({"RMax": lambda rng: 3}, draw, {}, "the agent 3 has no attribute 'n_states'"),
     ):
-        with pytest.raises(hl.InvalidArgument, match=message):
+        with pytest.raises(hl.HeirloomError, match=message):
             compare(agents, draw_task, **{**SIZES, **change})
     results = compare({"LRMax": AGENTS["LRMax"]}, draw, **SIZES)
     with pytest.raises(hl.InvalidArgument, match=r"baseline is 'RMax': expected .* LRMax"):
         comparison_table(results, last=1)
     assert "LRMax" in comparison_table(results, last=1, baseline="LRMax")
+    for last in (0, -1, SIZES["tasks"] + 1):
+        with pytest.raises(hl.InvalidArgument, match="last is"):
+            comparison_table(results, last=last, baseline="LRMax")
+    with pytest.raises(hl.InvalidArgument, match="results has the variable updates over None"):
+        comparison_table(results.drop_vars("updates"), last=1, baseline="LRMax")
 
 
 def test_comparison_without_agents_is_refused():
-    with pytest.raises(hl.InvalidArgument, match="agents is empty"):
+    with pytest.raises(hl.InvalidArgument, match=r"agents is \{\}: expected a dictionary"):
         compare({}, draw, **SIZES)

@@ -71,7 +71,7 @@ def observe_same_steps(agents, tasks, rng, steps=12):
             s = env.reset()[0] if ended else s_next
         for agent in agents:
             agent.end_task()
-            agent.memory.sources[:] = agents[0].memory.sources
+            agent.memory._sources[:] = agents[0].memory.sources
 
 
 OTHERS = {
@@ -224,7 +224,7 @@ def test_dropping_changes_no_bit_with_256_sources(d_max):
         hl.learn(teacher, m, episodes=40, max_steps=10, seed=seed)
     agents = agents_of([kind(d_max=d_max) for kind in (hl.Lipschitz, KeepAll)], options)
     for agent in agents:
-        agent.memory.sources[:] = teacher.memory.sources
+        agent.memory._sources[:] = teacher.memory.sources
     dropping, keeping = (
         hl.learn(agent, tasks[-1], episodes=200, max_steps=10, seed=0) for agent in agents
     )

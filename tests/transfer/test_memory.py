@@ -149,3 +149,119 @@ def test_bounds_from_a_full_memory_come_from_its_sources_only():
     assert np.array_equal(agent.U, expected.U)
     assert (agent.U < 10).any()
     assert isinstance(agent.bounds[0], Lipschitz)
+
+
+def changed_rows(**changes):
+    return source(1.0).rows._replace(**changes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (None, "rows is None: expected a Known"),
+        ((), r"rows is \(\): expected a Known"),
+        (changed_rows(successors=np.array([2], dtype=np.int32)), "a successor is not from 0 to 1"),
+        (changed_rows(successors=np.array([-1], dtype=np.int32)), "a successor is not from 0 to 1"),
+        (changed_rows(successors=np.array([2**40])), "successors has entries beyond the range"),
+        (changed_rows(successors=np.array([1.0])), "successors is .* expected an array of int32"),
+        (changed_rows(last=np.array([10**9, 10**9])), "a row is not between 0 and 1"),
+        (changed_rows(first=np.array([-1, 1])), "a row is not between 0 and 1"),
+        (changed_rows(first=np.array([1, 1])), "the rows do not follow each other"),
+        (changed_rows(last=np.array([1, 0])), "a row has a wrong length"),
+        (changed_rows(p=np.array([0.5])), "a row does not sum to 1"),
+        (changed_rows(p=np.array([1.0, 0.0])), "the sum of lengths is not the number of succ"),
+        (changed_rows(p=np.array([np.nan])), "p has an entry that is not finite"),
+        (changed_rows(ends=np.array([-0.5, 0.0]), p=np.array([1.5])), "a probability is negative"),
+        (changed_rows(known=np.ones(3, dtype=bool)), "known has 3 entries, not 2"),
+        (changed_rows(known=np.ones(2)), "known is .* expected an array of bool"),
+        (changed_rows(R=np.array([np.inf, 0.0])), "R has an entry that is not finite"),
+        (changed_rows(R=[0.0, 0.0]), "R is .* expected an array of float64"),
+    ],
+)
+def test_source_with_invalid_rows_is_refused(rows, message):
+    """Compiled code would read beyond its arrays."""
+    with pytest.raises(hl.InvalidArgument, match=message):
+        hl.Source(rows, np.full(2, 1.0), np.full(2, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("Q", "V", "message"),
+    [
+        (np.full(2, np.nan), np.ones(2), "Q has an entry that is not finite"),
+        (np.ones(2), np.array([0, np.inf]), "V has an entry that is not finite"),
+        (np.ones((2, 1)), np.ones(2), "Q is .* expected an array of float64 with one axis"),
+        (np.ones(3), np.ones(2), "Q has 3 entries and V has 2"),
+        (np.ones(0), np.ones(0), "Q has 0 entries and V has 0"),
+        (np.ones(4), np.ones(2), "known has 2 entries, not 4"),
+        (None, np.ones(2), "Q is None: expected an array of float64"),
+    ],
+)
+def test_source_with_invalid_values_is_refused(Q, V, message):
+    with pytest.raises(hl.InvalidArgument, match=message):
+        hl.Source(source(1.0).rows, Q, V)
+
+
+def test_source_does_not_change_with_the_arrays_that_it_was_made_from():
+    rows = changed_rows(R=np.array([0.5, 0.0]))
+    values = np.ones(2)
+    view = values.view()
+    view.flags.writeable = False
+    made = hl.Source(rows, values, view)
+    rows.R[0] = values[0] = 7.0
+    assert (made.rows.R[0], made.Q[0], made.V[0]) == (0.5, 1.0, 1.0)
+    for array in (*made.rows, made.Q, made.V):
+        assert not array.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("model", "Q", "message"),
+    [
+        (None, np.ones(2), "model is None: expected a LearnedModel"),
+        (hl.LearnedModel(2, 1, n_known=1), np.ones(3), "Q has 3 entries: expected one for each"),
+        (hl.LearnedModel(2, 1, n_known=1), [1.0, 1.0], "Q is .* expected an array of float64"),
+    ],
+)
+def test_source_of_an_invalid_model_or_values_is_refused(model, Q, message):
+    with pytest.raises(hl.InvalidArgument, match=message):
+        hl.Source.of(model, Q)
+
+
+def test_memory_refuses_what_is_not_a_source_of_its_tasks():
+    memory = hl.TaskMemory(2, 1)
+    for junk in (None, 3, source(1.0).rows):
+        with pytest.raises(hl.InvalidArgument, match=r"source is .*: expected a Source"):
+            memory.add(junk)
+    with pytest.raises(hl.IncompatibleTasks, match="the task has 2 states and 2 pairs: expected 3"):
+        hl.TaskMemory(3, 1).add(source(1.0))
+    agent = hl.RMax(**OPTIONS, memory=memory)
+    with pytest.raises(hl.InvalidArgument, match=r"a value is outside \(0, 10\)"):
+        memory.add(source(11.0))
+    assert (memory.n_tasks, memory.sources, memory.max_Q) == (0, (), None)
+    assert agent.memory is memory
+
+
+def test_sources_added_before_an_agent_are_compared_with_its_setting():
+    memory = hl.TaskMemory(2, 1)
+    memory.add(source(11.0))
+    with pytest.raises(hl.InvalidArgument, match=r"a value is outside \(0, 10\)"):
+        hl.RMax(**OPTIONS, memory=memory)
+    with pytest.raises(hl.InvalidArgument, match=r"a reward is outside \(0.6, 2\)"):
+        hl.RMax(**OPTIONS, memory=memory, reward_range=(0.6, 2))
+
+
+def test_sources_cannot_be_replaced_from_outside():
+    memory = filled(2)
+    assert isinstance(memory.sources, tuple)
+    with pytest.raises(AttributeError):
+        memory.sources = []
+
+
+@pytest.mark.parametrize("junk", [None, "x", 1.5, -1, True])
+def test_task_numbers_that_are_not_whole_are_refused(junk):
+    memory = filled(2)
+    with pytest.raises(hl.InvalidArgument, match="task is"):
+        memory.use(junk)
+    with pytest.raises(hl.InvalidArgument, match="n_tasks is"):
+        memory.compare_first(junk)
+    with pytest.raises(hl.InvalidArgument, match="setting is"):
+        memory.bind(junk)

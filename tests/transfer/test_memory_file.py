@@ -58,6 +58,7 @@ def assert_equal(memory, loaded):
     for a, b in ((memory.sources, loaded.sources), (memory._first, loaded._first)):
         assert [source.task for source in a] == [source.task for source in b]
         for x, y in zip(a, b, strict=True):
+            assert x.n_known == y.n_known
             for left, right in zip((*x.rows, x.Q, x.V), (*y.rows, y.Q, y.V), strict=True):
                 assert left.dtype == right.dtype
                 assert np.array_equal(left, right)
@@ -113,6 +114,15 @@ def test_loaded_memory_continues_like_one_that_was_never_saved(path):
             loaded = hl.TaskMemory.load(path)
             assert_equal(unsaved, loaded)
         assert unsaved.learned
+
+
+def test_file_without_numbers_of_visits_can_be_read(path):
+    """Earlier versions did not store them; the tasks then do not refute p_min."""
+    drawn_memory(np.random.default_rng(3), n_tasks=3).save(path)
+    header, arrays = archive.read(path, "memory")
+    assert (arrays["n_known"] > 0).all()
+    path.write_bytes(sealed(header, {k: a for k, a in arrays.items() if k != "n_known"}))
+    assert [source.n_known for source in hl.TaskMemory.load(path).sources] == [0, 0, 0]
 
 
 def test_agent_with_another_number_of_states_is_refused(path):

@@ -22,6 +22,7 @@ from heirloom.transfer.bound import Bound, Constant, MaxQ
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
+from heirloom.validation import shown
 
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 OPTIONS = ("gamma", "epsilon", "reward_range", "terminating", "v_max", "tol")
@@ -50,7 +51,7 @@ class SavedBound(NamedTuple):
 def packed(agent: OptimisticAgent) -> Content:
     """Return everything that an agent needs to continue with its next task."""
     memory = memory_file.packed(agent.memory)
-    arrays = {**memory.arrays, "drawn": agent.uniforms.unused}
+    arrays = {**memory.arrays, "drawn": agent._uniforms.unused}
     bounds = []
     for i, bound in enumerate(agent.bounds):
         kind = type(bound)
@@ -58,6 +59,7 @@ def packed(agent: OptimisticAgent) -> Content:
         user_defined = kind is not BUILT_IN.get(name)
         # Inherited options() would rebuild the bound without what the derived class adds.
         given = None if user_defined and "options" not in vars(kind) else bound.options()
+        _check_options(name, given)
         in_header: dict[str, Any] = {}
         for key, value in (given or {}).items():
             if isinstance(value, np.ndarray):
@@ -74,9 +76,27 @@ def packed(agent: OptimisticAgent) -> Content:
             **{name: getattr(agent.setting, name) for name in OPTIONS},
         },
         "bounds": bounds,
-        "generator": _generator_state(agent.uniforms.rng),
+        "generator": _generator_state(agent._uniforms.rng),
     }
     return Content(header, arrays)
+
+
+def _check_options(name: str, options: object) -> None:
+    """Raise `InvalidArgument` unless a file can hold the options of the bound `name`."""
+    expected = "expected None, or a dictionary of numbers, strings, None or arrays of numbers"
+    if options is None:
+        return
+    if not isinstance(options, dict) or not all(isinstance(key, str) for key in options):
+        raise InvalidArgument(f"options of the bound {name} returned {shown(options)}: {expected}")
+    for key, value in options.items():
+        is_number = isinstance(
+            value, bool | int | float | str | np.bool_ | np.integer | np.floating | None
+        )
+        is_array = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+        if not (is_number or is_array):
+            raise InvalidArgument(
+                f"options of the bound {name} returned {shown(value)} for {key}: {expected}"
+            )
 
 
 def unpacked(
@@ -84,6 +104,10 @@ def unpacked(
 ) -> A:
     """Rebuild a packed agent; raises `InvalidFile` if the content is not valid."""
     header, arrays = content
+    if bounds is not None and not isinstance(bounds, list | tuple):
+        raise InvalidArgument(
+            f"bounds is {shown(bounds)}: expected None, or a list of bounds or their classes"
+        )
     _check_class(cls, header.get("algorithm", cls.__name__), where)
     with parsing(where, "agent"):
         memory_header, saved_bounds = header["memory"], _saved_bounds(header["bounds"])
@@ -99,7 +123,7 @@ def unpacked(
         drawn = take(arrays, "drawn", np.float64, (-1,)).copy()
         if not ((drawn >= 0) & (drawn < 1)).all():
             raise InvalidFile("the array 'drawn' has a number outside [0, 1)")
-    agent.uniforms = Uniforms(rng, drawn)
+    agent._uniforms = Uniforms(rng, drawn)
     return agent
 
 

@@ -44,8 +44,8 @@ def BisimulationTransfer(
         exploration: ε of Q-learning, the probability of a random action.
         seed: the seed of the agent's generator, or the generator.
     """
-    check_task(source)
-    check_task(target)
+    check_task(source, "source")
+    check_task(target, "target")
     values = solve(source).Q if Q is None else numbers("Q", Q)
     if values.shape != source.R.shape:
         raise InvalidArgument(

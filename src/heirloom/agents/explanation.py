@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.task_learner import sources_used
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
-from heirloom.transfer.bound import Details, Dropped
-from heirloom.validation import whole_number
+from heirloom.errors import InvalidArgument
+from heirloom.transfer.bound import Bound, Details, Dropped
+from heirloom.validation import shown, whole_number
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -182,7 +184,7 @@ def explain(agent: OptimisticAgent) -> Explanation:
     """Return a snapshot of the current task, or of the last one after its end."""
     shape = agent.n_states, agent.n_actions
     Q, U, known = agent.Q.copy(), agent.U.copy(), agent.known.copy()
-    details = [bound.details() for bound in agent.bounds]
+    details = [_details(bound, agent.setting.n_pairs) for bound in agent.bounds]
     names, bound = _bounds(agent, details)
     arrays = (
         np.where(Q < U, len(names), bound),
@@ -212,12 +214,35 @@ def explain(agent: OptimisticAgent) -> Explanation:
     )
 
 
+def _details(bound: Bound, n_pairs: int) -> Details:
+    """Return `details` of a bound; raise `InvalidArgument` unless they are valid."""
+    details = bound.details()
+    is_valid = (
+        isinstance(details, Details)
+        and isinstance(details.sources, tuple)
+        and all(isinstance(task, int) for task in details.sources)
+        and isinstance(details.prior_used, dict)
+        and all(
+            isinstance(used, np.ndarray) and used.dtype == np.bool_ and used.shape == (n_pairs,)
+            for used in details.prior_used.values()
+        )
+        and isinstance(details.dropped, tuple)
+        and all(isinstance(source, Dropped) for source in details.dropped)
+    )
+    if not is_valid:
+        raise InvalidArgument(
+            f"details of the bound {type(bound).__name__} returned {shown(details)}: expected "
+            f"Details, in which prior_used has boolean arrays of shape ({n_pairs},)"
+        )
+    return details
+
+
 def _bounds(agent: OptimisticAgent, details: list[Details]) -> tuple[list[str], IntArray]:
     """Where `U` may come from, and where it comes from at each pair, [s, a]."""
     names, index = [V_MAX], np.zeros((agent.n_states, agent.n_actions), dtype=np.int64)
     for i, bound in enumerate(agent.bounds):
         is_minimum = agent.decider == i + 1
-        source = bound.sources_used().reshape(index.shape)
+        source = sources_used(bound, index.size).reshape(index.shape)
         pairs_by_name = {
             _name(agent, i, task): is_minimum & (source == task) for task in details[i].sources
         }

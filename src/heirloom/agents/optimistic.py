@@ -16,7 +16,16 @@ from heirloom.transfer.bound import Bound
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.setting import Setting
-from heirloom.validation import Range, generator, whole_number
+from heirloom.validation import (
+    Range,
+    generator,
+    index,
+    instance,
+    reward,
+    shown,
+    truth,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from heirloom.agents.explanation import Explanation
@@ -74,24 +83,31 @@ class OptimisticAgent:
             epsilon=epsilon,
             tol=tol,
         )
-        self.n_states, self.n_actions, self.gamma = int(n_states), int(n_actions), float(gamma)
+        setting = self.setting
+        self.n_states, self.n_actions, self.gamma = (
+            setting.n_states,
+            setting.n_actions,
+            setting.gamma,
+        )
+        self._limits = (
+            setting.n_states,
+            setting.n_actions,
+            *setting.reward_range,
+            setting.terminating,
+        )
         self.n_known = whole_number("n_known", n_known)
-        self.bounds = list(bounds)
+        self.bounds = _checked_bounds(bounds)
         for bound in self.bounds:
-            if isinstance(bound, type):
-                raise InvalidArgument(
-                    f"bounds contains the class {bound.__name__}: expected an instance, "
-                    f"{bound.__name__}(...)"
-                )
             bound.check(self.setting)
         if sum(isinstance(bound, NearModels) for bound in self.bounds) > 1:
             raise InvalidArgument(
                 "bounds contains several NearModels: combine them with &, as in "
                 "hl.NearModels(nearness & other)"
             )
-        self.uniforms = Uniforms(generator(seed))
+        self._uniforms = Uniforms(generator(seed))
         """Random numbers for the choice among actions of equal value."""
         self.memory = TaskMemory(self.n_states, self.n_actions) if memory is None else memory
+        instance("memory", self.memory, TaskMemory, "or None for a new one")
         self.memory.bind(self.setting)
         self.in_task = False
         self._task: TaskLearner | None = None
@@ -140,35 +156,45 @@ class OptimisticAgent:
         task = self._task
         if task is None or not self.in_task:
             raise WrongOrder("act() was called outside a task: call begin_task() first")
+        if type(s) is not int:  # the cache would also find a float or a boolean that equals a state
+            s = index("state", s, self.n_states)
         actions = task.greedy.get(s)
         if actions is None:
-            if not 0 <= s < self.n_states:
-                raise InvalidArgument(
-                    f"state is {s}: expected a whole number from 0 to {self.n_states - 1}"
-                )
             actions = task.greedy_actions(s)
         if len(actions) == 1:
             return actions[0]
-        return actions[int(self.uniforms.next() * len(actions))]
+        return actions[int(self._uniforms.next() * len(actions))]
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> bool:
         """Count a step; returns whether the pair (s, a) has become known with this visit."""
-        lo, hi = self.setting.reward_range
+        n_states, n_actions, lo, hi, may_terminate = self._limits
+        # `0 <= s < n_states` alone would accept floats and booleans.
+        if type(s) is not int:
+            s = index("state", s, n_states)
+        if type(a) is not int:
+            a = index("action", a, n_actions)
+        if type(s_next) is not int:
+            s_next = index("next state", s_next, n_states)
+        if type(r) is not float:
+            r = reward(s, a, r)
         if not (
-            0 <= s < self.n_states
-            and 0 <= a < self.n_actions
-            and 0 <= s_next < self.n_states
+            0 <= s < n_states
+            and 0 <= a < n_actions
+            and 0 <= s_next < n_states
             and lo <= r <= hi
-            and (self.setting.terminating or not terminated)
+            and (terminated is False or (terminated is True and may_terminate))
         ):
-            raise self._bad_step(s, a, r, s_next)
+            s, a, r, s_next, terminated = self._checked_step(s, a, r, s_next, terminated)
         task = self._task
         if task is None or not self.in_task:
             raise WrongOrder("observe() was called outside a task: call begin_task() first")
-        pair = task.model.observe(s, a, r, s_next, terminated=terminated)
+        k = s * n_actions + a
+        if task._known[k]:
+            return False
+        pair = task.model._count(k, r, -1 if terminated else s_next)
         if pair is None:
             return False
-        task.update(pair)
+        task._update(pair)
         return True
 
     def end_task(self) -> None:
@@ -200,12 +226,12 @@ class OptimisticAgent:
     @property
     def Q(self) -> FloatArray:
         """The upper bound on Q* on which the agent acts greedily, [s, a]."""
-        return self._by_pair(self.task.values.Q)
+        return self._by_pair(self.task._values.Q)
 
     @property
     def U(self) -> FloatArray:
         """The minimum of `v_max` and of all bounds, [s, a]; equal to `Q` at unknown pairs."""
-        return self._by_pair(self.task.values.U)
+        return self._by_pair(self.task._values.U)
 
     @property
     def known(self) -> BoolArray:
@@ -245,24 +271,50 @@ class OptimisticAgent:
         view.flags.writeable = False
         return view
 
-    def _bad_step(self, s: int, a: int, r: float, s_next: int) -> InvalidArgument:
-        for name, number, size in (
-            ("state", s, self.n_states),
-            ("action", a, self.n_actions),
-            ("next state", s_next, self.n_states),
-        ):
-            if not 0 <= number < size:
-                return InvalidArgument(
-                    f"{name} is {number}: expected a whole number from 0 to {size - 1}"
-                )
-        lo, hi = self.setting.reward_range
-        if lo <= r <= hi:
-            return InvalidArgument(
+    def _checked_step(
+        self, s: int, a: int, r: float, s_next: int, terminated: object
+    ) -> tuple[int, int, float, int, bool]:
+        """Return a step in standard types; raise `InvalidArgument` unless it is valid."""
+        n_states, n_actions, lo, hi, may_terminate = self._limits
+        s, a = index("state", s, n_states), index("action", a, n_actions)
+        s_next = index("next state", s_next, n_states)
+        r, ends = reward(s, a, r), truth("terminated", terminated)
+        if not lo <= r <= hi:
+            raise InvalidArgument(
+                f"the reward of state {s} and action {a} is {r}, outside the agent's reward_range "
+                f"({lo:g}, {hi:g}): create the agent with a range that contains the rewards of all "
+                "its tasks"
+            )
+        if ends and not may_terminate:
+            raise InvalidArgument(
                 f"the episode terminated at state {s} and action {a}, but the agent has "
                 "terminating=False: create it with terminating=True"
             )
-        return InvalidArgument(
-            f"the reward of state {s} and action {a} is {r}, outside the agent's reward_range "
-            f"({lo:g}, {hi:g}): create the agent with a range that contains the rewards of all its "
-            "tasks"
-        )
+        return s, a, r, s_next, ends
+
+
+# The methods of a bound that an agent calls.
+BOUND_METHODS = (
+    *("check", "begin_task", "refine", "end_task"),
+    *("sources_used", "details", "options"),
+)
+
+
+def _checked_bounds(bounds: Sequence[Bound]) -> list[Bound]:
+    """Return the bounds as a list; raise `InvalidArgument` unless all have the right methods."""
+    expected = "expected a list of bounds, such as [Lipschitz(d_max=0.1)]"
+    if not isinstance(bounds, list | tuple):
+        raise InvalidArgument(f"bounds is {shown(bounds)}: {expected}")
+    for bound in bounds:
+        if isinstance(bound, type):
+            raise InvalidArgument(
+                f"bounds holds the class {bound.__name__}: expected an instance, "
+                f"{bound.__name__}(...)"
+            )
+        missing = [name for name in BOUND_METHODS if not callable(getattr(bound, name, None))]
+        if missing:
+            raise InvalidArgument(
+                f"bounds holds {shown(bound)}, which has no method {missing[0]}: {expected}; "
+                "derive a user-defined bound from heirloom.Bound"
+            )
+    return list(bounds)

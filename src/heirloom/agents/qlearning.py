@@ -11,13 +11,16 @@ from heirloom.agents.protocol import Agent
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.validation import (
+    LARGEST_REWARD,
     check_gamma,
     generator,
+    index,
     numbers,
     positive_probability,
     probability,
-    real_number,
-    whole_number,
+    reward,
+    sizes,
+    truth,
 )
 
 
@@ -49,8 +52,7 @@ class QLearning:
         initial_Q: float | ArrayLike = 0.0,
         seed: int | np.random.Generator | None = None,
     ) -> None:
-        self.n_states = whole_number("n_states", n_states)
-        self.n_actions = whole_number("n_actions", n_actions)
+        self.n_states, self.n_actions = sizes(n_states, n_actions)
         self.gamma = check_gamma(gamma)
         self.learning_rate = positive_probability("learning_rate", learning_rate)
         self.exploration = probability("exploration", exploration)
@@ -73,7 +75,7 @@ class QLearning:
         """Return a random action with probability ε, otherwise a random greedy action."""
         if not self.in_task:
             raise WrongOrder("act() was called outside a task: call begin_task() first")
-        self._check("state", s, self.n_states)
+        s = index("state", s, self.n_states)
         if self._rng.random() < self.exploration:
             return int(self._rng.random() * self.n_actions)
         row = self._Q[s]
@@ -84,11 +86,9 @@ class QLearning:
         """Learn from a step; returns False because there is no model to update."""
         if not self.in_task:
             raise WrongOrder("observe() was called outside a task: call begin_task() first")
-        self._check("state", s, self.n_states)
-        self._check("action", a, self.n_actions)
-        self._check("next state", s_next, self.n_states)
-        r = real_number(f"the reward of state {s} and action {a}", r, "expected a finite number")
-        target = r if terminated else r + self.gamma * self._Q[s_next].max()
+        s, a = index("state", s, self.n_states), index("action", a, self.n_actions)
+        s_next, r = index("next state", s_next, self.n_states), reward(s, a, r)
+        target = r if truth("terminated", terminated) else r + self.gamma * self._Q[s_next].max()
         self._Q[s, a] += self.learning_rate * (target - self._Q[s, a])
         return False
 
@@ -121,12 +121,6 @@ class QLearning:
             f"learning_rate={self.learning_rate}, exploration={self.exploration})"
         )
 
-    def _check(self, name: str, number: int, size: int) -> None:
-        if not isinstance(number, int | np.integer) or not 0 <= number < size:
-            raise InvalidArgument(
-                f"{name} is {number!r}: expected a whole number from 0 to {size - 1}"
-            )
-
 
 class QLearningOptions(AlgorithmOptions):
     """Tabular Q-learning for comparison; no transfer and no guarantee."""
@@ -152,6 +146,9 @@ def _initial(initial_Q: float | ArrayLike, shape: tuple[int, int]) -> FloatArray
         raise InvalidArgument(
             f"initial_Q has shape {given.shape}: expected a number, or an array of shape {shape}"
         )
-    if not np.isfinite(given).all():
-        raise InvalidArgument("initial_Q has values that are not finite: expected finite numbers")
+    if not (np.abs(given) <= LARGEST_REWARD).all():
+        raise InvalidArgument(
+            f"initial_Q has values that are not finite, or larger than {LARGEST_REWARD:g}: "
+            "expected finite numbers"
+        )
     return np.broadcast_to(given, shape).copy()

@@ -10,16 +10,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heirloom.arrays import FloatArray, IntArray
+from heirloom.arrays import FloatArray, IntArray, read_only
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import learning
 from heirloom.mdp.learned import LearnedModel
-from heirloom.transfer.bound import Bound, Change
+from heirloom.mdp.tabular import value_range
+from heirloom.transfer.bound import Bound, _OwnChange
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.nearness.rows import LearnerArrays
 from heirloom.transfer.program import initial_values
 from heirloom.transfer.setting import Setting
+from heirloom.validation import index, instance, shown
 
 SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_max
 
@@ -41,26 +43,31 @@ class TaskLearner:
         n_pairs = setting.n_pairs
         self.model = LearnedModel(setting.n_states, setting.n_actions, n_known=n_known)
         self._refined = [
-            i for i, bound in enumerate(bounds) if bound.begin_task(setting, self.model, memory)
+            i for i, bound in enumerate(bounds) if _begun(bound, setting, self.model, memory)
         ]
+        # U of each user-defined bound when it was last checked; the other bounds are Heirloom's.
+        self._checked_U = {
+            i: bounds[i].U.copy() for i in self._refined if _is_user_defined(bounds[i])
+        }
         self._is_updated = np.zeros(n_pairs, dtype=bool)
         U = np.full(n_pairs, setting.v_max)
         self.decider = np.zeros(n_pairs, dtype=np.int64)
         """Which bound is the minimum `U` at each pair: 0 for `v_max`, i for `bounds[i - 1]`."""
-        for i, bound in enumerate(bounds):
-            _check_bound(bound, n_pairs)
+        for i in range(len(bounds)):
             self._lower(U, i, np.arange(U.size))
-        self.values = initial_values(setting, U)
-        self.near = self._near_rows()
-        """The rows of near sources, which are solved for together with `Q`; None if there are none.
-        """
+        self._values = initial_values(setting, U)
+        self._known = self.model._arrays.known
+        # What bounds are given of `_values`: views, so that they cannot write to the arrays.
+        self._U, self._V = read_only(self._values.U), read_only(self._values.V)
+        self._decreased = read_only(self._values.decreased)
+        self._near = self._near_rows()  # solved for together with `Q`; None if there are none
         self.greedy: dict[int, list[int]] = {}
         """Cache of greedy actions by state; it must be cleared whenever `Q` changes."""
 
     def _near_rows(self) -> learning.Near | None:
         for i, bound in enumerate(self.bounds):
             if isinstance(bound, NearModels):
-                near = bound.rows(LearnerArrays(self.values.V, self.decider, i + 1))
+                near = bound.rows(LearnerArrays(self._values.V, self.decider, i + 1))
                 if near is not None:
                     self._solve(near, near.pairs)
                 return near
@@ -74,53 +81,100 @@ class TaskLearner:
     def greedy_actions(self, s: int) -> list[int]:
         """Compute and cache the actions of `s` with the largest `Q`, up to ties."""
         n_actions = self.setting.n_actions
-        row = self.values.Q[s * n_actions : (s + 1) * n_actions]
+        s = index("state", s, self.setting.n_states)
+        row = self._values.Q[s * n_actions : (s + 1) * n_actions]
         actions: list[int] = np.flatnonzero(row >= row.max() - self.setting.tie).tolist()
         self.greedy[s] = actions
         return actions
 
     def update(self, pair: int) -> None:
         """After `pair` became known, refine the bounds and lower `Q` to its new fixed point."""
-        values, known = self.values, self.model.arrays.known
-        U, n_decreased = values.U, values.n_decreased[0]
-        change = Change(pair, U, values.V, values.decreased[:n_decreased])
+        pair = index("pair", pair, self.setting.n_pairs)
+        if not self._known[pair]:
+            raise InvalidArgument(f"pair {pair} is not known: expected a pair that became known")
+        self._update(pair)
+
+    def _update(self, pair: int) -> None:
+        """Update as `update` does, without checks."""
+        values, known = self._values, self._known
+        change = _OwnChange(pair, self._U, self._V, self._decreased[: values.n_decreased[0]])
         changed = [np.array([pair])]
         for i in self._refined:
             lowered = self.bounds[i].refine(change)
+            if i in self._checked_U:
+                self._check_refined(i, lowered)
             if lowered.size:
                 lowered = lowered[~known[lowered]]  # U does not change at known pairs
-                changed.append(self._lower(U, i, lowered))
+                changed.append(self._lower(values.U, i, lowered))
         values.is_decreased[change.decreased] = False
         values.n_decreased[0] = 0
         self._update_values(np.concatenate(changed) if len(changed) > 1 else changed[0])
         self._is_updated[pair] = True
 
+    def _check_refined(self, i: int, lowered: object) -> None:
+        """Raise `InvalidArgument` unless the user-defined bound i was only lowered, at `lowered`.
+
+        `U` is checked at these pairs only, so that the cost does not depend on the number of pairs.
+        """
+        bound, before = self.bounds[i], self._checked_U[i]
+        name, n_pairs = type(bound).__name__, before.size
+        if (
+            not isinstance(lowered, np.ndarray)
+            or lowered.ndim != 1
+            or lowered.dtype.kind not in "iu"
+        ):
+            raise InvalidArgument(
+                f"refine of the bound {name} returned {shown(lowered)}: expected an array of whole "
+                "numbers, the pairs k = s * A + a where it has lowered U"
+            )
+        if lowered.size == 0:
+            return
+        if not (lowered.min() >= 0 and lowered.max() < n_pairs):
+            outside = lowered[(lowered < 0) | (lowered >= n_pairs)][0]
+            raise InvalidArgument(
+                f"refine of the bound {name} returned pair {outside}: expected pairs from 0 to "
+                f"{n_pairs - 1}"
+            )
+        _check_array(bound, "refine", n_pairs)
+        _check_numbers(bound, "refine", lowered, self.setting)
+        raised = lowered[bound.U[lowered] > before[lowered]]
+        if raised.size:
+            k = int(raised[0])
+            raise InvalidArgument(
+                f"refine of the bound {name} raised U from {before[k]:g} to {bound.U[k]:g} at pair "
+                f"{k}: expected it to lower U, because the smaller number was an upper bound too"
+            )
+        before[lowered] = bound.U[lowered]
+
     def resume(self) -> None:
         """Complete an update that was interrupted, for example by Ctrl-C."""
-        known = self.model.arrays.known
+        known = self.model._arrays.known
         for pair in np.flatnonzero(known & ~self._is_updated) if self.refines else ():
-            self.update(int(pair))
+            self._update(int(pair))
         unknown = np.flatnonzero(~known)
         for i in self._refined:
-            self._lower(self.values.U, i, unknown)
+            self._lower(self._values.U, i, unknown)
         self._update_values(np.arange(self.setting.n_pairs))
 
     def end(self, memory: TaskMemory) -> None:
         """Store the task as a source, and count the pairs whose bound came from each source."""
-        source = Source.of(self.model, self.values.Q)
+        instance("memory", memory, TaskMemory, "such as agent.memory")
+        source = Source.of(self.model, self._values.Q)
+        memory._check_fit(source)
         for i, bound in enumerate(self.bounds):
-            for task in bound.sources_used()[self.decider == i + 1].tolist():
-                memory.use(task)
+            used = sources_used(bound, self.setting.n_pairs)[self.decider == i + 1]
+            for task, n_pairs in zip(*np.unique(used, return_counts=True), strict=True):
+                memory._use(int(task), int(n_pairs))
             bound.end_task(source, memory)
         memory.add(source)
 
     def _update_values(self, pairs: IntArray) -> None:
-        self._solve(self.near, pairs)
+        self._solve(self._near, pairs)
         self.greedy.clear()
 
     def _solve(self, near: learning.Near | None, pairs: IntArray) -> None:
         rows = None if near is None else tuple(near)
-        learning.update_values(tuple(self.model.arrays), tuple(self.values), rows, pairs)
+        learning.update_values(tuple(self.model._arrays), tuple(self._values), rows, pairs)
 
     def _lower(self, U: FloatArray, i: int, pairs: IntArray) -> IntArray:
         """Lower `U` to the bound i at those of `pairs` where the bound is lower; returns them."""
@@ -131,17 +185,65 @@ class TaskLearner:
         return pairs
 
 
-def _check_bound(bound: Bound, n_pairs: int) -> None:
-    """Raise `InvalidArgument` unless `begin_task` of the bound has set a valid `U`."""
-    U, name = getattr(bound, "U", None), type(bound).__name__
+def sources_used(bound: Bound, n_pairs: int) -> IntArray:
+    """Return `sources_used` of a bound; raise `InvalidArgument` unless it has one task per pair."""
+    used = bound.sources_used()
+    is_valid = isinstance(used, np.ndarray) and used.dtype.kind in "iu" and used.shape == (n_pairs,)
+    if not is_valid:
+        raise InvalidArgument(
+            f"sources_used of the bound {type(bound).__name__} returned {shown(used)}: expected an "
+            f"array of whole numbers of shape ({n_pairs},), the task that decides U at each pair"
+        )
+    return used
+
+
+def _is_user_defined(bound: Bound) -> bool:
+    return not type(bound).__module__.startswith("heirloom.")
+
+
+def _begun(bound: Bound, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
+    """Begin a task; raise `InvalidArgument` unless the bound returns a bool and has a valid `U`."""
+    is_refined = bound.begin_task(setting, model, memory)
+    if not isinstance(is_refined, bool | np.bool_):
+        name = type(bound).__name__
+        raise InvalidArgument(
+            f"begin_task of the bound {name} returned {shown(is_refined)}: expected True if U is "
+            "refined while the task is learned, otherwise False"
+        )
+    _check_array(bound, "begin_task", setting.n_pairs)
+    _check_numbers(bound, "begin_task", np.arange(setting.n_pairs), setting)
+    return bool(is_refined)
+
+
+def _check_array(bound: Bound, method: str, n_pairs: int) -> None:
+    """Raise `InvalidArgument` unless `U` is a float64 array over pairs."""
+    U = getattr(bound, "U", None)
     if not isinstance(U, np.ndarray) or U.shape != (n_pairs,) or U.dtype != np.float64:
         found = f"{U.dtype} of shape {U.shape}" if isinstance(U, np.ndarray) else type(U).__name__
         raise InvalidArgument(
-            f"U of the bound {name} is {found}: begin_task must set it to a float64 array over the "
-            f"pairs k = s * A + a, of shape ({n_pairs},)"
+            f"U of the bound {type(bound).__name__} is {found}: {method} must set it to a float64 "
+            f"array over the pairs k = s * A + a, of shape ({n_pairs},)"
         )
-    if np.isnan(U).any():
+
+
+def _check_numbers(bound: Bound, method: str, pairs: IntArray, setting: Setting) -> None:
+    """Raise `InvalidArgument` if `U` cannot be an upper bound: if it is NaN, or below `v_min`.
+
+    Infinity is an upper bound: the agent then uses `v_max`.
+    """
+    v_min, v_max = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
+    lowest = v_min - 1e-9 * max(abs(v_min), abs(v_max))
+    U = bound.U[pairs]
+    if U.min(initial=np.inf) >= lowest:  # False if there is a NaN
+        return
+    k = int(pairs[np.flatnonzero(~(U >= lowest))[0]])
+    name = type(bound).__name__
+    if np.isnan(bound.U[k]):
         raise InvalidArgument(
-            f"U of the bound {name} is NaN at pair {np.isnan(U).argmax()}: begin_task must set it "
-            "to a number at every pair"
+            f"U of the bound {name} is NaN at pair {k}: {method} must set it to a number"
         )
+    raise InvalidArgument(
+        f"U of the bound {name} is {bound.U[k]:g} at pair {k}, below {v_min:g}, the smallest "
+        f"possible value with rewards in {setting.reward_range} and gamma={setting.gamma}: "
+        f"{method} must set it to an upper bound on Q*"
+    )

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.tabular import TabularMDP
+from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.metrics.pseudometrics import check_comparable, family_distance
 from heirloom.planning.solve import solve
 from heirloom.transfer.nearness.exact import family_nearness
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.validation import Range, real_number, weights
+from heirloom.validation import Range, check_generator, real_number, shown, text, weights
 
 
 class FamilyOptions(TypedDict):
@@ -101,10 +101,12 @@ class FiniteFamily(TaskFamily):
     ) -> None:
         if not isinstance(tasks, Mapping) or not tasks:
             raise InvalidArgument(
-                f"tasks is {tasks!r}: expected a dictionary of one or more tasks by name"
+                f"tasks is {shown(tasks)}: expected a dictionary of one or more tasks by name"
             )
         self.tasks = dict(tasks)
-        for m in self.tasks.values():
+        for name, m in self.tasks.items():
+            text("a name in tasks", name)
+            check_task(m, f"tasks[{name!r}]")
             check_comparable(self.first, m)
         n = len(self.tasks)
         given = (
@@ -161,12 +163,13 @@ class FiniteFamily(TaskFamily):
     def draw_name(self, rng: np.random.Generator) -> str:
         """Draw the name of a task at random."""
         names = list(self.tasks)
+        check_generator(rng)
         return names[min(int(self.p.cumsum().searchsorted(rng.random(), "right")), len(names) - 1)]
 
     def _checked_v_max(self, v_max: float) -> float:
         """Return `v_max`; raise `InvalidArgument` if a value of a task exceeds it."""
         if isinstance(v_max, float) and v_max == np.inf:
-            return v_max
+            return float(v_max)
         v_max = real_number("v_max", v_max, "expected a number, an upper bound on all values")
         for name, m in self.tasks.items():
             sol = solve(m)

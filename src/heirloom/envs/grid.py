@@ -21,7 +21,15 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Outcomes, collect
-from heirloom.validation import Range, numbers, probability
+from heirloom.validation import (
+    Range,
+    numbers,
+    one_of,
+    probability,
+    shown,
+    text,
+    truth,
+)
 
 ACTIONS = ("up", "right", "down", "left")
 MOVES = np.array([(-1, 0), (0, 1), (1, 0), (0, -1)])
@@ -45,12 +53,17 @@ class GridMap:
     @classmethod
     def read(cls, cells: str | Sequence[str], *, closed: str = "") -> "GridMap":
         """Build a map from strings; raise `InvalidArgument` if they are not a valid map."""
-        rows = cells.split() if isinstance(cells, str) else cells
+        return cls(tuple(cells.split()) if isinstance(cells, str) else cells, closed)  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        rows, closed = self.rows, text("closed", self.closed)
         if not isinstance(rows, list | tuple) or not all(isinstance(row, str) for row in rows):
-            raise InvalidArgument(f"the map is {cells!r}: expected a list of strings, one per row")
+            raise InvalidArgument(
+                f"the map is {shown(rows)}: expected a list of strings, one per row"
+            )
         if not rows or not all(rows) or len({len(row) for row in rows}) > 1:
             raise InvalidArgument(
-                f"the map has rows {list(rows)!r}: expected rows of the same length, 1 or more"
+                f"the map has rows {shown(list(rows))}: expected rows of the same length, 1 or more"
             )
         for symbol in sorted(set("".join(rows))):
             if symbol not in ".#SG" and not (symbol.isascii() and symbol.islower()):
@@ -60,11 +73,12 @@ class GridMap:
                 )
         unknown = sorted(set(closed) - set("".join(rows)))
         if unknown or not all(letter.islower() for letter in closed):
-            raise InvalidArgument(f"closed is {closed!r}: expected lower-case letters of the map")
-        grid = cls(tuple(rows), closed)
-        if grid.n_states == 0:
+            raise InvalidArgument(
+                f"closed is {shown(closed)}: expected lower-case letters of the map"
+            )
+        self.__dict__["rows"] = tuple(rows)
+        if self.n_states == 0:
             raise InvalidArgument("the map contains only walls: expected at least one free cell")
-        return grid
 
     @cached_property
     def symbols(self) -> np.ndarray:
@@ -131,8 +145,8 @@ def grid_world(
         actions: the available ones of up, right, down and left; slipping leads to these only.
         reward_range: as in `TabularMDP`.
     """
-    if reward_on not in ("acting", "entering"):
-        raise InvalidArgument(f"reward_on is {reward_on!r}: expected 'acting' or 'entering'")
+    one_of("reward_on", reward_on, ("acting", "entering"))
+    terminal = truth("terminal", terminal)
     grid = cells if isinstance(cells, GridMap) else GridMap.read(cells)
     n_states, names = grid.n_states, _checked_actions(actions)
     is_goal = grid.state_symbols == "G"
@@ -160,9 +174,11 @@ def grid_world(
 
 def _checked_actions(actions: Sequence[str]) -> tuple[str, ...]:
     names = tuple(actions) if isinstance(actions, list | tuple) else ()
-    if not names or len(set(names)) < len(names) or not set(names) <= set(ACTIONS):
+    is_valid = all(isinstance(name, str) and name in ACTIONS for name in names)
+    if not names or not is_valid or len(set(names)) < len(names):
         raise InvalidArgument(
-            f"actions is {actions!r}: expected one or more of {', '.join(ACTIONS)}, without repeats"
+            f"actions is {shown(actions)}: expected one or more of {', '.join(ACTIONS)}, without "
+            "repeats"
         )
     return names
 
@@ -172,7 +188,7 @@ def _state_rewards(
 ) -> FloatArray:
     """Return the reward that each state pays."""
     if cell_rewards is not None:
-        state_rewards = numbers("cell_rewards", cell_rewards)
+        state_rewards = _rewards("cell_rewards", cell_rewards)
         if state_rewards.shape != is_goal.shape:
             raise InvalidArgument(
                 f"cell_rewards has shape {state_rewards.shape}: expected one number for each of "
@@ -180,7 +196,7 @@ def _state_rewards(
             )
         return state_rewards
     goals = np.flatnonzero(is_goal)
-    rewards = numbers("goal_rewards", goal_rewards)
+    rewards = _rewards("goal_rewards", goal_rewards)
     if rewards.shape not in ((), goals.shape):
         raise InvalidArgument(
             f"goal_rewards has shape {rewards.shape}: expected one number, or one for each of the "
@@ -191,14 +207,19 @@ def _state_rewards(
     return state_rewards
 
 
+def _rewards(name: str, value: ArrayLike) -> FloatArray:
+    rewards = numbers(name, value)
+    if not np.isfinite(rewards).all():
+        raise InvalidArgument(f"{name} has a number that is not finite: expected finite numbers")
+    return rewards
+
+
 def _executed_moves(
     slip: float, slip_to: str, names: tuple[str, ...]
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Return arrays of chosen actions, executed moves and their probabilities."""
     slip = probability("slip", slip)
-    turns = TURNS.get(slip_to)
-    if turns is None:
-        raise InvalidArgument(f"slip_to is {slip_to!r}: expected 'others' or 'sides'")
+    turns = TURNS[one_of("slip_to", slip_to, TURNS)]
     rows = []
     for chosen, name in enumerate(names):
         move = ACTIONS.index(name)

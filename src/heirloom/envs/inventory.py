@@ -15,9 +15,10 @@ from heirloom.envs.family import FiniteFamily
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Outcomes, collect
-from heirloom.validation import Range, real_number, whole_number
+from heirloom.validation import Range, real_number, shown, whole_number
 
 MAX_CUSTOMERS = 30  # per day
+LARGEST_COST = 1e100  # of a piece; sums of larger costs could overflow
 
 
 def inventory(
@@ -118,7 +119,11 @@ def _family(seasons: dict[str, dict[str, float]], gamma: float) -> FiniteFamily:
 
 
 def _cost(name: str, value: float) -> float:
-    return real_number(name, value, "expected a cost, a number 0 or more", least=0)
+    what = f"expected a cost, a number from 0 to {LARGEST_COST:g}"
+    cost = real_number(name, value, what, least=0)
+    if cost > LARGEST_COST:
+        raise InvalidArgument(f"{name} is {shown(value)}: {what}")
+    return cost
 
 
 def _customers(demand: float) -> FloatArray:
@@ -126,7 +131,7 @@ def _customers(demand: float) -> FloatArray:
     what = f"expected a mean number of customers, above 0 and at most {MAX_CUSTOMERS}"
     mean = real_number("demand", demand, what, above=0)
     if mean > MAX_CUSTOMERS:
-        raise InvalidArgument(f"demand is {demand!r}: {what}")
+        raise InvalidArgument(f"demand is {shown(demand)}: {what}")
     number = np.arange(MAX_CUSTOMERS + 1)
     p = np.exp(number * math.log(mean) - mean - np.array([math.lgamma(n + 1) for n in number]))
     return p / p.sum()

@@ -29,7 +29,7 @@ from gymnasium.utils import RecordConstructorArgs
 from heirloom.envs.spaces import LARGEST, number_of, size_of_space, value_of
 from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
 from heirloom.storage import archive
-from heirloom.validation import whole_number
+from heirloom.validation import shown, whole_number
 
 
 class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -61,7 +61,8 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     ) -> None:
         if not isinstance(env, gym.Env):
             raise UnsupportedEnvironment(
-                f"{env!r} is not a Gymnasium environment: gymnasium.make(name) makes one"
+                f"env is {shown(env)}, which is not a Gymnasium environment: gymnasium.make(name) "
+                "makes one"
             )
         RecordConstructorArgs.__init__(self, n_states=n_states, key=key, numbers=numbers)
         gym.Wrapper.__init__(self, env)
@@ -69,6 +70,8 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             raise InvalidArgument(
                 "key and numbers apply only to numbering in order of appearance: give n_states too"
             )
+        if key is not None and not callable(key):
+            raise InvalidArgument(f"key is {shown(key)}: expected a function of observations")
         self.as_seen = n_states is not None
         self.key = key
         if numbers is not None and not isinstance(numbers, dict):
@@ -110,8 +113,8 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             number = self.numbers.get(seen)
         except TypeError as error:
             raise UnsupportedEnvironment(
-                f"the observation {observation!r} cannot be compared with others ({error}): give a "
-                "key that extracts numbers, strings or arrays of numbers from it"
+                f"the observation {shown(observation)} cannot be compared with others ({error}): "
+                "give a key that extracts numbers, strings or arrays of numbers from it"
             ) from None
         if number is None:
             number = self.numbers[seen] = self._new_number(observation)

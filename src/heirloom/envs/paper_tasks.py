@@ -4,7 +4,7 @@ Where the text of the paper and the authors' released settings differ, a task ha
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap, grid_world
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.validation import probability, real_number, whole_number
+from heirloom.validation import one_of, probability, real_number, shown, whole_number
 
 Interval = tuple[float, float]
 Layout = Literal["orange", "green"]
@@ -43,6 +43,7 @@ MAZE = (
     ".####.####.",
     "...........",
 )
+LARGEST_WIDTH = 1e100  # of a heat map, in cells; squares of larger numbers would overflow
 HEAT_MAP = (".#.G", "....", ".###", "S...")
 OTHER_HEAT_MAP = (".#G.", "....", ".###", "S...")
 
@@ -81,8 +82,7 @@ def corridor(reward: float, *, gamma: float = 0.9) -> TabularMDP:
 
 def maze_map(layout: Layout) -> GridMap:
     """Return the map of a layout: `o` is closed in "orange", `g` in "green"."""
-    if layout not in ("orange", "green"):
-        raise InvalidArgument(f"layout is {layout!r}: expected 'orange' or 'green'")
+    one_of("layout", layout, get_args(Layout))
     return GridMap.read(MAZE, closed=layout[0])
 
 
@@ -115,7 +115,10 @@ def heat_map(
     if len(goals) != 1:
         raise InvalidArgument(f"the map has {len(goals)} goals: expected exactly one `G`")
     goal = goals[0]
-    width = real_number("width", width, "expected a number above 0", above=0)
+    what = f"expected a number from {1 / LARGEST_WIDTH:g} to {LARGEST_WIDTH:g}"
+    width = real_number("width", width, what, least=1 / LARGEST_WIDTH)
+    if width > LARGEST_WIDTH:
+        raise InvalidArgument(f"width is {width}: {what}")
     peak = probability("peak", peak)
     squared = ((grid.positions - goal) ** 2).sum(axis=1)
     rewards = peak * np.exp(-squared / (2 * width**2))
@@ -127,8 +130,7 @@ def t_shape_map(k: int, *, goal: End) -> GridMap:
 
     The goal is B if `goal` is "up", and C if it is "down".
     """
-    if goal not in ("up", "down"):
-        raise InvalidArgument(f"goal is {goal!r}: expected 'up' or 'down'")
+    one_of("goal", goal, get_args(End))
     wall = "#" * (whole_number("k", k, least=0) + 1)
     ends = ("G", ".") if goal == "up" else (".", "G")
     return GridMap.read((wall + ends[0], "S" + "." * (k + 1), wall + ends[1]))
@@ -141,8 +143,7 @@ def t_shape(k: int, *, goal: End, gamma: float = 0.9) -> TabularMDP:
 
 def checked_variant(variant: Variant) -> Variant:
     """Return the variant; raise `InvalidArgument` if there is no such variant."""
-    if variant not in ("text", "released"):
-        raise InvalidArgument(f"variant is {variant!r}: expected 'text' or 'released'")
+    one_of("variant", variant, get_args(Variant))
     return variant
 
 
@@ -154,7 +155,7 @@ def checked_interval(name: str, interval: Interval) -> Interval:
         lo, hi = 1.0, 0.0
     if lo > hi:
         raise InvalidArgument(
-            f"{name} is {interval!r}: expected an interval (lo, hi) with 0 <= lo <= hi <= 1"
+            f"{name} is {shown(interval)}: expected an interval (lo, hi) with 0 <= lo <= hi <= 1"
         )
     return lo, hi
 

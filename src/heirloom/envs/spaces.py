@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium import spaces
 
 from heirloom.errors import UnsupportedEnvironment
+from heirloom.validation import shown
 
 LARGEST = 2**31 - 1
 
@@ -55,7 +56,8 @@ def number_of(space: gym.Space[Any], value: Any) -> int:
     """Return the number of a value in its space."""
     if not space.contains(value):
         raise UnsupportedEnvironment(
-            f"{value!r} is not in {space}: expected a value of the environment's declared space"
+            f"the observation {shown(value)} is not in {space}: expected a value of the "
+            "environment's declared space"
         )
     if isinstance(space, spaces.Discrete):
         return int(value) - int(space.start)

@@ -12,7 +12,7 @@ import gymnasium as gym
 from heirloom.envs.family import FiniteFamily
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.validation import probability, real_number
+from heirloom.validation import probability, real_number, shown
 
 Outcome = tuple[float, int, float, bool]
 Cell = tuple[int, int]
@@ -197,7 +197,7 @@ def _closed_roads(blocked: Iterable[tuple[Cell, Cell]]) -> set[frozenset[Cell]]:
             cells = frozenset()
         if len(cells) != 2 or cells not in roads:
             raise InvalidArgument(
-                f"blocked contains {road!r}: expected two neighbouring cells of the 5x5 map "
+                f"blocked contains {shown(road)}: expected two neighbouring cells of the 5x5 map "
                 "without a wall between them, as in ((2, 2), (3, 2))"
             )
         closed.add(cells)
@@ -209,7 +209,7 @@ def _check_lake(cells: Sequence[str]) -> None:
     rows = list(cells) if isinstance(cells, list | tuple) else []
     if not rows or not all(isinstance(row, str) and len(row) == len(rows[0]) > 0 for row in rows):
         raise InvalidArgument(
-            f"the map is {cells!r}: expected a list of strings of the same length, one per row"
+            f"the map is {shown(cells)}: expected a list of strings of the same length, one per row"
         )
     letters = "".join(rows)
     for letter in letters:

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.registry import MODULE_SEPARATOR, expectation
+from heirloom.validation import shown
 
 OPTIONS = {
     option: [name for name, model in ALGORITHMS.items() if option in model.model_fields]
@@ -35,7 +36,7 @@ def check_defaults(defaults: Any) -> None:
     """Raise `InvalidArgument` unless `defaults` is a table of options of algorithms."""
     if not isinstance(defaults, dict):
         raise InvalidArgument(
-            f"defaults is {defaults!r}: expected a table [defaults] of options of agents"
+            f"defaults is {shown(defaults)}: expected a table [defaults] of options of agents"
         )
     for key in defaults:
         if key not in OPTIONS:
@@ -53,8 +54,8 @@ def expand_sweep(agent: Any, where: str) -> Iterator[Any]:
     for key in ("algorithm", "name"):
         if isinstance(agent.get(key), list):
             raise InvalidArgument(
-                f"{where}.{key} is {agent[key]!r}: expected one {key}; only options can be swept, "
-                f"so write one [[agents]] table for each {key}"
+                f"{where}.{key} is {shown(agent[key])}: expected one {key}; only options can be "
+                f"swept, so write one [[agents]] table for each {key}"
             )
     for key, value in agent.items():
         if value == []:
@@ -89,7 +90,7 @@ def _agent_name(base: str, options: dict[str, Any]) -> str:
     return f"{base}({', '.join(parts)})" if parts else base
 
 
-def first_error(error: ValidationError, agent_numbers: list[int], keys: set[str]) -> str:
+def first_error(error: ValidationError, agent_numbers: Sequence[int], keys: set[str]) -> str:
     """Return a message for the first error of a spec, with its key as the user wrote it.
 
     Args:
@@ -107,7 +108,7 @@ def first_error(error: ValidationError, agent_numbers: list[int], keys: set[str]
         if isinstance(part, int) or part in keys  # other parts are names of types
     )
     if first["type"] == "too_short":
-        return f"{key} is {first['input']!r}: expected one or more entries"
+        return f"{key} is {shown(first['input'])}: expected one or more entries"
     if first["type"] == "extra_forbidden":
         return f"{key} is not a key of a spec: correct or remove it; {EXAMPLE}"
     if first["type"] == "missing":
@@ -118,7 +119,7 @@ def first_error(error: ValidationError, agent_numbers: list[int], keys: set[str]
             return message
         at_option = re.match(r"\w+ is ", message)
         return f"{key}.{message}" if at_option else f"{key}: {message}"
-    return f"{key} is {first['input']!r}: {expectation(message)}"
+    return f"{key} is {shown(first['input'])}: {expectation(message)}"
 
 
 def option_error(error: ValidationError, algorithm: str) -> str:
@@ -131,7 +132,7 @@ def option_error(error: ValidationError, algorithm: str) -> str:
     if first["type"] == "missing":
         visits = "the number of visits after which a pair is known"
         return f"{option} is missing: give {visits if option == 'n_known' else 'a value'}"
-    return f"{option} is {first['input']!r}: {expectation(first['msg'])}"
+    return f"{option} is {shown(first['input'])}: {expectation(first['msg'])}"
 
 
 def leaves(value: Any) -> Iterator[Any]:

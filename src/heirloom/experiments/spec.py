@@ -49,6 +49,8 @@ from heirloom.experiments.reading import (
     with_defaults,
 )
 from heirloom.experiments.registry import is_user_defined, make_family
+from heirloom.storage.archive import named
+from heirloom.validation import LARGEST_SIZE, instance, shown
 
 
 class _Strict(BaseModel):
@@ -141,11 +143,11 @@ class ExperimentSpec(_Strict):
     name: str = Field(min_length=1)
     family: FamilySpec
     agents: tuple[AgentSpec, ...] = Field(min_length=1)
-    tasks: int = Field(ge=1)
-    distinct_tasks: int | None = Field(None, ge=1)
-    episodes: int = Field(ge=1)
+    tasks: int = Field(ge=1, le=LARGEST_SIZE)
+    distinct_tasks: int | None = Field(None, ge=1, le=LARGEST_SIZE)
+    episodes: int = Field(ge=1, le=LARGEST_SIZE)
     steps: int = Field(ge=1, le=10**9)
-    repetitions: int = Field(10, ge=1)
+    repetitions: int = Field(10, ge=1, le=LARGEST_SIZE)
     seed: int = Field(0, ge=0)
     in_order: bool = False
     """Whether to cycle through the tasks of a finite family in their order instead of drawing."""
@@ -168,6 +170,15 @@ class ExperimentSpec(_Strict):
                 )
         return self
 
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise InvalidArgument(first_error(error, range(10**9), _keys())) from None
+
+    # Pydantic then does not call `__init__` to validate JSON, which would lose its strict mode.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
     @property
     def priors(self) -> list[float]:
         """The priors `d_max` that are given as numbers, in the order of agents."""
@@ -177,6 +188,8 @@ class ExperimentSpec(_Strict):
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
         """Build a spec from the tables of a TOML file: apply defaults, expand sweeps, check all."""
+        if not isinstance(data, Mapping):
+            raise InvalidArgument(f"the spec is {shown(data)}: expected a dictionary, as from TOML")
         data = dict(data)
         defaults, agents = data.pop("defaults", {}), data.get("agents")
         check_defaults(defaults)
@@ -193,10 +206,10 @@ class ExperimentSpec(_Strict):
             return cls.model_validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
             raise InvalidArgument(first_error(error, agent_numbers, _keys())) from None
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise InvalidArgument(
-                "the spec contains a value that is not a number, string, boolean, list or table "
-                f"({error}): write it as a string"
+                f"{_key_without_json(data)} contains a value that is not a number, string, "
+                f"boolean, list or table ({error}): write it as a string"
             ) from None
 
     @classmethod
@@ -204,9 +217,10 @@ class ExperimentSpec(_Strict):
         """Read a spec from a TOML file."""
         try:
             return cls.read(tomllib.loads(Path(path).read_text(encoding="utf-8")))
-        except OSError as error:
+        except (OSError, TypeError) as error:
+            reason = getattr(error, "strerror", None) or error
             raise InvalidArgument(
-                f"{path} cannot be read ({error.strerror}): expected a TOML file with a spec"
+                f"{named(path)} cannot be read ({reason}): expected a TOML file with a spec"
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidArgument(f"{path} is not valid TOML ({error}): correct the file") from None
@@ -234,6 +248,7 @@ class ExperimentSpec(_Strict):
 
     def difference(self, other: "ExperimentSpec") -> str:
         """Describe the first difference from another spec; empty if there is none."""
+        instance("other", other, ExperimentSpec, "such as ExperimentSpec.load(path)")
         for name in type(self).model_fields:
             mine, others = getattr(self, name), getattr(other, name)
             if mine != others:
@@ -243,6 +258,16 @@ class ExperimentSpec(_Strict):
                         return "options of agents differ"
                 return f"{name} is {mine} in this spec and {others} in the other"
         return ""
+
+
+def _key_without_json(data: Mapping[str, Any]) -> str:
+    """Return the first key whose value JSON cannot represent."""
+    for key, value in data.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            return f"the key {key} of the spec"
+    return "the spec"
 
 
 def _keys() -> set[str]:

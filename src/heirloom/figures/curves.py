@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from heirloom.experiments.variables import check_results
 from heirloom.figures.style import MARKERS, colour_of, draw_interval, legend_below, new_figure
 from heirloom.stats import Interval, student_interval
+from heirloom.validation import text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,6 +29,8 @@ def draw_lifelong(results: "xr.Dataset", *, title: str) -> "Figure":
         results: the results of `run` or `compare`.
         title: the title of the figure.
     """
+    check_results(results, ("returns", "optimal"))
+    title = text("title", title)
     returns = results.returns.mean("episode").transpose("agent", "repetition", "task")
     names = [str(name) for name in results.agent.values]
     curves = {name: student_interval(returns.sel(agent=name).values) for name in names}

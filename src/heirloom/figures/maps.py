@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from heirloom.envs.grid import ACTIONS, GridMap
 from heirloom.errors import InvalidArgument
 from heirloom.figures.style import new_figure
-from heirloom.validation import numbers
+from heirloom.validation import numbers, real_number, shown, text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,8 @@ def draw_map(grid: GridMap | str | Sequence[str], *, title: str = "") -> "Figure
     and green.
     """
     grid = grid if isinstance(grid, GridMap) else GridMap.read(grid)
-    return _figure(grid, np.full(grid.n_states, np.nan), "", title, (None, None), ACTIONS)
+    empty = np.full(grid.n_states, np.nan)
+    return _figure(grid, empty, "", text("title", title), (None, None), ACTIONS)
 
 
 def draw_on_grid(
@@ -62,17 +63,33 @@ def draw_on_grid(
     """
     grid = grid if isinstance(grid, GridMap) else GridMap.read(grid)
     array = numbers("values", values)
+    label, title = text("label", label), text("title", title)
+    is_list = isinstance(actions, list | tuple)
+    if not is_list or not all(isinstance(name, str) and name in ACTIONS for name in actions):
+        raise InvalidArgument(
+            f"actions is {shown(actions)}: expected names among {', '.join(ACTIONS)}"
+        )
+    limits = _checked_limits(limits)
     if array.shape not in ((grid.n_states,), (grid.n_states, len(actions))):
         raise InvalidArgument(
             f"values has shape {array.shape}: expected ({grid.n_states},) or "
             f"({grid.n_states}, {len(actions)}), for the states of the map and the actions"
         )
-    if not set(actions) <= set(ACTIONS):
-        raise InvalidArgument(f"actions is {actions!r}: expected names among {', '.join(ACTIONS)}")
-    low, high = limits
+    return _figure(grid, array, label, title, limits, tuple(actions))
+
+
+def _checked_limits(limits: Any) -> tuple[float | None, float | None]:
+    """Return the limits of a colour bar, each a finite number or None, the lower one first."""
+    expected = "expected a pair of finite numbers or None, the lower limit first"
+    if not isinstance(limits, list | tuple) or len(limits) != 2:
+        raise InvalidArgument(f"limits is {shown(limits)}: {expected}")
+    low, high = (
+        None if limit is None else real_number("an entry of limits", limit, expected)
+        for limit in limits
+    )
     if low is not None and high is not None and not low <= high:
-        raise InvalidArgument(f"limits is {limits!r}: expected the lower limit first")
-    return _figure(grid, array, label, title, limits, actions)
+        raise InvalidArgument(f"limits is {shown(limits)}: {expected}")
+    return low, high
 
 
 def _figure(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heirloom.errors import CannotWrite
+from heirloom.errors import CannotWrite, InvalidArgument
 from heirloom.stats import Interval
+from heirloom.validation import instance, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,11 +114,23 @@ def save_figure(figure: "Figure", path: str | os.PathLike[str]) -> Path:
 
     Args:
         figure: the figure.
-        path: the file. Its extension is the format; without one, `.png` is appended.
+        path: the file. Its extension is the format, such as png, pdf or svg; without one, `.png`
+            is appended.
     """
-    file = Path(path)
-    if not file.suffix:
-        file = file.with_suffix(".png")
+    from matplotlib.figure import Figure
+
+    instance("figure", figure, Figure, "such as draw_map(...)")
+    try:
+        file = Path(path)
+        file = file if file.suffix else file.with_suffix(".png")
+    except (TypeError, ValueError):  # not a path, or one without a name
+        raise InvalidArgument(f"path is {shown(path)}: expected the name of a file") from None
+    formats = figure.canvas.get_supported_filetypes()
+    if file.suffix[1:].lower() not in formats:
+        raise InvalidArgument(
+            f"path is {shown(path)}: expected an extension that is an image format, one of "
+            f"{', '.join(sorted(formats))}"
+        )
     data = render(figure, file.suffix[1:])
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -8,11 +8,11 @@ import numpy as np
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray, frozen
-from heirloom.errors import WrongOrder
+from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.kernels import learning
 from heirloom.learning.plan import Callback, Plan
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.validation import generator, whole_number
+from heirloom.validation import generator, shown, truth, whole_number
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -70,6 +70,12 @@ def learn(
         resume: continue the current task, which was interrupted, instead of beginning a new one.
     """
     every = None if every is None else whole_number("every", every)
+    resume = truth("resume", resume)
+    if callback is not None and not callable(callback):
+        raise InvalidArgument(
+            f"callback is {shown(callback)}: expected a function of the number of episodes done "
+            "and of all episodes"
+        )
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
     stride = max(1, plan.episodes // 100) if every is None else every
     if not resume:
@@ -100,9 +106,9 @@ def _can_compile(agent: OptimisticAgent) -> bool:
 
 def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record:
     rng, episodes = generator(plan.seed), plan.episodes
-    learner, uniforms = agent.task, agent.uniforms
-    task, values = tuple(_compiled_task(m)), tuple(learner.values)
-    near = None if learner.near is None else tuple(learner.near)
+    learner, uniforms = agent.task, agent._uniforms
+    task, values = tuple(_compiled_task(m)), tuple(learner._values)
+    near = None if learner._near is None else tuple(learner._near)
     run = _new_run(agent, episodes, rng)
     stride, reported = episodes if plan.callback is None else plan.stride, 0
     limit = -1 if plan.max_steps is None else plan.max_steps
@@ -110,7 +116,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
     while run.at[learning.EPISODE] < episodes:
         until = min(episodes, int(run.at[learning.EPISODE] // stride + 1) * stride)
         status, pair = learning.rollout(
-            task, tuple(learner.model.arrays), values, near, tuple(run), until, limit, pause
+            task, tuple(learner.model._arrays), values, near, tuple(run), until, limit, pause
         )
         uniforms.n_used = int(run.at[learning.CHOICE])
         learner.greedy.clear()
@@ -127,7 +133,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             run = run._replace(choices=uniforms.block)
             run.at[learning.CHOICE] = uniforms.n_used
         elif status == learning.NO_ROOM:
-            learner.model.grow()
+            learner.model._grow()
         if plan.callback is not None and done == until and done > reported:
             reported = done
             plan.callback(done, episodes)
@@ -141,17 +147,17 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
 
 def _new_run(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) -> learning.Run:
     """Create the state of a compiled run, with random numbers for the task and for the agent."""
-    agent.uniforms.refill()
+    agent._uniforms.refill()
     run = learning.Run(
         at=np.array([0, 0, -1, 0, 0, 0, 0]),
         discount=np.ones(1),
         uniforms=rng.random(BLOCK),
-        choices=agent.uniforms.block,
+        choices=agent._uniforms.block,
         returns=np.zeros(episodes),
         discounted=np.zeros(episodes),
         update_steps=np.empty(agent.setting.n_pairs, dtype=np.int64),
     )
-    run.at[learning.CHOICE] = agent.uniforms.n_used
+    run.at[learning.CHOICE] = agent._uniforms.n_used
     return run
 
 

@@ -1,5 +1,6 @@
 """How a task is run: its length, its seed and its callbacks, checked against the agent."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,7 @@ from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.validation import whole_number
+from heirloom.validation import LARGEST_SIZE, shown, whole_number
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -44,12 +45,18 @@ class Plan:
         for name in ("n_states", "n_actions", "gamma"):
             if not hasattr(agent, name):
                 raise InvalidArgument(
-                    f"the agent {agent!r} has no attribute {name!r}: expected n_states, n_actions "
-                    "and gamma of the tasks that it can learn"
+                    f"the agent {shown(agent)} has no attribute {name!r}: expected n_states, "
+                    "n_actions and gamma of the tasks that it can learn"
                 )
-        episodes = whole_number("episodes", episodes)
+        for name in ("begin_task", "act", "observe", "end_task"):
+            if not callable(getattr(agent, name, None)):
+                raise InvalidArgument(
+                    f"the agent {shown(agent)} has no method {name!r}: expected an agent, with the "
+                    "methods begin_task, act, observe and end_task"
+                )
+        episodes = whole_number("episodes", episodes, most=LARGEST_SIZE)
         max_steps = None if max_steps is None else whole_number("max_steps", max_steps)
-        seed = None if seed is None else whole_number("seed", seed, least=0)
+        seed = None if seed is None else whole_number("seed", seed, least=0, most=math.inf)
         _check_fit(agent, env, max_steps)
         return cls(episodes, max_steps, seed)
 

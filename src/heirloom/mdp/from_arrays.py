@@ -11,14 +11,13 @@ from scipy import sparse
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidTask
 from heirloom.mdp.transitions import (
-    LARGEST,
     SUM_TOLERANCE,
     Outcomes,
     Transitions,
     collect,
     pair_text,
 )
-from heirloom.validation import Range, check_range, numbers
+from heirloom.validation import LARGEST_REWARD, Range, check_range, numbers, shown
 
 
 def read_transitions(R: Any, T: Any, terminates: Any) -> Transitions:
@@ -50,14 +49,14 @@ def read_start(start: int | ArrayLike | None, n_states: int) -> FloatArray:
         return np.full(n_states, 1 / n_states)
     if isinstance(start, int | np.integer) and not isinstance(start, bool):
         if not 0 <= start < n_states:
-            raise InvalidTask(f"start is state {start}: the states are 0 to {n_states - 1}")
+            raise InvalidTask(f"start is state {shown(start)}: the states are 0 to {n_states - 1}")
         p = np.zeros(n_states)
         p[start] = 1.0
         return p
     p = _task_numbers(start, "start")
     if p.shape != (n_states,):
         raise InvalidTask(
-            f"start is {start!r}: expected the index of a state, or a distribution of shape "
+            f"start is {shown(start)}: expected the index of a state, or a distribution of shape "
             f"({n_states},)"
         )
     bad = np.flatnonzero(~(np.isfinite(p) & (p >= 0)))
@@ -210,14 +209,14 @@ def range_around(transitions: Transitions, reward_range: Range | None, gamma: fl
     """Return the range of rewards; raise `InvalidTask` unless all rewards of the task lie in it."""
     rewards = transitions.R if transitions.rewards is None else transitions.rewards
     largest = float(np.abs(rewards).max())
-    if largest > LARGEST * (1 - gamma) ** 3:  # distances have up to three factors 1 / (1-γ)
+    if largest > LARGEST_REWARD * (1 - gamma) ** 3:  # distances have up to three factors 1 / (1-γ)
         raise InvalidTask(
             f"the largest absolute reward is {largest:g}: with gamma={gamma}, values and distances "
             "would overflow float64; rescale the rewards"
         )
     if reward_range is None:
         return min(0.0, float(rewards.min())), max(1.0, float(rewards.max()))
-    lo, hi = check_range(reward_range)
+    lo, hi = check_range(reward_range, gamma)
     outside = np.flatnonzero((rewards < lo) | (rewards > hi))
     if outside.size:
         j = int(outside[0])
@@ -237,9 +236,9 @@ def checked_names(names: Sequence[str] | None, number: int, noun: str) -> tuple[
     """Return names of states or actions; raise `InvalidTask` unless each has one, all different."""
     if names is None:
         return None
-    if not isinstance(names, Sequence):
+    if not isinstance(names, Sequence) or isinstance(names, bytes):
         raise InvalidTask(
-            f"{noun}_names is {names!r}: expected a list of names, one per {noun}, in order"
+            f"{noun}_names is {shown(names)}: expected a list of names, one per {noun}, in order"
         )
     names = tuple(str(name) for name in names)
     if len(names) != number:

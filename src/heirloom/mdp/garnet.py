@@ -5,7 +5,15 @@ import numpy as np
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Outcomes, collect
-from heirloom.validation import Range, check_range, generator, probability, whole_number
+from heirloom.validation import (
+    Range,
+    check_gamma,
+    check_range,
+    generator,
+    probability,
+    sizes,
+    whole_number,
+)
 
 
 def garnet(
@@ -24,11 +32,12 @@ def garnet(
     rewards uniformly from `reward_range`; with `branching=1` the task is deterministic. Each
     transition is terminal with probability `terminating`. The start distribution is uniform.
     """
-    n_states, n_actions = whole_number("n_states", n_states), whole_number("n_actions", n_actions)
+    n_states, n_actions = sizes(n_states, n_actions)
     branching = whole_number("branching", branching, most=n_states)
     terminating = probability("terminating", terminating)
     rng = generator(seed)
-    lo, hi = check_range(reward_range)
+    gamma = check_gamma(gamma)
+    lo, hi = check_range(reward_range, gamma)
     n_pairs = n_states * n_actions
     successors = _subsets(n_states, branching, n_pairs, rng)
     outcomes = Outcomes(

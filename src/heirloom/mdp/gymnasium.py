@@ -11,7 +11,7 @@ from gymnasium.wrappers import TimeLimit
 from heirloom.arrays import FloatArray
 from heirloom.errors import InvalidArgument, InvalidTask, UnsupportedEnvironment
 from heirloom.mdp.transitions import Outcomes, Transitions, collect
-from heirloom.validation import numbers, whole_number
+from heirloom.validation import numbers, shown, whole_number
 
 if TYPE_CHECKING:
     from heirloom.mdp.tabular import TabularMDP
@@ -85,11 +85,15 @@ def make_env(task: "TabularMDP", *, max_episode_steps: int | None) -> gym.Env[An
     return TimeLimit(env, whole_number("max_episode_steps", max_episode_steps))
 
 
-def sizes_of(env: gym.Env[Any, Any]) -> tuple[int, int]:
-    """Return the numbers of states and actions of a discrete environment."""
+def sizes_of(env: gym.Env[Any, Any], name: str = "env") -> tuple[int, int]:
+    """Return the numbers of states and actions of a discrete environment.
+
+    `name` is its name in messages.
+    """
     if not isinstance(env, gym.Env):
         raise UnsupportedEnvironment(
-            f"{env!r} is not a Gymnasium environment: make one with gymnasium.make(name)"
+            f"{name} is {shown(env)}, which is not a Gymnasium environment: make one with "
+            "gymnasium.make(name)"
         )
     return (
         _size_of(env.observation_space, env, "observation"),
@@ -139,12 +143,13 @@ def _outcome(outcome: Any, where: str, n_states: int) -> tuple[int, float, float
             raise ValueError
     except (TypeError, ValueError):
         raise InvalidTask(
-            f"{where} contains {outcome!r}: expected (probability, successor, reward, terminated)"
+            f"{where} contains {shown(outcome)}: expected (probability, successor, reward, "
+            "terminated)"
         ) from None
     try:
         successor = whole_number("successor", successor, least=0, most=n_states - 1)
     except InvalidArgument as error:
-        raise InvalidTask(f"{where} contains {outcome!r}: the {error}") from None
+        raise InvalidTask(f"{where} contains {shown(outcome)}: the {error}") from None
     return successor, p, reward, bool(terminated)
 
 

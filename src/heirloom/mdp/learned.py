@@ -8,10 +8,10 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
+from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, read_only
 from heirloom.kernels import learning
 from heirloom.theory import n_known_for
-from heirloom.validation import Range, whole_number
+from heirloom.validation import Range, index, reward, sizes, truth, whole_number
 
 INITIAL_CAPACITY = 256  # transitions, and outcomes, for which a new model has room
 
@@ -42,8 +42,7 @@ class LearnedModel:
     """
 
     def __init__(self, n_states: int, n_actions: int, *, n_known: int) -> None:
-        self.n_states = whole_number("n_states", n_states)
-        self.n_actions = whole_number("n_actions", n_actions)
+        self.n_states, self.n_actions = sizes(n_states, n_actions)
         self.n_known = whole_number("n_known", n_known)
         n_pairs = self.n_states * self.n_actions
         widest = min(self.n_known, self.n_states)
@@ -55,7 +54,7 @@ class LearnedModel:
         def per_entry(dtype: type) -> np.ndarray:
             return np.empty(capacity, dtype=dtype)
 
-        self.arrays = learning.Model(
+        self._arrays = learning.Model(
             n_known=self.n_known,
             widest=widest,
             counts=per_pair(np.int64),
@@ -107,58 +106,78 @@ class LearnedModel:
     @property
     def counts(self) -> IntArray:
         """Visits, [s, a], up to `n_known`."""
-        return self._by_pair(self.arrays.counts)
+        return self._by_pair(self._arrays.counts)
 
     @property
     def known(self) -> BoolArray:
         """The known set K, [s, a]."""
-        return self._by_pair(self.arrays.known)
+        return self._by_pair(self._arrays.known)
 
     @property
     def R(self) -> FloatArray:
         """Empirical mean rewards, [s, a]; 0 where unknown."""
-        return self._by_pair(self.arrays.R)
+        return self._by_pair(self._arrays.R)
 
     @property
     def ends(self) -> FloatArray:
         """Empirical probabilities of termination, [s, a]; 0 where unknown."""
-        return self._by_pair(self.arrays.ends)
+        return self._by_pair(self._arrays.ends)
 
     @property
     def reached(self) -> BoolArray:
         """The states that were visited, or were the successor of a transition, [s]."""
         reached = self.counts.sum(axis=1) > 0
-        sizes = self.arrays.sizes
-        reached[self.arrays.successors[: sizes[learning.N_TRANSITIONS]]] = True
+        sizes = self._arrays.sizes
+        reached[self._arrays.successors[: sizes[learning.N_TRANSITIONS]]] = True
         # Freed entries keep an outcome that was observed.
-        outcomes = self.arrays.outcomes[: sizes[learning.N_OUTCOMES]]
+        outcomes = self._arrays.outcomes[: sizes[learning.N_OUTCOMES]]
         reached[outcomes[outcomes >= 0]] = True
         return reached
 
     @property
     def rows(self) -> Known:
-        """The known pairs, in the layout of the kernels."""
-        a = self.arrays
-        return Known(a.known, a.R, a.ends, a.first, a.last, a.successors, a.p)
+        """The known pairs, in the layout of the kernels, as read-only views."""
+        a = self._arrays
+        arrays = (a.known, a.R, a.ends, a.first, a.last, a.successors, a.p)
+        return Known(*(read_only(array) for array in arrays))
+
+    @property
+    def widest(self) -> int:
+        """An upper bound on the number of successors of a known pair."""
+        return int(self._arrays.widest)
 
     def successors(self, s: int, a: int) -> dict[int, float]:
-        """Return the empirical probabilities of the nonterminal successors of a known pair."""
-        k = s * self.n_actions + a
-        row = slice(self.arrays.first[k], self.arrays.last[k])
-        successors, p = self.arrays.successors[row].tolist(), self.arrays.p[row].tolist()
+        """Return the empirical probabilities of the nonterminal successors of a known pair.
+
+        The result is empty if the pair is unknown.
+        """
+        k = self._pair(s, a)
+        row = slice(self._arrays.first[k], self._arrays.last[k])
+        successors, p = self._arrays.successors[row].tolist(), self._arrays.p[row].tolist()
         return dict(zip(successors, p, strict=True))
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> int | None:
         """Count a visit; return the pair k if this visit made it known, otherwise None."""
-        arrays = self.arrays
-        k = s * self.n_actions + a
+        k = self._pair(s, a)
+        r = reward(s, a, r)
+        s_next = index("next state", s_next, self.n_states)
+        return self._count(k, r, -1 if truth("terminated", terminated) else s_next)
+
+    def _pair(self, s: int, a: int) -> int:
+        """Return the pair k = s * A + a; raise `InvalidArgument` unless there is such a pair."""
+        return index("state", s, self.n_states) * self.n_actions + index(
+            "action", a, self.n_actions
+        )
+
+    def _count(self, k: int, r: float, outcome: int) -> int | None:
+        """Count a visit as `observe` does; nothing is checked, and `outcome` is -1 for ⊥."""
+        arrays = self._arrays
         if arrays.known[k]:
             return None
         if not self._has_room():
-            self.grow()
-            arrays = self.arrays
+            self._grow()
+            arrays = self._arrays
         # This repeats the kernels `has_room` and `record`: calling compiled code would take longer.
-        outcome = -1 if terminated else s_next
         i = arrays.head[k]
         while i >= 0 and arrays.outcomes[i] != outcome:
             i = arrays.next_outcome[i]
@@ -190,18 +209,18 @@ class LearnedModel:
         return k
 
     def _has_room(self) -> bool:
-        sizes = self.arrays.sizes
-        if sizes[learning.FREE] < 0 and sizes[learning.N_OUTCOMES] == self.arrays.outcomes.size:
+        sizes = self._arrays.sizes
+        if sizes[learning.FREE] < 0 and sizes[learning.N_OUTCOMES] == self._arrays.outcomes.size:
             return False
-        return bool(sizes[learning.N_TRANSITIONS] + self.arrays.widest <= self.arrays.p.size)
+        return bool(sizes[learning.N_TRANSITIONS] + self._arrays.widest <= self._arrays.p.size)
 
-    def grow(self) -> None:
+    def _grow(self) -> None:
         """Double the capacity for transitions if it is used up, otherwise that for outcomes."""
         growing = ["successors", "p", "owner", "next_into"]
-        if self.arrays.sizes[learning.N_TRANSITIONS] + self.arrays.widest <= self.arrays.p.size:
+        if self._arrays.sizes[learning.N_TRANSITIONS] + self._arrays.widest <= self._arrays.p.size:
             growing = ["outcomes", "times", "next_outcome"]
-        self.arrays = self.arrays._replace(
-            **{name: _doubled(getattr(self.arrays, name)) for name in growing},
+        self._arrays = self._arrays._replace(
+            **{name: _doubled(getattr(self._arrays, name)) for name in growing},
         )
 
     def _by_pair(self, array: np.ndarray) -> np.ndarray:
@@ -210,7 +229,7 @@ class LearnedModel:
         return view
 
     def __repr__(self) -> str:
-        known, pairs = int(self.arrays.known.sum()), self.arrays.known.size
+        known, pairs = int(self._arrays.known.sum()), self._arrays.known.size
         return (
             f"LearnedModel(n_states={self.n_states}, n_actions={self.n_actions}, "
             f"n_known={self.n_known}, {known:,} of {pairs:,} pairs known)"

@@ -10,8 +10,8 @@ from scipy import sparse
 from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.from_arrays import checked_names, range_around, read_start, read_transitions
-from heirloom.mdp.transitions import Transitions
-from heirloom.validation import Range, check_gamma
+from heirloom.mdp.transitions import Transitions, check_transitions
+from heirloom.validation import Range, check_gamma, shown
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -69,7 +69,11 @@ class TabularMDP:
 
     @classmethod
     def from_transitions(cls, transitions: Transitions, **options: Any) -> Self:
-        """Create a task from `Transitions`; options are those of the constructor."""
+        """Create a task from `Transitions`; options are those of the constructor.
+
+        Raises `InvalidTask` unless the transitions describe a task.
+        """
+        check_transitions(transitions)
         m = cls.__new__(cls)
         m._set(transitions, **options)
         return m
@@ -124,9 +128,10 @@ class TabularMDP:
         action_names: Sequence[str] | None = None,
     ) -> None:
         n_states, n_actions = transitions.n_states, transitions.n_actions
+        gamma = check_gamma(gamma)
         self.__dict__.update(
             transitions=transitions,
-            gamma=check_gamma(gamma),
+            gamma=gamma,
             start=frozen(read_start(start, n_states)),
             reward_range=range_around(transitions, reward_range, gamma),
             state_names=checked_names(state_names, n_states, "state"),
@@ -224,12 +229,12 @@ class TabularMDP:
         return f"TabularMDP({', '.join(parts)})"
 
 
-def check_task(m: object) -> None:
+def check_task(m: object, name: str = "the task") -> None:
     """Raise `InvalidArgument` unless `m` is a `TabularMDP`."""
     if not isinstance(m, TabularMDP):
         raise InvalidArgument(
-            f"{m!r} (of type {type(m).__name__}) is not a TabularMDP: build one from arrays, or "
-            "with TabularMDP.from_gymnasium(env, gamma=...)"
+            f"{name} is {shown(m)}, a {type(m).__name__}, not a TabularMDP: build one from arrays, "
+            "or with TabularMDP.from_gymnasium(env, gamma=...)"
         )
 
 

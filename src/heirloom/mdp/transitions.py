@@ -18,6 +18,7 @@ import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
 from heirloom.errors import InvalidTask
+from heirloom.validation import shown, sizes
 
 SUM_TOLERANCE = 1e-9
 LARGEST = 1e300  # limit on absolute values of rewards, so that means are finite in float64
@@ -89,6 +90,48 @@ class Transitions:
         if self.ends is None:
             return frozen(np.zeros(self.indptr.size - 1))
         return frozen(np.add.reduceat(np.where(self.ends, self.p, 0.0), self.indptr[:-1]))
+
+
+def check_transitions(transitions: object) -> None:
+    """Raise `InvalidTask` unless `transitions` describe a task, as `collect` makes them."""
+    if not isinstance(transitions, Transitions):
+        raise InvalidTask(
+            f"transitions is {shown(transitions)}: expected Transitions, such as m.transitions"
+        )
+    t = transitions
+    n_states, n_actions = sizes(t.n_states, t.n_actions)
+    n_pairs = n_states * n_actions
+    size = t.p.size if isinstance(t.p, np.ndarray) else 0
+    arrays: list[tuple[str, Any, type, int]] = [
+        ("indptr", t.indptr, np.int64, n_pairs + 1),
+        ("successors", t.successors, np.int32, size),
+        ("p", t.p, np.float64, size),
+        ("R", t.R, np.float64, n_pairs),
+    ]
+    arrays += [] if t.rewards is None else [("rewards", t.rewards, np.float64, size)]
+    arrays += [] if t.ends is None else [("ends", t.ends, np.bool_, size)]
+    for name, array, dtype, length in arrays:
+        is_valid = isinstance(array, np.ndarray) and array.dtype == dtype
+        if not is_valid or array.shape != (length,) or not array.flags.c_contiguous:
+            raise InvalidTask(
+                f"{name} of transitions is {shown(array)}: expected an array of {np.dtype(dtype)} "
+                f"of shape ({length},)"
+            )
+        if dtype is np.float64 and not np.isfinite(array).all():
+            raise InvalidTask(f"{name} of transitions has a number that is not finite")
+    rows_are_valid = t.indptr[0] == 0 and t.indptr[-1] == size and (np.diff(t.indptr) > 0).all()
+    if not rows_are_valid:
+        raise InvalidTask(
+            "indptr of transitions does not give each pair one or more transitions, in order"
+        )
+    least, most = int(t.successors.min()), int(t.successors.max())
+    if least < 0 or most >= n_states:
+        raise InvalidTask(
+            f"successors of transitions are from {least} to {most}: the states are 0 to "
+            f"{n_states - 1}"
+        )
+    if t.p.min() < 0 or np.abs(np.add.reduceat(t.p, t.indptr[:-1]) - 1).max() > SUM_TOLERANCE:
+        raise InvalidTask("p of transitions does not hold a distribution for each pair")
 
 
 class Outcomes(NamedTuple):

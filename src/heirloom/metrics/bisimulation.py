@@ -20,7 +20,7 @@ from scipy import sparse
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
 from heirloom.mdp.tabular import TabularMDP, check_task
-from heirloom.validation import real_number
+from heirloom.validation import one_of, real_number
 
 Ground = Literal["identity", "recursive"]
 
@@ -49,8 +49,7 @@ def bisimulation_metric(
     """
     check_task(m)
     check_task(m_bar)
-    if ground not in get_args(Ground):
-        raise InvalidArgument(f"ground is {ground!r}: expected 'identity' or 'recursive'")
+    one_of("ground", ground, get_args(Ground))
     if m.n_actions != m_bar.n_actions or (ground == "identity" and m.n_states != m_bar.n_states):
         raise IncompatibleTasks(
             f"one task has {m.n_states} states and {m.n_actions} actions, the other "

@@ -109,7 +109,8 @@ def family_distance(tasks: Iterable[TabularMDP], *, tol: float | None = None) ->
         raise InvalidArgument(
             "tasks is empty or not iterable: expected a list of one or more tasks"
         )
-    for m in tasks:
+    for i, m in enumerate(tasks):
+        check_task(m, f"tasks[{i}]")
         check_comparable(tasks[0], m)
     lo = min(m.reward_range[0] for m in tasks)
     tolerance = Tolerance.of(tol, TOLERANCE)

@@ -1,5 +1,6 @@
 """Compare agents on the same sequences of tasks."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -7,10 +8,13 @@ import numpy as np
 
 from heirloom.agents.protocol import Agent
 from heirloom.errors import InvalidArgument
+from heirloom.experiments.variables import check_results
 from heirloom.learning.lifetime import learn_tasks, optimal_returns
 from heirloom.learning.streams import stream
+from heirloom.mdp.gymnasium import sizes_of
+from heirloom.mdp.tabular import TabularMDP
 from heirloom.stats import gain, student_interval
-from heirloom.validation import whole_number
+from heirloom.validation import LARGEST_SIZE, shown, whole_number
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,15 +56,23 @@ def compare(
         return of an episode, NaN for environments without an exact model.
     """
     _check_arguments(agents, draw_task)
-    episodes, max_steps = whole_number("episodes", episodes), whole_number("max_steps", max_steps)
-    tasks, repetitions = whole_number("tasks", tasks), whole_number("repetitions", repetitions)
+    seed = whole_number("seed", seed, least=0, most=math.inf)
+    max_steps = whole_number("max_steps", max_steps)
+    episodes, tasks, repetitions = (
+        whole_number(name, number, most=LARGEST_SIZE)
+        for name, number in (
+            ("episodes", episodes),
+            ("tasks", tasks),
+            ("repetitions", repetitions),
+        )
+    )
     returns = np.empty((len(agents), repetitions, tasks, episodes))
     updates = np.empty(returns.shape[:3], dtype=np.int64)
     optimal = np.empty((repetitions, tasks))
     options: Any = {"episodes": episodes, "steps": max_steps, "seed": seed}
     for j in range(repetitions):
         rng = stream(seed, "tasks", j)
-        drawn = [draw_task(rng) for _ in range(tasks)]
+        drawn = [_drawn(draw_task, rng) for _ in range(tasks)]
         optimal[j] = optimal_returns(drawn, max_steps, discounted=False)
         for i, (name, make_agent) in enumerate(agents.items()):
             agent = make_agent(stream(seed, "agent", name, j))
@@ -69,18 +81,28 @@ def compare(
     return _labelled_dataset(list(agents), returns, updates, optimal)
 
 
+def _drawn(draw_task: DrawTask, rng: np.random.Generator) -> "Task":
+    task = draw_task(rng)
+    if not isinstance(task, TabularMDP):
+        sizes_of(task, "the task that draw_task returned")
+    return task
+
+
 def _check_arguments(agents: Mapping[str, MakeAgent], draw_task: DrawTask) -> None:
-    if not agents:
-        raise InvalidArgument("agents is empty: give one or more agents by name")
+    if not isinstance(agents, Mapping) or not agents:
+        raise InvalidArgument(
+            f"agents is {shown(agents)}: expected a dictionary of one or more functions, each of "
+            "which makes an agent, by the name of the agent"
+        )
     for name, make in agents.items():
         if not callable(make):
             raise InvalidArgument(
-                f"agent {name!r} is {make!r}: expected a function that makes a new agent for "
-                "each repetition, such as lambda rng: hl.RMax(seed=rng, ...)"
+                f"agents[{name!r}] is {shown(make)}: expected a function that makes a fresh agent "
+                "for each repetition, such as lambda rng: hl.RMax(seed=rng, ...)"
             )
     if not callable(draw_task):
         raise InvalidArgument(
-            f"draw_task is {draw_task!r}: expected a function that draws a task, such as "
+            f"draw_task is {shown(draw_task)}: expected a function that draws a task, such as "
             "family.draw"
         )
 
@@ -114,10 +136,13 @@ def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax"
     with its 95 % Student interval over repetitions. The row `best` shows the optimal expected
     returns, if they are known for all of the `last` tasks.
     """
+    check_results(results, ("returns", "updates", "optimal"))
+    last = whole_number("last", last, most=results.sizes["task"])
     names = [str(name) for name in results.agent.values]
-    if baseline not in names:
+    if not isinstance(baseline, str) or baseline not in names:
         raise InvalidArgument(
-            f"baseline is {baseline!r}: expected the name of an agent, one of {', '.join(names)}"
+            f"baseline is {shown(baseline)}: expected the name of an agent, one of "
+            f"{', '.join(names)}"
         )
     later = results.isel(task=slice(-last, None))
     width = max(len(name) for name in ("agent", *results.agent.values))

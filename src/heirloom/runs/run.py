@@ -20,6 +20,7 @@ from heirloom.runs.versions import differences, versions
 from heirloom.runs.workers import check_workers, workers
 from heirloom.runs.workers.compute import Compute
 from heirloom.storage.location import Location
+from heirloom.validation import instance
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,6 +55,7 @@ def run(
             process already uses, or a cluster started on this machine if there is none.
     """
     check_workers(backend, jobs, address)
+    instance("spec", spec, ExperimentSpec, "such as ExperimentSpec.load(path)")
     return run_on(lambda: workers(backend, jobs=jobs, address=address), spec, location)
 
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heirloom.errors import CannotWrite, HeirloomError, InvalidFile
+from heirloom.validation import shown
 
 FORMAT = 1
 HEADER = "header.json"
@@ -72,7 +73,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> 
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CannotWrite(
-            f"{path} could not be written ({reason}): free some disk space, or choose an existing "
+            f"{named(path)} could not be written ({reason}): free some disk space, or choose an "
+            "existing "
             "folder that you may write to; the previous content of the file is unchanged"
         ) from error
     finally:
@@ -88,7 +90,7 @@ def read(path: str | os.PathLike[str], kind: str) -> Content:
         data = Path(path).read_bytes()
     except (OSError, ValueError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InvalidFile(f"{path} cannot be read ({reason}): check the path") from error
+        raise InvalidFile(f"{named(path)} cannot be read ({reason}): check the path") from error
     check_seal(data, kind, str(path))
     try:
         return _content(data)
@@ -97,6 +99,12 @@ def read(path: str | os.PathLike[str], kind: str) -> Content:
             f"{path} is marked as a Heirloom file of kind {kind!r}, but was not written by "
             f"Heirloom ({error}): check the path"
         ) from error
+
+
+def named(path: object) -> str:
+    """Return a path as the subject of a message; what is not a path is shown as such."""
+    is_path = isinstance(path, str | os.PathLike) and os.fspath(path)
+    return str(path) if is_path else f"path is {shown(path)}, which"
 
 
 def check_seal(data: bytes, kind: str, where: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument, InvalidFile
 from heirloom.storage.archive import write_atomically
+from heirloom.validation import shown
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -23,7 +24,14 @@ class Location:
     """
 
     def __init__(self, where: "str | os.PathLike[str] | Location") -> None:
-        text = where.name if isinstance(where, Location) else os.fspath(where)
+        try:
+            text = where.name if isinstance(where, Location) else os.fspath(where)
+        except TypeError:
+            text = None
+        if not isinstance(text, str) or not text or "\0" in text:
+            raise InvalidArgument(
+                f"the location is {shown(where)}: expected the path of a folder, or a URL"
+            )
         for scheme in LOCAL:
             text = text.removeprefix(scheme)
         self.is_local = "://" not in text
@@ -33,8 +41,8 @@ class Location:
         """The path, or the URL without trailing slashes."""
         if text.endswith(":") or (self.is_local and "::" in text):
             raise InvalidArgument(
-                f"{where} is not a valid location: give a folder without '::' in its name, or a "
-                "URL with a path after ://"
+                f"{shown(where)} is not a valid location: give a folder without '::' in its name, "
+                "or a URL with a path after ://"
             )
 
     def __str__(self) -> str:

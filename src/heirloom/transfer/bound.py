@@ -10,10 +10,13 @@ import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.choices import Scope
+from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
 from heirloom.mdp.learned import LearnedModel
 from heirloom.theory import tasks_for_max_q
+from heirloom.transfer.different_tasks import check_p_min
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
+from heirloom.validation import index, instance, positive_probability, shown
 
 NO_PAIRS = frozen(np.empty(0, dtype=np.int64))
 
@@ -29,6 +32,12 @@ class Change(NamedTuple):
     """The agent's values, over states."""
     decreased: IntArray
     """The states whose value decreased since the last change."""
+
+
+class _OwnChange(Change):
+    """A change that a learner has made: its states are known to be valid."""
+
+    __slots__ = ()
 
 
 class Dropped(NamedTuple):
@@ -80,6 +89,7 @@ class Bound(Protocol):
 
     def sources_used(self) -> IntArray:
         """Return the number in the memory of the task that determines `U` at each pair, or 0."""
+        check_begun(self)
         return np.zeros(self.U.size, dtype=np.int64)
 
     def details(self) -> Details:
@@ -99,6 +109,7 @@ class Constant(Bound):
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` to `v_max`; it is never refined."""
+        check_arguments(setting, model, memory)
         self.U = np.full(setting.n_pairs, setting.v_max)
         return False
 
@@ -113,16 +124,21 @@ class MaxQ(Constant):
     If each task is drawn independently with probability `p_min` or more, it is an upper bound with
     probability 1 - δ: for each task on its own, so that a fraction δ of all tasks may have an
     invalid bound, or for all tasks of a lifetime together if `scope` is "lifetime", which takes
-    more tasks.
+    more tasks. If the memory holds more different tasks than `p_min` admits, `begin_task` raises
+    `InvalidArgument`; tasks count as different only if sampling cannot explain the difference of
+    their learned models (see `transfer/different_tasks.py`).
     """
 
     def __init__(self, *, p_min: float, delta: float = 0.05, scope: Scope = "task") -> None:
-        self.n_tasks = tasks_for_max_q(p_min, delta, scope=scope)
-        self.p_min, self.delta, self.scope = float(p_min), float(delta), scope
+        self.p_min = positive_probability("p_min", p_min)
+        self.delta = positive_probability("delta", delta)
+        self.n_tasks = tasks_for_max_q(self.p_min, self.delta, scope=scope)
+        self.scope = scope
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` for the task; it is not refined."""
         super().begin_task(setting, model, memory)
+        check_p_min(self.p_min, memory, setting)
         if memory.max_Q is not None and memory.n_tasks >= self.n_tasks:
             self.U = np.minimum(self.U, memory.max_Q)
         return False
@@ -130,3 +146,55 @@ class MaxQ(Constant):
     def options(self) -> dict[str, Any] | None:
         """Return `p_min`, `delta` and `scope`."""
         return {"p_min": self.p_min, "delta": self.delta, "scope": self.scope}
+
+
+def check_arguments(setting: Setting, model: LearnedModel, memory: TaskMemory) -> None:
+    """Raise unless the arguments of `begin_task` fit each other."""
+    instance("setting", setting, Setting, "such as agent.setting")
+    instance("model", model, LearnedModel, "such as agent.model")
+    instance("memory", memory, TaskMemory, "such as agent.memory")
+    for name, other in (("model", model), ("memory", memory)):
+        sizes, expected = ((which.n_states, which.n_actions) for which in (other, setting))
+        if sizes != expected:
+            raise IncompatibleTasks(
+                f"the {name} has {sizes[0]} states and {sizes[1]} actions, the setting "
+                f"{expected[0]} and {expected[1]}: use those of one agent"
+            )
+
+
+def check_change(change: Change, setting: Setting, model: LearnedModel) -> None:
+    """Raise `InvalidArgument` unless a change belongs to a task with this setting and model."""
+    if (
+        type(change) is _OwnChange
+        and (change.U.size, change.V.size) == (setting.n_pairs, setting.n_states)
+        and model._arrays.known[change.pair]
+    ):
+        return
+    pair, U, V, decreased = instance("change", change, Change, "as an agent passes it to refine")
+    pair = index("pair", pair, setting.n_pairs)
+    if not model._arrays.known[pair]:
+        raise InvalidArgument(f"pair {pair} is not known: expected a pair that became known")
+    for name, array, size in (("U", U, setting.n_pairs), ("V", V, setting.n_states)):
+        is_float = isinstance(array, np.ndarray) and array.dtype == np.float64
+        if not is_float or array.shape != (size,):
+            raise InvalidArgument(
+                f"{name} is {shown(array)}: expected an array of float64 of shape ({size},)"
+            )
+    is_whole = isinstance(decreased, np.ndarray) and decreased.dtype == np.int64
+    if not is_whole or decreased.ndim != 1:
+        raise InvalidArgument(
+            f"decreased is {shown(decreased)}: expected an array of int64 with one axis"
+        )
+    if not ((decreased >= 0) & (decreased < setting.n_states)).all():
+        raise InvalidArgument(
+            f"decreased is {shown(decreased)}: expected states from 0 to {setting.n_states - 1}"
+        )
+
+
+def check_begun(bound: Bound) -> None:
+    """Raise `WrongOrder` unless a bound has begun a task."""
+    if not hasattr(bound, "U"):
+        raise WrongOrder(
+            f"the bound {type(bound).__name__} has not begun a task: call begin_task() of its "
+            "agent first"
+        )

@@ -1,8 +1,9 @@
 """`TaskMemory`: the sources and statistics that an agent carries from task to task."""
 
+import math
 import os
-from dataclasses import dataclass, replace
-from typing import Self, get_args
+from dataclasses import dataclass
+from typing import Self, cast, get_args
 
 import numpy as np
 
@@ -10,16 +11,20 @@ from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.choices import Keep
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.learned import Known, LearnedModel
+from heirloom.mdp.tabular import value_range
 from heirloom.storage import archive
+from heirloom.transfer.rows import compact, read_rows, values
 from heirloom.transfer.setting import Setting
-from heirloom.validation import whole_number
+from heirloom.validation import instance, one_of, sizes, whole_number
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
     """A task that ended: its known pairs, and upper bounds `Q` on its optimal values.
 
-    All arrays are read-only and over pairs k = s * A + a, except `V`, which is over states.
+    All arrays are read-only and over pairs k = s * A + a, except `V`, which is over states. The
+    rows of known pairs follow each other in the order of pairs, each with its successors in
+    increasing order; unknown pairs have no row. A source is checked when it is created.
     """
 
     rows: Known
@@ -27,28 +32,45 @@ class Source:
     V: FloatArray
     task: int = 0
     """The number of the task among all tasks seen by its memory, from 1; 0 outside of a memory."""
+    n_known: int = 0
+    """The number of visits after which its pairs were known; 0 if it is not recorded."""
+
+    def __post_init__(self) -> None:
+        Q, V = values("Q", self.Q), values("V", self.V)
+        if V.size == 0 or Q.size == 0 or Q.size % V.size:
+            raise InvalidArgument(
+                f"Q has {Q.size} entries and V has {V.size}: expected one entry of V for each "
+                "state, and one entry of Q for each state and action"
+            )
+        self.__dict__.update(
+            rows=read_rows(self.rows, Q.size, V.size),
+            Q=Q,
+            V=V,
+            task=whole_number("task", self.task, least=0),
+            n_known=whole_number("n_known", self.n_known, least=0),
+        )
 
     @classmethod
     def of(cls, model: LearnedModel, Q: FloatArray) -> "Source":
         """Make a source from a model; it keeps the known pairs only, in the order of pairs."""
-        rows = model.rows
-        lengths = np.where(rows.known, rows.last - rows.first, 0)
-        last = np.cumsum(lengths)
-        first = last - lengths
-        taken = np.repeat(rows.first - first, lengths) + np.arange(int(lengths.sum()))
-        kept = Known(
-            known=rows.known.copy(),
-            R=rows.R.copy(),
-            ends=rows.ends.copy(),
-            first=first,
-            last=last,
-            successors=rows.successors[taken],
-            p=rows.p[taken],
-        )
-        for array in kept:
-            frozen(array)
-        Q = frozen(Q.copy())
-        return cls(kept, Q, frozen(Q.reshape(model.n_states, -1).max(axis=1)))
+        instance("model", model, LearnedModel, "such as agent.model")
+        Q = values("Q", Q)
+        n_pairs = model.n_states * model.n_actions
+        if Q.size != n_pairs:
+            raise InvalidArgument(
+                f"Q has {Q.size} entries: expected one for each of the {n_pairs} pairs of the model"
+            )
+        V = frozen(Q.reshape(model.n_states, -1).max(axis=1))
+        return cls._of_valid(compact(model.rows), Q, V, n_known=model.n_known)
+
+    @classmethod
+    def _of_valid(
+        cls, rows: Known, Q: FloatArray, V: FloatArray, task: int = 0, n_known: int = 0
+    ) -> "Source":
+        """Make a source from read-only arrays that are known to be valid."""
+        source = cls.__new__(cls)
+        source.__dict__.update(rows=rows, Q=Q, V=V, task=task, n_known=n_known)
+        return source
 
     @property
     def widest(self) -> int:
@@ -79,13 +101,10 @@ class TaskMemory:
     def __init__(
         self, n_states: int, n_actions: int, *, capacity: int | None = None, keep: Keep = "latest"
     ) -> None:
-        self.n_states = whole_number("n_states", n_states)
-        self.n_actions = whole_number("n_actions", n_actions)
+        self.n_states, self.n_actions = sizes(n_states, n_actions)
         self.capacity = None if capacity is None else whole_number("capacity", capacity)
-        if keep not in get_args(Keep):
-            raise InvalidArgument(f"keep is {keep!r}: expected one of {', '.join(get_args(Keep))}")
-        self.keep = keep
-        self.sources: list[Source] = []
+        self.keep = cast(Keep, one_of("keep", keep, get_args(Keep)))
+        self._sources: list[Source] = []
         self.n_tasks = 0
         """The number of tasks seen."""
         self.max_Q: FloatArray | None = None
@@ -99,6 +118,9 @@ class TaskMemory:
         self.n_first = 0
         """The number of first tasks that are compared with each other, whether kept or not."""
         self._first: list[Source] = []  # first tasks that are still needed for these comparisons
+        # Stored tasks that are all different from each other, among the first `_n_examined`.
+        self._different: list[Source] = []
+        self._n_examined = 0
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -115,13 +137,18 @@ class TaskMemory:
         archive.write(path, "memory", packed(self))
 
     @property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources that are kept, in the order in which their tasks ended."""
+        return tuple(self._sources)
+
+    @property
     def n_pairs(self) -> int:
         """The number of pairs, S·A."""
         return self.n_states * self.n_actions
 
     def first_tasks(self) -> list[Source]:
         """Return tasks 1, 2, ..., up to the first one that is no longer stored."""
-        stored = {source.task: source for source in (*self.sources, *self._first)}
+        stored = {source.task: source for source in (*self._sources, *self._first)}
         n = 0
         while n + 1 in stored:
             n += 1
@@ -130,11 +157,12 @@ class TaskMemory:
     @property
     def forgotten(self) -> list[int]:
         """The numbers of the tasks that were seen and are not among the sources."""
-        kept = {source.task for source in self.sources}
+        kept = {source.task for source in self._sources}
         return [task for task in range(1, self.n_tasks + 1) if task not in kept]
 
     def bind(self, setting: Setting) -> None:
         """Adopt `setting`; raise `IncompatibleTasks` if the stored tasks had a different one."""
+        instance("setting", setting, Setting, "such as agent.setting")
         if (setting.n_states, setting.n_actions) != (self.n_states, self.n_actions):
             raise IncompatibleTasks(
                 f"{self!r} does not fit an agent with {setting.n_states} states and "
@@ -148,25 +176,24 @@ class TaskMemory:
                     f"{name} is {new} for the agent, and {old} for the tasks in its memory: "
                     "bounds are valid only if both are equal; use another memory"
                 )
+        if self.setting is None:  # sources that were added before were not compared with a setting
+            for source in self._sources:
+                check_values(source.Q, setting)
+                check_rewards(source.rows, setting)
         self.setting = setting
 
     def compare_first(self, n_tasks: int) -> None:
         """Keep the first `n_tasks` tasks, in addition to the sources, until they are compared."""
-        self.n_first = max(self.n_first, n_tasks)
+        self.n_first = max(self.n_first, whole_number("n_tasks", n_tasks, most=math.inf))
 
     def add(self, source: Source) -> None:
         """Add a task that ended, and forget a source if the memory is full."""
-        if source.V.size != self.n_states or source.Q.size != self.n_pairs:
-            raise IncompatibleTasks(
-                f"the task has {source.V.size} states and {source.Q.size} pairs: expected "
-                f"{self.n_states} states and {self.n_actions} actions, as in the memory; use "
-                "a memory of the same size"
-            )
+        self._check_fit(source)
         self.n_tasks += 1
         largest = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
         self.max_Q = frozen(largest)
-        source = replace(source, task=self.n_tasks)
-        self.sources.append(source)
+        source = Source._of_valid(source.rows, source.Q, source.V, self.n_tasks, source.n_known)
+        self._sources.append(source)
         self.uses[source.task] = 0
         if self.capacity is None:
             return
@@ -174,28 +201,68 @@ class TaskMemory:
             self._first = []
         elif len(self._first) == self.n_tasks - 1:
             self._first.append(source)
-        if len(self.sources) > self.capacity:
-            forgotten = self.sources.pop(self._index_to_forget())
+        if len(self._sources) > self.capacity:
+            forgotten = self._sources.pop(self._index_to_forget())
             del self.uses[forgotten.task]
+
+    def _check_fit(self, source: Source) -> None:
+        """Raise unless a source has the states and actions of the memory, and its value range."""
+        instance("source", source, Source, "such as Source.of(agent.model, Q)")
+        if source.V.size != self.n_states or source.Q.size != self.n_pairs:
+            raise IncompatibleTasks(
+                f"the task has {source.V.size} states and {source.Q.size} pairs: expected "
+                f"{self.n_states} states and {self.n_actions} actions, as in the memory; use "
+                "another memory"
+            )
+        if self.setting is not None:
+            check_values(source.Q, self.setting)
+            check_rewards(source.rows, self.setting)
 
     def use(self, task: int) -> None:
         """Count one pair of the ending task whose bound was determined by the source `task`."""
+        self._use(whole_number("task", task, least=0), 1)
+
+    def _use(self, task: int, n_pairs: int) -> None:
+        """Count pairs whose bound the source `task` determined; others are ignored."""
         if task in self.uses:
-            self.uses[task] += 1
+            self.uses[task] += n_pairs
 
     def _index_to_forget(self) -> int:
         """Return the index of the source to forget when there are too many."""
         if self.keep == "first":
-            return len(self.sources) - 1
+            return len(self._sources) - 1
         if self.keep == "latest":
             return 0
-        older = [self.uses[source.task] for source in self.sources[:-1]]
+        older = [self.uses[source.task] for source in self._sources[:-1]]
         return older.index(min(older)) if older else 0
 
     def __repr__(self) -> str:
-        known = sum(int(source.known.sum()) for source in self.sources)
+        known = sum(int(source.known.sum()) for source in self._sources)
         full = "" if self.capacity is None else f" of at most {self.capacity} ({self.keep})"
         return (
             f"TaskMemory(n_states={self.n_states}, n_actions={self.n_actions}, tasks seen: "
-            f"{self.n_tasks}, kept: {len(self.sources)}{full}, known pairs: {known:,})"
+            f"{self.n_tasks}, kept: {len(self._sources)}{full}, known pairs: {known:,})"
+        )
+
+
+def check_values(Q: FloatArray, setting: Setting) -> None:
+    """Raise `InvalidArgument` unless Q is in the range of values of a setting, up to rounding."""
+    low, high = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
+    tol = 1e-9 * max(abs(low), abs(high), 1.0)
+    if Q.size and not (Q.min() >= low - tol and Q.max() <= high + tol):
+        raise InvalidArgument(
+            f"a value is outside ({low:g}, {high:g}), the range of values for rewards in "
+            f"{setting.reward_range} and gamma={setting.gamma}: expected upper bounds on Q*"
+        )
+
+
+def check_rewards(rows: Known, setting: Setting) -> None:
+    """Raise `InvalidArgument` unless known rewards are in the range of a setting."""
+    lo, hi = setting.reward_range
+    tol = 1e-9 * max(abs(lo), abs(hi), 1.0)
+    in_range = (rows.R >= lo - tol) & (rows.R <= hi + tol)
+    if not (in_range | ~rows.known).all():
+        raise InvalidArgument(
+            f"a reward is outside ({lo:g}, {hi:g}), the reward_range of the memory: expected the "
+            "rewards of a task with the same setting"
         )

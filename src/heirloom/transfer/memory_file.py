@@ -7,6 +7,7 @@ stored tasks and the pairs k = s * A + a:
     task        [N]         the numbers of the tasks, from 1
     role        [N]         1 for a source, 2 for a first task still to be compared, 3 for both
     uses        [N]         the number of pairs of later tasks whose bound each task determined
+    n_known     [N]         the visits that made pairs known, 0 if not recorded; may be missing
     known, R, ends, Q       [N, k]
     lengths     [N, k]      the numbers of successors of known pairs
     successors, p           the rows of known pairs, one after the other
@@ -21,10 +22,9 @@ import numpy as np
 from heirloom.arrays import frozen
 from heirloom.errors import InvalidFile
 from heirloom.mdp.learned import Known
-from heirloom.mdp.tabular import value_range
-from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.storage.archive import Content, parsing, take
-from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.memory import Source, TaskMemory, check_rewards, check_values
+from heirloom.transfer.rows import check_rows
 from heirloom.transfer.setting import Setting
 
 SOURCE, FIRST = 1, 2
@@ -38,8 +38,8 @@ M = TypeVar("M", bound=TaskMemory)
 
 def packed(memory: TaskMemory) -> Content:
     """Convert a memory to a header and arrays."""
-    roles = {source.task: SOURCE for source in memory.sources}
-    stored = {source.task: source for source in memory.sources}
+    roles = {source.task: SOURCE for source in memory._sources}
+    stored = {source.task: source for source in memory._sources}
     if memory.capacity is not None:
         for source in memory._first:
             roles[source.task] = roles.get(source.task, 0) | FIRST
@@ -55,6 +55,7 @@ def packed(memory: TaskMemory) -> Content:
         "task": np.array(tasks, dtype=np.int64),
         "role": np.array([roles[task] for task in tasks], dtype=np.int8),
         "uses": np.array([memory.uses.get(task, 0) for task in tasks], dtype=np.int64),
+        "n_known": np.array([source.n_known for source in sources], dtype=np.int64),
         "known": stacked([source.known for source in sources], np.bool_),
         "R": stacked([source.rows.R for source in sources], np.float64),
         "ends": stacked([source.rows.ends for source in sources], np.float64),
@@ -108,7 +109,8 @@ def _unpacked(cls: type[M], content: Content) -> M:
     n_pairs = memory.n_pairs
     if memory.n_tasks:
         memory.max_Q = _finite(take(arrays, "max_Q", np.float64, (n_pairs,)), "max_Q")
-        _check_values(memory, memory.max_Q)
+        if memory.setting is not None:
+            check_values(memory.max_Q, memory.setting)
     for name, n_compared in header["learned"].items():
         largest = _finite(take(arrays, f"learned/{name}", np.float64, (n_pairs,)), name)
         _check(bool((largest >= 0).all()), f"learned/{name} has a negative entry")
@@ -134,11 +136,11 @@ def _restore_sources(
     _check(all(number >= 0 for number in uses), "uses has a negative entry")
     for source, role, used in zip(sources, roles, uses, strict=True):
         if role & SOURCE:
-            memory.sources.append(source)
+            memory._sources.append(source)
             memory.uses[source.task] = used
         if role & FIRST:
             memory._first.append(source)
-    kept = len(memory.sources)
+    kept = len(memory._sources)
     most = memory.n_tasks if memory.capacity is None else min(memory.n_tasks, memory.capacity)
     _check(kept == most, f"there are {kept} sources, not {most}")
     first = [source.task for source in memory._first]
@@ -151,23 +153,37 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     steps = np.diff(tasks, prepend=0, append=memory.n_tasks + 1)
     _check(bool((steps > 0).all()), "the task numbers are not increasing between 1 and n_tasks")
     shape = tasks.size, memory.n_pairs
+    n_known = np.zeros(tasks.size, dtype=np.int64)  # older files do not have this array
+    if "n_known" in arrays:
+        n_known = take(arrays, "n_known", np.int64, (tasks.size,))
+    _check(bool((n_known >= 0).all()), "n_known has a negative entry")
     known = take(arrays, "known", np.bool_, shape)
-    R = _finite(take(arrays, "R", np.float64, shape), "R")
-    ends = _finite(take(arrays, "ends", np.float64, shape), "ends")
+    R = take(arrays, "R", np.float64, shape)
+    ends = take(arrays, "ends", np.float64, shape)
     Q = _finite(take(arrays, "Q", np.float64, shape), "Q")
-    _check_values(memory, Q)
     lengths = take(arrays, "lengths", np.int32, shape).astype(np.int64)
     successors = take(arrays, "successors", np.int32, (-1,))
-    p = _finite(take(arrays, "p", np.float64, successors.shape), "p")
-    _check_rows(memory, known, R, ends, lengths, successors, p)
-    # Rows are stored task by task; `first` and `last` count from 0 in each task.
+    p = take(arrays, "p", np.float64, successors.shape)
+    _check(bool((lengths >= 0).all()), "a row has a wrong length")
+    _check(lengths.sum() == p.size, "the sum of lengths is not the number of successors")
+    # Rows are stored task by task, so all tasks together are checked like a single one.
+    last = np.cumsum(lengths).reshape(shape)
+    known_, R_, ends_, first_, last_ = (
+        array.reshape(-1) for array in (known, R, ends, last - lengths, last)
+    )
+    rows = Known(known_, R_, ends_, first_, last_, successors, p)
+    check_rows("rows", rows, memory.n_states)
+    if memory.setting is not None:
+        check_values(Q, memory.setting)
+        check_rewards(rows, memory.setting)
+    # `first` and `last` count from 0 in each task.
     last = np.cumsum(lengths, axis=1)
     bounds = np.concatenate([[0], np.cumsum(lengths.sum(axis=1))])
     V = Q.reshape(tasks.size, memory.n_states, memory.n_actions).max(axis=2)
     for array in (last, first := last - lengths, V):
         frozen(array)
     return [
-        Source(
+        Source._of_valid(
             Known(
                 known[i],
                 R[i],
@@ -180,47 +196,10 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
             Q[i],
             V[i],
             task,
+            visits,
         )
-        for i, task in enumerate(tasks.tolist())
+        for i, (task, visits) in enumerate(zip(tasks.tolist(), n_known.tolist(), strict=True))
     ]
-
-
-def _check_rows(
-    memory: TaskMemory,
-    known: np.ndarray,
-    R: np.ndarray,
-    ends: np.ndarray,
-    lengths: np.ndarray,
-    successors: np.ndarray,
-    p: np.ndarray,
-) -> None:
-    """Raise `InvalidFile` unless known rows are distributions and their rewards are in range."""
-    _check(bool(((lengths >= 0) & (known | (lengths == 0))).all()), "a row has a wrong length")
-    in_range = (successors >= 0) & (successors < memory.n_states)
-    _check(bool(in_range.all()), f"a successor is not a state from 0 to {memory.n_states - 1}")
-    _check(lengths.sum() == p.size, "the sum of lengths is not the number of successors")
-    _check(bool((p >= 0).all() and (ends >= 0).all()), "a probability is negative")
-    owner = np.repeat(np.arange(lengths.size), lengths.reshape(-1))
-    increasing = (np.diff(successors) > 0) | (np.diff(owner) > 0)
-    _check(bool(increasing.all()), "the successors of a pair are not in increasing order")
-    sums = np.bincount(owner, p, minlength=lengths.size).reshape(known.shape) + ends
-    _check(bool((np.abs(sums - known) <= SUM_TOLERANCE).all()), "a row does not sum to 1")
-    if memory.setting is not None:
-        lo, hi = memory.setting.reward_range
-        in_range = (R >= lo - 1e-9) & (R <= hi + 1e-9)
-        _check(bool((in_range | ~known).all()), f"a reward is outside ({lo:g}, {hi:g})")
-
-
-def _check_values(memory: TaskMemory, Q: np.ndarray) -> None:
-    """Raise `InvalidFile` unless Q is in the range of values of the setting, up to rounding."""
-    setting = memory.setting
-    if setting is not None:
-        low, high = value_range(
-            setting.reward_range, setting.gamma, terminating=setting.terminating
-        )
-        tol = 1e-9 * max(abs(low), abs(high), 1.0)
-        in_range = (Q >= low - tol) & (Q <= high + tol)
-        _check(bool(in_range.all()), f"a value is outside ({low:g}, {high:g})")
 
 
 def _joined(rows: list[np.ndarray], dtype: type) -> np.ndarray:

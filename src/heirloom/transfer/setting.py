@@ -6,7 +6,7 @@ import numpy as np
 
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.tabular import value_range
-from heirloom.validation import Range, check_gamma, check_range, real_number, whole_number
+from heirloom.validation import Range, check_gamma, check_range, real_number, sizes, truth
 
 # TOLERANCE and TIE are in units of the range of rewards, hi - lo. The tolerance of fixed points is
 # smaller than the tie, the difference up to which actions count as equal, so that the set of greedy
@@ -16,6 +16,8 @@ TIE = 1e-8
 MARGIN = 10  # smallest ratio of the tie to the tolerance
 STEP = 0.01  # largest ratio of the tie to (1-γ) (hi - lo), the gain of a reward one step earlier
 ROUNDING = 1e-14  # relative accuracy of a backup, with respect to the largest value
+
+V_MAX_EXPECTED = "expected a number, an upper bound on all values, or infinity"
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,13 @@ class Setting:
     """Actions are equally good if their values differ by at most this: 1e-8 of the reward range."""
 
     def __post_init__(self) -> None:
-        gamma, reward_range = check_gamma(self.gamma), check_range(self.reward_range)
-        v_min, v_max = value_range(reward_range, gamma, terminating=self.terminating)
-        if not self.v_max >= v_min:
+        n_states, n_actions = sizes(self.n_states, self.n_actions)
+        gamma, terminating = check_gamma(self.gamma), truth("terminating", self.terminating)
+        reward_range = check_range(self.reward_range, gamma)
+        v_min, v_max = value_range(reward_range, gamma, terminating=terminating)
+        is_infinite = isinstance(self.v_max, float) and self.v_max == np.inf
+        given = v_max if is_infinite else real_number("v_max", self.v_max, V_MAX_EXPECTED)
+        if given < v_min:
             raise InvalidArgument(
                 f"v_max is {self.v_max}: expected {v_min:g} or more; with rewards in "
                 f"{reward_range} and gamma={gamma} values lie between {v_min:g} and {v_max:g}"
@@ -62,12 +68,12 @@ class Setting:
         tol = default_tol if self.tol is None else self.tol
         tol = real_number("tol", tol, "expected a number above 0", above=0)
         self.__dict__.update(
-            n_states=whole_number("n_states", self.n_states),
-            n_actions=whole_number("n_actions", self.n_actions),
+            n_states=n_states,
+            n_actions=n_actions,
             gamma=gamma,
             reward_range=reward_range,
-            terminating=bool(self.terminating),
-            v_max=min(float(self.v_max), v_max),
+            terminating=terminating,
+            v_max=min(given, v_max),
             epsilon=real_number("epsilon", self.epsilon, "expected a number, 0 or more", least=0),
             tol=tol,
             slack=tol * (1 - gamma),

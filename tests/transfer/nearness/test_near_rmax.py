@@ -141,7 +141,7 @@ def test_useless_nearness_gives_the_actions_of_rmax():
     rmax = hl.RMax(**OPTIONS, seed=0)
     for one, other in zip(learn_all(near, drawn), learn_all(rmax, drawn), strict=True):
         assert np.array_equal(one.returns, other.returns)
-    assert near.task.near is None
+    assert near.task._near is None
 
 
 def test_early_transfer_in_the_corridor():

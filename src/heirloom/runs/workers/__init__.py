@@ -11,7 +11,7 @@ from typing import get_args
 from heirloom.choices import Backend
 from heirloom.errors import InvalidArgument
 from heirloom.runs.workers.compute import Compute
-from heirloom.validation import whole_number
+from heirloom.validation import one_of, shown, text, whole_number
 
 BACKENDS = get_args(Backend)
 
@@ -50,11 +50,14 @@ def workers(
 
 def check_workers(backend: str | None, jobs: int | None, address: str | None) -> None:
     """Raise `InvalidArgument` unless the arguments of `workers` are valid and fit together."""
-    if backend not in (None, *BACKENDS):
-        raise InvalidArgument(f"backend is {backend!r}: expected one of {', '.join(BACKENDS)}")
+    if backend is not None:
+        one_of("backend", backend, BACKENDS)
     if jobs is not None:
         whole_number("jobs", jobs)
+    if address is not None:
+        text("address", address)
     if address is not None and backend not in ("dask", "ray"):
         raise InvalidArgument(
-            f"address is {address!r}, but the backend is not a cluster: choose backend dask or ray"
+            f"address is {shown(address)}, but the backend is not a cluster: choose backend dask "
+            "or ray"
         )

@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.kernels import dissimilarity, learning
 from heirloom.mdp.learned import LearnedModel
 from heirloom.transfer.bound import Change
-from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1
+from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1, measure
 from heirloom.transfer.lipschitz.known_rows import KnownRows, plain_tuples
 from heirloom.transfer.lipschitz.measuring import ByCall, ByKernel
 from heirloom.transfer.memory import Source
@@ -70,7 +70,7 @@ class AllSources:
             to_source=self.to_source,
             from_source=self.from_source,
             parameters=dissimilarity.Parameters(
-                setting.gamma, setting.epsilon, setting.slack, distance.both_ways
+                setting.gamma, setting.epsilon, setting.slack, bool(distance.both_ways)
             ),
             bound=dissimilarity.Bound(U, decider, tasks, Q),
             work=dissimilarity.Worklist(*_marked_pairs(n_pairs), *_marked_pairs(n_pairs)),
@@ -88,7 +88,7 @@ class AllSources:
         Returns the pairs where the bound decreased, and a mask of the sources that may still lower
         a bound.
         """
-        arrays, pair = self.model.arrays, change.pair
+        arrays, pair = self.model._arrays, change.pair
         if self._model_arrays is not arrays:  # the model has allocated larger arrays
             task_rows = plain_tuples(KnownRows.of_task(arrays, self._index))
             # Assigned last, so that an interruption before leaves both attributes consistent.
@@ -130,10 +130,10 @@ class OneSource:
 
     def prior_used(self) -> BoolArray:
         """Return the pairs where the prior is below D̂(M ‖ M̄), by more than rounding."""
-        widest = max(self.source.widest, self.model.arrays.widest)
+        widest = max(self.source.widest, self.model.widest)
         weights = self.distance.weigh(self.source.V, widest, self.setting)
-        rows, pairs = (self.model.rows, self.source.rows), np.arange(self.setting.n_pairs)
-        D = self.distance.between(*rows, weights, pairs, self.setting)
+        rows, pairs = (self.model.rows, self.source.rows), frozen(np.arange(self.setting.n_pairs))
+        D = measure(self.distance, *rows, weights, pairs, self.setting)
         return self.prior < D - ROUNDING * np.maximum(1.0, D)
 
 

@@ -10,12 +10,28 @@ from heirloom.choices import Scope
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.learned import LearnedModel
 from heirloom.theory import tasks_for_max_q
-from heirloom.transfer.bound import NO_PAIRS, Bound, Change, Details, Dropped
+from heirloom.transfer.bound import (
+    NO_PAIRS,
+    Bound,
+    Change,
+    Details,
+    Dropped,
+    check_arguments,
+    check_begun,
+    check_change,
+)
+from heirloom.transfer.different_tasks import check_p_min
 from heirloom.transfer.lipschitz.all_sources import AllSources, OneSource
-from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1
+from heirloom.transfer.lipschitz.distance import (
+    ModelDistance,
+    WeightedL1,
+    attributes_of,
+    check_distance,
+    measure,
+)
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
-from heirloom.validation import numbers, weights
+from heirloom.validation import instance, numbers, positive_probability, weights
 
 
 class Lipschitz(Bound):
@@ -33,7 +49,9 @@ class Lipschitz(Bound):
     not be compared with the current task, and their values may rest on a prior that was not valid.
     If `scope` is "lifetime", m is larger, the first m tasks include all tasks of the family with
     probability 1 - δ, and all sources are used. If `d_max` is given too, each source has the
-    smaller of the priors that apply to it.
+    smaller of the priors that apply to it. Like that of `MaxQ`,
+    `begin_task` raises `InvalidArgument` if the memory holds more different tasks than `p_min`
+    admits.
     """
 
     drops = True
@@ -49,13 +67,16 @@ class Lipschitz(Bound):
         distance: ModelDistance | None = None,
     ) -> None:
         self.d_max = None if d_max is None else _checked_prior(d_max)
-        self.n_tasks = None if p_min is None else tasks_for_max_q(p_min, delta, scope=scope)
-        self.p_min, self.delta = None if p_min is None else float(p_min), float(delta)
-        self.scope = scope
+        self.p_min = None if p_min is None else positive_probability("p_min", p_min)
+        self.delta, self.scope = positive_probability("delta", delta), scope
+        count = tasks_for_max_q(p_min or 1.0, self.delta, scope=scope)
+        self.n_tasks = None if self.p_min is None else count
         self.distance: ModelDistance = WeightedL1() if distance is None else distance
+        check_distance(self.distance)
 
     def check(self, setting: Setting) -> None:
         """Raise `InvalidArgument` unless `d_max` has the right shape."""
+        instance("setting", setting, Setting, "such as agent.setting")
         shape = setting.n_states, setting.n_actions
         if self.d_max is not None and self.d_max.shape not in ((), shape):
             raise InvalidArgument(
@@ -64,6 +85,7 @@ class Lipschitz(Bound):
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` from all sources, if there is a prior; return whether sources are used."""
+        check_arguments(setting, model, memory)
         self.setting, self.model = setting, model
         self.U = np.full(setting.n_pairs, setting.v_max)
         self.transfers: list[OneSource] = []
@@ -71,7 +93,8 @@ class Lipschitz(Bound):
         self._dropped: list[Dropped] = []
         self._all: AllSources | None = None
         self._active = NO_PAIRS
-        if self.n_tasks is not None:
+        if self.n_tasks is not None and self.p_min is not None:
+            check_p_min(self.p_min, memory, setting)
             memory.compare_first(self.n_tasks)
         sources, priors = self._sources_and_priors(setting, memory)
         if not sources:
@@ -84,6 +107,8 @@ class Lipschitz(Bound):
 
     def refine(self, change: Change) -> IntArray:
         """Lower `U` with all sources that are not dropped, and drop those of no further use."""
+        check_begun(self)
+        check_change(change, self.setting, self.model)
         if self._all is None:
             return NO_PAIRS
         lowered, useful = self._all.refine(change, self._active)
@@ -93,10 +118,12 @@ class Lipschitz(Bound):
 
     def sources_used(self) -> IntArray:
         """Return the number of the task that determines `U` at each pair; 0 where `v_max` does."""
+        check_begun(self)
         return self._decider
 
     def details(self) -> Details:
         """Return the sources, the pairs where the prior is used, and the dropped sources."""
+        check_begun(self)
         in_use = {transfer.source.task for transfer in self.transfers}
         dropped = tuple(self._dropped)
         sources = tuple(sorted(in_use | {source.task for source in dropped}))
@@ -115,6 +142,7 @@ class Lipschitz(Bound):
         Keys are task numbers. The prior is below by more than rounding; D̂ is computed again from
         the pairs that are known now.
         """
+        check_begun(self)
         return {transfer.source.task: transfer.prior_used() for transfer in self.transfers}
 
     def end_task(self, source: Source, memory: TaskMemory) -> None:
@@ -122,6 +150,9 @@ class Lipschitz(Bound):
 
         The task that ended may be one of them.
         """
+        check_begun(self)
+        check_arguments(self.setting, self.model, memory)
+        memory._check_fit(source)
         if self.n_tasks is None:
             return
         tasks = memory.first_tasks()
@@ -134,18 +165,18 @@ class Lipschitz(Bound):
 
     def _largest_distance(self, task: Source, others: list[Source]) -> FloatArray:
         """Return the largest distance between a task and others, in both directions, over pairs."""
-        pairs = np.arange(self.setting.n_pairs)
+        pairs = frozen(np.arange(self.setting.n_pairs))
         largest = np.zeros(self.setting.n_pairs)
         for other in others:
             for m, m_bar in ((task, other), (other, task)):
                 widest = max(m.widest, m_bar.widest)
                 weights = self.distance.weigh(m_bar.V, widest, self.setting)
-                D = self.distance.between(m.rows, m_bar.rows, weights, pairs, self.setting)
+                D = measure(self.distance, m.rows, m_bar.rows, weights, pairs, self.setting)
                 np.maximum(largest, D, out=largest)
         return largest
 
     def _drop(self, useful: BoolArray) -> None:
-        n_known = int(self.model.arrays.known.sum())
+        n_known = int(self.model._arrays.known.sum())
         for transfer in self.transfers:
             if not useful[transfer.index]:
                 self._dropped.append(Dropped(transfer.source.task, n_known))
@@ -160,12 +191,14 @@ class Lipschitz(Bound):
         """
         initial = np.zeros(self.setting.n_pairs), 0
         largest, n_compared = memory.learned.get(self._distance_name, initial)
+        largest = weights("the learned distance", largest, (self.setting.n_pairs,), "one per pair")
         return (largest, n_compared) if n_compared <= memory.n_tasks else initial
 
     @property
     def _distance_name(self) -> str:
         """The class and attributes of the distance: the name of its maximum in the memory."""
-        options = ", ".join(f"{name}={value!r}" for name, value in vars(self.distance).items())
+        attributes = attributes_of(self.distance)
+        options = ", ".join(f"{name}={value!r}" for name, value in attributes.items())
         return type(self.distance).__name__ + (f"({options})" if options else "")
 
     def _sources_and_priors(

@@ -5,9 +5,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
+from heirloom.errors import InvalidArgument
 from heirloom.kernels import distances
 from heirloom.mdp.learned import Known
+from heirloom.transfer.rows import check_known, values
 from heirloom.transfer.setting import Setting
+from heirloom.validation import instance, real_number, shown, truth, whole_number
 
 
 class ModelDistance(Protocol):
@@ -55,12 +58,14 @@ class WeightedL1:
 
     def weigh(self, V_bar: FloatArray, widest: int, setting: Setting) -> Weights:
         """Return the weights from upper bounds on the values of M̄."""
-        W = np.maximum(V_bar - setting.floor, 0.0)
-        n_heaviest = widest + 1  # more states than any row contains
-        if n_heaviest >= W.size:
-            return Weights(W, np.argsort(-W, kind="stable"))
-        heaviest = np.argpartition(-W, n_heaviest)[: n_heaviest + 1]
-        return Weights(W, heaviest[np.argsort(-W[heaviest], kind="stable")])
+        _check_setting(setting)
+        V_bar = values("V_bar", V_bar)
+        if V_bar.size != setting.n_states:
+            raise InvalidArgument(
+                f"V_bar has {V_bar.size} entries: expected one for each of the {setting.n_states} "
+                "states"
+            )
+        return _weigh(V_bar, whole_number("widest", widest, least=0), setting)
 
     def least(self, largest_V_bar: float, setting: Setting) -> float:
         """Lower bound on every D̂ between models, if the largest value of M̄ is `largest_V_bar`.
@@ -68,19 +73,138 @@ class WeightedL1:
         D̂ is at least 2B where both models are known, B + (hi - lo) / 2 where one is, and hi - lo
         where neither is.
         """
-        lo, hi = setting.reward_range
-        max_W = max(largest_V_bar - setting.floor, -setting.floor if setting.terminating else 0)
-        B = setting.epsilon * (1 + setting.gamma * max_W)
-        return min(2 * B, B + (hi - lo) / 2, hi - lo)
+        _check_setting(setting)
+        expected = "expected a finite number, the largest value of M̄"
+        return least_distance(real_number("largest_V_bar", largest_V_bar, expected), setting)
 
     def between(
         self, m: Known, m_bar: Known, weights: Weights, pairs: IntArray, setting: Setting
     ) -> FloatArray:
         """Return D̂(M ‖ M̄) at `pairs`."""
-        D = np.empty(pairs.size)
-        parameters = tuple(parameters_of(setting))
-        distances.bound_differences(pairs, m, m_bar, weights.W, weights.heaviest, parameters, D)
-        return D
+        _check_setting(setting)
+        widest = 0
+        for name, rows in (("m", m), ("m_bar", m_bar)):
+            check_known(name, rows, setting.n_pairs, setting.n_states)
+            lengths = (rows.last - rows.first)[rows.known]
+            widest = max(widest, int(lengths.max(initial=0)))
+        _check_weights(weights, widest, setting)
+        return _between(m, m_bar, weights, _checked_pairs(pairs, setting), setting)
+
+
+def measure(
+    distance: ModelDistance,
+    m: Known,
+    m_bar: Known,
+    weights: Any,
+    pairs: IntArray,
+    setting: Setting,
+) -> FloatArray:
+    """Return D̂(M ‖ M̄) of any model distance at `pairs`; arguments are valid.
+
+    Raises `InvalidArgument` unless a user-defined distance gives a valid number for each pair.
+    """
+    if type(distance) is WeightedL1:  # a derived class may compute another distance
+        return _between(m, m_bar, weights, pairs, setting)
+    D = distance.between(m, m_bar, weights, pairs, setting)
+    name = f"between of the distance {type(distance).__name__}"
+    if not isinstance(D, np.ndarray) or D.dtype.kind not in "biuf" or D.shape != pairs.shape:
+        raise InvalidArgument(
+            f"{name} returned {shown(D)}: expected an array with one number for each of the "
+            f"{pairs.size} pairs"
+        )
+    bad = np.flatnonzero(~(np.isfinite(D) & (D >= 0)))
+    if bad.size:
+        raise InvalidArgument(
+            f"{name} returned {D[bad[0]]} at pair {pairs[bad[0]]}: expected a distance, finite and "
+            "not negative"
+        )
+    return D.astype(np.float64, copy=False)
+
+
+def check_distance(distance: object) -> None:
+    """Raise `InvalidArgument` unless an object has what `ModelDistance` requires."""
+    has_methods = all(callable(getattr(distance, name, None)) for name in ("weigh", "between"))
+    if not has_methods or isinstance(distance, type):
+        raise InvalidArgument(
+            f"distance is {shown(distance)}: expected a ModelDistance, an object with the methods "
+            "weigh and between and the attribute both_ways, such as WeightedL1()"
+        )
+    truth(f"both_ways of {type(distance).__name__}", getattr(distance, "both_ways", None))
+
+
+def attributes_of(distance: ModelDistance) -> dict[str, Any]:
+    """Return the attributes of a distance, which identify it together with its class."""
+    slots = [
+        name
+        for kind in type(distance).__mro__
+        for name in np.atleast_1d(getattr(kind, "__slots__", ())).tolist()
+    ]
+    found = {name: getattr(distance, name) for name in slots if hasattr(distance, name)}
+    return {**found, **getattr(distance, "__dict__", {})}
+
+
+def least_distance(largest_V_bar: float, setting: Setting) -> float:
+    """Return the lower bound of `WeightedL1.least`; the arguments are valid."""
+    lo, hi = setting.reward_range
+    max_W = max(largest_V_bar - setting.floor, -setting.floor if setting.terminating else 0)
+    B = setting.epsilon * (1 + setting.gamma * max_W)
+    return min(2 * B, B + (hi - lo) / 2, hi - lo)
+
+
+def _weigh(V_bar: FloatArray, widest: int, setting: Setting) -> Weights:
+    W = np.maximum(V_bar - setting.floor, 0.0)
+    n_heaviest = widest + 1  # more states than any row contains
+    if n_heaviest >= W.size:
+        return Weights(W, np.argsort(-W, kind="stable"))
+    heaviest = np.argpartition(-W, n_heaviest)[: n_heaviest + 1]
+    return Weights(W, heaviest[np.argsort(-W[heaviest], kind="stable")])
+
+
+def _between(
+    m: Known, m_bar: Known, weights: Weights, pairs: IntArray, setting: Setting
+) -> FloatArray:
+    D = np.empty(pairs.size)
+    parameters = tuple(parameters_of(setting))
+    distances.bound_differences(pairs, m, m_bar, weights.W, weights.heaviest, parameters, D)
+    return D
+
+
+def _check_setting(setting: object) -> None:
+    instance("setting", setting, Setting, "such as agent.setting")
+
+
+def _checked_pairs(pairs: object, setting: Setting) -> IntArray:
+    """Return pairs as int64; raise `InvalidArgument` unless there are such pairs."""
+    expected = f"expected an array of pairs k = s * A + a, from 0 to {setting.n_pairs - 1}"
+    if not isinstance(pairs, np.ndarray) or pairs.ndim != 1 or pairs.dtype.kind not in "iu":
+        raise InvalidArgument(f"pairs is {shown(pairs)}: {expected}")
+    outside = pairs[(pairs < 0) | (pairs >= setting.n_pairs)]
+    if outside.size:
+        raise InvalidArgument(f"pairs holds {outside[0]}: {expected}")
+    return pairs.astype(np.int64, copy=False)
+
+
+def _check_weights(weights: object, widest: int, setting: Setting) -> None:
+    """Raise `InvalidArgument` unless weights are those of `weigh`, for rows up to `widest` long."""
+    W, heaviest = instance("weights", weights, Weights, "such as distance.weigh(...)")
+    n = setting.n_states
+    is_valid = (
+        all(isinstance(array, np.ndarray) and array.ndim == 1 for array in (W, heaviest))
+        and W.dtype == np.float64
+        and heaviest.dtype == np.int64
+        and W.size == n
+        and min(widest + 1, n) <= heaviest.size <= n
+        and bool(((heaviest >= 0) & (heaviest < n)).all())
+        and bool((np.isfinite(W) & (W >= 0)).all())
+        and bool((np.diff(W[heaviest]) <= 0).all())
+        and np.unique(heaviest).size == heaviest.size
+        and (heaviest.size == n or W[heaviest[-1]] >= np.delete(W, heaviest).max())
+    )
+    if not is_valid:
+        raise InvalidArgument(
+            f"weights is {shown(weights)}: expected weights W of the {n} states and at least "
+            f"{min(widest + 1, n)} heaviest states, as weigh returns them"
+        )
 
 
 def parameters_of(setting: Setting) -> distances.Parameters:

@@ -10,12 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from heirloom.arrays import FloatArray, IntArray
+from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.kernels import dissimilarity, distances
 from heirloom.kernels.dissimilarity import FROM_SOURCE, TO_SOURCE
 from heirloom.mdp.learned import LearnedModel
 from heirloom.transfer.bound import Change
-from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1, parameters_of
+from heirloom.transfer.lipschitz.distance import (
+    ModelDistance,
+    least_distance,
+    measure,
+    parameters_of,
+)
 from heirloom.transfer.lipschitz.known_rows import KnownRows, plain_tuples
 from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
@@ -39,9 +44,9 @@ class ByKernel:
         setting: Setting,
     ) -> None:
         n, n_pairs = len(sources), setting.n_pairs
-        self.setting, self._distance = setting, WeightedL1()
+        self.setting = setting
         self.D = _initial_distances(priors)
-        widest = max(model.arrays.widest, *(source.widest for source in sources))
+        widest = max(model.widest, *(source.widest for source in sources))
         n_ranks = min(widest + 1, setting.n_states)
         V_bar = np.array([source.V for source in sources])
         source_weights = distances.SourceWeights(
@@ -50,7 +55,7 @@ class ByKernel:
             least=np.empty(n),
             least_one_known=np.empty(n),
         )
-        measured = distances.Measured(
+        arrays = distances.Measured(
             to_source=self.D.to_source,
             from_source=self.D.from_source,
             largest=self.D.largest,
@@ -67,7 +72,7 @@ class ByKernel:
             plain_tuples(self._task_weights),
             plain_tuples(parameters_of(setting)),
         )
-        self._sources, self._measured = plain_tuples(known.linked), plain_tuples(measured)
+        self._sources, self._measured = plain_tuples(known.linked), plain_tuples(arrays)
         distances.measure_sources(self._sources, *arguments, self._measured)
         self._arguments = *arguments, setting.floor
         self._known_pairs, self._n_known = np.empty(n_pairs, dtype=np.int64), 0
@@ -90,7 +95,8 @@ class ByKernel:
             return
         decreased = change.decreased
         if not self._weights_are_current:  # skipped changes lowered values at other states too
-            decreased = np.flatnonzero(np.maximum(V - self.setting.floor, 0.0) != W)
+            # Read-only like `change.decreased`: otherwise the kernel would be compiled twice.
+            decreased = frozen(np.flatnonzero(np.maximum(V - self.setting.floor, 0.0) != W))
         self._largest_from_source = distances.remeasure_sources(
             change.pair,
             self._known_pairs[: self._n_known],
@@ -112,7 +118,7 @@ class ByKernel:
         """
         if not self._to_source_is_final:
             return False
-        least = self._distance.least(float(V[self._task_weights.heavy[0]]), self.setting)
+        least = least_distance(float(V[self._task_weights.heavy[0]]), self.setting)
         return self._largest_from_source <= least
 
 
@@ -129,15 +135,16 @@ class ByCall:
     ) -> None:
         self.sources, self.distance, self.model, self.setting = sources, distance, model, setting
         self.D = _initial_distances(priors)
-        self._widest = max(model.arrays.widest, *(source.widest for source in sources))
+        self._widest = max(model.widest, *(source.widest for source in sources))
         self._weights = [distance.weigh(source.V, self._widest, setting) for source in sources]
-        pairs = np.arange(setting.n_pairs)
+        pairs = frozen(np.arange(setting.n_pairs))  # user-defined distances are given the array
         self._V = np.full(setting.n_states, setting.v_max)
         task_weights = distance.weigh(self._V, self._widest, setting)
         for i, source in enumerate(sources):
             self._lower(self.D.to_source[i], self._to_source(i, pairs), pairs)
             if distance.both_ways:
-                D = distance.between(source.rows, model.rows, task_weights, pairs, setting)
+                rows = source.rows, model.rows
+                D = measure(distance, *rows, task_weights, pairs, setting)
                 self._lower(self.D.from_source[i], D, pairs)
         self.D.largest[:, TO_SOURCE] = self.D.to_source.max(axis=1)
         self.D.largest[:, FROM_SOURCE] = self.D.from_source.max(axis=1)
@@ -147,9 +154,9 @@ class ByCall:
 
     def update(self, change: Change, linked: Any, active: IntArray) -> None:
         """Lower D̂ of the `active` sources after a change; `linked` is not used."""
-        pairs = new_pair = np.array([change.pair])
+        pairs = new_pair = frozen(np.array([change.pair]))
         if not np.array_equal(change.V, self._V):
-            pairs, self._V = np.arange(self.setting.n_pairs), change.V.copy()
+            pairs, self._V = frozen(np.arange(self.setting.n_pairs)), change.V.copy()
         task_weights = self.distance.weigh(change.V, self._widest, self.setting)
         for i in active.tolist():
             if self._lower(self.D.to_source[i], self._to_source(i, new_pair), new_pair):
@@ -157,7 +164,7 @@ class ByCall:
             if not self.distance.both_ways:
                 continue
             rows = self.sources[i].rows, self.model.rows
-            D = self.distance.between(*rows, task_weights, pairs, self.setting)
+            D = measure(self.distance, *rows, task_weights, pairs, self.setting)
             if self._lower(self.D.from_source[i], D, pairs):
                 self.D.largest[i, FROM_SOURCE] = self.D.from_source[i].max()
                 self.D.all_changed[i] = True
@@ -165,12 +172,12 @@ class ByCall:
     def _to_source(self, i: int, pairs: IntArray) -> FloatArray:
         """Return D̂ from the task to the source i at `pairs`."""
         rows = self.model.rows, self.sources[i].rows
-        return self.distance.between(*rows, self._weights[i], pairs, self.setting)
+        return measure(self.distance, *rows, self._weights[i], pairs, self.setting)
 
-    def _lower(self, D: FloatArray, measured: FloatArray, pairs: IntArray) -> bool:
-        """Lower D at `pairs` to `measured`; return whether any entry decreased."""
-        lower = measured < D[pairs]
-        D[pairs[lower]] = measured[lower]
+    def _lower(self, D: FloatArray, D_new: FloatArray, pairs: IntArray) -> bool:
+        """Lower D at `pairs` to `D_new`; return whether any entry decreased."""
+        lower = D_new < D[pairs]
+        D[pairs[lower]] = D_new[lower]
         return bool(lower.any())
 
 

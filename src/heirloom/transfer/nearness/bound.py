@@ -49,7 +49,7 @@ class NearModels(Bound):
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` to `v_max`; the learner lowers it with `rows`."""
         self.check(setting)
-        self.setting, self.model, self.sources = setting, model, memory.sources[:]
+        self.setting, self.model, self.sources = setting, model, list(memory.sources)
         self.U = np.full(setting.n_pairs, setting.v_max)
         self._near: Near | None = None
         return False

@@ -77,7 +77,7 @@ def near_bound(
     near = near_rows([_source(m_bar)], nearness, setting, LearnerArrays(values.V, decider, 1))
     if near is not None:
         model = LearnedModel(m.n_states, m.n_actions, n_known=1)
-        learning.update_values(tuple(model.arrays), tuple(values), tuple(near), near.pairs)
+        learning.update_values(tuple(model._arrays), tuple(values), tuple(near), near.pairs)
     rounding = _rounding(m_bar, setting)
     error = tolerance.error / 2 + 2 * rounding
     if not tolerance.admits(error, float(np.abs(U).max())):

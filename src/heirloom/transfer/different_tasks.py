@@ -1,0 +1,117 @@
+"""Refutation of `p_min`, the smallest probability of a task, by tasks that differ.
+
+Only 1 / p_min tasks can each have a probability of p_min or more. A memory that holds more tasks
+than that, each different from all others, refutes `p_min`; bounds that rest on it would be invalid.
+
+Two tasks differ if their true models differ at a pair that is known in both. The learned models
+prove this in one of two cases:
+
+- They are exact, and differ. Models count as exact only if they were declared so, with `epsilon=0`,
+  and one visit makes a pair known: `n_known=1` means that rewards and transitions are
+  deterministic. Larger `n_known` are used for stochastic tasks, also with the default `epsilon`.
+- They differ by more than sampling explains. The first n visits of a pair are independent draws, so
+  all mean rewards R̂ and distributions T̂ (over K outcomes) of task j, the j-th that was seen, are
+  within the following radii of the true ones (Hoeffding; Weissman et al., 2003):
+
+      η = (hi - lo) √(ln(4 S A / δ_j) / 2n),     τ = √(2 ln((2^K - 2) 2 S A / δ_j) / n) in L1 norm
+
+  for all tasks at once with probability 1 - δ, if δ_j = 6 δ / (π² j²). Tasks i and j differ if
+  |R̂_i - R̂_j| > η_i + η_j or |T̂_i - T̂_j| > τ_i + τ_j at a pair. With δ = 1e-6, a valid `p_min` is
+  practically never refuted. At small `n_known` the radii are so large that no difference is proved.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from heirloom.arrays import BoolArray
+from heirloom.errors import InvalidArgument
+from heirloom.kernels import distances
+from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.setting import Setting
+
+DELTA = 1e-6  # probability that a valid p_min is ever refuted
+ROUNDING = 1e-8  # largest difference of exact models that is due to rounding, relative to the range
+
+
+class Radii(NamedTuple):
+    """How far learned mean rewards and distributions may be from the true ones."""
+
+    reward: float
+    l1: float
+
+
+def check_p_min(p_min: float, memory: TaskMemory, setting: Setting) -> None:
+    """Raise `InvalidArgument` if the tasks in the memory refute `p_min`."""
+    limit = math.floor((1 + 1e-9) / p_min)
+    different = memory._different
+    if len(memory._sources) <= limit and len(different) <= limit:
+        return
+    stored = {source.task: source for source in (*memory._sources, *memory._first)}
+    different[:] = [source for source in different if source.task in stored]
+    for task in sorted(stored):
+        if len(different) > limit:
+            break
+        if task > memory._n_examined:
+            memory._n_examined = task
+            source = stored[task]
+            if all(_differ(source, other, setting) for other in different):
+                different.append(source)
+    if len(different) > limit:
+        tasks = ", ".join(str(source.task) for source in different[: limit + 1])
+        raise InvalidArgument(
+            f"p_min is {p_min:g}, so that there are at most {limit} tasks, but the memory holds "
+            f"{len(different)} different tasks (numbers {tasks}): give p_min="
+            f"{1 / len(different):.3g} or less, and a new memory, because Q of these tasks may not "
+            "be an upper bound; if n_known is 1 and tasks are stochastic, use a larger n_known"
+        )
+
+
+def _differ(source: Source, other: Source, setting: Setting) -> bool:
+    """Return whether the learned models prove that two tasks have different true models."""
+    radii = _sum_of_radii(source, other, setting)
+    both = source.known & other.known
+    if radii.reward == math.inf or not both.any():
+        return False
+    if (np.abs(source.rows.R - other.rows.R) > radii.reward)[both].any():
+        return True
+    return bool(_l1_exceeds(source, other, radii.l1)[both].any())
+
+
+def _l1_exceeds(source: Source, other: Source, radius: float) -> BoolArray:
+    """Return at which pairs the L1 distance of distributions over states and ⊥ is larger."""
+    rows, other_rows = source.rows, other.rows
+    l1 = np.empty(source.Q.size)
+    matrices = [
+        (np.append(0, which.last), which.successors, which.p) for which in (rows, other_rows)
+    ]
+    distances.weigh_differences(*matrices[0], *matrices[1], np.ones(source.V.size), l1)
+    return l1 + np.abs(rows.ends - other_rows.ends) > radius
+
+
+def _sum_of_radii(source: Source, other: Source, setting: Setting) -> Radii:
+    """Return how far the learned models of two tasks may be apart if the tasks are equal."""
+    if setting.epsilon == 0 and source.n_known == other.n_known == 1:
+        lo, hi = setting.reward_range
+        return Radii(ROUNDING * (hi - lo), ROUNDING)
+    both = radii(source, setting), radii(other, setting)
+    return Radii(sum(r.reward for r in both), sum(r.l1 for r in both))
+
+
+def radii(source: Source, setting: Setting) -> Radii:
+    """Return η and τ of a task, infinite if its number of visits is not recorded."""
+    n, j = source.n_known, source.task
+    if n == 0:
+        return Radii(math.inf, math.inf)
+    lo, hi = setting.reward_range
+    log_pairs = math.log(2 * setting.n_pairs) - math.log(6 * DELTA / (math.pi * j) ** 2)
+    n_outcomes = setting.n_states + (1 if setting.terminating else 0)
+    # ln(2^K - 2), as in `theory.n_known_for`; with a single outcome there is nothing to learn.
+    log_subsets = -math.inf
+    if n_outcomes > 1:
+        log_subsets = n_outcomes * math.log(2) + math.log1p(-(2.0 ** (1 - n_outcomes)))
+    return Radii(
+        (hi - lo) * math.sqrt((math.log(2) + log_pairs) / (2 * n)),
+        0.0 if n_outcomes == 1 else math.sqrt(2 * (log_subsets + log_pairs) / n),
+    )

@@ -1,0 +1,75 @@
+"""Run the tests that reach the kernels, with a check of every index in compiled code.
+
+It needs the environment variables NUMBA_BOUNDSCHECK=1 and NUMBA_CACHE_DIR, an empty folder, because
+cached code has no checks. It fails if a test fails, if indices were not checked, or if a kernel was
+not called. `test_bounds.py` runs it.
+"""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import numpy as np
+import pytest
+from numba import njit
+from numba.core.dispatcher import Dispatcher
+
+from heirloom import kernels
+
+TESTS = (
+    "tests/kernels/test_kernels_agree_with_reference.py",
+    "tests/agents/test_agents.py",
+    "tests/learning/test_learn.py",
+    "tests/metrics",
+    "tests/planning/test_action_elimination.py",
+    "tests/planning/test_solve.py",
+    "tests/transfer/test_all_sources.py",
+    "tests/transfer/test_different_tasks.py",
+    "tests/transfer/test_learned_distances.py",
+)
+
+
+@njit
+def read(array, i):
+    return array[i]
+
+
+def bounds_are_checked():
+    try:
+        read(np.zeros(1), 1)
+    except IndexError:
+        return True
+    return False
+
+
+def all_kernels():
+    """Return all compiled functions of `heirloom.kernels`, by name."""
+    modules = [
+        import_module(f"{kernels.__name__}.{m.name}") for m in iter_modules(kernels.__path__)
+    ]
+    return {
+        f"{module.__name__}.{name}": value
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, Dispatcher)
+    }
+
+
+def main():
+    if not bounds_are_checked():
+        return "indices are not checked: set NUMBA_BOUNDSCHECK=1"
+    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow and not cluster")
+    root = Path(__file__).parents[2]
+    status = pytest.main([*options, "--rootdir", str(root), *(str(root / test) for test in TESTS)])
+    cached = [name for name, kernel in all_kernels().items() if kernel.stats.cache_hits]
+    if cached:
+        return f"cached code has no checks: {', '.join(cached)}; give an empty NUMBA_CACHE_DIR"
+    missed = [name for name, kernel in all_kernels().items() if not kernel.signatures]
+    if missed and status == 0:
+        return f"these kernels were not called: {', '.join(missed)}"
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

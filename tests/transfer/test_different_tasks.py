@@ -1,0 +1,144 @@
+"""A memory that holds more different tasks than `p_min` admits refutes it; noise never does."""
+
+import math
+
+import numpy as np
+import pytest
+
+import heirloom as hl
+from heirloom.transfer.different_tasks import DELTA, radii
+
+OPTIONS = {"n_states": 2, "n_actions": 1, "gamma": 0.9, "seed": 0}
+AGENTS = {
+    "MaxQInit": lambda **o: hl.MaxQInit(**o),
+    "LRMax": lambda **o: hl.LRMax(**o),
+    "LRMaxQInit": lambda **o: hl.LRMaxQInit(**o),
+}
+
+
+def task(r, *, successor=1):
+    """A deterministic task: the reward r in the first state, and then 0 in the second."""
+    T = np.zeros((2, 1, 2))
+    T[0, 0, successor] = T[1, 0, 0] = 1.0
+    return hl.TabularMDP([[r], [0.0]], T, gamma=0.9, start=0)
+
+
+def learn_all(agent, tasks, **length):
+    for i, m in enumerate(tasks):
+        hl.learn(agent, m, **{"episodes": 2, "max_steps": 3, "seed": i, **length})
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        [task(0.1), task(0.2), task(0.3)],
+        [task(0.1), task(0.1), task(0.2), task(0.2), task(0.1, successor=0)],
+    ],
+    ids=["other rewards", "other transitions"],
+)
+def test_more_different_tasks_than_p_min_admits_raise_an_error(name, tasks):
+    """Tasks count as exact with n_known = 1 and ε = 0. Nothing is lost, and no task begins."""
+    agent = AGENTS[name](**OPTIONS, n_known=1, p_min=0.5)
+    learn_all(agent, tasks)
+    with pytest.raises(
+        hl.InvalidArgument,
+        match=r"p_min is 0.5, .* at most 2 tasks, .* holds 3 different tasks .*p_min=0.333 or less",
+    ):
+        agent.begin_task()
+    assert not agent.in_task
+    assert agent.memory.n_tasks == len(tasks)
+    again = AGENTS[name](**OPTIONS, n_known=1, p_min=1 / 3, memory=agent.memory)
+    again.begin_task()
+
+
+def test_refutation_survives_saving_and_loading(tmp_path):
+    agent = hl.MaxQInit(**OPTIONS, n_known=1, p_min=0.5)
+    learn_all(agent, [task(0.1), task(0.2), task(0.3)])
+    agent.save(tmp_path / "agent")
+    with pytest.raises(hl.InvalidArgument, match="holds 3 different tasks"):
+        hl.MaxQInit.load(tmp_path / "agent").begin_task()
+
+
+def test_as_many_different_tasks_as_p_min_admits_are_accepted():
+    """Also where 1 / p_min is rounded: n tasks of probability 1 / n, for n up to 60."""
+    for n in range(1, 61):
+        agent = hl.MaxQInit(**OPTIONS, n_known=1, p_min=1 / n)
+        learn_all(agent, [task(i / 100) for i in range(n)])
+        agent.begin_task()
+        agent.drop_task()
+        learn_all(agent, [task(0.99)])
+        with pytest.raises(hl.InvalidArgument, match=f"holds {n + 1} different tasks"):
+            agent.begin_task()
+
+
+def test_tasks_that_were_forgotten_are_not_counted():
+    memory = hl.TaskMemory(2, 1, capacity=2)
+    agent = hl.MaxQInit(**OPTIONS, n_known=1, p_min=0.5, memory=memory)
+    learn_all(agent, [task(i / 10) for i in range(6)])
+    agent.begin_task()
+
+
+def test_tasks_without_a_common_known_pair_do_not_count_as_different():
+    memory = hl.TaskMemory(2, 1)
+    for s, r in ((0, 0.1), (1, 0.2), (0, 0.1), (1, 0.2)):
+        model = hl.LearnedModel(2, 1, n_known=1)
+        model.observe(s, 0, r, 0, terminated=False)
+        memory.add(hl.Source.of(model, np.full(2, 10.0)))
+    hl.MaxQInit(**OPTIONS, n_known=1, p_min=1.0, memory=memory).begin_task()
+
+
+@pytest.mark.parametrize("options", [{"n_known": 1, "epsilon": 0.01}, {"n_known": 10}])
+def test_few_visits_of_models_that_are_not_exact_never_refute(options):
+    """The released maze of the paper has n_known = 1, ε = 0.01 and stochastic tasks."""
+    agent = hl.MaxQInit(**OPTIONS, p_min=1.0, **options)
+    learn_all(agent, [task(0.0), task(1.0)], episodes=20)
+    agent.begin_task()
+
+
+def noisy_task(p):
+    return hl.TabularMDP(np.zeros((2, 1)), [[[p, 1 - p]], [[1 - p, p]]], gamma=0.9, start=0)
+
+
+def noisy_reward(mean):
+    """A task with random rewards, 0 or 1 with this mean."""
+    T = [[[1 - mean, mean]], [[1 - mean, mean]]]
+    return hl.TabularMDP(np.array([[[0.0, 1.0]]] * 2), T, gamma=0.9, start=0)
+
+
+@pytest.mark.parametrize("make", [noisy_task, noisy_reward])
+def test_sampling_noise_does_not_refute_p_min_and_large_differences_do(make):
+    """With 400 visits: 200 times the same task, and then two that differ far more than noise."""
+    options = {"n_known": 400, "p_min": 1.0}
+    length = {"episodes": 100, "max_steps": 20}
+    agent = hl.MaxQInit(**OPTIONS, **options)
+    for _ in range(4):
+        learn_all(agent, [make(0.5)] * 50, **length)
+        agent.begin_task()
+        agent.drop_task()
+    sources = agent.memory.sources
+    rows = np.array([np.append(source.rows.R, source.rows.p) for source in sources])
+    assert (rows.std(axis=0).max()) > 0.01  # there is noise
+    learn_all(agent, [make(0.02)], **length)
+    with pytest.raises(hl.InvalidArgument, match="holds 2 different tasks"):
+        agent.begin_task()
+
+
+def test_radii_hold_the_error_of_all_tasks_and_pairs_with_the_stated_probability():
+    """The failure probabilities of Hoeffding and Weissman, at the radii, sum to δ."""
+    setting = hl.Setting(n_states=3, n_actions=2, gamma=0.9, reward_range=(-1, 3))
+    model = hl.LearnedModel(3, 2, n_known=70)
+    source = hl.Source.of(model, np.zeros(6))
+    total = 0.0
+    for j in range(1, 2000):
+        eta, tau = radii(hl.Source(source.rows, source.Q, source.V, task=j, n_known=70), setting)
+        total += 6 * 2 * math.exp(-2 * 70 * (eta / 4) ** 2)
+        total += 6 * (2**4 - 2) * math.exp(-70 * tau**2 / 2)
+    assert total <= DELTA
+    assert total == pytest.approx(DELTA, rel=0.01)
+
+
+def test_source_without_recorded_visits_proves_nothing():
+    setting = hl.Setting(n_states=2, n_actions=1, gamma=0.9)
+    source = hl.Source.of(hl.LearnedModel(2, 1, n_known=5), np.zeros(2))
+    assert radii(hl.Source(source.rows, source.Q, source.V, task=1), setting) == (np.inf, np.inf)
