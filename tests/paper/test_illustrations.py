@@ -126,9 +126,9 @@ def test_claims_about_use_and_negative_transfer_are_false_for_other_numbers():
 
 def test_reproducibility_table_shows_sizes_samples_and_seconds():
     completed = {
-        ("tight", "text"): (tight.settings("text"), 12.3),
-        ("maze", "text"): (maze.settings("text").with_changes(tasks=9, repetitions=2), 3.0),
-        ("prior-illustration", "both"): (None, 0.5),
+        ("tight", "text"): ((tight.settings("text"),), 12.3),
+        ("maze", "text"): ((maze.settings("text").with_changes(tasks=9, repetitions=2),), 3.0),
+        ("prior-illustration", "both"): ((), 0.5),
     }
     table = reproducibility_table(completed, quick=False)
     assert "| tight | text | 7 | 10 | 15 | 2,000 | 10 | 3,000,000 | 12.3 |" in table

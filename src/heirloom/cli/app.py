@@ -124,7 +124,7 @@ def _with_variants(
 
 
 def _reproduce_one(name: str, variant: Variant | None, settings: Any) -> tuple[Any, float]:
-    """Run an experiment and print its report; return its spec and the seconds that it took."""
+    """Run an experiment and print its report; return its specs and the seconds that it took."""
     from heirloom.paper import registry
     from heirloom.paper.experiment import Options
 
@@ -135,7 +135,7 @@ def _reproduce_one(name: str, variant: Variant | None, settings: Any) -> tuple[A
     title = f"{name} ({variant})" if variant else name
     title += ", quick" if options.quick else ""
     print_report(report, title, options.location)
-    return report.spec, seconds
+    return report.specs, seconds
 
 
 @app.command()
