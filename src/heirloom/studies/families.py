@@ -3,7 +3,8 @@
 The paper's families have the sizes of the paper's experiments, the others those of `examples/`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from heirloom.envs.family import TaskFamily
@@ -31,6 +32,8 @@ class Setting(NamedTuple):
     """Whether returns are discounted, as in the paper."""
     guess: float | None = None
     """A prior d_max that the paper uses although it is not valid."""
+    lrmax_options: Mapping[str, Any] = MappingProxyType({})
+    """Further options of LRMax only."""
 
     @property
     def task_family(self) -> TaskFamily:
@@ -53,11 +56,11 @@ def _of_paper(title: str, spec: ExperimentSpec, guess: float | None = None) -> S
 
 
 def _of_example(
-    title: str, family: str, *, tasks: int, episodes: int, steps: int, **options: Any
+    title: str, family: str, *, tasks: int, episodes: int, steps: int, n_known: int
 ) -> Setting:
     """Return the settings of a file in `examples/`."""
     sizes = {"tasks": tasks, "episodes": episodes, "steps": steps}
-    return Setting(title, {"name": family}, sizes, options)
+    return Setting(title, {"name": family}, sizes, {"n_known": n_known})
 
 
 FAMILIES: dict[str, Callable[[], Setting]] = {
@@ -71,7 +74,9 @@ FAMILIES: dict[str, Callable[[], Setting]] = {
     "cliffs": lambda: _of_example(
         "CliffWalking", "cliffs", tasks=14, episodes=200, steps=50, n_known=5
     ),
-    "taxis": lambda: _of_example("Taxi", "taxis", tasks=14, episodes=300, steps=100, n_known=1),
+    "taxis": lambda: _of_example(
+        "Taxi", "taxis", tasks=14, episodes=300, steps=100, n_known=1
+    )._replace(lrmax_options={"capacity": 2, "keep": "most_used"}),  # which saves time
     "prices": lambda: _of_example(
         "inventory, prices", "prices", tasks=15, episodes=50, steps=50, n_known=20
     ),

@@ -55,12 +55,13 @@ def settings(variant: Variant = "released", *, family: str = "tight-released") -
     """
     setting = setting_of(family)
     numbers = two_numbers(setting.task_family)
+    lrmax = {"algorithm": "LRMax", **setting.lrmax_options}
     agents: list[dict[str, Any]] = [
         {"name": RMAX, "algorithm": "RMax"},
-        {"name": VALID, "algorithm": "LRMax", "d_max": valid_prior(setting.task_family)},
+        {"name": VALID, **lrmax, "d_max": valid_prior(setting.task_family)},
     ]
     if setting.guess is not None:
-        agents.append({"algorithm": "LRMax", "d_max": setting.guess})
+        agents.append({**lrmax, "d_max": setting.guess})
     near: dict[str, dict[str, Any]] = {
         NUMBERS: {"nearness": numbers},
         SUCCESSORS: {"nearness": {**numbers, "successors": "family"}},
@@ -240,10 +241,14 @@ def claims(returns: Mapping[str, LaterReturns]) -> list[Claim]:
         *_guess_claims(returns, guessed),
         *(
             _can_fall_below(
-                f"false knowledge can lower returns below those of RMax: {name}",
-                {family: each.closed(name) for family, each in returns.items()},
+                f"false knowledge can lower returns below those of {other}",
+                {
+                    f"{family}, {name}": each.closed(name, other)
+                    for family, each in returns.items()
+                    for name in FALSE
+                },
             )
-            for name in FALSE
+            for other in (ARRAYS, RMAX)
         ),
     ]
 
