@@ -12,7 +12,7 @@ The agents know, in this order,
 Returns are compared over the tasks from the second on.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,15 +35,15 @@ from heirloom.studies.families import (
 if TYPE_CHECKING:
     import xarray as xr
 
-RMAX, VALID = "RMax", "LRMax, valid prior"
+RMAX, VALID = "RMax", "LRMax (valid prior)"
 NUMBERS, SUCCESSORS, ARRAYS = (
-    f"NearRMax, {known}" for known in ("two numbers", "successors too", "arrays")
+    f"NearRMax ({known})" for known in ("two numbers", "numbers, successors", "arrays")
 )
-HALF, TENTH = (f"NearRMax, {factor} of the truth" for factor in ("half", "a tenth"))
+HALF, TENTH = (f"NearRMax ({factor} of the arrays)" for factor in ("half", "a tenth"))
 TRUE = (NUMBERS, SUCCESSORS, ARRAYS)
 FALSE = (HALF, TENTH)
 OPTIMUM = "optimum"
-QUICK_TASKS, QUICK_EPISODES = 4, 200
+QUICK_TASKS, QUICK_EPISODES = 4, 1000
 
 
 def settings(variant: Variant = "released", *, family: str = "tight-released") -> ExperimentSpec:
@@ -78,10 +78,7 @@ def reproduce(options: Options) -> Report:
     specs, returns = {}, {}
     for family in FAMILIES:
         spec = settings(family=family)
-        fewer = {
-            "tasks": QUICK_TASKS,
-            "episodes": min(spec.episodes, QUICK_EPISODES),
-        }
+        fewer = {"tasks": QUICK_TASKS, "episodes": min(spec.episodes, QUICK_EPISODES)}
         specs[family] = options.apply(spec, fewer)
         results = options.run(specs[family], f"run-{family}")
         returns[family] = later_returns(setting_of(family), results)
@@ -136,7 +133,8 @@ def report(
         title_suffix: the end of the title of the figure.
     """
     first, *others = specs.values()
-    decided = undecided_if_few(claims(returns), first.repetitions)
+    by_title = {setting_of(family).title: of_family for family, of_family in returns.items()}
+    decided = undecided_if_few(claims(by_title), first.repetitions)
     return Report(
         spec=first,
         more_specs=tuple(others),
@@ -146,16 +144,19 @@ def report(
             "claims": [claim._asdict() for claim in decided],
         },
         claims=decided,
-        tables=[_result_table(returns)],
+        tables=[
+            _result_table("mean return of later tasks", (RMAX, VALID, *TRUE), by_title),
+            _result_table("mean return with false knowledge", (ARRAYS, *FALSE), by_title),
+        ],
         figures={
             "knowledge": draw_rows(
                 {
-                    setting_of(family).title: {
+                    title: {
                         name: band(of_family.closed(name))
                         for name in of_family.agents
                         if name != RMAX
                     }
-                    for family, of_family in returns.items()
+                    for title, of_family in by_title.items()
                 },
                 levels={RMAX: 0.0, OPTIMUM: 1.0},
                 hollow=FALSE,
@@ -187,23 +188,21 @@ def _numbers(returns: LaterReturns) -> dict[str, Any]:
     }
 
 
-def _result_table(returns: Mapping[str, LaterReturns]) -> ResultTable:
-    """Tabulate mean returns, one row per family and one column per agent."""
-    agents = list(dict.fromkeys(name for each in returns.values() for name in each.agents))
+def _result_table(
+    title: str, agents: Collection[str], returns: Mapping[str, LaterReturns]
+) -> ResultTable:
+    """Tabulate the mean returns of these agents and the optimal return, one row per family."""
+    rows = []
+    for family, of_family in returns.items():
+        optimal = float(of_family.optimal.mean())
+        means = [float(of_family.agents[name].mean()) for name in agents]
+        rows.append([family, *(format_return(x, optimal) for x in (*means, optimal))])
+    return ResultTable(title, ["family", *agents, OPTIMUM], rows)
 
-    def row(family: str) -> list[str]:
-        of_family = returns[family]
-        means = [
-            f"{of_family.agents[name].mean():.4g}" if name in of_family.agents else ""
-            for name in agents
-        ]
-        return [setting_of(family).title, *means, f"{of_family.optimal.mean():.4g}"]
 
-    return ResultTable(
-        "mean return of the tasks from the second on",
-        ["family", *agents, OPTIMUM],
-        [row(family) for family in returns],
-    )
+def format_return(number: float, optimal: float) -> str:
+    """Format a return with three decimals if the optimal return is below 2, otherwise with one."""
+    return f"{number:.{3 if abs(optimal) < 2 else 1}f}"
 
 
 def claims(returns: Mapping[str, LaterReturns]) -> list[Claim]:
@@ -255,7 +254,7 @@ def claims(returns: Mapping[str, LaterReturns]) -> list[Claim]:
 
 def _guess(returns: LaterReturns) -> str | None:
     """Return the name of the agent with a guessed prior; None if there is none."""
-    names = [name for name in returns.agents if name.startswith("LRMax(")]
+    names = [name for name in returns.agents if name not in (RMAX, VALID, *TRUE, *FALSE)]
     return names[0] if names else None
 
 
