@@ -1,4 +1,4 @@
-"""The paper's experiments, measured in full, and the first repetition of each, for the tests."""
+"""The registered experiments, measured in full, and the first repetition of each, for the tests."""
 
 import time
 from pathlib import Path
@@ -9,12 +9,13 @@ import xarray as xr
 
 from heirloom.paper import registry
 from heirloom.paper.experiment import Options
+from heirloom.paper.reproducibility import sizes
 from heirloom.runs.run import run
 from heirloom.storage.location import Location
 
 
 class Experiment(NamedTuple):
-    """An experiment of the paper in one variant."""
+    """A registered experiment in one variant."""
 
     name: str
     variant: str
@@ -36,6 +37,8 @@ EXPERIMENTS = [
 ]
 REPEATED = [e for e in EXPERIMENTS if registry.experiment(e.name).settings is not None]
 """The experiments that have repetitions."""
+FIRST_RUN = {"negative-transfer": {"k": 1}, "knowledge": {"family": "cliffs"}}
+"""Options of the settings of the run whose folder comes first, where there are several runs."""
 
 
 def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
@@ -49,11 +52,12 @@ def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
             "notes": report.notes,
             "summary": report.summary,
         }
-        if report.spec is not None:
-            names = ("repetitions", "tasks", "episodes", "steps")
+        if report.specs:
+            names = ("agents", "repetitions", "tasks", "episodes", "steps")
+            columns = zip(*map(sizes, report.specs), strict=True)
             measured["size"] = {
-                "agents": len(report.spec.agents),
-                **{name: getattr(report.spec, name) for name in names},
+                name: values[0] if len(set(values)) == 1 else [min(values), max(values)]
+                for name, values in zip(names, columns, strict=True)
             }
             run_folder = sorted(Path(folder).glob("run*"))[0]
             measured["first_repetition"] = summarise_first_repetition(xr.open_zarr(run_folder))
@@ -62,7 +66,7 @@ def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
 
 def run_first_repetition(experiment: Experiment) -> dict[str, Any]:
     """Run the first repetition only, and summarise it."""
-    options = {"k": 1} if experiment.name == "negative-transfer" else {}
+    options = FIRST_RUN.get(experiment.name, {})
     spec = registry.experiment(experiment.name).settings(experiment.variant, **options)
     with TemporaryDirectory() as folder:
         results = run(spec.with_changes(repetitions=1), Path(folder) / "run", jobs=1)

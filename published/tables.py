@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from heirloom.studies import knowledge as study
+from heirloom.studies.families import setting_of
 from published import results
 from published.experiments import REPEATED
 
@@ -178,8 +180,37 @@ def reproducibility() -> str:
     for experiment in REPEATED:
         size = results.load(experiment.key)["size"].values()
         seconds = results.seconds(experiment.key)["all"]
-        rows.append([experiment.key, *(f"{n:,}" for n in size), f"{seconds:.0f}"])
+        rows.append([experiment.key, *map(_size, size), f"{seconds:.0f}"])
     return table(header, rows, right=1)
+
+
+def _size(size: int | list[int]) -> str:
+    """Return a size as text; a list is the range of the sizes of several runs."""
+    return " to ".join(f"{n:,}" for n in (size if isinstance(size, list) else [size]))
+
+
+def knowledge(columns: dict[str, str], *, optimum: bool) -> Callable[[], str]:
+    """Tabulate the mean returns of later tasks, one row per family.
+
+    Args:
+        columns: the agents to show, by the title of their column.
+        optimum: whether to add a column with the optimal return.
+    """
+
+    def write() -> str:
+        rows = []
+        for family, measured in results.load("knowledge")["summary"]["families"].items():
+            optimal = measured["optimal"]
+            row = [setting_of(family).title]
+            for name in columns.values():
+                agent = measured["agents"][name]
+                numbers = (agent["return"], agent["ci95"])
+                row.append(" ± ".join(study.format_return(x, optimal) for x in numbers))
+            rows.append([*row, study.format_return(optimal, optimal)] if optimum else row)
+        header = ["family", *columns, *(["optimum"] if optimum else [])]
+        return table(header, rows, right=1)
+
+    return write
 
 
 def speed() -> str:
@@ -238,6 +269,20 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "claims of negative-transfer": claims_without_variants("negative-transfer"),
     "claims of bounds-illustration": claims_without_variants("bounds-illustration"),
     "claims of prior-illustration": claims_without_variants("prior-illustration"),
+    "knowledge": knowledge(
+        {name: name for name in (study.RMAX, study.VALID, *study.TRUE)},
+        optimum=True,
+    ),
+    "false knowledge": knowledge(
+        {
+            "RMax": study.RMAX,
+            "NearRMax (true arrays)": study.ARRAYS,
+            "half of them": study.HALF,
+            "a tenth of them": study.TENTH,
+        },
+        optimum=False,
+    ),
+    "claims of knowledge": claims_without_variants("knowledge"),
     "reproducibility": reproducibility,
     "versions of tight": versions("tight-released"),
     "speed": speed,

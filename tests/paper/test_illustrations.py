@@ -126,9 +126,9 @@ def test_claims_about_use_and_negative_transfer_are_false_for_other_numbers():
 
 def test_reproducibility_table_shows_sizes_samples_and_seconds():
     completed = {
-        ("tight", "text"): (tight.settings("text"), 12.3),
-        ("maze", "text"): (maze.settings("text").with_changes(tasks=9, repetitions=2), 3.0),
-        ("prior-illustration", "both"): (None, 0.5),
+        ("tight", "text"): ((tight.settings("text"),), 12.3),
+        ("maze", "text"): ((maze.settings("text").with_changes(tasks=9, repetitions=2),), 3.0),
+        ("prior-illustration", "both"): ((), 0.5),
     }
     table = reproducibility_table(completed, quick=False)
     assert "| tight | text | 7 | 10 | 15 | 2,000 | 10 | 3,000,000 | 12.3 |" in table
@@ -137,6 +137,13 @@ def test_reproducibility_table_shows_sizes_samples_and_seconds():
     assert "samples per agent" in table
     assert "Quick run" not in table
     assert reproducibility_table({}, quick=True).startswith("Quick run: fewer repetitions")
+
+
+def test_reproducibility_table_shows_ranges_of_sizes_and_all_samples_of_different_runs():
+    runs = tight.settings("text"), maze.settings("text").with_changes(repetitions=10)
+    table = reproducibility_table({("knowledge", "both"): (runs, 1.0)}, quick=False)
+    sizes = "6 to 7 | 10 | 15 to 30 | 100 to 2,000 | 10 to 15"
+    assert f"| knowledge | both | {sizes} | 3,450,000 | 1.0 |" in table
 
 
 def test_numbers_of_samples_are_those_of_the_papers_table():

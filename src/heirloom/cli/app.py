@@ -83,7 +83,7 @@ def reproduce(
         typer.Option("--quick", help="Run a reduced version; outputs are labelled 'quick'."),
     ] = False,
 ) -> None:
-    """Run an experiment of the paper and check its claims.
+    """Run an experiment of the paper or one of ours, and check its claims.
 
     Prints each claim next to the measured value, and writes the results, figures and a summary. To
     resume an interrupted run, repeat the same command.
@@ -124,7 +124,7 @@ def _with_variants(
 
 
 def _reproduce_one(name: str, variant: Variant | None, settings: Any) -> tuple[Any, float]:
-    """Run an experiment and print its report; return its spec and the seconds that it took."""
+    """Run an experiment and print its report; return its specs and the seconds that it took."""
     from heirloom.paper import registry
     from heirloom.paper.experiment import Options
 
@@ -135,7 +135,7 @@ def _reproduce_one(name: str, variant: Variant | None, settings: Any) -> tuple[A
     title = f"{name} ({variant})" if variant else name
     title += ", quick" if options.quick else ""
     print_report(report, title, options.location)
-    return report.spec, seconds
+    return report.specs, seconds
 
 
 @app.command()
@@ -258,7 +258,7 @@ def list_() -> None:
 
 @app.command()
 def show(experiment: ExperimentArgument, variant: VariantOption = "released") -> None:
-    """Print the settings of an experiment of the paper as TOML.
+    """Print the settings of an experiment as TOML; of `knowledge`, those of its first family.
 
     `heirloom run` runs the output, as it is or edited.
     """

@@ -26,6 +26,11 @@ def print_report(report: "Report", title: str, location: "Location") -> None:
     console.print(table)
     if any(claim.holds is None for claim in report.claims):
         console.print("There are too few repetitions to judge the claims marked '?'.")
+    for title, header, rows in report.tables:
+        numbers = _table(title, *header)
+        for row in rows:
+            numbers.add_row(*row)
+        console.print(numbers)
     for note in report.notes:
         console.print(note)
     console.print(f"Figures and summary.json are in {location}.")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,14 @@ class Options:
         return run_on(workers, spec, self.location / name)
 
 
+class ResultTable(NamedTuple):
+    """A table of results that a command prints below the claims."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+
+
 @dataclass
 class Report:
     """The outcome of an experiment."""
@@ -77,6 +85,14 @@ class Report:
     notes: list[str] = field(default_factory=list)
     spec: ExperimentSpec | None = None
     """The experiment as it was run; None for a figure that is computed without agents."""
+    more_specs: tuple[ExperimentSpec, ...] = ()
+    """The specs of further runs, if the experiment consists of runs of different sizes."""
+    tables: list[ResultTable] = field(default_factory=list)
+
+    @property
+    def specs(self) -> tuple[ExperimentSpec, ...]:
+        """The specs of all runs; none for a figure that is computed without agents."""
+        return () if self.spec is None else (self.spec, *self.more_specs)
 
     def write(self, location: Location) -> None:
         """Write `summary.json`, and each figure as PNG and PDF."""

@@ -1,0 +1,136 @@
+"""The task families that `knowledge` compares, with their settings and what is known about them.
+
+The paper's families have the sizes of the paper's experiments, the others those of `examples/`.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from heirloom.envs.family import TaskFamily
+from heirloom.errors import InvalidArgument
+from heirloom.experiments.registry import make_family
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.metrics.pseudometrics import family_distance
+from heirloom.paper import corridor, maze, tight
+from heirloom.paper.settings import SEED
+
+REPETITIONS = 10
+
+
+class Setting(NamedTuple):
+    """The settings of a family: all that a spec has except for its agents and repetitions."""
+
+    title: str
+    """The family in tables and figures."""
+    family: dict[str, Any]
+    sizes: dict[str, Any]
+    """Tasks, distinct tasks, episodes and steps."""
+    options: dict[str, Any]
+    """The options of all agents."""
+    discounted: bool = False
+    """Whether returns are discounted, as in the paper."""
+    guess: float | None = None
+    """A prior d_max that the paper uses although it is not valid."""
+    lrmax_options: Mapping[str, Any] = MappingProxyType({})
+    """Further options of LRMax only."""
+
+    @property
+    def task_family(self) -> TaskFamily:
+        """The family itself."""
+        options = {key: value for key, value in self.family.items() if key != "name"}
+        return make_family(self.family["name"], options)
+
+
+def _of_paper(title: str, spec: ExperimentSpec, guess: float | None = None) -> Setting:
+    """Return the settings of an experiment of the paper."""
+    keys = ("tasks", "distinct_tasks", "episodes", "steps")
+    return Setting(
+        title,
+        spec.family.model_dump(),
+        {key: getattr(spec, key) for key in keys if getattr(spec, key) is not None},
+        spec.agents[0].options,
+        discounted=True,
+        guess=guess,
+    )
+
+
+def _of_example(
+    title: str, family: str, *, tasks: int, episodes: int, steps: int, n_known: int
+) -> Setting:
+    """Return the settings of a file in `examples/`."""
+    sizes = {"tasks": tasks, "episodes": episodes, "steps": steps}
+    return Setting(title, {"name": family}, sizes, {"n_known": n_known})
+
+
+FAMILIES: dict[str, Callable[[], Setting]] = {
+    "tight-released": lambda: _of_paper("tight (released)", tight.settings("released"), 0.1),
+    "tight-text": lambda: _of_paper("tight (text)", tight.settings("text"), 0.1),
+    "corridor": lambda: _of_paper("corridor", corridor.settings("released")),
+    "maze": lambda: _of_paper("maze", maze.settings("text")),
+    "frozen-lakes": lambda: _of_example(
+        "FrozenLake", "frozen-lakes", tasks=15, episodes=2000, steps=100, n_known=10
+    ),
+    "cliffs": lambda: _of_example(
+        "CliffWalking", "cliffs", tasks=14, episodes=200, steps=50, n_known=5
+    ),
+    "taxis": lambda: _of_example(
+        "Taxi", "taxis", tasks=14, episodes=300, steps=100, n_known=1
+    )._replace(lrmax_options={"capacity": 2, "keep": "most_used"}),  # which saves time
+    "prices": lambda: _of_example(
+        "inventory, prices", "prices", tasks=15, episodes=50, steps=50, n_known=20
+    ),
+    "seasons": lambda: _of_example(
+        "inventory, customers", "seasons", tasks=15, episodes=50, steps=50, n_known=20
+    ),
+}
+"""Functions that return the settings of each family, by its name in folders and results."""
+
+
+def setting_of(name: str) -> Setting:
+    """Return the settings of a family."""
+    if name not in FAMILIES:
+        raise InvalidArgument(f"family is {name!r}: expected one of {', '.join(FAMILIES)}")
+    return FAMILIES[name]()
+
+
+def valid_prior(family: TaskFamily) -> float | str:
+    """Return a valid `d_max` for a spec: "family" if the family has one, or else a number.
+
+    The number is the largest distance between corners of the family. It is valid for the paper's
+    families: the tasks of the corridor differ only in a reward, the two tasks of the maze are its
+    corners, and that of the main experiment is the supremum of erratum 3.
+    """
+    if family.d_max is not None:
+        return "family"
+    corners = family.corners
+    if corners is None:
+        raise InvalidArgument(f"{family!r} has neither d_max nor corners: a valid prior is unknown")
+    return float(family_distance(corners).max())
+
+
+def two_numbers(family: TaskFamily) -> dict[str, float]:
+    """Return the nearness of a family as one number for rewards and one for transitions."""
+    nearness = family.nearness
+    if nearness is None:
+        raise InvalidArgument(f"{family!r} does not know its nearness: choose another family")
+    return {
+        "rewards": float(nearness.rewards.max()),
+        "transitions": float(nearness.transitions.max()),
+    }
+
+
+def base_spec(name: str, agents: list[dict[str, Any]]) -> ExperimentSpec:
+    """Return the spec of a family with these agents."""
+    setting = setting_of(name)
+    return ExperimentSpec.read(
+        {
+            "name": f"knowledge, {setting.title}",
+            "family": setting.family,
+            "defaults": setting.options,
+            "agents": agents,
+            **setting.sizes,
+            "repetitions": REPETITIONS,
+            "seed": SEED,
+        }
+    )

@@ -1,0 +1,237 @@
+"""The study of knowledge: its specs, its claims on made-up returns, and a quick run."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+from heirloom.cli import app as cli
+from heirloom.errors import InvalidArgument
+from heirloom.experiments.job import draw_tasks
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.metrics.pseudometrics import family_distance
+from heirloom.paper.experiment import Options
+from heirloom.paper.registry import reproduce
+from heirloom.storage.location import Location
+from heirloom.studies import knowledge
+from heirloom.studies.families import FAMILIES, setting_of
+from heirloom.studies.knowledge import (
+    ARRAYS,
+    FALSE,
+    HALF,
+    NUMBERS,
+    RMAX,
+    SUCCESSORS,
+    TENTH,
+    TRUE,
+    VALID,
+    LaterReturns,
+)
+
+REPETITIONS = 10
+GUESS = "LRMax(0.1)"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+class TestSpecOfFamily:
+    def test_is_unchanged_by_writing_and_reading(self, family):
+        spec = knowledge.settings(family=family)
+        assert ExperimentSpec.read(spec.as_json()) == spec
+        assert spec.repetitions == REPETITIONS
+
+    def test_has_the_agents_from_no_knowledge_to_false_knowledge(self, family):
+        names = [agent.name for agent in knowledge.settings(family=family).agents]
+        guess = [GUESS] if family.startswith("tight") else []
+        assert names == [RMAX, VALID, *guess, *TRUE, *FALSE]
+
+    def test_two_numbers_are_true_of_the_drawn_tasks(self, family):
+        spec = knowledge.settings(family=family).with_changes(tasks=4)
+        (agent,) = (agent for agent in spec.agents if agent.name == NUMBERS)
+        numbers = agent.options["nearness"]
+        tasks = draw_tasks(spec, 0)
+        for m in tasks:
+            for m_bar in tasks:
+                assert np.abs(m.R - m_bar.R).max() <= numbers["rewards"]
+                variation = abs(m.T - m_bar.T).sum(axis=1).max() / 2
+                assert variation <= numbers["transitions"] + 1e-12
+
+    def test_valid_prior_is_an_upper_bound_on_distances_of_drawn_tasks(self, family):
+        spec = knowledge.settings(family=family).with_changes(tasks=4)
+        (agent,) = (agent for agent in spec.agents if agent.name == VALID)
+        d_max = agent.options["d_max"]
+        if d_max == "family":
+            d_max = setting_of(family).task_family.d_max
+        assert (family_distance(draw_tasks(spec, 0)) <= d_max + 1e-9).all()
+
+
+def test_unknown_family_is_an_error_that_lists_the_families():
+    with pytest.raises(InvalidArgument, match="family is 'lake': expected one of tight-released"):
+        knowledge.settings(family="lake")
+
+
+def made_up(family, **changes):
+    """Returns in which more knowledge gives more, and a tenth of it is harmful."""
+    rng = np.random.default_rng(list(FAMILIES).index(family))
+    levels = {
+        RMAX: 1.0,
+        VALID: 1.0,
+        NUMBERS: 2.0,
+        SUCCESSORS: 2.5,
+        ARRAYS: 2.8,
+        HALF: 2.7,
+        TENTH: 0.5,
+    }
+    if family.startswith("tight"):
+        levels[GUESS] = 1.8
+    levels.update(changes.get(family, {}))
+    noise = rng.normal(0, 0.02, (len(levels), REPETITIONS))
+    returns = {name: level + e for (name, level), e in zip(levels.items(), noise, strict=True)}
+    return LaterReturns(returns, np.full(REPETITIONS, 3.0))
+
+
+def verdicts(**changes):
+    changes = {family.replace("_", "-"): levels for family, levels in changes.items()}
+    returns = {family: made_up(family, **changes) for family in FAMILIES}
+    return {claim.statement: claim.holds for claim in knowledge.claims(returns)}
+
+
+def contradicted(**changes):
+    """The claims on made-up returns that only the changes contradict."""
+    before, after = verdicts(), verdicts(**changes)
+    return [statement for statement in before if before[statement] and not after[statement]]
+
+
+class TestClaims:
+    def test_all_are_true_for_the_expected_returns(self):
+        assert all(verdicts().values())
+
+    @pytest.mark.parametrize("name", [VALID, *TRUE])
+    def test_agent_below_rmax_in_one_family_contradicts_its_claim(self, name):
+        failed = contradicted(maze={name: 0.8})
+        assert f"{name} never performs worse than RMax" in failed
+
+    def test_less_return_with_more_knowledge_contradicts_that_more_gives_as_much(self):
+        (failed,) = contradicted(taxis={ARRAYS: 2.2})
+        assert failed.startswith("more knowledge gives at least as much")
+
+    def test_lrmax_that_equals_nearrmax_in_one_family_contradicts_that_it_is_outperformed(self):
+        (failed,) = contradicted(prices={VALID: 2.8})
+        assert failed == f"{ARRAYS} outperforms {VALID} in every family"
+
+    def test_guess_that_is_better_than_two_numbers_contradicts_its_claim(self):
+        (failed,) = contradicted(tight_text={GUESS: 2.4})
+        assert failed.startswith(f"{NUMBERS} performs at least as well as {GUESS}")
+
+    def test_false_knowledge_above_rmax_contradicts_only_that_it_can_be_below_rmax(self):
+        levels = {TENTH: 2.0}
+        (failed,) = contradicted(**{family.replace("-", "_"): levels for family in FAMILIES})
+        assert failed == f"false knowledge can lower returns below those of {RMAX}"
+
+    def test_false_knowledge_as_good_as_the_truth_contradicts_that_it_can_be_worse(self):
+        levels = {HALF: 2.8, TENTH: 2.8}
+        failed = contradicted(**{family.replace("-", "_"): levels for family in FAMILIES})
+        assert failed == [
+            f"false knowledge can lower returns below those of {other}" for other in (ARRAYS, RMAX)
+        ]
+
+    def test_families_in_which_an_agent_is_below_rmax_are_named(self):
+        returns = {family: made_up(family, maze={VALID: 0.5}) for family in FAMILIES}
+        claim = knowledge.claims(returns)[0]
+        assert claim.whose == "paper"
+        assert "in 1 of 9 cases the interval is below 0 (maze)" in claim.measured
+
+    def test_all_but_that_of_lrmax_are_marked_as_ours(self):
+        returns = {family: made_up(family) for family in FAMILIES}
+        assert [claim.whose for claim in knowledge.claims(returns)[1:]] == ["ours"] * 8
+
+
+def test_later_returns_leave_out_the_first_task_and_discount_only_in_families_of_the_paper():
+    rng = np.random.default_rng(0)
+    dimensions = ("agent", "repetition", "task", "episode")
+    shape = (2, 3, 4, 5)
+    results = xr.Dataset(
+        {
+            "returns": (dimensions, rng.random(shape)),
+            "discounted_returns": (dimensions, rng.random(shape)),
+            "optimal": (dimensions[1:3], rng.random(shape[1:3])),
+            "optimal_discounted": (dimensions[1:3], rng.random(shape[1:3])),
+        },
+        coords={"agent": [RMAX, VALID]},
+    )
+    for family, kind, optimal in (
+        ("tight-text", "discounted_returns", "optimal_discounted"),
+        ("taxis", "returns", "optimal"),
+    ):
+        later = knowledge.later_returns(setting_of(family), results)
+        expected = results[kind].values[1, :, 1:].mean(axis=(1, 2))
+        assert later.agents[VALID] == pytest.approx(expected)
+        assert later.optimal == pytest.approx(results[optimal].values[:, 1:].mean(axis=1))
+
+
+def test_share_of_the_gap_is_0_for_rmax_and_1_for_the_optimum():
+    returns = LaterReturns(
+        {RMAX: np.array([-20.0, -30.0]), ARRAYS: np.array([5.0, 5.0])}, np.array([5.0, 5.0])
+    )
+    assert returns.closed(RMAX).tolist() == [0, 0]
+    assert returns.closed(ARRAYS).mean() == pytest.approx(1)
+
+
+def test_report_shows_each_family_in_table_figure_and_summary():
+    returns = {family: made_up(family) for family in FAMILIES}
+    specs = {family: knowledge.settings(family=family) for family in FAMILIES}
+    report = knowledge.report(specs, returns)
+    titles = [setting_of(family).title for family in FAMILIES]
+    for table in report.tables:
+        assert [row[0] for row in table.rows] == titles
+        assert {len(row) for row in table.rows} == {len(table.header)}
+    (ax,) = report.figures["knowledge"].axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == titles
+    assert report.specs == tuple(specs.values())
+    assert list(report.summary["families"]) == list(FAMILIES)
+    numbers = report.summary["families"]["taxis"]["agents"][ARRAYS]
+    assert numbers["return"] == pytest.approx(returns["taxis"].agents[ARRAYS].mean())
+    assert numbers["share_of_gap"] == pytest.approx(0.9, abs=0.02)
+    assert len(report.summary["claims"]) == len(report.claims)
+    json.dumps(report.summary, allow_nan=False)
+
+
+def only(monkeypatch, *families):
+    """Let the study consist of these families."""
+    monkeypatch.setattr(knowledge, "FAMILIES", {name: FAMILIES[name] for name in families})
+
+
+def test_stopped_run_resumes_with_the_families_that_are_missing(tmp_path, monkeypatch):
+    options = Options("released", Location(tmp_path), quick=True, repetitions=1)
+    only(monkeypatch, "corridor")
+    reproduce("knowledge", options)
+    stored = {path: path.stat().st_mtime_ns for path in tmp_path.glob("run-corridor/**/c/**/*")}
+    assert stored
+    only(monkeypatch, "corridor", "prices")
+    summary = reproduce("knowledge", options).summary
+    assert list(summary["families"]) == ["corridor", "prices"]
+    assert {path: path.stat().st_mtime_ns for path in stored} == stored
+
+
+def test_command_prints_claims_and_returns_of_a_quick_run(tmp_path, monkeypatch):
+    only(monkeypatch, "corridor")
+    command = ["reproduce", "knowledge", "--quick", "--jobs", "1", "--out", str(tmp_path)]
+    result = CliRunner().invoke(cli.app, command)
+    assert result.exit_code == 0, result.output
+    printed = " ".join(result.output.split())
+    assert "mean return of later tasks" in printed
+    assert "mean return with false knowledge" in printed
+    assert "knowledge, quick" in printed
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["repetitions"] == 2
+    assert (tmp_path / "figures" / "knowledge.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.slow
+def test_quick_run_of_all_families_has_numbers_for_each(tmp_path):
+    options = Options("released", Location(tmp_path), quick=True)
+    summary = reproduce("knowledge", options).summary
+    for numbers in summary["families"].values():
+        for agent in numbers["agents"].values():
+            assert np.isfinite(agent["return"])
