@@ -21,7 +21,6 @@ TESTS = (
     "tests/kernels/test_kernels_agree_with_reference.py",
     "tests/agents/test_agents.py",
     "tests/learning/test_learn.py",
-    "tests/metrics",
     "tests/planning/test_action_elimination.py",
     "tests/planning/test_solve.py",
     "tests/transfer/test_all_sources.py",

@@ -125,6 +125,20 @@ def test_file_without_numbers_of_visits_can_be_read(path):
     assert [source.n_known for source in hl.TaskMemory.load(path).sources] == [0, 0, 0]
 
 
+def test_memory_of_large_rewards_can_be_read(path):
+    """The mean of three equal rewards may be rounded up, beyond the range of rewards."""
+    reward = 0.1 * 2**40
+    options = {"n_states": 1, "n_actions": 1, "gamma": 0.5, "n_known": 3}
+    agent = hl.RMax(**options, reward_range=(0, reward), seed=0)
+    agent.begin_task()
+    for _ in range(3):
+        agent.observe(0, 0, reward, 0, terminated=False)
+    agent.end_task()
+    assert agent.memory.sources[0].rows.R[0] > reward + 1e-9
+    agent.memory.save(path)
+    assert_equal(agent.memory, hl.TaskMemory.load(path))
+
+
 def test_agent_with_another_number_of_states_is_refused(path):
     hl.TaskMemory(4, 2).save(path)
     memory = hl.TaskMemory.load(path)
