@@ -1,5 +1,6 @@
 """`Lipschitz`: an upper bound on Q* from the values of earlier tasks and distances to them."""
 
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from heirloom.theory import tasks_for_max_q
 from heirloom.transfer.bound import NO_PAIRS, Bound, Change, Details, Dropped
 from heirloom.transfer.lipschitz.all_sources import AllSources, OneSource
 from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1
+from heirloom.transfer.lipschitz.screening import can_lower
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.validation import numbers, weights
@@ -37,7 +39,10 @@ class Lipschitz(Bound):
     """
 
     drops = True
-    """Whether sources that cannot lower the bound again are dropped for the rest of a task."""
+    """Whether sources that cannot lower the bound (again) are dropped for the rest of a task.
+
+    Sources that cannot lower it at all are dropped at its beginning, before they cost anything.
+    """
 
     def __init__(
         self,
@@ -74,6 +79,8 @@ class Lipschitz(Bound):
         if self.n_tasks is not None:
             memory.compare_first(self.n_tasks)
         sources, priors = self._sources_and_priors(setting, memory)
+        if self.drops and type(self.distance) is WeightedL1:
+            sources, priors = self._without_useless(sources, priors)
         if not sources:
             return False
         bound = self.U, self._decider
@@ -143,6 +150,20 @@ class Lipschitz(Bound):
                 D = self.distance.between(m.rows, m_bar.rows, weights, pairs, self.setting)
                 np.maximum(largest, D, out=largest)
         return largest
+
+    def _without_useless(
+        self, sources: list[Source], priors: FloatArray
+    ) -> tuple[list[Source], FloatArray]:
+        """Drop the sources that cannot lower the bound in this task, given their priors."""
+        both_ways = self.distance.both_ways
+        kept = [
+            can_lower(source, prior, self.setting, both_ways=both_ways)
+            for source, prior in zip(sources, priors, strict=True)
+        ]
+        self._dropped += [
+            Dropped(source.task, 0) for source, keep in zip(sources, kept, strict=True) if not keep
+        ]
+        return list(compress(sources, kept)), priors[np.array(kept, dtype=bool)]
 
     def _drop(self, useful: BoolArray) -> None:
         n_known = int(self.model.arrays.known.sum())
