@@ -1,8 +1,9 @@
 """Blackjack at two tables: one pays 3 to 2 for a natural, the other does not.
 
-Blackjack has no transition table, so all that is known about the family is that it has two tasks.
-LRMax must learn its prior from the first tasks, and MaxQInit starts to transfer once it has seen
-enough of them. Observations are tuples (sum, dealer's card, usable ace); `Numbered` numbers them.
+Blackjack has no transition table. LRMax must learn its prior from the first tasks, and MaxQInit
+starts to transfer once it has seen enough of them; both use that there are two tasks. NearRMax uses
+the rules: only the payment for a natural changes, by 0.5. Observations are tuples (sum, dealer's
+card, usable ace); `Numbered` numbers them.
 """
 
 import gymnasium as gym
@@ -21,11 +22,15 @@ options = {
     "reward_range": (-1.0, 1.5),
     "v_max": 1.5,
 }
+# Cards are drawn in the same way at both tables, so transitions are equal. Mean rewards differ by
+# 0.5 at most: only a hand that wins with a natural is paid differently, 1.5 instead of 1.
+nearness = hl.Nearness(rewards=0.5, transitions=0.0)
 results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),
         "LRMax": lambda rng: hl.LRMax(p_min=p_min, seed=rng, **options),
         "MaxQInit": lambda rng: hl.MaxQInit(p_min=p_min, seed=rng, **options),
+        "NearRMax": lambda rng: hl.NearRMax(nearness=nearness, seed=rng, **options),
     },
     lambda rng: tables[rng.integers(len(tables))],
     tasks=8,

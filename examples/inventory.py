@@ -2,7 +2,8 @@
 
 First only prices and storage costs change between seasons, then the mean number of customers too.
 In both cases the prior of LRMax is the exact distance between the models, so it is valid. A change
-of prices by a few percent makes this distance small, a change of demand makes it large.
+of prices by a few percent makes this distance small, a change of demand makes it large. NearRMax
+uses the largest differences of mean rewards and of transitions instead, also from the exact models.
 """
 
 import heirloom as hl
@@ -12,11 +13,13 @@ from heirloom.envs.inventory import prices, seasons
 def compare_agents(family):
     """Compare the agents over 15 seasons, each of 50 episodes of 50 days."""
     options = {"n_known": 20, **family.options}
+    nearness = family.nearness
     return hl.compare(
         {
             "RMax": lambda rng: hl.RMax(seed=rng, **options),
             "LRMax": lambda rng: hl.LRMax(d_max=family.d_max, seed=rng, **options),
             "MaxQInit": lambda rng: hl.MaxQInit(p_min=family.p_min, seed=rng, **options),
+            "NearRMax": lambda rng: hl.NearRMax(nearness=nearness, seed=rng, **options),
         },
         family.draw,
         tasks=15,

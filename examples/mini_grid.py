@@ -1,12 +1,15 @@
-"""MiniGrid: two rooms that differ in the position of the opening in a wall.
+"""MiniGrid: two rooms that differ in the position of a wall and of its opening.
 
 An observation shows the whole room. The position and the direction of the agent mean the same in
-both rooms, so they are the state here; `Numbered` numbers states in order of appearance. The models
-are not available, so LRMax must learn its prior. The rooms are deterministic, so one visit makes a
-pair known.
+both rooms, so they are the state here, and have the same number in both. The models are not
+available, so LRMax must learn its prior. NearRMax uses what is true in every such room: a turn
+keeps the position, a move leads one cell ahead or nowhere, and rewards are equal in all rooms. The
+rooms are deterministic, so one visit makes a pair known.
 
 Needs MiniGrid: `pip install minigrid`, or `make examples`, which installs it.
 """
+
+from itertools import product
 
 import gymnasium as gym
 import minigrid  # noqa: F401 -- registers its environments
@@ -18,6 +21,8 @@ import heirloom as hl
 from heirloom.envs.numbered import Numbered
 
 AGENT = 10  # MiniGrid's code for the cell with the agent in it
+LEFT, RIGHT, MOVE = range(3)  # actions
+AHEAD = (1, 0), (0, 1), (-1, 0), (0, -1)  # the step of a move in each direction
 
 
 def position_and_direction(observation):
@@ -45,16 +50,32 @@ def room(layout, numbers):
     return Numbered(env, n_states=7 * 7 * 4, key=position_and_direction, numbers=numbers)
 
 
-numbers = {}
+def possible_successors(numbers):
+    """Return which states can follow in any room, [s, a, s']."""
+    possible = np.zeros((len(numbers), 3, len(numbers)), dtype=bool)
+    for (x, y, direction), s in numbers.items():
+        possible[s, LEFT, numbers[x, y, (direction - 1) % 4]] = True
+        possible[s, RIGHT, numbers[x, y, (direction + 1) % 4]] = True
+        dx, dy = AHEAD[direction]
+        ahead = numbers.get((x + dx, y + dy, direction), s)  # none beyond the outer walls
+        possible[s, MOVE, [s, ahead]] = True
+    return possible
+
+
+numbers = {state: s for s, state in enumerate(product(range(1, 8), range(1, 8), range(4)))}
 rooms = [room(layout, numbers) for layout in (3, 5)]
 p_min = 1 / len(rooms)
 # The goal is terminal and pays 1, so no value exceeds 1.
 options = {"n_states": 196, "n_actions": 3, "gamma": 0.95, "n_known": 1, "v_max": 1.0}
+# The goal is in the same corner of all rooms, so every pair has the same reward wherever it exists.
+# A wall may be anywhere, so nothing is claimed about how often a move succeeds: transitions=1.
+nearness = hl.Nearness(rewards=0.0, transitions=1.0, successors=possible_successors(numbers))
 results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),
         "LRMax": lambda rng: hl.LRMax(p_min=p_min, seed=rng, **options),
         "MaxQInit": lambda rng: hl.MaxQInit(p_min=p_min, seed=rng, **options),
+        "NearRMax": lambda rng: hl.NearRMax(nearness=nearness, seed=rng, **options),
     },
     lambda rng: rooms[rng.integers(len(rooms))],
     tasks=8,

@@ -4,13 +4,16 @@ The prior of LRMax is computed from the exact models, so it is valid. It is smal
 fare differs, and large at the closed road: rewards may be as low as -10, so values may be as low as
 -200, and the distance weighs transitions by how far values are above that.
 
-LRMax keeps only the two sources that were used most, which saves time.
+LRMax keeps only the two sources that were used most, which saves time. The nearness of NearRMax is
+computed from the exact models too: transitions can differ at the closed road only, and rewards by
+the difference of the fares.
 """
 
 import heirloom as hl
 from heirloom.envs.toy_text import taxis
 
 family = taxis()
+nearness = family.nearness
 options = {"n_known": 1, **family.options}  # transitions and rewards are deterministic
 results = hl.compare(
     {
@@ -22,6 +25,7 @@ results = hl.compare(
             **options,
         ),
         "MaxQInit": lambda rng: hl.MaxQInit(p_min=family.p_min, seed=rng, **options),
+        "NearRMax": lambda rng: hl.NearRMax(nearness=nearness, seed=rng, **options),
     },
     family.draw,
     tasks=14,

@@ -52,13 +52,13 @@ def tight() -> str:
 
 
 def examples() -> str:
-    """Return the gain of LRMax and of MaxQInit over RMax in each example."""
-    rows = []
+    """Return the gain of each agent that transfers over RMax, in each example."""
+    agents, rows = ("LRMax", "MaxQInit", "NearRMax"), []
     for name, measured in results.load("examples").items():
         for title, gains in _gains(measured["printed"]):
             label = f"`{name}.py`" + (f", {title}" if title else "")
-            rows.append([label, *(gains[agent] for agent in ("LRMax", "MaxQInit"))])
-    return table(["example", "LRMax", "MaxQInit"], rows, right=1)
+            rows.append([label, *(gains[agent] for agent in agents)])
+    return table(["example", *agents], rows, right=1)
 
 
 def _gains(printed: str) -> list[tuple[str, dict[str, str]]]:

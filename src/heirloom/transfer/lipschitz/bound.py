@@ -1,5 +1,6 @@
 """`Lipschitz`: an upper bound on Q* from the values of earlier tasks and distances to them."""
 
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from heirloom.transfer.lipschitz.distance import (
     check_distance,
     measure,
 )
+from heirloom.transfer.lipschitz.screening import can_lower
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.validation import instance, numbers, positive_probability, weights
@@ -55,7 +57,10 @@ class Lipschitz(Bound):
     """
 
     drops = True
-    """Whether sources that cannot lower the bound again are dropped for the rest of a task."""
+    """Whether sources that cannot lower the bound (again) are dropped for the rest of a task.
+
+    Sources that cannot lower it at all are dropped at its beginning, before they cost anything.
+    """
 
     def __init__(
         self,
@@ -97,6 +102,8 @@ class Lipschitz(Bound):
             check_p_min(self.p_min, memory, setting)
             memory.compare_first(self.n_tasks)
         sources, priors = self._sources_and_priors(setting, memory)
+        if self.drops and type(self.distance) is WeightedL1:
+            sources, priors = self._without_useless(sources, priors)
         if not sources:
             return False
         bound = self.U, self._decider
@@ -174,6 +181,20 @@ class Lipschitz(Bound):
                 D = measure(self.distance, m.rows, m_bar.rows, weights, pairs, self.setting)
                 np.maximum(largest, D, out=largest)
         return largest
+
+    def _without_useless(
+        self, sources: list[Source], priors: FloatArray
+    ) -> tuple[list[Source], FloatArray]:
+        """Drop the sources that cannot lower the bound in this task, given their priors."""
+        both_ways = self.distance.both_ways
+        kept = [
+            can_lower(source, prior, self.setting, both_ways=both_ways)
+            for source, prior in zip(sources, priors, strict=True)
+        ]
+        self._dropped += [
+            Dropped(source.task, 0) for source, keep in zip(sources, kept, strict=True) if not keep
+        ]
+        return list(compress(sources, kept)), priors[np.array(kept, dtype=bool)]
 
     def _drop(self, useful: BoolArray) -> None:
         n_known = int(self.model._arrays.known.sum())
