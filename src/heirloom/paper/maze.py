@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
@@ -20,12 +20,20 @@ from heirloom.theory import tasks_for_max_q
 if TYPE_CHECKING:
     import xarray as xr
 
+P_LAYOUT = 0.5  # the probability of each layout
+
 
 def settings(variant: Variant = "released") -> ExperimentSpec:
-    """Return the spec of the maze."""
+    """Return the spec of the maze.
+
+    In the variant "text" tasks are the two layouts. In the variant "released" they are five drawn
+    tasks, each with a layout and a slip.
+    """
     options = {**defaults(variant), "n_known": 1}
+    released: dict[str, Any] = {}
     if variant == "released":
         options["capacity"] = 10
+        released["distinct_tasks"] = 5
     return ExperimentSpec.read(
         {
             "name": f"maze ({variant})",
@@ -38,6 +46,7 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
                 {"algorithm": "MaxQInit"},
             ],
             "tasks": 30,
+            **released,
             "episodes": 100,
             "steps": 15,
             "repetitions": 5,  # the paper's table says 1
@@ -48,7 +57,7 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
 
 def reproduce(options: Options) -> Report:
     """The maze of the appendix: three values of the prior D_max, and a learned prior."""
-    spec = options.apply(settings(options.variant), {"tasks": 8})
+    spec = options.apply(settings(options.variant), {"tasks": 15})
     return report(spec, options.run(spec))
 
 
@@ -67,12 +76,13 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
             claims(
                 {name: vs_optimal(results, name) for name in compared},
                 {agent.name: agent for agent in spec.agents},
+                p_min=1 / spec.distinct_tasks if spec.distinct_tasks else P_LAYOUT,
             ),
             spec.repetitions,
         ),
         figures={
             "environment": draw_map(
-                GridMap.read(MAZE), title="maze: either the orange or the green cell is a wall"
+                GridMap.read(MAZE), title="maze: either the orange or the green cells are walls"
             ),
             "maze": draw_relative_returns(
                 optimal,
@@ -84,17 +94,20 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     )
 
 
-def claims(relative: Mapping[str, FloatArray], agents: Mapping[str, AgentSpec]) -> list[Claim]:
+def claims(
+    relative: Mapping[str, FloatArray], agents: Mapping[str, AgentSpec], *, p_min: float
+) -> list[Claim]:
     """Decide the claims of the maze.
 
     Args:
         relative: returns relative to the optimal return, [repetition, task], by agent.
         agents: the agents, by name.
+        p_min: the probability of each task.
     """
     names = ["LRMax(2.0)", "LRMax(1.0)", "LRMax(0.5)"]
     means = [relative[name][:, 1:].mean(axis=1) for name in names]
     steps = [student_interval(b - a) for a, b in itertools.pairwise(means)]
-    p_min, delta = 0.5, agents["LRMax"].all_options.delta
+    delta = agents["LRMax"].all_options.delta
     start = tasks_for_max_q(p_min, delta) + 1
     learned, max_q, rmax = (
         relative[name][:, start - 1 :].mean(axis=1) for name in ("LRMax", "MaxQInit", "RMax")
