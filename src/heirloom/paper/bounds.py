@@ -10,7 +10,7 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import TIGHT
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.curves import draw_ratios
+from heirloom.figures.curves import RATIO_COLOURS, draw_ratios
 from heirloom.figures.maps import draw_map
 from heirloom.paper.claims import OURS, Claim, undecided_if_few
 from heirloom.paper.experiment import Experiment, Options, Report, band, nan_to_none, ratio
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 D_MAX = (0.0, 0.2, 0.5, 0.8, 1.0)
+NEAR_MEASURES = ("ρ_Speed-up", "ρ_Return")  # NearRMax has no Lipschitz bounds, so no ρ_Lip
 
 
 def settings(variant: Variant = "released") -> ExperimentSpec:
@@ -77,10 +78,13 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
         "ρ_Return": _values(_gain(second), lrmax),
     }
     near_agents = near_names(agent.name for agent in spec.agents)
-    near = {
-        "ρ_Speed-up": _values(_speed_up(second), near_agents),
-        "ρ_Return": _values(_gain(second), near_agents),
-    }
+    near = dict(
+        zip(
+            NEAR_MEASURES,
+            (_values(measure, near_agents) for measure in (_speed_up(second), _gain(second))),
+            strict=True,
+        )
+    )
     intervals = {name: student_interval(values) for name, values in arrays.items()}
     keys = dict(zip(("rho_lip", "rho_speedup", "rho_return"), intervals.values(), strict=True))
     curves = {name: band(values) for name, values in arrays.items()}
@@ -106,6 +110,7 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
                 curves | _horizontal_lines(near_agents, near, len(d_max)),
                 xlabel="D_max of LRMax",
                 title=f"LRMax with a prior D_max, and NearRMax, {spec.name}",
+                styles=_line_styles(near_agents, list(curves)),
             ),
         },
     )
@@ -129,7 +134,7 @@ def _values(measure: "xr.DataArray", names: list[str]) -> FloatArray:
 
 def _near_numbers(names: list[str], near: Mapping[str, FloatArray]) -> dict[str, Any]:
     """Return the ratios of NearRMax for `summary.json`, by agent."""
-    speed_up, gain = (student_interval(near[name]) for name in ("ρ_Speed-up", "ρ_Return"))
+    speed_up, gain = (student_interval(near[measure]) for measure in NEAR_MEASURES)
     return {
         name: {
             "rho_speedup": float(speed_up.mean[i]),
@@ -148,6 +153,16 @@ def _horizontal_lines(
         f"{measure}, {name}": band(values[:, [i]].repeat(n_points, axis=1))
         for measure, values in near.items()
         for i, name in enumerate(names)
+    }
+
+
+def _line_styles(names: list[str], measures: list[str]) -> dict[str, dict[str, Any]]:
+    """Return styles for these lines: the colour of the measure, and a dash pattern per agent."""
+    return {
+        f"{measure}, {name}": {"color": RATIO_COLOURS[i], "linestyle": dashes, "marker": ""}
+        for i, measure in enumerate(measures)
+        if measure in NEAR_MEASURES
+        for name, dashes in zip(names, (":", "--"), strict=True)
     }
 
 
