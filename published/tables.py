@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from heirloom.paper.near import is_near, of_the_paper
 from heirloom.studies import knowledge as study
 from heirloom.studies.families import setting_of
 from published import results
@@ -22,7 +23,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 
 
 
 def tight() -> str:
-    """Return the results of the main experiment with the released settings."""
+    """Return the results of the main experiment with the released settings, NearRMax last."""
     agents = results.load("tight-released")["summary"]["agents"]
 
     def relative_to_rmax(name: str, first: int, last: int) -> str:
@@ -75,11 +76,17 @@ def _gains(printed: str) -> list[tuple[str, dict[str, str]]]:
     return tables
 
 
-def claims(experiment: str) -> Callable[[], str]:
-    """Tabulate the claims of an experiment, with the measurements of both variants."""
+def claims(experiment: str, *, near: bool = False) -> Callable[[], str]:
+    """Tabulate the claims of an experiment, with the measurements of both variants.
+
+    With `near` these are the claims about NearRMax, otherwise all others.
+    """
 
     def write() -> str:
-        variants = {v: results.load(f"{experiment}-{v}")["claims"] for v in ("text", "released")}
+        variants = {
+            variant: _selected(results.load(f"{experiment}-{variant}")["claims"], near=near)
+            for variant in ("text", "released")
+        }
         rows = []
         for statement, whose in _statements(variants.values()):
             cells = [_verdict_on(statement, of_variant) for of_variant in variants.values()]
@@ -89,17 +96,22 @@ def claims(experiment: str) -> Callable[[], str]:
     return write
 
 
-def claims_without_variants(experiment: str) -> Callable[[], str]:
-    """Tabulate the claims of an experiment that has no variants."""
+def claims_without_variants(experiment: str, *, near: bool = False) -> Callable[[], str]:
+    """Tabulate the claims of an experiment that has no variants, about NearRMax or all others."""
 
     def write() -> str:
         rows = [
             [f"{claim['statement']}{_origin(claim['whose'])}", _verdict(claim)]
-            for claim in results.load(experiment)["claims"]
+            for claim in _selected(results.load(experiment)["claims"], near=near)
         ]
         return table(["claim", "measured"], rows)
 
     return write
+
+
+def _selected(claims: list[dict[str, Any]], *, near: bool) -> list[dict[str, Any]]:
+    """Return the claims about NearRMax, or all others."""
+    return [claim for claim in claims if is_near(claim["statement"]) == near]
 
 
 def _statements(variants: Any) -> list[tuple[str, str]]:
@@ -152,17 +164,38 @@ def bounds() -> str:
     return table(header, rows, right=2)
 
 
-def negative_transfer() -> str:
-    """Return the number of episodes after which the policy stays optimal."""
-    summary = results.load("negative-transfer")["summary"]
-    return table(
-        ["agent", *(f"k = {k}" for k in summary["k"])],
-        [
-            [name, *(f"{x:.1f}" for x in numbers["episodes_to_optimality"])]
-            for name, numbers in summary["agents"].items()
-        ],
-        right=1,
-    )
+def bounds_with_near() -> str:
+    """Return the ratios of NearRMax in the experiment of figure 3d, in percent."""
+    rows = []
+    for variant in ("text", "released"):
+        for name, numbers in results.load(f"bounds-{variant}")["summary"]["near"].items():
+            means = numbers["rho_speedup"], numbers["rho_return"]
+            cells = zip(means, numbers["ci95"], strict=True)
+            rows.append(
+                [name, variant, *(f"{100 * x:.1f} ± {100 * half:.1f}" for x, half in cells)]
+            )
+    return table(["agent, in %", "variant", "ρ_Speed-up", "ρ_Return"], rows, right=2)
+
+
+def negative_transfer(*, near: bool = False) -> Callable[[], str]:
+    """Tabulate the number of episodes after which the policy stays optimal.
+
+    With `near` the table has all agents, otherwise those of the paper.
+    """
+
+    def write() -> str:
+        summary = results.load("negative-transfer")["summary"]
+        agents = summary["agents"] if near else of_the_paper(summary["agents"])
+        return table(
+            ["agent", *(f"k = {k}" for k in summary["k"])],
+            [
+                [name, *(f"{x:.1f}" for x in numbers["episodes_to_optimality"])]
+                for name, numbers in agents.items()
+            ],
+            right=1,
+        )
+
+    return write
 
 
 def reproducibility() -> str:
@@ -260,13 +293,19 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "tight": tight,
     "examples": examples,
     "claims of tight": claims("tight"),
+    "NearRMax in tight": claims("tight", near=True),
     "notes on tight": notes("tight-released"),
     "bounds": bounds,
+    "NearRMax in bounds": bounds_with_near,
     "claims of corridor": claims("corridor"),
+    "NearRMax in corridor": claims("corridor", near=True),
     "claims of maze": claims("maze"),
+    "NearRMax in maze": claims("maze", near=True),
     "claims of prior-use": claims_without_variants("prior-use"),
-    "negative-transfer": negative_transfer,
+    "negative-transfer": negative_transfer(),
     "claims of negative-transfer": claims_without_variants("negative-transfer"),
+    "negative-transfer with NearRMax": negative_transfer(near=True),
+    "NearRMax in negative-transfer": claims_without_variants("negative-transfer", near=True),
     "claims of bounds-illustration": claims_without_variants("bounds-illustration"),
     "claims of prior-illustration": claims_without_variants("prior-illustration"),
     "knowledge": knowledge(

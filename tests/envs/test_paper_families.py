@@ -95,14 +95,29 @@ def test_corridor_has_the_hand_computed_values():
     assert hl.optimal_return(m, horizon=11, discounted=False) == pytest.approx(0.9)
 
 
-def test_maze_layouts_have_paths_of_equal_length_and_differ_at_four_pairs():
-    for layout in ("orange", "green"):
-        m = paper_tasks.maze(layout)
-        start = int(m.start.argmax())
-        assert hl.solve(m).V[start] == pytest.approx(0.9**10)
+@pytest.mark.parametrize(("layout", "steps"), [("orange", 13), ("green", 7)])
+def test_shortest_path_of_a_maze_layout_has_the_length_of_the_authors_map(layout, steps):
+    m = paper_tasks.maze(layout)
+    start = int(m.start.argmax())
+    assert m.n_states == 77
+    assert hl.solve(m).V[start] == pytest.approx(0.9 ** (steps - 1))
+    assert hl.optimal_return(m, horizon=steps, discounted=False) == pytest.approx(1)
+    assert hl.optimal_return(m, horizon=steps - 1, discounted=False) == 0
+
+
+def test_maze_layouts_differ_exactly_at_moves_into_a_cell_that_one_of_them_closes():
     orange, green = (paper_tasks.maze(layout) for layout in ("orange", "green"))
-    differing = np.unique(abs(orange.T - green.T).nonzero()[0])
-    assert differing.size == 4  # into each of the two cells, from its two sides
+    differing = set(np.unique(abs(orange.T - green.T).nonzero()[0]).tolist())
+    cells = [(i, j) for i in range(11) for j in range(11) if paper_tasks.MAZE[i][j] != "#"]
+    moves = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
+    into_closable = {
+        4 * s + a
+        for s, (i, j) in enumerate(cells)
+        for a, (down, right) in enumerate(moves)
+        if (i + down, j + right) in cells and paper_tasks.MAZE[i + down][j + right] in "og"
+    }
+    assert differing == into_closable
+    assert len(differing) == 23
 
 
 def test_closed_cell_is_a_state_that_cannot_be_entered():

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
-from heirloom.paper import bounds, tight
-from heirloom.paper.claims import Ratios, undecided_if_few
+from heirloom.envs.paper_families import Corridor, Tight
+from heirloom.paper import bounds, corridor, maze, negative_transfer, tight
+from heirloom.paper.claims import OURS, Ratios, undecided_if_few
+from heirloom.paper.near import is_near, near_names, of_the_paper, return_claims
 
 REPETITIONS, TASKS, EPISODES = 10, 15, 2000
+VARIANTS = ("text", "released")
 
 
 def noise(rng, *shape):
@@ -32,6 +35,7 @@ def claimed_numbers(variant="released"):
             + np.zeros((REPETITIONS, TASKS)),
         )
         for agent in tight.settings(variant).agents
+        if not is_near(agent.name)
     }
     stages = np.repeat([0.5, 0.1, 0.6], [50, 500, EPISODES - 550])
     episodes = {
@@ -119,3 +123,78 @@ def test_ratio_increases_as_d_max_decreases_only_if_the_numbers_do():
     assert [claim.holds for claim in claims] == [True, False, False]
     assert claims[0].statement == "up increases as D_max decreases"
     assert "for D_max = 0.5, 0.2, 0" in claims[0].measured
+
+
+class TestNearRMax:
+    """NearRMax stands beside the paper's agents, and is left out of the paper's claims."""
+
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            *(module.settings(v) for module in (tight, bounds, corridor, maze) for v in VARIANTS),
+            negative_transfer.settings(),
+        ],
+        ids=lambda spec: spec.name,
+    )
+    def test_agents_of_the_paper_come_first(self, spec):
+        names = [agent.name for agent in spec.agents]
+        near = near_names(names)
+        assert near
+        assert names == [*of_the_paper(dict.fromkeys(names)), *near]
+        assert "NearRMax(family)" in near
+
+    @pytest.mark.parametrize("variant", VARIANTS)
+    def test_numbers_are_the_largest_differences_of_the_family(self, variant):
+        for module, family in ((tight, Tight), (corridor, Corridor)):
+            nearness = family(variant).nearness
+            given = module.NEARNESS[variant]
+            assert given[0] == pytest.approx(np.max(nearness.rewards), abs=1e-9)
+            assert given[1] == pytest.approx(np.max(nearness.transitions), abs=1e-9)
+
+    def test_claimed_returns_are_decided_by_the_interval_from_the_second_task_on(self):
+        rng = np.random.default_rng(0)
+        vs_rmax = 2.3 + noise(rng, REPETITIONS, TASKS)
+        vs_rmax[:, 0] = 1.0
+        held = [
+            [claim.holds for claim in return_claims({"NearRMax": vs_rmax}, {"NearRMax": least})]
+            for least in (2.2, 2.4)
+        ]
+        assert held == [[True, True], [False, True]]
+        below = vs_rmax - 1.5
+        assert [c.holds for c in return_claims({"NearRMax": below}, {"NearRMax": 2.2})] == [
+            False,
+            False,
+        ]
+
+    def test_claims_are_marked_as_ours_and_name_the_agent(self):
+        rng = np.random.default_rng(0)
+        spec = tight.settings("released")
+        ratios = {
+            agent.name: Ratios(agent, 2.6 + noise(rng, REPETITIONS, TASKS)) for agent in spec.agents
+        }
+        corridor_spec = corridor.settings("text")
+        in_corridor = {
+            agent.name: Ratios(agent, 1.9 + noise(rng, REPETITIONS, TASKS))
+            for agent in corridor_spec.agents
+        }
+        episodes = {"LRMax": np.ones((REPETITIONS, 2)), "NearRMax(family)": np.ones((10, 2))}
+        relative = {"RMax": noise(rng, 5, 30), "NearRMax(family)": 0.9 + noise(rng, 5, 30)}
+        claims = [
+            *tight.near_claims(spec, ratios),
+            *corridor.near_claims(corridor_spec, in_corridor),
+            *negative_transfer.near_claims(episodes),
+            *maze.near_claims(relative),
+            *bounds.near_claims(["NearRMax(family)"], 1 + noise(rng, 10, 1)),
+        ]
+        assert len(claims) == 13
+        for claim in claims:
+            assert claim.whose == OURS
+            assert is_near(claim.statement)
+            assert claim.holds, claim
+
+    def test_maze_claim_is_false_if_an_agent_of_the_paper_is_as_good(self):
+        rng = np.random.default_rng(0)
+        relative = {"RMax": 0.9 + noise(rng, 5, 30), "NearRMax(family)": 0.9 + noise(rng, 5, 30)}
+        (claim,) = maze.near_claims(relative)
+        assert not claim.holds
+        assert "the difference to RMax" in claim.measured

@@ -11,6 +11,7 @@ from heirloom.cli.arguments import Reproduction
 from heirloom.paper import corridor, maze, negative_transfer, prior_use, tight
 from heirloom.paper.bounds_illustration import PAIR, task
 from heirloom.paper.experiment import Options
+from heirloom.paper.near import near_names
 from heirloom.paper.prior_illustration import embed
 from heirloom.paper.registry import MODULES, experiment, reproduce
 from heirloom.paper.reproducibility import reproducibility_table
@@ -43,6 +44,17 @@ def quick(name, folder, variant="released"):
             written = Path(folder) / "figures" / f"{file_name}.{file_format}"
             assert written.read_bytes().startswith(magic)
     return report
+
+
+def assert_twin_adds_near_rmax(figures, name):
+    """Assert that a figure shows the agents of the paper, and its twin shows NearRMax too."""
+    papers, everyone = (
+        [text.get_text() for text in figures[key].legends[0].get_texts()]
+        for key in (name, f"{name}-with-near")
+    )
+    assert not near_names(papers)
+    assert everyone == [*papers, *near_names(everyone)]
+    assert len(everyone) > len(papers)
 
 
 def test_figure_1_shows_bounds_above_the_solved_q_star(tmp_path):
@@ -90,6 +102,23 @@ def test_max_q_init_transfers_in_the_corridor_once_it_uses_its_bound(tmp_path, v
     assert len(agents["RMax"]["return_vs_optimal"]) == 20
     start = {"text": 15, "released": 12}[variant]
     assert min(agents["MaxQInit"]["return_vs_rmax"][start - 1 :]) > 1.2
+    numbers, family = (np.mean(agents[name]["return_vs_rmax"][1:]) for name in near_names(agents))
+    assert numbers > {"text": 1.0, "released": 1.4}[variant]
+    assert family > 1.7
+    assert_twin_adds_near_rmax(report.figures, "corridor-tasks")
+    assert_twin_adds_near_rmax(report.figures, "corridor-episodes")
+
+
+def test_near_rmax_approaches_the_optimum_in_the_maze(tmp_path):
+    """The agents of the paper reach at most 40 % of the optimal return in these tasks."""
+    report = quick("maze", tmp_path, "text")
+    relative = {
+        name: np.mean(numbers["return_vs_optimal"][2:])
+        for name, numbers in report.summary["agents"].items()
+    }
+    assert relative.pop("NearRMax(family)") > 0.8
+    assert max(relative.values()) < 0.4
+    assert_twin_adds_near_rmax(report.figures, "maze")
 
 
 def test_prior_is_used_less_and_less_as_the_task_is_learned(tmp_path):
@@ -107,6 +136,8 @@ def test_bisimulation_transfer_is_slower_than_lrmax(tmp_path, monkeypatch):
     episodes = {name: agent["episodes_to_optimality"][1] for name, agent in numbers.items()}
     assert episodes["LRMax"] <= 5
     assert episodes["BisimulationTransfer"] > episodes["LRMax"]
+    assert episodes["NearRMax(family)"] <= 5
+    assert_twin_adds_near_rmax(report.figures, "negative-transfer")
 
 
 def test_claims_about_use_and_negative_transfer_are_false_for_other_numbers():
@@ -131,8 +162,8 @@ def test_reproducibility_table_shows_sizes_samples_and_seconds():
         ("prior-illustration", "both"): ((), 0.5),
     }
     table = reproducibility_table(completed, quick=False)
-    assert "| tight | text | 7 | 10 | 15 | 2,000 | 10 | 3,000,000 | 12.3 |" in table
-    assert "| maze | text | 6 | 2 | 9 | 100 | 15 | 27,000 | 3.0 |" in table
+    assert "| tight | text | 9 | 10 | 15 | 2,000 | 10 | 3,000,000 | 12.3 |" in table
+    assert "| maze | text | 7 | 2 | 9 | 100 | 15 | 27,000 | 3.0 |" in table
     assert "numpy" in table
     assert "samples per agent" in table
     assert "Quick run" not in table

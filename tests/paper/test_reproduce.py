@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from heirloom.cli import app as cli
 from heirloom.cli.output import folder_name
 from heirloom.paper import bounds, tight
+from heirloom.paper.near import of_the_paper
 from heirloom.runs.run import run
 
 SMALL = {"repetitions": 3, "seed": 1}
@@ -46,7 +47,7 @@ def test_tight_writes_a_summary_and_figures_and_can_be_repeated(tmp_path, varian
         assert {len(numbers[k]) for k in ("return_vs_rmax", "return_vs_optimal", "ci95")} == {15}
     assert summary["agents"]["RMax"]["return_vs_rmax"] == [1.0] * 15
     assert ("every_source_kept" in summary) == (variant == "released")
-    for figure in ("3a", "3b", "3c", "environment"):
+    for figure in ("3a", "3b", "3c", "3a-with-near", "3b-with-near", "environment"):
         assert (out / "figures" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
         assert (out / "figures" / f"{figure}.pdf").read_bytes().startswith(b"%PDF")
     assert "erratum 7" in " ".join(result.output.split())
@@ -79,11 +80,14 @@ def test_summary_and_figure_3a_show_mean_ratios_of_the_results(tmp_path):
         assert numbers["return_vs_rmax"] == pytest.approx(ratio.mean("repetition").values)
         optimal = (mean.sel(agent=name) / results.optimal_discounted).mean("repetition")
         assert numbers["return_vs_optimal"] == pytest.approx(optimal.values)
-    (ax,) = report.figures["3a"].axes
-    curves = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
-    for name, numbers in report.summary["agents"].items():
-        assert curves[name].tolist() == numbers["return_vs_rmax"]
-    assert ax.get_ylabel() == "discounted return relative to RMax"
+    everyone = report.summary["agents"]
+    for figure, agents in (("3a", of_the_paper(everyone)), ("3a-with-near", everyone)):
+        (ax,) = report.figures[figure].axes
+        curves = {line.get_label(): line.get_ydata() for line in ax.get_lines()[: len(agents)]}
+        assert list(curves) == list(agents)
+        for name, numbers in agents.items():
+            assert curves[name].tolist() == numbers["return_vs_rmax"]
+        assert ax.get_ylabel() == "discounted return relative to RMax"
 
 
 @pytest.mark.usefixtures("fewer_episodes")
@@ -109,6 +113,12 @@ def test_summary_and_figure_3d_show_the_three_ratios_of_the_second_task(tmp_path
     ):
         assert curves[label].get_xdata().tolist() == summary["d_max"]
         assert curves[label].get_ydata() / 100 == pytest.approx(summary[key])
+    (ax,) = report.figures["3d-with-near"].axes
+    curves = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    for name, numbers in summary["near"].items():
+        gain = second.sel(agent=name).returns.sum("episode") / rmax.returns.sum("episode") - 1
+        assert numbers["rho_return"] == pytest.approx(float(gain.mean()))
+        assert curves[f"ρ_Return, {name}"] / 100 == pytest.approx(5 * [numbers["rho_return"]])
 
 
 @pytest.mark.usefixtures("fewer_episodes")

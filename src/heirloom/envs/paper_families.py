@@ -84,7 +84,8 @@ class Maze(TaskFamily):
     """The paper's maze; tasks differ in the layout of walls and, in the released variant, in slip.
 
     The two layouts are equally likely, and `p_min` is the probability of a layout. The slip of the
-    released variant is continuous, so there the guarantees that depend on `p_min` do not apply.
+    released variant is continuous, so the guarantees that depend on `p_min` apply there only to
+    experiments that draw their tasks from finitely many distinct ones.
     """
 
     variant: Variant = "released"

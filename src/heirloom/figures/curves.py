@@ -73,15 +73,32 @@ def draw_relative_returns(
     return _finish(figure, xlabel=per, ylabel=ylabel, title=title)
 
 
-def draw_ratios(x: Any, curves: Mapping[str, Interval], *, xlabel: str, title: str) -> "Figure":
-    """Ratios over a parameter, drawn in percent, with a thin line at 0."""
+def draw_ratios(
+    x: Any,
+    curves: Mapping[str, Interval],
+    *,
+    xlabel: str,
+    title: str,
+    styles: Styles | None = None,
+) -> "Figure":
+    """Ratios over a parameter, drawn in percent, with a thin line at 0.
+
+    Args:
+        x: the values of the parameter.
+        curves: one interval per value, by the label of the curve.
+        xlabel: the label of the x axis.
+        title: the title of the figure.
+        styles: options of `Axes.plot` that replace those of some curves.
+    """
     figure, ax = new_figure()
     percent = {name: Interval(100 * mean, 100 * half) for name, (mean, half) in curves.items()}
-    styles = {
+    own_styles: dict[str, dict[str, Any]] = {
         name: {"color": RATIO_COLOURS[i % len(RATIO_COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
         for i, name in enumerate(curves)
     }
-    _draw_curves(ax, x, percent, styles)
+    for label, style in (styles or {}).items():
+        own_styles[label] |= style
+    _draw_curves(ax, x, percent, own_styles)
     ax.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
     return _finish(figure, xlabel=xlabel, ylabel="ratio (%)", title=title)
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
@@ -10,22 +10,32 @@ from heirloom.envs.paper_tasks import MAZE
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
 from heirloom.figures.curves import draw_relative_returns
 from heirloom.figures.maps import draw_map
-from heirloom.paper.claims import Claim, contains, format_interval, undecided_if_few
+from heirloom.paper.claims import OURS, Claim, contains, format_interval, undecided_if_few
 from heirloom.paper.experiment import Experiment, Options, Report, band
+from heirloom.paper.near import FAMILY, near_names, of_the_paper
 from heirloom.paper.returns import ratios_to_rmax, summary, vs_optimal
 from heirloom.paper.settings import SEED, defaults
-from heirloom.stats import FloatArray, student_interval
+from heirloom.stats import FloatArray, Interval, student_interval
 from heirloom.theory import tasks_for_max_q
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
+
+P_LAYOUT = 0.5  # the probability of each layout
 
 
 def settings(variant: Variant = "released") -> ExperimentSpec:
-    """Return the spec of the maze."""
+    """Return the spec of the maze: the agents of the paper, then NearRMax.
+
+    In the variant "text" tasks are the two layouts. In the variant "released" they are five drawn
+    tasks, each with a layout and a slip.
+    """
     options = {**defaults(variant), "n_known": 1}
+    released: dict[str, Any] = {}
     if variant == "released":
         options["capacity"] = 10
+        released["distinct_tasks"] = 5
     return ExperimentSpec.read(
         {
             "name": f"maze ({variant})",
@@ -36,8 +46,10 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
                 {"algorithm": "LRMax", "d_max": [2.0, 1.0, 0.5]},
                 {"algorithm": "LRMax"},
                 {"algorithm": "MaxQInit"},
+                FAMILY,
             ],
             "tasks": 30,
+            **released,
             "episodes": 100,
             "steps": 15,
             "repetitions": 5,  # the paper's table says 1
@@ -48,7 +60,7 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
 
 def reproduce(options: Options) -> Report:
     """The maze of the appendix: three values of the prior D_max, and a learned prior."""
-    spec = options.apply(settings(options.variant), {"tasks": 8})
+    spec = options.apply(settings(options.variant), {"tasks": 15})
     return report(spec, options.run(spec))
 
 
@@ -56,45 +68,59 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     """Report the claims, the figure and the numbers of the maze.
 
     With the released settings the return of RMax is often 0 in a task, so the claims and the figure
-    use returns relative to the optimal return instead.
+    use returns relative to the optimal return instead. The figure is drawn twice: with the agents
+    of the paper, and with NearRMax too.
     """
-    compared = ratios_to_rmax(spec, results)
-    optimal = {name: band(vs_optimal(results, name)) for name in compared}
+    relative = {agent.name: vs_optimal(results, agent.name) for agent in spec.agents}
+    curves = {name: band(values) for name, values in relative.items()}
+    p_min = 1 / spec.distinct_tasks if spec.distinct_tasks else P_LAYOUT
     return Report(
         spec=spec,
-        summary=summary(spec, compared, results),
+        summary=summary(spec, ratios_to_rmax(spec, results), results),
         claims=undecided_if_few(
-            claims(
-                {name: vs_optimal(results, name) for name in compared},
-                {agent.name: agent for agent in spec.agents},
-            ),
+            [
+                *claims(
+                    of_the_paper(relative),
+                    {agent.name: agent for agent in spec.agents},
+                    p_min=p_min,
+                ),
+                *near_claims(relative),
+            ],
             spec.repetitions,
         ),
         figures={
             "environment": draw_map(
-                GridMap.read(MAZE), title="maze: either the orange or the green cell is a wall"
+                GridMap.read(MAZE), title="maze: either the orange or the green cells are walls"
             ),
-            "maze": draw_relative_returns(
-                optimal,
-                per="task",
-                ylabel="return relative to the optimal return",
-                title=f"Mean discounted return per task, {spec.name}",
-            ),
+            "maze": _returns_figure(spec, of_the_paper(curves)),
+            "maze-with-near": _returns_figure(spec, curves),
         },
     )
 
 
-def claims(relative: Mapping[str, FloatArray], agents: Mapping[str, AgentSpec]) -> list[Claim]:
-    """Decide the claims of the maze.
+def _returns_figure(spec: ExperimentSpec, curves: Mapping[str, Interval]) -> "Figure":
+    return draw_relative_returns(
+        curves,
+        per="task",
+        ylabel="return relative to the optimal return",
+        title=f"Mean discounted return per task, {spec.name}",
+    )
+
+
+def claims(
+    relative: Mapping[str, FloatArray], agents: Mapping[str, AgentSpec], *, p_min: float
+) -> list[Claim]:
+    """Decide the claims about the agents of the paper in the maze.
 
     Args:
-        relative: returns relative to the optimal return, [repetition, task], by agent.
+        relative: returns relative to the optimal return, [repetition, task], by agent of the paper.
         agents: the agents, by name.
+        p_min: the probability of each task.
     """
     names = ["LRMax(2.0)", "LRMax(1.0)", "LRMax(0.5)"]
     means = [relative[name][:, 1:].mean(axis=1) for name in names]
     steps = [student_interval(b - a) for a, b in itertools.pairwise(means)]
-    p_min, delta = 0.5, agents["LRMax"].all_options.delta
+    delta = agents["LRMax"].all_options.delta
     start = tasks_for_max_q(p_min, delta) + 1
     learned, max_q, rmax = (
         relative[name][:, start - 1 :].mean(axis=1) for name in ("LRMax", "MaxQInit", "RMax")
@@ -120,6 +146,26 @@ def claims(relative: Mapping[str, FloatArray], agents: Mapping[str, AgentSpec]) 
             bool(gain.mean - gain.half_width > 0),
         ),
     ]
+
+
+def near_claims(relative: Mapping[str, FloatArray]) -> list[Claim]:
+    """Decide the claims about NearRMax, given returns relative to the optimal return, by agent."""
+    means = {name: values[:, 1:].mean(axis=1) for name, values in relative.items()}
+    claims = []
+    for name in near_names(relative):
+        best = max(of_the_paper(means), key=lambda other: float(means[other].mean()))
+        gap = student_interval(means[name] - means[best])
+        interval = student_interval(means[name])
+        claims.append(
+            Claim(
+                f"{name} outperforms the agents of the paper from task 2 on",
+                f"{format_interval(interval)} of the optimal return; the difference to {best}, the "
+                f"best of them, is {format_interval(gap)}",
+                bool(gap.mean - gap.half_width > 0),
+                OURS,
+            )
+        )
+    return claims
 
 
 EXPERIMENT = Experiment(reproduce, settings)

@@ -10,8 +10,9 @@ from heirloom.envs.paper_tasks import t_shape_map
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.figures.curves import draw_episodes_to_optimality
 from heirloom.figures.maps import draw_map
-from heirloom.paper.claims import Claim, undecided_if_few
+from heirloom.paper.claims import OURS, Claim, undecided_if_few
 from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none
+from heirloom.paper.near import FAMILY, near_names, of_the_paper
 from heirloom.paper.settings import SEED
 from heirloom.stats import FloatArray, student_interval
 
@@ -37,6 +38,7 @@ def settings(variant: Variant = "text", *, k: int = 4) -> ExperimentSpec:
                 },
                 {"algorithm": "LRMax", "name": "LRMax", "d_max": "family"},
                 {"algorithm": "RMax"},
+                FAMILY,
             ],
             "tasks": 2,
             "episodes": 1000,
@@ -101,17 +103,27 @@ def report(
     return Report(
         spec=spec,
         summary=summary,
-        claims=undecided_if_few(claims(K, episodes), spec.repetitions),
+        claims=undecided_if_few([*claims(K, episodes), *near_claims(episodes)], spec.repetitions),
         figures={
             "environment": draw_map(t_shape_map(4, goal="up"), title="source task, k = 4"),
             "environment-target": draw_map(t_shape_map(4, goal="down"), title="target task, k = 4"),
-            "negative-transfer": draw_episodes_to_optimality(np.array(K), intervals, title=title),
+            "negative-transfer": draw_episodes_to_optimality(
+                np.array(K), of_the_paper(intervals), title=title
+            ),
+            "negative-transfer-with-near": draw_episodes_to_optimality(
+                np.array(K), intervals, title=title
+            ),
         },
     )
 
 
 def claims(k: Sequence[int], episodes: Mapping[str, FloatArray]) -> list[Claim]:
-    """Decide the claims from episodes until the policy stays optimal, [repetition, k], by agent."""
+    """Decide the claims of the paper.
+
+    Args:
+        k: the numbers of inner states.
+        episodes: episodes until the policy stays optimal, [repetition, k], by agent.
+    """
     decided = []
     for name in ("BisimulationTransfer", "BisimulationTransfer, recursive"):
         growth = student_interval(episodes[name][:, -1] - episodes[name][:, 0])
@@ -122,14 +134,7 @@ def claims(k: Sequence[int], episodes: Mapping[str, FloatArray]) -> list[Claim]:
                 bool(growth.mean - growth.half_width > 0),
             )
         )
-    growth = student_interval(episodes["LRMax"][:, -1] - episodes["LRMax"][:, 0])
-    decided.append(
-        Claim(
-            "LRMax does not need more episodes as k grows",
-            f"{_means(episodes['LRMax'])} episodes",
-            bool(growth.mean - growth.half_width <= 0),
-        )
-    )
+    decided.append(_does_not_grow("LRMax", episodes["LRMax"]))
     for name in ("BisimulationTransfer", "BisimulationTransfer, recursive"):
         delay = student_interval(episodes[name] - episodes["QLearning"])
         slower = np.flatnonzero(delay.mean - delay.half_width > 0).tolist()
@@ -143,6 +148,21 @@ def claims(k: Sequence[int], episodes: Mapping[str, FloatArray]) -> list[Claim]:
             )
         )
     return decided
+
+
+def near_claims(episodes: Mapping[str, FloatArray]) -> list[Claim]:
+    """Decide our claims about NearRMax from the same numbers."""
+    names = near_names(episodes)
+    return [_does_not_grow(name, episodes[name])._replace(whose=OURS) for name in names]
+
+
+def _does_not_grow(name: str, episodes: FloatArray) -> Claim:
+    growth = student_interval(episodes[:, -1] - episodes[:, 0])
+    return Claim(
+        f"{name} does not need more episodes as k grows",
+        f"{_means(episodes)} episodes",
+        bool(growth.mean - growth.half_width <= 0),
+    )
 
 
 def _means(numbers: FloatArray) -> str:

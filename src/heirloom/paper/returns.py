@@ -1,5 +1,6 @@
 """Returns of agents on a sequence of tasks relative to those of RMax: numbers and figures."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,10 +51,10 @@ def per_task_figure(spec: ExperimentSpec, compared: dict[str, Ratios]) -> "Figur
 
 
 def per_episode_figure(
-    spec: ExperimentSpec, results: "xr.Dataset", window: int = WINDOW
+    spec: ExperimentSpec, results: "xr.Dataset", names: Iterable[str], window: int = WINDOW
 ) -> "Figure":
     """Figure 3b: the return per episode, averaged over tasks, relative to RMax's final return."""
-    curves = {agent.name: per_episode(results, agent.name, window) for agent in spec.agents}
+    curves = {name: per_episode(results, name, window) for name in names}
     title = f"Mean discounted return per episode, {spec.name}"
     return draw_relative_returns(curves, per="episode", ylabel=Y_EPISODE, title=title)
 

@@ -1,6 +1,6 @@
 """The main experiment: an 11x11 grid with three goals, figures 3a to 3c."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from heirloom.choices import Variant
@@ -23,6 +23,13 @@ from heirloom.paper.claims import (
     undecided_if_few,
 )
 from heirloom.paper.experiment import Experiment, Options, Report, band, nan_to_none, ratio
+from heirloom.paper.near import (
+    FAMILY,
+    near_names,
+    near_with_numbers,
+    of_the_paper,
+    return_claims,
+)
 from heirloom.paper.returns import (
     WINDOW,
     Y_EPISODE,
@@ -42,11 +49,15 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+NEARNESS: dict[Variant, tuple[float, float]] = {"text": (0.2, 0.1), "released": (0.19, 0.1)}
+"""The largest differences of mean rewards and of transitions between two tasks of the family."""
+LEAST_RATIOS: dict[Variant, tuple[float, float]] = {"text": (2.8, 3.2), "released": (2.2, 2.4)}
+"""The claimed returns of NearRMax relative to RMax, with two numbers and with those per pair."""
 N_EARLY, N_LATE = 20, 200  # episodes in the first and in the last stage of learning
 
 
 def settings(variant: Variant = "released", *, all_sources: bool = False) -> ExperimentSpec:
-    """Return the spec of the main experiment.
+    """Return the spec of the main experiment: the agents of the paper, then NearRMax.
 
     With `all_sources`, agents keep every source in both variants, and the spec has only the agents
     for which this makes a difference.
@@ -60,8 +71,9 @@ def settings(variant: Variant = "released", *, all_sources: bool = False) -> Exp
         {"algorithm": "LRMaxQInit"},
         {"algorithm": "LRMaxQInit", "d_max": 0.1},
     ]
+    agents += [near_with_numbers(*NEARNESS[variant]), FAMILY]
     if all_sources:
-        agents = [agent for agent in agents if "d_max" in agent]
+        agents = [agent for agent in agents if "d_max" in agent or "nearness" in agent]
     return ExperimentSpec.read(
         {
             "name": f"tight ({variant}{', every source kept' if all_sources else ''})",
@@ -95,21 +107,31 @@ def reproduce(options: Options) -> Report:
 
 
 def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
-    """Report the claims, figures 3a to 3c and the numbers of the main experiment."""
-    compared = ratios_to_rmax(spec, results)
+    """Report the claims, figures 3a to 3c and the numbers of the main experiment.
+
+    The figures 3a and 3b are drawn twice: with the agents of the paper, and with NearRMax too.
+    """
+    everyone = ratios_to_rmax(spec, results)
+    compared = of_the_paper(everyone)
     p_min = 1 / (spec.distinct_tasks or spec.tasks)
     start = tasks_for_max_q(p_min, compared["MaxQInit"].agent.all_options.delta) + 1
     from_second = results.discounted_returns.isel(task=slice(1, None)).mean("task")
     episodes = {name: from_second.sel(agent=name).values for name in compared}
     return Report(
         spec=spec,
-        summary=summary(spec, compared, results),
-        claims=undecided_if_few(claims(compared, episodes, p_min=p_min), spec.repetitions),
+        summary=summary(spec, everyone, results),
+        claims=undecided_if_few(
+            [*claims(compared, episodes, p_min=p_min), *near_claims(spec, everyone)],
+            spec.repetitions,
+        ),
         figures={
             "environment": draw_map(GridMap.read(TIGHT), title="tight"),
             "3a": per_task_figure(spec, compared),
-            "3b": per_episode_figure(spec, results),
+            "3a-with-near": per_task_figure(spec, everyone),
+            "3b": per_episode_figure(spec, results, compared),
+            "3b-with-near": per_episode_figure(spec, results, everyone),
             "3c": _single_tasks_figure(spec, results, start),
+            "3c-with-near": _single_tasks_figure(spec, results, start, near_names(everyone)),
         },
     )
 
@@ -120,10 +142,10 @@ def claims(
     *,
     p_min: float,
 ) -> list[Claim]:
-    """Decide the claims of the main experiment.
+    """Decide the claims about the agents of the paper in the main experiment.
 
     Args:
-        ratios: returns relative to RMax, by agent.
+        ratios: returns relative to RMax, by agent of the paper.
         episodes: discounted returns averaged over the tasks from the second on,
             [repetition, episode], by agent.
         p_min: the probability of each task.
@@ -144,6 +166,13 @@ def claims(
         ),
         _no_prior_no_transfer(ratios["LRMax"].vs_rmax, learned_start, n_tasks),
     ]
+
+
+def near_claims(spec: ExperimentSpec, ratios: Mapping[str, Ratios]) -> list[Claim]:
+    """Decide the claims about NearRMax, given the returns of all agents relative to RMax."""
+    near = {name: ratios[name].vs_rmax for name in near_names(ratios)}
+    least = LEAST_RATIOS[spec.family.options["variant"]]
+    return return_claims(near, dict(zip(near, least, strict=True)))
 
 
 def _smaller_is_better(ratios: Mapping[str, Ratios]) -> Claim:
@@ -198,13 +227,16 @@ def _no_prior_no_transfer(vs_rmax: FloatArray, learned_start: int, n_tasks: int)
     )
 
 
-def _single_tasks_figure(spec: ExperimentSpec, results: "xr.Dataset", start: int) -> "Figure":
+def _single_tasks_figure(
+    spec: ExperimentSpec, results: "xr.Dataset", start: int, near: Sequence[str] = ()
+) -> "Figure":
     """Figure 3c: returns in single tasks before and after transfer begins.
 
     Args:
         spec: the experiment.
         results: its results.
         start: the first task in which MaxQInit uses its bound.
+        near: the agents whose second task is shown in addition to those of the paper.
     """
     start = min(start, spec.tasks)
     chosen = [
@@ -213,6 +245,7 @@ def _single_tasks_figure(spec: ExperimentSpec, results: "xr.Dataset", start: int
         ("LRMax(0.1)", 2, "-"),
         ("MaxQInit", start - 1, "--"),
         ("MaxQInit", start, "-"),
+        *((name, 2, "-") for name in near),
     ]
     curves, styles = {}, {}
     for name, task, linestyle in chosen:
@@ -221,7 +254,7 @@ def _single_tasks_figure(spec: ExperimentSpec, results: "xr.Dataset", start: int
         curve = relative.transpose("repetition", "episode").values
         label = f"{name}, task {task}"
         curves[label] = band(moving_average(curve, WINDOW))
-        styles[label] = {"color": colour_of(name, [name]), "linestyle": linestyle}
+        styles[label] = {"color": colour_of(name, list(near)), "linestyle": linestyle}
     title = f"Discounted return in single tasks, {spec.name}"
     return draw_relative_returns(
         curves, per="episode", ylabel=Y_EPISODE, title=title, styles=styles
@@ -233,7 +266,7 @@ def _add_every_source(
 ) -> dict[str, dict[str, Any]]:
     """Compare agents that keep every source with agents that keep only the first.
 
-    Adds a figure and notes to the report.
+    Adds two figures and notes to the report: with the agents of the paper, and with NearRMax too.
 
     Args:
         main_report: the report to extend.
@@ -245,13 +278,15 @@ def _add_every_source(
         The numbers for `summary.json`, by agent.
     """
     numbers, curves, styles = {}, {}, {}
-    for name in all_results.agent.values.tolist():
+    names = all_results.agent.values.tolist()
+    for name in names:
         all_sources, first_only = (vs_rmax(r, name, results) for r in (all_results, results))
         # In task 2 both have one source.
         gain = student_interval((all_sources - first_only)[:, 2:].mean(axis=1))
         label = f"{name}, every source"
         curves[name], curves[label] = band(first_only), band(all_sources)
-        styles[label] = {"color": colour_of(name, []), "linestyle": "--"}
+        styles[name] = {"color": colour_of(name, names)}
+        styles[label] = {**styles[name], "linestyle": "--"}
         numbers[name] = {
             "return_vs_rmax": nan_to_none(curves[label].mean),
             "ci95": nan_to_none(curves[label].half_width),
@@ -260,9 +295,17 @@ def _add_every_source(
             f"{name} with every source instead of only the first, from task 3 on: "
             f"{gain.mean:+.3f} ± {gain.half_width:.3f} times the return of RMax"
         )
-    main_report.figures["3a-every-source"] = draw_relative_returns(
-        curves, per="task", ylabel=Y_TASK, title=title, styles=styles
-    )
+    for key, shown in (
+        ("3a-every-source", of_the_paper(curves)),
+        ("3a-every-source-with-near", curves),
+    ):
+        main_report.figures[key] = draw_relative_returns(
+            shown,
+            per="task",
+            ylabel=Y_TASK,
+            title=title,
+            styles={label: style for label, style in styles.items() if label in shown},
+        )
     return numbers
 
 
