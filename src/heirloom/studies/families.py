@@ -16,6 +16,7 @@ from heirloom.paper import corridor, maze, tight
 from heirloom.paper.settings import SEED
 
 REPETITIONS = 10
+EXACT_MODELS = {"epsilon": 0.0}  # of deterministic tasks, where one visit is enough
 
 
 class Setting(NamedTuple):
@@ -42,14 +43,17 @@ class Setting(NamedTuple):
         return make_family(self.family["name"], options)
 
 
-def _of_paper(title: str, spec: ExperimentSpec, guess: float | None = None) -> Setting:
-    """Return the settings of an experiment of the paper."""
+def _of_paper(
+    title: str, spec: ExperimentSpec, guess: float | None = None, **options: float
+) -> Setting:
+    """Return the settings of an experiment of the paper; agents keep all sources."""
     keys = ("tasks", "distinct_tasks", "episodes", "steps")
+    kept = {key: x for key, x in spec.agents[0].options.items() if key not in ("capacity", "keep")}
     return Setting(
         title,
         spec.family.model_dump(),
         {key: getattr(spec, key) for key in keys if getattr(spec, key) is not None},
-        spec.agents[0].options,
+        {**kept, **options},
         discounted=True,
         guess=guess,
     )
@@ -66,8 +70,8 @@ def _of_example(
 FAMILIES: dict[str, Callable[[], Setting]] = {
     "tight-released": lambda: _of_paper("tight (released)", tight.settings("released"), 0.1),
     "tight-text": lambda: _of_paper("tight (text)", tight.settings("text"), 0.1),
-    "corridor": lambda: _of_paper("corridor", corridor.settings("released")),
-    "maze": lambda: _of_paper("maze", maze.settings("text")),
+    "corridor": lambda: _of_paper("corridor", corridor.settings("released"), **EXACT_MODELS),
+    "maze": lambda: _of_paper("maze", maze.settings("text"), **EXACT_MODELS),
     "frozen-lakes": lambda: _of_example(
         "FrozenLake", "frozen-lakes", tasks=15, episodes=2000, steps=100, n_known=10
     ),

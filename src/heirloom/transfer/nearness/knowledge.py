@@ -18,6 +18,8 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.validation import numbers
 
+SHOWN_AS_ZERO = 1e-290  # allowances for the rounding of subnormal numbers
+
 
 class Successors(NamedTuple):
     """The possible successors of each pair k: `states[first[k]:first[k + 1]]`, ascending."""
@@ -193,6 +195,7 @@ def _minimum(one: Any, other: Any) -> Any:
 
 
 def _as_text(array: FloatArray) -> str:
-    if array.ndim == 0 or array.min() == array.max():
-        return f"{float(array.max()):.4g}"
-    return f"{array.min():.4g} to {array.max():.4g}"
+    shown = np.where(np.abs(array) < SHOWN_AS_ZERO, 0.0, array)
+    if shown.min() == shown.max():
+        return f"{float(shown.max()):.4g}"
+    return f"{shown.min():.4g} to {shown.max():.4g}"
