@@ -16,6 +16,14 @@ def test_at_least_six_examples_are_found():
     assert len(EXAMPLES) >= 6
 
 
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_compares_all_agents_with_the_same_options(example):
+    text = example.read_text(encoding="utf-8")
+    for agent in ("RMax", "LRMax", "MaxQInit", "NearRMax"):
+        (call,) = text.split(f'"{agent}": lambda rng: hl.{agent}(')[1:]
+        assert "**options" in call.split('": lambda')[0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_prints_its_stored_output_and_saves_a_figure(example, tmp_path):

@@ -272,7 +272,8 @@ def test_dropping_sources_does_not_change_results():
 @pytest.mark.parametrize("d_max", [0.05, 0.5, 3.0, 20.0])
 def test_incrementally_refined_distances_agree_with_a_solve_from_scratch(d_max):
     """d̂, lowered at each update, is compared with the reference implementation for the same D̂."""
-    agent = hl.LRMax(d_max=d_max, **{**COMMON, "epsilon": 0.001}, seed=0, tol=1e-3)
+    options = {**COMMON, "epsilon": 0.001, "tol": 1e-3}
+    agent = hl.OptimisticAgent(bounds=[KeepAll(d_max=d_max)], **options, seed=0)
     for i, m in enumerate(tight_tasks(3)):
         hl.learn(agent, m, episodes=200, max_steps=10, seed=i)
     agent.begin_task()
@@ -522,7 +523,7 @@ def test_q_stays_within_its_tolerance_where_many_small_decreases_add_up(tol):
 def test_incrementally_updated_distances_are_at_most_the_full_computation():
     """After every update, D̂ is at most what the reference implementation gives for all pairs."""
     options = {"n_states": 6, "n_actions": 2, "gamma": 0.9, "n_known": 2, "epsilon": 1e-3}
-    agent = hl.LRMax(d_max=30.0, **options, seed=0)
+    agent = hl.OptimisticAgent(bounds=[KeepAll(d_max=30.0)], **options, seed=0)
     tasks = [hl.garnet(6, 2, branching=2, gamma=0.9, seed=i) for i in range(3)]
     for i, m in enumerate(tasks[:2]):
         hl.learn(agent, m, episodes=40, max_steps=10, seed=i)

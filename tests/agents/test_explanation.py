@@ -8,6 +8,7 @@ from heirloom.transfer.bound import Constant, MaxQ
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from tests.agents.test_agents import COMMON, tight_tasks
 from tests.agents.test_soundness import draw_family, largest_distances, make_agent
+from tests.reference.learned_models import KeepAll
 
 
 class HalfOfVMax(Constant):
@@ -96,17 +97,28 @@ def test_d_max_is_used_where_it_is_below_the_distance_of_the_models():
     With rewards in [0, 1] and γ = 0.9, that distance is 1 + 0.9 (10 + 10) = 19.
     """
     for d_max, share in ((0.0, 1.0), (19.0, 0.0)):
-        agent = hl.LRMax(d_max=d_max, **COMMON, seed=0)
+        agent = hl.OptimisticAgent(bounds=[KeepAll(d_max=d_max)], **COMMON, seed=0)
         learned(agent, tight_tasks(1), episodes=50)
         agent.begin_task()
-        assert agent.explain().prior_use == {"Lipschitz, task 1": share}
-        assert f"Lipschitz, task 1: d_max was used at {share:.1%} of pairs" in repr(agent.explain())
-    agent = hl.LRMax(d_max=12.0, **COMMON, seed=0)
+        assert agent.explain().prior_use == {"KeepAll, task 1": share}
+        assert f"KeepAll, task 1: d_max was used at {share:.1%} of pairs" in repr(agent.explain())
+    agent = hl.OptimisticAgent(bounds=[KeepAll(d_max=12.0)], **COMMON, seed=0)
     learned(agent, tight_tasks(2), episodes=400)
     explanation = agent.explain()
-    assert 0 < explanation.prior_use["Lipschitz, task 1"] < 1
-    used = explanation.prior_used["Lipschitz, task 1"]
+    assert 0 < explanation.prior_use["KeepAll, task 1"] < 1
+    used = explanation.prior_used["KeepAll, task 1"]
     assert np.array_equal(used, agent.bounds[0].transfers[0].to_source.D.reshape(121, 4) == 12.0)
+
+
+def test_explanation_names_the_sources_that_the_prior_makes_useless():
+    agent = hl.LRMax(d_max=19.0, **COMMON, seed=0)
+    learned(agent, tight_tasks(1), episodes=50)
+    agent.begin_task()
+    explanation = agent.explain()
+    assert explanation.dropped == ((1, 0),)
+    assert "Source task 1 is not used, because with this prior it cannot lower a bound." in repr(
+        explanation
+    )
 
 
 def test_pairs_to_explore_are_unknown_and_greedy_in_reached_states():

@@ -136,7 +136,7 @@ def test_updated_distances_agree_with_distances_computed_from_scratch(seed):
     n_checked = 0
     for _ in range(3):
         options, d_max, tasks = draw_lifetime(rng)
-        (agent,) = agents_of([hl.Lipschitz(d_max=d_max)], options)
+        (agent,) = agents_of([KeepAll(d_max=d_max)], options)
         (bound,), setting = agent.bounds, agent.setting
         V, L1, pairs = None, WeightedL1(), np.arange(setting.n_pairs)
         for _ in observe_same_steps([agent], tasks, rng, steps=6):

@@ -10,6 +10,7 @@ import pytest
 
 import heirloom as hl
 from tests.reference.exact import source_distance
+from tests.reference.learned_models import KeepAll
 
 
 def arm_tasks(n, *, special=0.0):
@@ -111,7 +112,8 @@ def test_only_the_first_tasks_are_sources_under_the_learned_prior():
     rng = np.random.default_rng(0)
     n = 3
     tasks = arm_tasks(n)
-    agent = hl.LRMax(n_states=1, n_actions=n, gamma=0.0, n_known=1, p_min=1 / n, delta=0.3, seed=0)
+    options = {"n_states": 1, "n_actions": n, "gamma": 0.0, "n_known": 1, "seed": 0}
+    agent = hl.OptimisticAgent(bounds=[KeepAll(p_min=1 / n, delta=0.3)], **options)
     n_first = agent.bounds[0].n_tasks
     for i in rng.integers(n, size=n_first + 4):
         hl.learn(agent, tasks[i], episodes=n, max_steps=1, seed=0)
@@ -119,9 +121,7 @@ def test_only_the_first_tasks_are_sources_under_the_learned_prior():
     used = [transfer.source.task for transfer in agent.bounds[0].transfers]
     assert used == list(range(1, n_first + 1))
     lifetime = hl.OptimisticAgent(
-        bounds=[hl.Lipschitz(p_min=1 / n, delta=0.9, scope="lifetime")],
-        **{"n_states": 1, "n_actions": n, "gamma": 0.0, "n_known": 1, "seed": 0},
-        memory=agent.memory,
+        bounds=[KeepAll(p_min=1 / n, delta=0.9, scope="lifetime")], memory=agent.memory, **options
     )
     lifetime.begin_task()
     used = [transfer.source.task for transfer in lifetime.bounds[0].transfers]
@@ -133,7 +133,7 @@ def test_each_source_has_the_smaller_of_the_priors_that_apply_to_it():
     n = 3
     tasks = arm_tasks(n)
     options = {"n_states": 1, "n_actions": n, "gamma": 0.0, "n_known": 1, "seed": 0}
-    agent = hl.OptimisticAgent(bounds=[hl.Lipschitz(d_max=7.0, p_min=1 / n, delta=0.3)], **options)
+    agent = hl.OptimisticAgent(bounds=[KeepAll(d_max=7.0, p_min=1 / n, delta=0.3)], **options)
     n_first = agent.bounds[0].n_tasks
     for j in range(n_first + 2):
         hl.learn(agent, tasks[j % n], episodes=n, max_steps=1, seed=0)

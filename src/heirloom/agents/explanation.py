@@ -46,7 +46,10 @@ class Explanation:
     prior_used: dict[str, BoolArray]
     """For each source in use, by its name in `names`: the pairs where d_max is below D̂."""
     dropped: tuple[Dropped, ...]
-    """The sources that were dropped in this task, and how many pairs were known at that time."""
+    """The sources that were dropped in this task, and how many pairs were known at that time.
+
+    No pair was known if the source was dropped at the beginning of the task.
+    """
     knowledge_used: dict[str, BoolArray]
     """For each part of a nearness, such as "NearModels, rewards": the pairs whose bound uses it."""
 
@@ -173,11 +176,17 @@ class Explanation:
                 f"Pairs whose bound uses a part of the nearness: {', '.join(counts)}. These bounds "
                 "are valid only if the nearness is true for the family."
             )
-        return notes + [
+        return notes + [self._why_dropped(*dropped) for dropped in self.dropped]
+
+    def _why_dropped(self, task: int, n_known: int) -> str:
+        if n_known == 0:
+            return (
+                f"Source task {task} is not used, because with this prior it cannot lower a bound."
+            )
+        return (
             f"Source task {task} was dropped when {n_known:,} of {self.known.size:,} pairs were "
             "known, because it could not lower the bounds any further."
-            for task, n_known in self.dropped
-        ]
+        )
 
 
 def explain(agent: OptimisticAgent) -> Explanation:
