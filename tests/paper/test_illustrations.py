@@ -173,7 +173,7 @@ def test_reproducibility_table_shows_sizes_samples_and_seconds():
 def test_reproducibility_table_shows_ranges_of_sizes_and_all_samples_of_different_runs():
     runs = tight.settings("text"), maze.settings("text").with_changes(repetitions=10)
     table = reproducibility_table({("knowledge", "both"): (runs, 1.0)}, quick=False)
-    sizes = "6 to 7 | 10 | 15 to 30 | 100 to 2,000 | 10 to 15"
+    sizes = "7 to 9 | 10 | 15 to 30 | 100 to 2,000 | 10 to 15"
     assert f"| knowledge | both | {sizes} | 3,450,000 | 1.0 |" in table
 
 
