@@ -264,6 +264,7 @@ def agent_calls(name, kind, **options):
     }
 
 
+NEAR = hl.Nearness(rewards=0.1, transitions=0.1)
 CALLS = {
     # Tasks
     "TabularMDP": lambda: Call(
@@ -327,7 +328,7 @@ CALLS = {
     "grid_world without cell_rewards": lambda: Call(
         hl.grid_world,
         {"cells": GRID, "gamma": 0.9, "goal_rewards": 1.0},
-        {"cells": "map", "goal_rewards": "(reward|rewards|reward_range)"},
+        {"cells": "map", "goal_rewards": "(reward|rewards|reward_range|R)"},
     ),
     "FiniteFamily": lambda: Call(
         hl.FiniteFamily, {"tasks": {"m": M, "m_bar": M_BAR}, "p": [0.5, 0.5], "v_max": 10.0}
@@ -337,7 +338,7 @@ CALLS = {
     "envs.tight": lambda: Call(
         paper_tasks.tight,
         {"goal_rewards": np.ones(3), "slip": 0.1, "variant": "text", "gamma": 0.9},
-        {"goal_rewards": "(reward|rewards|reward_range)"},
+        {"goal_rewards": "(reward|rewards|reward_range|R)"},
     ),
     "envs.corridor": lambda: Call(
         paper_tasks.corridor, {"reward": 1.0, "gamma": 0.9}, {"reward": "(rewards|goal_rewards|R)"}
@@ -435,7 +436,9 @@ CALLS = {
     # Formulas
     "dynamic_programs": lambda: Call(hl.dynamic_programs, {**SIZES, "n_sources": 2}),
     "value_iterations": lambda: Call(hl.value_iterations, {"gamma": 0.9, "precision": 0.01}),
-    "tasks_for_max_q": lambda: Call(hl.tasks_for_max_q, {"p_min": 0.2, "delta": 0.05}),
+    "tasks_for_max_q": lambda: Call(
+        hl.tasks_for_max_q, {"p_min": 0.2, "delta": 0.05, "scope": "task"}
+    ),
     "tasks_for_distance": lambda: Call(hl.tasks_for_distance, {"p_min": 0.2, "delta": 0.05}),
     "n_known_for": lambda: Call(
         hl.n_known_for,
@@ -484,10 +487,33 @@ CALLS = {
     "TaskMemory.use": lambda: Call(memory().use, {"task": 1}),
     "Setting": lambda: Call(hl.Setting, SETTING),
     # Bounds and distances
-    "MaxQ": lambda: Call(hl.MaxQ, {"p_min": 0.5, "delta": 0.1}),
+    "MaxQ": lambda: Call(hl.MaxQ, {"p_min": 0.5, "delta": 0.1, "scope": "task"}),
     "Lipschitz": lambda: Call(
-        hl.Lipschitz, {"d_max": 0.1, "p_min": 0.5, "delta": 0.1, "distance": hl.WeightedL1()}
+        hl.Lipschitz,
+        {
+            "d_max": 0.1,
+            "p_min": 0.5,
+            "delta": 0.1,
+            "scope": "task",
+            "distance": hl.WeightedL1(),
+        },
     ),
+    "Nearness": lambda: Call(
+        hl.Nearness,
+        {
+            "rewards": 0.1,
+            "transitions": 0.1,
+            "successors": None,
+            "terminates": None,
+            "highest_rewards": None,
+        },
+    ),
+    "NearModels": lambda: Call(hl.NearModels, {"nearness": NEAR}),
+    "family_nearness": lambda: Call(hl.family_nearness, {"tasks": [M, M_BAR]}),
+    "near_bound": lambda: Call(
+        hl.near_bound, {"m": M, "m_bar": M_BAR, "nearness": NEAR, "tol": 1e-6}
+    ),
+    **bound_calls("NearModels", lambda: hl.NearModels(NEAR)),
     **bound_calls("Constant", hl.Constant),
     **bound_calls("MaxQ", lambda: hl.MaxQ(p_min=0.5)),
     **bound_calls("Lipschitz", lambda: hl.Lipschitz(d_max=0.1, p_min=0.5)),
@@ -509,9 +535,10 @@ CALLS = {
     ),
     # Agents
     **agent_calls("RMax", hl.RMax),
-    **agent_calls("LRMax", hl.LRMax, d_max=0.1, p_min=0.5, delta=0.1),
-    **agent_calls("MaxQInit", hl.MaxQInit, p_min=0.5, delta=0.1),
-    **agent_calls("LRMaxQInit", hl.LRMaxQInit, p_min=0.5, delta=0.1, d_max=0.1),
+    **agent_calls("LRMax", hl.LRMax, d_max=0.1, p_min=0.5, delta=0.1, scope="task"),
+    **agent_calls("MaxQInit", hl.MaxQInit, p_min=0.5, delta=0.1, scope="task"),
+    **agent_calls("LRMaxQInit", hl.LRMaxQInit, p_min=0.5, delta=0.1, scope="task", d_max=0.1),
+    **agent_calls("NearRMax", hl.NearRMax, nearness=NEAR),
     **agent_calls("OptimisticAgent", hl.OptimisticAgent, bounds=[hl.Constant()]),
     "agent.task.update": lambda: Call(agent().task.update, {"pair": 1}),
     "agent.task.greedy_actions": lambda: Call(agent().task.greedy_actions, {"s": 1}, STEP_NAMES),

@@ -15,6 +15,7 @@ from heirloom.validation import (
     Range,
     check_gamma,
     check_range,
+    one_of,
     positive_probability,
     real_number,
     truth,
@@ -35,8 +36,7 @@ def tasks_for_max_q(p_min: float, delta: float, *, scope: Scope = "task") -> int
     which there are at most 1 / p_min. MaxQInit and a learned D_max are used after m tasks.
     """
     p_min, delta = _checked(p_min, delta)
-    if scope not in get_args(Scope):
-        raise InvalidArgument(f"scope is {scope!r}: expected one of {', '.join(get_args(Scope))}")
+    one_of("scope", scope, get_args(Scope))
     if scope == "task":
         return _smallest(
             lambda m: _at_most(_missed(p_min, m), delta, m, lambda p: (1 - p) ** m, p_min)

@@ -70,13 +70,13 @@ def test_mean_of_many_rewards_is_correct_to_the_last_place(kind):
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=50))
 def test_compiled_and_plain_code_give_the_same_bits_for_mean_rewards(rewards):
     compiled, plain = (hl.LearnedModel(1, 1, n_known=len(rewards)) for _ in range(2))
-    a = compiled.arrays
+    a = compiled._arrays
     for r in rewards:
         plain.observe(0, 0, r, 0, terminated=False)
         lists = a.outcomes, a.times, a.next_outcome, a.head, a.sizes
         learning.record(a.counts, a.reward_sums, *lists, 0, r, 0)
     learning.make_known(a, 0)
-    assert a.reward_sums.tobytes() == plain.arrays.reward_sums.tobytes()
+    assert a.reward_sums.tobytes() == plain._arrays.reward_sums.tobytes()
     assert compiled.R.tobytes() == plain.R.tobytes()
 
 

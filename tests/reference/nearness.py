@@ -16,7 +16,7 @@ def possible_outcomes(nearness, setting):
         for k in range(n_pairs):
             possible[k, states[first[k] : first[k + 1]]] = True
         if nearness.terminates is not None:
-            possible[:, -1] = nearness.per_pair("terminates", n_pairs)
+            possible[:, -1] = nearness._per_pair("terminates", n_pairs)
     possible[:, -1] &= setting.terminating
     return possible
 
@@ -50,11 +50,11 @@ def near_Q(model, sources, nearness, setting, tol=1e-9):
     known, R, T = as_dense(model, n_states)
     dense = [as_dense(source.rows, n_states) for source in sources]
     possible = possible_outcomes(nearness, setting)
-    t = np.minimum(1, nearness.per_pair("transitions", n_pairs) + setting.epsilon / 2)
-    r = nearness.per_pair("rewards", n_pairs) + setting.epsilon
+    t = np.minimum(1, nearness._per_pair("transitions", n_pairs) + setting.epsilon / 2)
+    r = nearness._per_pair("rewards", n_pairs) + setting.epsilon
     reward = np.full(n_pairs, setting.reward_range[1])
     if nearness.highest_rewards is not None:
-        reward = np.minimum(reward, nearness.per_pair("highest_rewards", n_pairs))
+        reward = np.minimum(reward, nearness._per_pair("highest_rewards", n_pairs))
     for known_bar, R_bar, _ in dense:
         reward = np.where(known_bar, np.minimum(reward, R_bar + r), reward)
     Q = np.full(n_pairs, setting.v_max)

@@ -67,7 +67,7 @@ class TaskLearner:
     def _near_rows(self) -> learning.Near | None:
         for i, bound in enumerate(self.bounds):
             if isinstance(bound, NearModels):
-                near = bound.rows(LearnerArrays(self._values.V, self.decider, i + 1))
+                near = bound._rows(LearnerArrays(self._values.V, self.decider, i + 1))
                 if near is not None:
                     self._solve(near, near.pairs)
                 return near

@@ -53,7 +53,7 @@ def test_nearness_of_a_family_is_true_for_the_tasks_it_draws(family):
     rng = np.random.default_rng(0)
     tasks = [family.draw(rng) for _ in range(6)]
     m = tasks[0]
-    near.check_shape(m.n_states, m.n_actions)
+    near._check_shape(m.n_states, m.n_actions)
     possible = np.zeros((m.n_states * m.n_actions, m.n_states), dtype=bool)
     for k in range(possible.shape[0]):
         first, states = near.successors
@@ -167,7 +167,7 @@ def test_nearness_of_another_size_is_refused():
     wide = hl.Nearness(rewards=0, transitions=0, successors=np.ones((4, 1, 4), dtype=bool))
     with pytest.raises(hl.InvalidArgument, match="successors of the nearness has 4 pairs"):
         hl.NearRMax(nearness=wide, **options)
-    with pytest.raises(hl.InvalidArgument, match=r"nearness is 0\.1: expected a Nearness"):
+    with pytest.raises(hl.InvalidArgument, match=r"nearness is 0\.1"):
         hl.NearRMax(nearness=0.1, **options)
 
 

@@ -42,12 +42,13 @@ def can_lower(source: Source, prior: FloatArray, setting: Setting, *, both_ways:
     True means that it may. `prior` is over pairs, and the distance is `WeightedL1`.
     """
     Q, v_max, gamma = source.Q, setting.v_max, setting.gamma
-    if bool((Q + prior / (1 - gamma) < v_max).any()):
-        return True
-    if both_ways and bool((Q + prior < v_max).any()):
-        stays = _probability_of_staying(source, setting)
-        if bool((Q + prior / (1 - gamma * stays) < v_max).any()):
+    with np.errstate(over="ignore"):  # a prior near the largest float64 gives an infinite distance
+        if bool((Q + prior / (1 - gamma) < v_max).any()):
             return True
+        if both_ways and bool((Q + prior < v_max).any()):
+            stays = _probability_of_staying(source, setting)
+            if bool((Q + prior / (1 - gamma * stays) < v_max).any()):
+                return True
     return not _measured_distances_cannot(source, setting)
 
 

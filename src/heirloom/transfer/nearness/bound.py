@@ -8,11 +8,14 @@ from heirloom.arrays import IntArray
 from heirloom.errors import InvalidArgument
 from heirloom.kernels.learning import Near
 from heirloom.mdp.learned import LearnedModel
-from heirloom.transfer.bound import Bound, Details
+from heirloom.transfer.bound import Bound, Details, check_arguments, check_begun
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness, Successors
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
 from heirloom.transfer.setting import Setting
+from heirloom.validation import instance
+
+REMEDY = "such as hl.Nearness(rewards=0.1, transitions=0.0)"
 
 
 class NearModels(Bound):
@@ -31,30 +34,28 @@ class NearModels(Bound):
 
     def __init__(self, nearness: Nearness | None = None, **options: Any) -> None:
         """Take a nearness, or the options of one."""
-        if nearness is None:
+        if nearness is None and options:
             nearness = _rebuilt(options)
         elif options:
             raise InvalidArgument("give a nearness, or the options of one, but not both")
-        if not isinstance(nearness, Nearness):
-            raise InvalidArgument(
-                f"nearness is {nearness!r}: expected a Nearness, such as "
-                "hl.Nearness(rewards=0.1, transitions=0.0)"
-            )
+        nearness = instance("nearness", nearness, Nearness, REMEDY)
         self.nearness = nearness
 
     def check(self, setting: Setting) -> None:
         """Raise `InvalidArgument` unless the arrays of the nearness have the right shape."""
-        self.nearness.check_shape(setting.n_states, setting.n_actions)
+        instance("setting", setting, Setting, "such as agent.setting")
+        self.nearness._check_shape(setting.n_states, setting.n_actions)
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
-        """Set `U` to `v_max`; the learner lowers it with `rows`."""
+        """Set `U` to `v_max`; the learner lowers it together with `Q`."""
+        check_arguments(setting, model, memory)
         self.check(setting)
         self.setting, self.model, self.sources = setting, model, list(memory.sources)
         self.U = np.full(setting.n_pairs, setting.v_max)
         self._near: Near | None = None
         return False
 
-    def rows(self, learner: LearnerArrays) -> Near | None:
+    def _rows(self, learner: LearnerArrays) -> Near | None:
         """Return what the learner solves for together with `Q`, or None if nothing is bounded."""
         self._near = near_rows(self.sources, self.nearness, self.setting, learner)
         if self._near is not None:
@@ -63,12 +64,14 @@ class NearModels(Bound):
 
     def sources_used(self) -> IntArray:
         """Return the task whose transitions determine `U` at each pair; 0 if no source does."""
+        check_begun(self)
         if self._near is None:
             return np.zeros(self.U.size, dtype=np.int64)
         return self._near.source
 
     def details(self) -> Details:
         """Return the sources whose rows are used, and which part of the nearness is used where."""
+        check_begun(self)
         near = self._near
         if near is None:
             return Details()

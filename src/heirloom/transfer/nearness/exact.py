@@ -17,6 +17,7 @@ from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
 from heirloom.transfer.program import initial_values
 from heirloom.transfer.setting import Setting
+from heirloom.validation import instance
 
 # A computed difference is enlarged by this factor, so that rounding does not make it too small.
 ROUNDING = 1 + 2.0**-40
@@ -59,9 +60,8 @@ def near_bound(
     from above. Of M it uses the reward range, γ, and whether M can terminate.
     """
     check_comparable(m, m_bar)
-    if not isinstance(nearness, Nearness):
-        raise InvalidArgument(f"nearness is {nearness!r}: expected a Nearness")
-    nearness.check_shape(m.n_states, m.n_actions)
+    instance("nearness", nearness, Nearness, "such as hl.family_nearness([m, m_bar])")
+    nearness._check_shape(m.n_states, m.n_actions)
     tolerance = Tolerance.of(tol, TOLERANCE)
     setting = Setting(
         n_states=m.n_states,

@@ -81,7 +81,7 @@ class Nearness:
             ),
         )
 
-    def check_shape(self, n_states: int, n_actions: int) -> None:
+    def _check_shape(self, n_states: int, n_actions: int) -> None:
         """Raise `InvalidArgument` unless the arrays fit tasks of this size."""
         shape = n_states, n_actions
         for name in ("rewards", "transitions", "terminates", "highest_rewards"):
@@ -102,7 +102,7 @@ class Nearness:
                 f"or a sparse matrix of shape ({n_pairs}, {n_states})"
             )
 
-    def per_pair(self, name: str, n_pairs: int) -> Any:
+    def _per_pair(self, name: str, n_pairs: int) -> Any:
         """Return one of the arrays over pairs k = s * A + a, also if it is a single number."""
         return np.broadcast_to(getattr(self, name).reshape(-1), n_pairs)
 
@@ -143,12 +143,19 @@ def _read_numbers(name: str, value: ArrayLike, *, least: float = 0.0) -> FloatAr
 
 
 def _read_flags(name: str, value: Any) -> BoolArray:
-    array = np.array(value)
+    array = _as_array(name, value)
     if array.dtype != np.bool_ or array.ndim not in (0, 2):
         raise InvalidArgument(
             f"{name} has dtype {array.dtype} and shape {array.shape}: expected booleans [s, a]"
         )
     return frozen(array)
+
+
+def _as_array(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.array(value)
+    except (TypeError, ValueError, OverflowError) as reason:
+        raise InvalidArgument(f"{name} is not an array of booleans: {reason}") from None
 
 
 def _read_successors(value: Any) -> Successors:
@@ -157,7 +164,7 @@ def _read_successors(value: Any) -> Successors:
     if sparse.issparse(value):
         matrix = sparse.csr_array(value, copy=True)
     else:
-        dense = np.asarray(value)
+        dense = _as_array("successors", value)
         if dense.ndim != 3 or dense.dtype != np.bool_ or dense.shape[0] != dense.shape[2]:
             raise InvalidArgument(
                 f"successors has dtype {dense.dtype} and shape {dense.shape}: expected booleans "

@@ -47,11 +47,11 @@ def near_rows(
     n_states, n_pairs = setting.n_states, setting.n_pairs
     hi, epsilon = setting.reward_range[1], setting.epsilon
     rows = _rows_by_pair(sources, n_pairs)
-    t = np.minimum(1.0, nearness.per_pair("transitions", n_pairs) + epsilon / 2)
-    r = nearness.per_pair("rewards", n_pairs) + epsilon
+    t = np.minimum(1.0, nearness._per_pair("transitions", n_pairs) + epsilon / 2)
+    r = nearness._per_pair("rewards", n_pairs) + epsilon
     reward = np.full(n_pairs, hi)
     if nearness.highest_rewards is not None:
-        reward = np.minimum(reward, nearness.per_pair("highest_rewards", n_pairs))
+        reward = np.minimum(reward, nearness._per_pair("highest_rewards", n_pairs))
     reward = np.minimum(reward, rows.lowest_rewards + r)
     t[np.diff(rows.start) == 0] = 1.0
     any_successor = nearness.successors is None
@@ -165,7 +165,7 @@ def _no_successors(n_pairs: int) -> Successors:
 def _may_end(nearness: Nearness, setting: Setting) -> BoolArray:
     may_end = np.full(setting.n_pairs, setting.terminating)
     if nearness.terminates is not None:
-        may_end &= nearness.per_pair("terminates", setting.n_pairs)
+        may_end &= nearness._per_pair("terminates", setting.n_pairs)
     return may_end
 
 
