@@ -67,7 +67,7 @@ class TaskLearner:
             is_decreased=np.zeros(n_states, dtype=bool),
         )
         self._known = self.model._arrays.known
-        # What bounds are given of `_values`: views, so that they cannot write to the arrays.
+        # Bounds are given these views of `_values`, so that they cannot write to its arrays.
         self._U, self._V = read_only(self._values.U), read_only(self._values.V)
         self._decreased = read_only(self._values.decreased)
         self.greedy: dict[int, list[int]] = {}
