@@ -614,6 +614,22 @@ def test_update_of_an_invalid_pair_is_rejected(pair):
         agent.end_task()
 
 
+def test_changed_attributes_do_not_make_compiled_code_leave_its_arrays():
+    agent = hl.RMax(**COMMON)
+    agent.n_states, agent.n_actions = 1000, 1000
+    agent.begin_task()
+    with pytest.raises(hl.InvalidArgument, match="next state is 900: expected a whole number"):
+        agent.observe(0, 0, 0.5, 900, terminated=False)
+    agent.drop_task()
+    m = hl.garnet(1000, 4, branching=1, gamma=0.9, seed=0)
+    agent.n_actions = 4
+    with pytest.raises(hl.IncompatibleTasks, match="the task has 1000 states and 4 actions"):
+        hl.learn(agent, m, episodes=10, max_steps=10, seed=0)
+    for sized in (agent.model, agent.memory):
+        with pytest.raises(AttributeError):
+            sized.n_states = 1000
+
+
 def test_act_rejects_a_state_out_of_range():
     agent = hl.RMax(**COMMON)
     agent.begin_task()

@@ -235,7 +235,7 @@ class TestToGymnasium:
         env.reset(seed=0)
         for action in (1, -1, 0.5, None, "a", [0]):
             with pytest.raises(
-                hl.InvalidArgument, match=r"action is .*: expected a whole number, from 0 to 0"
+                hl.InvalidArgument, match=r"action is .*: expected a whole number from 0 to 0"
             ):
                 env.step(action)
         assert env.step(np.int64(0))

@@ -89,12 +89,7 @@ class OptimisticAgent:
             setting.n_actions,
             setting.gamma,
         )
-        self._limits = (
-            setting.n_states,
-            setting.n_actions,
-            *setting.reward_range,
-            setting.terminating,
-        )
+        self._limits = _limits(setting)
         self.n_known = whole_number("n_known", n_known)
         self.bounds = _checked_bounds(bounds)
         for bound in self.bounds:
@@ -149,6 +144,7 @@ class OptimisticAgent:
             )
         self.memory.bind(self.setting)  # another agent that shares the memory may have filled it
         self._task = TaskLearner(self.setting, self.n_known, self.bounds, self.memory)
+        self._limits = _limits(self.setting)
         self.in_task = True
 
     def act(self, s: int) -> int:
@@ -291,6 +287,12 @@ class OptimisticAgent:
                 "terminating=False: create it with terminating=True"
             )
         return s, a, r, s_next, ends
+
+
+def _limits(setting: Setting) -> tuple[int, int, float, float, bool]:
+    """Return the numbers that each step is compared with."""
+    lo, hi = setting.reward_range
+    return setting.n_states, setting.n_actions, lo, hi, setting.terminating
 
 
 # The methods of a bound that an agent calls.

@@ -57,7 +57,7 @@ class TaskLearner:
             self._lower(U, i, np.arange(U.size))
         self._values = initial_values(setting, U)
         self._known = self.model._arrays.known
-        # What bounds are given of `_values`: views, so that they cannot write to the arrays.
+        # Bounds are given these views of `_values`, so that they cannot write to its arrays.
         self._U, self._V = read_only(self._values.U), read_only(self._values.V)
         self._decreased = read_only(self._values.decreased)
         self._near = self._near_rows()  # solved for together with `Q`; None if there are none

@@ -216,12 +216,18 @@ class ExperimentSpec(_Strict):
     def load(cls, path: str | Path) -> Self:
         """Read a spec from a TOML file."""
         try:
-            return cls.read(tomllib.loads(Path(path).read_text(encoding="utf-8")))
-        except (OSError, TypeError) as error:
+            data = Path(path).read_bytes()
+        except (
+            OSError,
+            TypeError,
+            ValueError,
+        ) as error:  # ValueError: a name with a null character
             reason = getattr(error, "strerror", None) or error
             raise InvalidArgument(
                 f"{named(path)} cannot be read ({reason}): expected a TOML file with a spec"
             ) from None
+        try:
+            return cls.read(tomllib.loads(data.decode("utf-8")))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidArgument(f"{path} is not valid TOML ({error}): correct the file") from None
         except InvalidArgument as error:

@@ -8,7 +8,7 @@ import numpy as np
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray, frozen
-from heirloom.errors import InvalidArgument, WrongOrder
+from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
 from heirloom.kernels import learning
 from heirloom.learning.plan import Callback, Plan
 from heirloom.mdp.tabular import TabularMDP
@@ -107,6 +107,12 @@ def _can_compile(agent: OptimisticAgent) -> bool:
 def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record:
     rng, episodes = generator(plan.seed), plan.episodes
     learner, uniforms = agent.task, agent._uniforms
+    # Compiled code relies on this, whatever attributes of the agent were changed since it was made.
+    if (m.n_states, m.R.size) != (learner._values.V.size, learner._values.Q.size):
+        raise IncompatibleTasks(
+            f"the task has {m.n_states} states and {m.n_actions} actions, which are not those of "
+            "the task that the agent has begun: create an agent of this size"
+        )
     task, values = tuple(_compiled_task(m)), tuple(learner._values)
     near = None if learner._near is None else tuple(learner._near)
     run = _new_run(agent, episodes, rng)

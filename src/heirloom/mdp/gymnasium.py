@@ -11,7 +11,7 @@ from gymnasium.wrappers import TimeLimit
 from heirloom.arrays import FloatArray
 from heirloom.errors import InvalidArgument, InvalidTask, UnsupportedEnvironment
 from heirloom.mdp.transitions import Outcomes, Transitions, collect
-from heirloom.validation import numbers, shown, whole_number
+from heirloom.validation import index, numbers, shown, whole_number
 
 if TYPE_CHECKING:
     from heirloom.mdp.tabular import TabularMDP
@@ -68,7 +68,7 @@ class TabularEnv(gym.Env[Any, Any]):
         if self.s is None:
             raise gym.error.ResetNeeded("call reset() before step()")
         t = self.task.transitions
-        pair = self.s * t.n_actions + whole_number("action", action, least=0, most=t.n_actions - 1)
+        pair = self.s * t.n_actions + index("action", action, t.n_actions)
         first, last = t.indptr[pair], t.indptr[pair + 1]
         j = first + _sampled(np.cumsum(t.p[first:last]), self.np_random.random())
         self.s = int(t.successors[j])

@@ -42,10 +42,10 @@ class LearnedModel:
     """
 
     def __init__(self, n_states: int, n_actions: int, *, n_known: int) -> None:
-        self.n_states, self.n_actions = sizes(n_states, n_actions)
-        self.n_known = whole_number("n_known", n_known)
+        self._n_states, self._n_actions = sizes(n_states, n_actions)
+        n_known = whole_number("n_known", n_known)
         n_pairs = self.n_states * self.n_actions
-        widest = min(self.n_known, self.n_states)
+        widest = min(n_known, self.n_states)
         capacity = max(INITIAL_CAPACITY, widest)
 
         def per_pair(dtype: type, value: float = 0) -> np.ndarray:
@@ -55,7 +55,7 @@ class LearnedModel:
             return np.empty(capacity, dtype=dtype)
 
         self._arrays = learning.Model(
-            n_known=self.n_known,
+            n_known=n_known,
             widest=widest,
             counts=per_pair(np.int64),
             known=per_pair(np.bool_),
@@ -102,6 +102,22 @@ class LearnedModel:
             terminating=terminating,
         )
         return cls(n_states, n_actions, n_known=n_known)
+
+    # Read-only, because the sizes of the arrays follow from them.
+    @property
+    def n_states(self) -> int:
+        """The number of states, S."""
+        return self._n_states
+
+    @property
+    def n_actions(self) -> int:
+        """The number of actions, A."""
+        return self._n_actions
+
+    @property
+    def n_known(self) -> int:
+        """The number of visits after which a pair is known."""
+        return int(self._arrays.n_known)
 
     @property
     def counts(self) -> IntArray:
@@ -203,7 +219,7 @@ class LearnedModel:
             sums[k, 1] += lost
         count = arrays.counts[k] + 1
         arrays.counts[k] = count
-        if count < self.n_known:
+        if count < arrays.n_known:
             return None
         learning.make_known(arrays, k)
         return k

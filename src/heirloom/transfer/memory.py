@@ -101,7 +101,7 @@ class TaskMemory:
     def __init__(
         self, n_states: int, n_actions: int, *, capacity: int | None = None, keep: Keep = "latest"
     ) -> None:
-        self.n_states, self.n_actions = sizes(n_states, n_actions)
+        self._n_states, self._n_actions = sizes(n_states, n_actions)
         self.capacity = None if capacity is None else whole_number("capacity", capacity)
         self.keep = cast(Keep, one_of("keep", keep, get_args(Keep)))
         self._sources: list[Source] = []
@@ -135,6 +135,17 @@ class TaskMemory:
         from heirloom.transfer.memory_file import packed
 
         archive.write(path, "memory", packed(self))
+
+    # Read-only, because all sources have these sizes.
+    @property
+    def n_states(self) -> int:
+        """The number of states, S."""
+        return self._n_states
+
+    @property
+    def n_actions(self) -> int:
+        """The number of actions, A."""
+        return self._n_actions
 
     @property
     def sources(self) -> tuple[Source, ...]:
