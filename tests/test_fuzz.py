@@ -511,7 +511,9 @@ CALLS = {
     "NearModels": lambda: Call(hl.NearModels, {"nearness": NEAR}),
     "family_nearness": lambda: Call(hl.family_nearness, {"tasks": [M, M_BAR]}),
     "near_bound": lambda: Call(
-        hl.near_bound, {"m": M, "m_bar": M_BAR, "nearness": NEAR, "tol": 1e-6}
+        hl.near_bound,
+        {"m": M, "m_bar": M_BAR, "nearness": NEAR, "tol": 1e-6},
+        {"m": "TabularMDP", "m_bar": "TabularMDP"},
     ),
     **bound_calls("NearModels", lambda: hl.NearModels(NEAR)),
     **bound_calls("Constant", hl.Constant),

@@ -9,7 +9,7 @@ from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument, NotConverged
 from heirloom.kernels import distances, learning
 from heirloom.mdp.learned import Known, LearnedModel
-from heirloom.mdp.tabular import TabularMDP
+from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.metrics.pseudometrics import TOLERANCE, check_comparable
 from heirloom.planning.certificate import ROUNDOFF, Tolerance
 from heirloom.transfer.memory import Source
@@ -35,7 +35,8 @@ def family_nearness(tasks: Iterable[TabularMDP]) -> Nearness:
     tasks = list(tasks) if isinstance(tasks, Iterable) else []
     if not tasks:
         raise InvalidArgument("tasks is empty: give one task or more")
-    for m in tasks:
+    for i, m in enumerate(tasks):
+        check_task(m, f"tasks[{i}]")
         check_comparable(tasks[0], m)
     R = np.array([m.R for m in tasks])
     rounding = 2 * np.max([m.transitions.R_error for m in tasks], axis=0).reshape(R.shape[1:])
