@@ -310,13 +310,13 @@ def _checked_bounds(bounds: Sequence[Bound]) -> list[Bound]:
     for bound in bounds:
         if isinstance(bound, type):
             raise InvalidArgument(
-                f"bounds holds the class {bound.__name__}: expected an instance, "
+                f"bounds contains the class {bound.__name__}: expected an instance, "
                 f"{bound.__name__}(...)"
             )
         missing = [name for name in BOUND_METHODS if not callable(getattr(bound, name, None))]
         if missing:
             raise InvalidArgument(
-                f"bounds holds {shown(bound)}, which has no method {missing[0]}: {expected}; "
+                f"bounds contains {shown(bound)}, which has no method {missing[0]}: {expected}; "
                 "derive a user-defined bound from heirloom.Bound"
             )
     return list(bounds)
