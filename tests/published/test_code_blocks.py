@@ -127,5 +127,5 @@ def test_commands_of_the_readme_run_in_sequence(tmp_path):
         ["sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert "All 70 jobs are complete and their checksums match." in done.stdout
+    assert "All 90 jobs are complete and their checksums match." in done.stdout
     assert list((tmp_path / "results" / "mine-parquet").glob("*.parquet"))
