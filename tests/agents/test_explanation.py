@@ -232,6 +232,8 @@ def test_agent_that_has_not_begun_a_task_cannot_be_explained():
         hl.Details(sources=("x",)),
         hl.Details(prior_used={1: np.zeros(3, dtype=bool)}),
         hl.Details(dropped=(1,)),
+        hl.Details(notes="a string"),
+        hl.Details(notes=(1,)),
     ],
 )
 def test_bound_with_invalid_details_is_refused(returned):
@@ -243,3 +245,39 @@ def test_bound_with_invalid_details_is_refused(returned):
     agent.begin_task()
     with pytest.raises(hl.InvalidArgument, match="details of the bound Named returned"):
         agent.explain()
+
+
+@pytest.mark.parametrize(
+    ("bound", "before", "after"),
+    [
+        (
+            MaxQ(p_min=0.5, delta=0.3),
+            "MaxQ: not used yet, because 2 tasks must be seen first (1 so far).",
+            "MaxQ: valid with probability 0.7 for each task, if tasks are drawn independently and "
+            "each has a probability of at least p_min = 0.5.",
+        ),
+        (
+            Lipschitz(p_min=0.5, delta=0.5, scope="lifetime"),
+            "Lipschitz: d_max is not learned yet, because 2 tasks must be compared first (1 so "
+            "far).",
+            "Lipschitz: the learned d_max is valid with probability 0.5 for all tasks together",
+        ),
+        (
+            Lipschitz(),
+            "Lipschitz: v_max, because there is no prior: give d_max, or p_min to learn d_max.",
+            "Lipschitz: v_max, because there is no prior",
+        ),
+    ],
+    ids=["MaxQ", "learned d_max", "no prior"],
+)
+def test_text_says_when_a_bound_is_used_and_when_it_is_valid(bound, before, after):
+    tasks = tight_tasks(3)
+    agent = learned(hl.OptimisticAgent(bounds=[bound], **COMMON, seed=0), tasks[:2], episodes=5)
+    assert before in flat(agent.explain())
+    learned(agent, tasks[2:], episodes=5)
+    assert after in flat(agent.explain())
+
+
+def test_text_of_a_valid_given_prior_has_no_note_on_learning():
+    agent = learned(hl.LRMax(d_max=0.1, **COMMON, seed=0), tight_tasks(2), episodes=20)
+    assert agent.explain().notes == ()

@@ -52,6 +52,8 @@ class Explanation:
     """
     knowledge_used: dict[str, BoolArray]
     """For each part of a nearness, such as "NearModels, rewards": the pairs whose bound uses it."""
+    notes: tuple[str, ...] = ()
+    """When each bound is used and valid, if it depends on more than the prior knowledge."""
 
     @property
     def n_decided(self) -> dict[str, int]:
@@ -176,7 +178,7 @@ class Explanation:
                 f"Pairs whose bound uses a part of the nearness: {', '.join(counts)}. These bounds "
                 "are valid only if the nearness is true for the family."
             )
-        return notes + [self._why_dropped(*dropped) for dropped in self.dropped]
+        return [*notes, *self.notes, *(self._why_dropped(*dropped) for dropped in self.dropped)]
 
     def _why_dropped(self, task: int, n_known: int) -> str:
         if n_known == 0:
@@ -220,6 +222,11 @@ def explain(agent: OptimisticAgent) -> Explanation:
             for i, detail in enumerate(details)
             for part, used in detail.knowledge_used.items()
         },
+        notes=tuple(
+            f"{_name(agent, i)}: {note}"
+            for i, detail in enumerate(details)
+            for note in detail.notes
+        ),
     )
 
 
@@ -237,11 +244,14 @@ def _details(bound: Bound, n_pairs: int) -> Details:
         )
         and isinstance(details.dropped, tuple)
         and all(isinstance(source, Dropped) for source in details.dropped)
+        and isinstance(details.notes, tuple)
+        and all(isinstance(note, str) for note in details.notes)
     )
     if not is_valid:
         raise InvalidArgument(
             f"details of the bound {type(bound).__name__} returned {shown(details)}: expected "
-            f"Details, in which prior_used has boolean arrays of shape ({n_pairs},)"
+            f"Details, in which prior_used has boolean arrays of shape ({n_pairs},), and notes is a "
+            "tuple of strings"
         )
     return details
 

@@ -58,6 +58,8 @@ class Details(NamedTuple):
     """The sources that were dropped in this task."""
     knowledge_used: dict[str, BoolArray] = {}  # noqa: RUF012 -- never written to
     """For each part of the prior knowledge: the pairs where the bound depends on it."""
+    notes: tuple[str, ...] = ()
+    """When the bound is used and when it is valid, in words that follow "NAME: "."""
 
 
 class Bound(Protocol):
@@ -141,11 +143,33 @@ class MaxQ(Constant):
         check_p_min(self.p_min, memory, setting)
         if memory.max_Q is not None and memory.n_tasks >= self.n_tasks:
             self.U = np.minimum(self.U, memory.max_Q)
+        self._n_seen = memory.n_tasks
         return False
+
+    def details(self) -> Details:
+        """Return a note on when the bound is used, or when it is valid."""
+        check_begun(self)
+        if self._n_seen < self.n_tasks:
+            return Details(
+                notes=(
+                    f"not used yet, because {self.n_tasks:,} tasks must be seen first "
+                    f"({self._n_seen:,} so far).",
+                )
+            )
+        return Details(notes=(f"{validity(self.p_min, self.delta, self.scope)}.",))
 
     def options(self) -> dict[str, Any] | None:
         """Return `p_min`, `delta` and `scope`."""
         return {"p_min": self.p_min, "delta": self.delta, "scope": self.scope}
+
+
+def validity(p_min: float, delta: float, scope: Scope) -> str:
+    """Return when a bound that rests on drawn tasks is valid, in words."""
+    which = "each task" if scope == "task" else "all tasks together"
+    return (
+        f"valid with probability {1 - delta:g} for {which}, if tasks are drawn independently and "
+        f"each has a probability of at least p_min = {p_min:g}"
+    )
 
 
 def check_arguments(setting: Setting, model: LearnedModel, memory: TaskMemory) -> None:

@@ -20,6 +20,7 @@ from heirloom.transfer.bound import (
     check_arguments,
     check_begun,
     check_change,
+    validity,
 )
 from heirloom.transfer.different_tasks import check_p_min
 from heirloom.transfer.lipschitz.all_sources import AllSources, OneSource
@@ -51,9 +52,8 @@ class Lipschitz(Bound):
     not be compared with the current task, and their values may rest on a prior that was not valid.
     If `scope` is "lifetime", m is larger, the first m tasks include all tasks of the family with
     probability 1 - δ, and all sources are used. If `d_max` is given too, each source has the
-    smaller of the priors that apply to it. Like that of `MaxQ`,
-    `begin_task` raises `InvalidArgument` if the memory holds more different tasks than `p_min`
-    admits.
+    smaller of the priors that apply to it. `begin_task` raises `InvalidArgument` if the memory
+    holds more different tasks than `p_min` allows, as that of `MaxQ` does.
     """
 
     drops = True
@@ -134,7 +134,19 @@ class Lipschitz(Bound):
         in_use = {transfer.source.task for transfer in self.transfers}
         dropped = tuple(self._dropped)
         sources = tuple(sorted(in_use | {source.task for source in dropped}))
-        return Details(sources, self.prior_used(), dropped)
+        return Details(sources, self.prior_used(), dropped, notes=self._notes())
+
+    def _notes(self) -> tuple[str, ...]:
+        """Say whether there is a prior and, if it is learned, when it is used and valid."""
+        if self.p_min is None or self.n_tasks is None:
+            missing = "v_max, because there is no prior: give d_max, or p_min to learn d_max."
+            return (missing,) if self.d_max is None else ()
+        if self._n_compared < self.n_tasks:
+            return (
+                f"d_max is not learned yet, because {self.n_tasks:,} tasks must be compared first "
+                f"({self._n_compared:,} so far).",
+            )
+        return (f"the learned d_max is {validity(self.p_min, self.delta, self.scope)}.",)
 
     def options(self) -> dict[str, Any] | None:
         """Return the options, or None if the model distance is user-defined."""
@@ -231,6 +243,7 @@ class Lipschitz(Bound):
         if self.d_max is not None:
             given[:] = self.d_max.reshape(-1)
         largest, n_compared = self._learned(memory)
+        self._n_compared = n_compared
         n_compared = n_compared if self.n_tasks is not None and n_compared >= self.n_tasks else 0
         learned = np.minimum(given, largest)
         sources, priors = [], []

@@ -16,6 +16,10 @@ from heirloom.transfer.setting import Setting
 from heirloom.validation import instance
 
 REMEDY = "such as hl.Nearness(rewards=0.1, transitions=0.0)"
+BEST_SUCCESSOR = (
+    "at pairs in the row without a task, every transition is taken to lead to the best possible "
+    "successor, because no source gives a smaller bound."
+)
 
 
 class NearModels(Bound):
@@ -83,9 +87,9 @@ class NearModels(Bound):
             "successors": lowered & ~from_source & (not near.any_successor),
         }
         tasks = tuple(np.unique(near.tasks).tolist())
-        return Details(
-            tasks, knowledge_used={x: pairs for x, pairs in parts.items() if pairs.any()}
-        )
+        used = {part: pairs for part, pairs in parts.items() if pairs.any()}
+        notes = (BEST_SUCCESSOR,) if (lowered & ~from_source).any() else ()
+        return Details(tasks, knowledge_used=used, notes=notes)
 
     def options(self) -> dict[str, Any] | None:
         """Return the arrays of the nearness."""
