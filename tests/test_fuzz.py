@@ -130,7 +130,7 @@ SETTING = {
     "epsilon": 0.0,
     "tol": 1e-6,
 }
-# Objects of Heirloom, some of another size: what does not fit need not be called by its name.
+# Objects of Heirloom, some of another size. Errors about them need not name the argument.
 MISFITS = {
     "the name of a file": "x.foo",
     "a task": M,

@@ -46,8 +46,8 @@ def quick(name, folder, variant="released"):
     return report
 
 
-def assert_twin_adds_near_rmax(figures, name):
-    """Assert that a figure shows the agents of the paper, and its twin shows NearRMax too."""
+def assert_second_figure_adds_near_rmax(figures, name):
+    """Assert that a figure shows the agents of the paper, and a second one NearRMax too."""
     papers, everyone = (
         [text.get_text() for text in figures[key].legends[0].get_texts()]
         for key in (name, f"{name}-with-near")
@@ -105,8 +105,8 @@ def test_max_q_init_transfers_in_the_corridor_once_it_uses_its_bound(tmp_path, v
     numbers, family = (np.mean(agents[name]["return_vs_rmax"][1:]) for name in near_names(agents))
     assert numbers > {"text": 1.0, "released": 1.4}[variant]
     assert family > 1.7
-    assert_twin_adds_near_rmax(report.figures, "corridor-tasks")
-    assert_twin_adds_near_rmax(report.figures, "corridor-episodes")
+    assert_second_figure_adds_near_rmax(report.figures, "corridor-tasks")
+    assert_second_figure_adds_near_rmax(report.figures, "corridor-episodes")
 
 
 def test_near_rmax_approaches_the_optimum_in_the_maze(tmp_path):
@@ -118,7 +118,7 @@ def test_near_rmax_approaches_the_optimum_in_the_maze(tmp_path):
     }
     assert relative.pop("NearRMax(family)") > 0.8
     assert max(relative.values()) < 0.4
-    assert_twin_adds_near_rmax(report.figures, "maze")
+    assert_second_figure_adds_near_rmax(report.figures, "maze")
 
 
 def test_prior_is_used_less_and_less_as_the_task_is_learned(tmp_path):
@@ -137,7 +137,7 @@ def test_bisimulation_transfer_is_slower_than_lrmax(tmp_path, monkeypatch):
     assert episodes["LRMax"] <= 5
     assert episodes["BisimulationTransfer"] > episodes["LRMax"]
     assert episodes["NearRMax(family)"] <= 5
-    assert_twin_adds_near_rmax(report.figures, "negative-transfer")
+    assert_second_figure_adds_near_rmax(report.figures, "negative-transfer")
 
 
 def test_claims_about_use_and_negative_transfer_are_false_for_other_numbers():

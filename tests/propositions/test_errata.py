@@ -49,7 +49,7 @@ class TestErratum1TheGreedyMaximisation:
             ]
             assert max(programs) == pytest.approx(largest)
 
-    def test_hand_computed_case_where_both_are_too_small(self):
+    def test_both_recipes_are_too_small_in_a_case_computed_by_hand(self):
         """T̂ = (1/2, 1/2, 0), V̄ = (10, 0, 9): mass on the third state gives 14, not 5 or 10."""
         T, V = np.array([0.5, 0.5, 0.0]), np.array([10.0, 0.0, 9.0])
         assert largest_difference(T, V) == 14.0
@@ -66,7 +66,7 @@ class TestErratum1TheGreedyMaximisation:
         assert 3 - 1e-5 < ratios[-1] < 3
 
     @pytest.mark.slow
-    def test_both_are_too_small_in_many_of_20000_random_cases(self):
+    def test_both_recipes_are_too_small_in_many_of_20000_random_cases(self):
         """The procedure is too small in 23 % (up to 2.7 times), max V̄ in 90 % (up to 2 times)."""
         rng = np.random.default_rng(0)
         recipe, simple = [], []
@@ -193,7 +193,7 @@ class TestErratum6WhatFigure3aIsRelativeTo:
 class TestErratum8TheLearnedValueIsNoUpperBound:
     """The optimal values of an ε-accurate model can be below those of the task."""
 
-    def test_hand_computed_case_where_q_is_below_q_star(self):
+    def test_q_is_below_q_star_in_a_case_computed_by_hand(self):
         """A fair coin that showed heads 49 times in 100: accurate to 0.01, and Q = Q* - 0.1."""
         agent = hl.RMax(n_states=1, n_actions=1, gamma=0.9, n_known=100, tol=1e-9)
         agent.begin_task()
@@ -254,7 +254,7 @@ class TestErratum10TheLearnedPriorIsForOnePairOfTasks:
     """
 
     @pytest.mark.parametrize("n", [10, 20])
-    def test_one_given_source_is_covered(self, n):
+    def test_learned_prior_is_valid_for_one_given_source(self, n):
         """A random source and a random current task: 1 - δ, as the proposition says."""
         rng, m = np.random.default_rng(n), hl.tasks_for_distance(1 / n, 0.05)
         violated = []
@@ -265,7 +265,7 @@ class TestErratum10TheLearnedPriorIsForOnePairOfTasks:
         assert np.mean(violated) <= 0.05
 
     @pytest.mark.parametrize(("n", "expected"), [(10, 0.21), (20, 0.40)])
-    def test_all_sources_together_are_not_covered(self, n, expected):
+    def test_learned_prior_is_not_valid_for_all_sources_together(self, n, expected):
         """Every task of the family became a source after the maximum was computed."""
         rng, m = np.random.default_rng(n), hl.tasks_for_distance(1 / n, 0.05)
         violated = []

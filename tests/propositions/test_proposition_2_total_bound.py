@@ -50,7 +50,7 @@ def agent_for(m, bounds, **options):
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_the_fixed_point_is_an_upper_bound_for_any_known_set_and_any_valid_bounds(seed):
+def test_fixed_point_is_an_upper_bound_for_any_known_set_and_any_valid_bounds(seed):
     rng = np.random.default_rng(seed)
     m, _ = draw_pair(rng)
     sol = hl.solve(m)
@@ -64,7 +64,7 @@ def test_the_fixed_point_is_an_upper_bound_for_any_known_set_and_any_valid_bound
 
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=40)
-def test_the_agents_values_solve_the_equation_and_stay_above_q_star(seed):
+def test_values_of_an_agent_solve_the_equation_and_stay_above_q_star(seed):
     """After every update, on deterministic tasks, where one visit makes a pair known exactly."""
     rng = np.random.default_rng(seed)
     (m,) = draw_deterministic_family(rng, n_tasks=1, terminating=float(rng.choice([0, 0.3])))
@@ -84,7 +84,7 @@ def test_the_agents_values_solve_the_equation_and_stay_above_q_star(seed):
     assert agent.known.any()
 
 
-def test_a_bound_below_q_star_breaks_the_conclusion():
+def test_bound_below_q_star_makes_q_too_small():
     """The condition is needed: with U < Q* at one pair, Q is below Q* there and before it."""
     m = hl.TabularMDP([[0.0], [1.0]], [[[0, 1.0]], [[0, 1.0]]], gamma=0.5, start=0)
     agent = agent_for(m, [[[1.0], [0.5]]])

@@ -58,7 +58,7 @@ def test_python_block_that_starts_a_cluster_runs(block, tmp_path):
 
 
 @pytest.mark.parametrize("block", blocks("toml"))
-def test_spec_runs(block, tmp_path, monkeypatch):
+def test_spec_shown_in_a_document_runs(block, tmp_path, monkeypatch):
     """It runs with fewer repetitions, tasks and episodes.
 
     `mine.py` is the last Python block of the document.

@@ -36,17 +36,17 @@ GUESS = "LRMax(0.1)"
 
 @pytest.mark.parametrize("family", FAMILIES)
 class TestSpecOfFamily:
-    def test_is_unchanged_by_writing_and_reading(self, family):
+    def test_spec_is_unchanged_by_writing_and_reading(self, family):
         spec = knowledge.settings(family=family)
         assert ExperimentSpec.read(spec.as_json()) == spec
         assert spec.repetitions == REPETITIONS
 
-    def test_has_the_agents_from_no_knowledge_to_false_knowledge(self, family):
+    def test_spec_has_agents_from_no_knowledge_to_false_knowledge(self, family):
         names = [agent.name for agent in knowledge.settings(family=family).agents]
         guess = [GUESS] if family.startswith("tight") else []
         assert names == [RMAX, VALID, *guess, *TRUE, *FALSE]
 
-    def test_two_numbers_are_true_of_the_drawn_tasks(self, family):
+    def test_two_numbers_are_true_for_the_drawn_tasks(self, family):
         spec = knowledge.settings(family=family).with_changes(tasks=4)
         (agent,) = (agent for agent in spec.agents if agent.name == NUMBERS)
         numbers = agent.options["nearness"]
@@ -104,7 +104,7 @@ def contradicted(**changes):
 
 
 class TestClaims:
-    def test_all_are_true_for_the_expected_returns(self):
+    def test_all_claims_are_true_for_the_expected_returns(self):
         assert all(verdicts().values())
 
     @pytest.mark.parametrize("name", [VALID, *TRUE])
@@ -142,7 +142,7 @@ class TestClaims:
         assert claim.whose == "paper"
         assert "in 1 of 9 cases the interval is below 0 (maze)" in claim.measured
 
-    def test_all_but_that_of_lrmax_are_marked_as_ours(self):
+    def test_all_claims_but_that_of_lrmax_are_marked_as_ours(self):
         returns = {family: made_up(family) for family in FAMILIES}
         assert [claim.whose for claim in knowledge.claims(returns)[1:]] == ["ours"] * 8
 

@@ -255,7 +255,7 @@ def test_distance_with_an_invalid_direction_is_refused():
         hl.Lipschitz(distance=Undirected())
 
 
-def test_distances_with_slots_are_told_apart():
+def test_distances_with_different_slots_have_different_names():
     class Slotted(hl.WeightedL1):
         __slots__ = ("factor",)
 

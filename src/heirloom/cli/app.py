@@ -83,9 +83,9 @@ def reproduce(
         typer.Option("--quick", help="Run a reduced version; outputs are labelled 'quick'."),
     ] = False,
 ) -> None:
-    """Run an experiment of the paper or one of ours, and check its claims.
+    """Run an experiment and check its claims.
 
-    Prints each claim next to the measured value, and writes the results, figures and a summary. To
+    It is an experiment of the paper or one of ours. Prints each claim next to the measured value, and writes the results, figures and a summary. To
     resume an interrupted run, repeat the same command.
     """
     with clean_errors():
@@ -258,9 +258,10 @@ def list_() -> None:
 
 @app.command()
 def show(experiment: ExperimentArgument, variant: VariantOption = "released") -> None:
-    """Print the settings of an experiment as TOML; of `knowledge`, those of its first family.
+    """Print the settings of an experiment as TOML.
 
-    `heirloom run` runs the output, as it is or edited.
+    `heirloom run` runs the output, as it is or edited. The experiment `knowledge` has one spec per
+    family; the first is printed.
     """
     with clean_errors():
         from heirloom.paper import registry

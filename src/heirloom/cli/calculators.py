@@ -44,7 +44,8 @@ def tasks(
 ) -> None:
     """Number of tasks that MaxQInit and a learned D_max need.
 
-    After that many independently drawn tasks, their bounds are valid with probability 1 - δ.
+    If that many tasks were drawn independently, the bounds of the next task (or of all further
+    tasks) are valid with probability 1 - δ.
     """
     with clean_errors():
         scopes: dict[Scope, str] = {"task": "each task", "lifetime": "all tasks of a lifetime"}
@@ -64,9 +65,10 @@ def computations(
     gamma: Annotated[float, typer.Option(help="Discount factor γ.")] = 0.9,
     precision: Annotated[float, typer.Option(help="Precision of values ε_Q.")] = 0.01,
 ) -> None:
-    """Largest number of dynamic programs that LRMax solves in one task (Proposition 6).
+    """Largest number of dynamic programs per task.
 
-    Also prints the number of sweeps of value iteration per dynamic program.
+    LRMax solves at most that many in one task (Proposition 6). Also prints the number of sweeps of
+    value iteration per dynamic program.
     """
     with clean_errors():
         programs = heirloom.dynamic_programs(states, actions, sources)

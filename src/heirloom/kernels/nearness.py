@@ -20,11 +20,11 @@ def hash_rows(first, last, ends, successors, p, hashes):
 
 @njit(cache=True)
 def drop_equal_rows(start, hashes, kept):
-    """Mark in `kept` the rows of each pair whose hash differs from its first distinct rows.
+    """Set kept[i] to False if row i equals an earlier row of its pair, judged by their hashes.
 
-    Pair k has the rows start[k]:start[k + 1]. Tasks with the same model have equal rows, and a
-    second one says nothing new. To drop a row whose hash is equal by chance is valid too: fewer
-    rows give larger bounds.
+    Pair k has the rows start[k]:start[k + 1]. Each is compared with the first `COMPARED` distinct
+    rows of the pair. Tasks with the same model have equal rows, and one of them is enough. If two
+    different rows have the same hash, dropping one is sound: fewer rows give larger bounds.
     """
     distinct = np.empty(COMPARED, dtype=np.uint64)
     for k in range(start.size - 1):

@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 ALGORITHM = "NearRMax"
 FAMILY: dict[str, Any] = {"algorithm": ALGORITHM, "nearness": "family"}
-"""NearRMax with the nearness that the family computes, one number per pair, and its successors."""
+"""Options of NearRMax in a spec, with the nearness of the family: arrays and successors."""
 
 
 def near_with_numbers(rewards: float, transitions: float) -> dict[str, Any]:
-    """Return the table of NearRMax with the same two numbers at all pairs, for a spec."""
+    """Return the options of NearRMax in a spec, with the same two numbers at all pairs."""
     return {
         "algorithm": ALGORITHM,
         "nearness": {"rewards": rewards, "transitions": transitions},
@@ -36,7 +36,7 @@ def of_the_paper(by_agent: Mapping[str, T]) -> dict[str, T]:
 
 
 def near_names(names: Iterable[str]) -> list[str]:
-    """Return the names of NearRMax."""
+    """Return those of the names that belong to NearRMax."""
     return [name for name in names if is_near(name)]
 
 

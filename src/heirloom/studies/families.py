@@ -103,7 +103,7 @@ def valid_prior(family: TaskFamily) -> float | str:
 
     The number is the largest distance between corners of the family. It is valid for the paper's
     families: the tasks of the corridor differ only in a reward, the two tasks of the maze are its
-    corners, and that of the main experiment is the supremum of erratum 3.
+    corners, and in the main experiment this distance is the supremum of erratum 3.
     """
     if family.d_max is not None:
         return "family"

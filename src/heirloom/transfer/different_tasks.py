@@ -1,6 +1,6 @@
 """Refutation of `p_min`, the smallest probability of a task, by tasks that differ.
 
-Only 1 / p_min tasks can each have a probability of p_min or more. A memory that holds more tasks
+At most 1 / p_min tasks can have a probability of p_min or more each. A memory that holds more tasks
 than that, each different from all others, refutes `p_min`; bounds that rest on it would be invalid.
 
 Two tasks differ if their true models differ at a pair that is known in both. The learned models
@@ -8,7 +8,7 @@ prove this in one of two cases:
 
 - They are exact, and differ. Models count as exact only if they were declared so, with `epsilon=0`,
   and one visit makes a pair known: `n_known=1` means that rewards and transitions are
-  deterministic. Larger `n_known` are used for stochastic tasks, also with the default `epsilon`.
+  deterministic. With a larger `n_known`, tasks may be stochastic: `epsilon=0` is the default.
 - They differ by more than sampling explains. The first n visits of a pair are independent draws, so
   all mean rewards R̂ and distributions T̂ (over K outcomes) of task j, the j-th that was seen, are
   within the following radii of the true ones (Hoeffding; Weissman et al., 2003):

@@ -1,4 +1,4 @@
-"""Checks of the rows of known pairs, which compiled code reads without looking at their bounds."""
+"""Checks of the rows of known pairs, which compiled code reads without checking indices."""
 
 import numpy as np
 

@@ -72,7 +72,7 @@ def test_family_without_corners_has_no_nearness():
     assert Garnet(5, 2, 2).nearness is None
 
 
-def test_nearness_of_the_main_experiment():
+def test_nearness_of_the_main_experiment_is_that_of_its_rewards_and_slip():
     """Two numbers: rewards differ by up to 0.19 as released, transitions by the largest slip."""
     near = Tight().nearness
     assert near.rewards.max() == pytest.approx(0.19)

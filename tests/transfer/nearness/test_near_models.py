@@ -127,7 +127,7 @@ def half_known(m, rng):
 
 
 def check_initial_bound(rng):
-    """Stochastic tasks: sources with exact rows, known in part, and nothing known of the task."""
+    """Sources are exact and partly known, tasks stochastic; no pair of the new task is known."""
     tasks = draw_family(rng, deterministic=False)
     near = hl.NearModels(draw_nearness(rng, tasks))
     agent = agent_for(tasks, [near], rng)
@@ -216,7 +216,7 @@ def test_bound_falls_at_unknown_pairs_when_values_fall_elsewhere():
     near = hl.Nearness(rewards=0.5, transitions=0.0, successors=None)
     options = {"n_states": 7, "n_actions": 2, "gamma": 0.9, "n_known": 1, "seed": 0}
     agent = hl.OptimisticAgent(bounds=[hl.NearModels(near)], **options)
-    agent.memory.add(half_known_all(source))
+    agent.memory.add(fully_known(source))
     agent.begin_task()
     before = agent.U.copy()
     goal = int(np.flatnonzero(task.R.max(axis=1) > 0)[0])
@@ -228,7 +228,8 @@ def test_bound_falls_at_unknown_pairs_when_values_fall_elsewhere():
     assert (agent.U[unknown] >= hl.solve(task).Q[unknown] - 1e-9).all()
 
 
-def half_known_all(m):
+def fully_known(m):
+    """A source of which every pair is known, exactly."""
     from heirloom.transfer.memory import Source
     from tests.partly_known import learned_exactly
 

@@ -144,7 +144,7 @@ def test_useless_nearness_gives_the_actions_of_rmax():
     assert near.task._near is None
 
 
-def test_early_transfer_in_the_corridor():
+def test_near_rmax_transfers_in_the_corridor_from_the_second_task_on():
     """One number for rewards, and transitions that do not change, give transfer from task 2."""
     family, rng = Corridor(), np.random.default_rng(0)
     options = {"n_states": 20, "n_actions": 2, "gamma": 0.9, "n_known": 1}

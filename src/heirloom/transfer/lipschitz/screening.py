@@ -1,4 +1,4 @@
-"""Whether a source can lower a bound in a new task at all: a test before the task begins.
+"""Test, before a task begins, whether a source can lower a bound in it at all.
 
 The bound of a source M̄ at a pair k = (s, a) that is unknown in the task M is x = Q̄ + d̂, where d̂ is
 d̂(M ‖ M̄) or d̂(M̄ ‖ M). Write c for the floor of values, V for the values of the task, and U for its

@@ -57,8 +57,8 @@ def near_bound(
 ) -> FloatArray:
     """Return an upper bound on Q*_M, [s, a], if M and the source M̄ have this nearness.
 
-    It is the smallest bound that follows from the nearness and from the model of M̄, up to `tol`,
-    from above. Of M it uses the reward range, γ, and whether M can terminate.
+    It exceeds the smallest bound that follows from the nearness and from the model of M̄ by at most
+    `tol`. Of M it uses the reward range, γ, and whether M can terminate.
     """
     check_comparable(m, m_bar)
     instance("nearness", nearness, Nearness, "such as hl.family_nearness([m, m_bar])")

@@ -18,7 +18,7 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.validation import numbers
 
-SHOWN_AS_ZERO = 1e-290  # allowances for the rounding of subnormal numbers
+SHOWN_AS_ZERO = 1e-290  # smaller numbers are allowances for rounding
 
 
 class Successors(NamedTuple):

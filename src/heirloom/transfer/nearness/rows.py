@@ -1,4 +1,4 @@
-"""What sources and a nearness say of each pair of a new task, as the kernels take it."""
+"""The bounds that sources and a nearness give at each pair of a new task, as kernel arguments."""
 
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -17,7 +17,10 @@ SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_ma
 
 
 class LearnerArrays(NamedTuple):
-    """The values of the learner, and where to note which bound determines `U` at a pair."""
+    """The learner's values, and the number of the bound that determines `U` at each pair.
+
+    `number` is that of the bound `NearModels`.
+    """
 
     V: FloatArray
     decider: IntArray
