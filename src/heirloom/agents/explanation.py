@@ -250,8 +250,8 @@ def _details(bound: Bound, n_pairs: int) -> Details:
     if not is_valid:
         raise InvalidArgument(
             f"details of the bound {type(bound).__name__} returned {shown(details)}: expected "
-            f"Details, in which prior_used has boolean arrays of shape ({n_pairs},), and notes is a "
-            "tuple of strings"
+            f"Details, in which prior_used has boolean arrays of shape ({n_pairs},) and notes is "
+            "a tuple of strings"
         )
     return details
 

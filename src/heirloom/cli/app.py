@@ -85,8 +85,9 @@ def reproduce(
 ) -> None:
     """Run an experiment and check its claims.
 
-    It is an experiment of the paper or one of ours. Prints each claim next to the measured value, and writes the results, figures and a summary. To
-    resume an interrupted run, repeat the same command.
+    It is an experiment of the paper or one of ours. Prints each claim next to the measured value,
+    and writes the results, figures and a summary. To resume an interrupted run, repeat the same
+    command.
     """
     with clean_errors():
         from heirloom.paper.reproducibility import reproducibility_table

@@ -88,7 +88,7 @@ def fixed_point(
     if tol.admits(result.error, float(np.abs(result.Q).max())):
         return result
     raise NotConverged(
-        f"tol={tol.error:g} cannot be certified for gamma={problem.gamma:g} and values up to "
+        f"tol={tol.error:g} cannot be certified for gamma={problem.gamma} and values up to "
         f"{np.abs(result.V).max():.3g}: float64 allows an error of about {result.error:.1g}; "
         f"ask for tol={2 * result.error:.1g} or more"
     )
