@@ -41,12 +41,17 @@ test: check
 test-slow: $(READY)
 	$(BIN)/pytest -n auto -m "slow or cluster"
 
-# Kernels are compiled in the first run, and measured in the second, without the compiler.
+# Kernels are compiled in the first run, and measured in the second, without the compiler. The second
+# has tests of small tasks that reach all kernels; those named "long" would take minutes.
+WITHOUT_COMPILER := tests/kernels tests/mdp/test_mean_rewards.py tests/planning \
+	tests/metrics/test_rounding.py tests/agents/test_soundness.py tests/agents/test_contract.py \
+	tests/transfer/test_all_sources.py tests/transfer/nearness/test_near_models.py
+
 coverage: $(READY)
 	rm -f .coverage .coverage.*
 	$(BIN)/coverage run -m pytest -n auto -m "not slow"
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n auto -m "not slow and not cluster" \
-		tests/kernels tests/transfer tests/planning tests/metrics
+		-k "not long" $(WITHOUT_COMPILER)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

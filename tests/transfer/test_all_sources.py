@@ -9,6 +9,7 @@ from heirloom.envs.inventory import prices
 from heirloom.envs.toy_text import frozen_lakes
 from heirloom.kernels import distances
 from heirloom.transfer.lipschitz.distance import WeightedL1
+from tests.partly_known import draw_deterministic_family
 from tests.reference.learned_models import KeepAll
 from tests.reference.lipschitz import Distances, ReferenceLipschitz
 from tests.strategies import draw_shape, draw_task
@@ -16,6 +17,12 @@ from tests.strategies import draw_shape, draw_task
 
 class CalledL1(WeightedL1):
     """The same distance as a derived class, which is called source by source (`ByCall`)."""
+
+
+class OneWayL1(WeightedL1):
+    """The same distance, of which only d̂(M ‖ M̄) is used."""
+
+    both_ways = False
 
 
 class AllStatesDecreased(hl.Lipschitz):
@@ -103,6 +110,27 @@ def test_all_sources_at_once_agree_with_other_implementations(seed, implementati
             accumulated = 2 * tol / (1 - options["gamma"]) ** 2
             assert np.abs(agents[0].U - agents[1].U).max() <= accumulated
     assert compared > 50
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bound_from_one_direction_is_valid_and_not_below_that_of_both(seed):
+    """With a valid prior, on deterministic tasks; it agrees with the reference implementation."""
+    rng = np.random.default_rng(300 + seed)
+    tasks = draw_deterministic_family(rng, n_tasks=3, terminating=float(rng.choice([0, 0.2])))
+    m, d_max = tasks[0], hl.family_distance(tasks)
+    options = {"n_states": m.n_states, "n_actions": m.n_actions, "gamma": m.gamma, "n_known": 1}
+    options["terminating"] = any(task.terminating for task in tasks)
+    bounds = [
+        hl.Lipschitz(d_max=d_max, distance=OneWayL1()),
+        ReferenceLipschitz(d_max=d_max, distance=OneWayL1()),
+        hl.Lipschitz(d_max=d_max, distance=CalledL1()),
+    ]
+    agents = agents_of(bounds, options)
+    one_way, reference, both_ways = agents
+    for task in observe_same_steps(agents, tasks, rng):
+        assert (one_way.U >= hl.solve(task).Q - 1e-7).all()
+        assert (one_way.U >= both_ways.U - 1e-9).all()
+        np.testing.assert_allclose(one_way.U, reference.U, atol=1e-8)
 
 
 FAMILIES = {

@@ -30,7 +30,7 @@ from heirloom.mdp.garnet import garnet
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.metrics.pseudometrics import family_distance
 
-MAX_GOALS = 5  # of a grid whose corners are computed: there are two rewards per goal
+MAX_GOALS = 5  # a grid with n goals has 2^(n + 1) corners, which are computed up to this n
 
 
 @dataclass(frozen=True)
