@@ -211,6 +211,28 @@ def test_discount_factor_too_close_to_1_raises_not_converged(gamma):
             call()
 
 
+def test_message_proposes_a_smaller_gamma_if_no_error_can_be_certified():
+    m = hl.garnet(5, 2, branching=3, gamma=np.nextafter(1, 0), seed=0)
+    with pytest.raises(hl.NotConverged, match=r"gamma=0\.9999999999999999 .*use a smaller gamma"):
+        hl.solve(m)
+
+
+def test_solve_certifies_a_task_whose_policies_cannot_be_solved_directly(monkeypatch):
+    """A linear system can be singular in float64; sweeps then give the certified values."""
+    m = hl.garnet(60, 3, branching=2, gamma=0.9999, seed=1)
+    expected, failed = hl.solve(m), []
+
+    def singular(matrix):
+        failed.append(matrix)
+        raise RuntimeError("Factor is exactly singular")
+
+    monkeypatch.setattr("scipy.sparse.linalg.splu", singular)
+    sol = hl.solve(m)
+    assert failed
+    assert sol.error <= 1e-6
+    assert np.abs(sol.Q - expected.Q).max() <= sol.error + expected.error
+
+
 @pytest.mark.parametrize("n", [100, 30_000, 100_000])
 def test_long_chains_are_solved(n):
     """Move right or left along n states, or stay with probability 0.1; the last state pays 1.

@@ -87,10 +87,15 @@ def fixed_point(
             return result
     if tol.admits(result.error, float(np.abs(result.Q).max())):
         return result
+    remedy = "float64 gives no error bound; use a smaller gamma"
+    if np.isfinite(result.error):
+        remedy = (
+            f"float64 allows an error of about {result.error:.1g}; ask for "
+            f"tol={2 * result.error:.1g} or more"
+        )
     raise NotConverged(
         f"tol={tol.error:g} cannot be certified for gamma={problem.gamma} and values up to "
-        f"{np.abs(result.V).max():.3g}: float64 allows an error of about {result.error:.1g}; "
-        f"ask for tol={2 * result.error:.1g} or more"
+        f"{np.abs(result.V).max():.3g}: {remedy}"
     )
 
 
