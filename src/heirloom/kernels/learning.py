@@ -614,4 +614,4 @@ def choose_greedy(Q, first, n_actions, threshold, u):
             if left == 0:
                 return k
             left -= 1
-    return first
+    return first  # pragma: no cover -- not reached for u < 1; numba needs an integer here
