@@ -52,6 +52,8 @@ class Explanation:
     """
     knowledge_used: dict[str, BoolArray]
     """For each part of a nearness, such as "NearModels, rewards": the pairs whose bound uses it."""
+    learning: tuple[str, ...] = ()
+    """What each bound has learned from earlier tasks so far, and whether it uses it."""
 
     @property
     def n_decided(self) -> dict[str, int]:
@@ -107,7 +109,7 @@ class Explanation:
         )
 
     def __repr__(self) -> str:
-        notes = [*self._behaviour(), *self._exploration(), *self._transfer()]
+        notes = [*self._behaviour(), *self._exploration(), *self.learning, *self._transfer()]
         wrapped = (
             fill(note, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
             for note in notes
@@ -220,6 +222,11 @@ def explain(agent: OptimisticAgent) -> Explanation:
             for i, detail in enumerate(details)
             for part, used in detail.knowledge_used.items()
         },
+        learning=tuple(
+            f"{_name(agent, i)}: {sentence}"
+            for i, detail in enumerate(details)
+            for sentence in detail.learning
+        ),
     )
 
 
@@ -237,6 +244,8 @@ def _details(bound: Bound, n_pairs: int) -> Details:
         )
         and isinstance(details.dropped, tuple)
         and all(isinstance(source, Dropped) for source in details.dropped)
+        and isinstance(details.learning, tuple)
+        and all(isinstance(sentence, str) for sentence in details.learning)
     )
     if not is_valid:
         raise InvalidArgument(

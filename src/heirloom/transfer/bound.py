@@ -58,6 +58,8 @@ class Details(NamedTuple):
     """The sources that were dropped in this task."""
     knowledge_used: dict[str, BoolArray] = {}  # noqa: RUF012 -- never written to
     """For each part of the prior knowledge: the pairs where the bound depends on it."""
+    learning: tuple[str, ...] = ()
+    """What the bound has learned from earlier tasks so far, in sentences."""
 
 
 class Bound(Protocol):
