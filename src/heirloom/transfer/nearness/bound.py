@@ -72,6 +72,11 @@ class NearModels(Bound):
         positive_probability("delta", delta)
         one_of("scope", scope, get_args(Scope))
 
+    @property
+    def n_tasks(self) -> int | None:
+        """The number of tasks after which a learned nearness is used; None if it is given."""
+        return None if self.learned is None else self.learned.n_tasks
+
     def check(self, setting: Setting) -> None:
         """Raise `InvalidArgument` unless the arrays of the nearness have the right shape."""
         instance("setting", setting, Setting, "such as agent.setting")
