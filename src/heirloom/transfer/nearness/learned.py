@@ -78,6 +78,7 @@ class LearnedNearness:
         self.delta = positive_probability("delta", delta)
         self.n_tasks = tasks_for_max_q(self.p_min, self.delta, scope=scope)
         self.scope = scope
+        self._nearness: tuple[list[Source], Nearness] | None = None  # the last one, and its sources
 
     def begin_task(self, setting: Setting, memory: TaskMemory) -> None:
         """Compare the first tasks that were not compared yet, and keep them in the memory."""
@@ -101,14 +102,20 @@ class LearnedNearness:
         """Return the learned nearness, or None if not enough tasks were compared."""
         if not self.is_used:
             return None
+        if self._nearness is not None:
+            of_sources, nearness = self._nearness
+            if list(map(id, of_sources)) == list(map(id, self.sources)):
+                return nearness
         shape = self.setting.n_states, self.setting.n_actions
         successors, terminates = self._successors()
-        return Nearness(
+        nearness = Nearness(
             rewards=(self.differences.rewards * ROUNDING).reshape(shape),
             transitions=np.minimum(1.0, self.differences.transitions * ROUNDING).reshape(shape),
             successors=successors,
             terminates=terminates,
         )
+        self._nearness = self.sources, nearness
+        return nearness
 
     def report(self) -> tuple[str, ...]:
         """Describe what was learned before the current task, in sentences for an explanation."""
