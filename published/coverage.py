@@ -224,20 +224,20 @@ def violations(case: Case, number: int, sequences: int, *, seed: int = SEED) -> 
 
 def measure() -> list[dict[str, Any]]:
     """Return the share of valid bounds, per task and per sequence, of every case."""
-    measured = []
-    for number, case in enumerate(cases()):
-        sequences = SEQUENCES_WITHOUT_PROMISE if case.probability is None else SEQUENCES
-        violated = violations(case, number, sequences)
-        measured.append(
-            {
-                "bound": case.bound,
-                "family": case.family,
-                "promise": case.promise,
-                "probability": case.probability,
-                "sequences": sequences,
-                "each_task": float(1 - violated.mean()),
-                "all_tasks": float(1 - violated.any(axis=1).mean()),
-                "first_sequences": violated[:FIRST_SEQUENCES].sum(axis=1).tolist(),
-            }
-        )
-    return measured
+    return [measure_case(case, number) for number, case in enumerate(cases())]
+
+
+def measure_case(case: Case, number: int) -> dict[str, Any]:
+    """Return the share of valid bounds of one case, and what is promised."""
+    sequences = SEQUENCES_WITHOUT_PROMISE if case.probability is None else SEQUENCES
+    violated = violations(case, number, sequences)
+    return {
+        "bound": case.bound,
+        "family": case.family,
+        "promise": case.promise,
+        "probability": case.probability,
+        "sequences": sequences,
+        "each_task": float(1 - violated.mean()),
+        "all_tasks": float(1 - violated.any(axis=1).mean()),
+        "first_sequences": violated[:FIRST_SEQUENCES].sum(axis=1).tolist(),
+    }
