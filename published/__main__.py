@@ -5,7 +5,7 @@ import json
 import time
 from pathlib import Path
 
-from published import documents, examples, experiments, results
+from published import coverage, documents, examples, experiments, results
 
 
 def main() -> None:
@@ -16,7 +16,7 @@ def main() -> None:
         "--speed", type=Path, metavar="FILE", help="only store the measurements of `make bench`"
     )
     parser.add_argument(
-        "--only", help="measure one experiment, for example tight-text, or `examples`; default: all"
+        "--only", help="measure one experiment, such as tight-text, `examples` or `coverage`"
     )
     arguments = parser.parse_args()
     if arguments.speed:
@@ -40,6 +40,10 @@ def _measure(only: str | None) -> None:
             measured[name] = examples.measure(name)
             seconds_by_example[name] = time.monotonic() - started
         _store("examples", measured, seconds_by_example)
+    if only in (None, "coverage"):
+        started = time.monotonic()
+        rows = coverage.measure()
+        _store("coverage", {"cases": rows}, {"all": time.monotonic() - started})
 
 
 def _store(name: str, measured: dict, seconds: dict[str, float] | None = None) -> None:

@@ -246,6 +246,28 @@ def knowledge(columns: dict[str, str], *, optimum: bool) -> Callable[[], str]:
     return write
 
 
+def coverage() -> str:
+    """Return how often learned bounds were valid, beside what is promised."""
+    rows = []
+    for case in results.load("coverage")["cases"]:
+        promised = case["probability"]
+        rows.append(
+            [
+                case["bound"],
+                case["family"],
+                "nothing" if promised is None else f"{promised:.0%} of {PROMISED[case['promise']]}",
+                f"{case['sequences']:,}",
+                f"{case['each_task']:.1%}",
+                f"{case['all_tasks']:.1%}",
+            ]
+        )
+    header = ["bound", "family", "promised", "sequences", "valid tasks", "valid sequences"]
+    return table(header, rows, right=3).replace("%", " %")
+
+
+PROMISED = {"each task": "tasks", "all tasks": "sequences"}
+
+
 def speed() -> str:
     """Return the ratios measured by `make bench`."""
     rows = [row["cells"] for row in results.load("speed")["rows"] if row["part"] != "start-up"]
@@ -322,6 +344,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
         optimum=False,
     ),
     "claims of knowledge": claims_without_variants("knowledge"),
+    "coverage": coverage,
     "reproducibility": reproducibility,
     "versions of tight": versions("tight-released"),
     "speed": speed,

@@ -60,6 +60,7 @@ _NAMES_BY_MODULE = {
         "value_iterations",
     ),
     "transfer.bound": ("Bound", "Change", "Constant", "Details", "MaxQ"),
+    "transfer.envelope": ("Envelope",),
     "transfer.lipschitz.bound": ("Lipschitz",),
     "transfer.lipschitz.distance": ("ModelDistance", "WeightedL1"),
     "transfer.memory": ("Source", "TaskMemory"),
@@ -78,6 +79,7 @@ __all__ = [
     "Change",
     "Constant",
     "Details",
+    "Envelope",
     "ExperimentSpec",
     "Explanation",
     "FiniteFamily",
@@ -198,6 +200,7 @@ if TYPE_CHECKING:
         value_iterations,
     )
     from heirloom.transfer.bound import Bound, Change, Constant, Details, MaxQ
+    from heirloom.transfer.envelope import Envelope
     from heirloom.transfer.lipschitz.bound import Lipschitz
     from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1
     from heirloom.transfer.memory import Source, TaskMemory

@@ -128,8 +128,15 @@ def check_family(rng, kind):
         return np.any([learn_checked(agent, tasks[i], rng) for i in sequence], axis=0)
     # These bounds are certain once every task was seen, so n_tasks is set to the number of tasks.
     learned, max_q = Lipschitz(p_min=1 / n, delta=0.5), MaxQ(p_min=1 / n, delta=0.5)
-    learned.n_tasks = max_q.n_tasks = n
-    bounds = {"MaxQInit": [max_q], "learned D_max": [learned], "LRMaxQInit": [learned, max_q]}
+    near = hl.NearModels(p_min=1 / n, delta=0.5)
+    learned.n_tasks = max_q.n_tasks = near.learned.n_tasks = n
+    bounds = {
+        "MaxQInit": [max_q],
+        "learned D_max": [learned],
+        "LRMaxQInit": [learned, max_q],
+        "learned nearness": [near],
+        "learned nearness, learned D_max and MaxQ": [near, learned, max_q],
+    }
     agent = make_agent(bounds[kind], tasks, rng)
     for m in tasks:
         learn_checked(agent, m, rng)
@@ -145,6 +152,8 @@ KINDS = (
     "MaxQInit",
     "learned D_max",
     "LRMaxQInit",
+    "learned nearness",
+    "learned nearness, learned D_max and MaxQ",
 )
 
 

@@ -1,4 +1,4 @@
-"""The learned prior is valid with probability 1 - δ: for each task, or for a lifetime.
+"""Learned bounds are valid with probability 1 - δ: for each task, or for a lifetime.
 
 Two families of one state and n arms, where one visit makes an arm known exactly: task i pays 0 for
 arm i and 1 for the others (erratum 10), or 1 for arm i and 0 for the others. In the second one a
@@ -27,6 +27,13 @@ def make_max_q(delta, scope, **options):
     return hl.MaxQInit(delta=delta, scope=scope, **options)
 
 
+def make_near(delta, scope, **options):
+    return hl.NearRMax(delta=delta, scope=scope, **options)
+
+
+MAKERS = [make_lrmax, make_max_q, make_near]
+
+
 def options_for(n, rng, **options):
     sizes = {"n_states": 1, "n_actions": n, "gamma": 0.0, "n_known": 1}
     return {**sizes, "p_min": 1 / n, "seed": rng, "terminating": False, **options}
@@ -52,7 +59,7 @@ def is_within(violated, delta, scope):
     return rates.mean() <= delta + 3 * np.sqrt(delta / len(violated))
 
 
-@pytest.mark.parametrize("make", [make_lrmax, make_max_q])
+@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("scope", ["task", "lifetime"])
 def test_bound_is_valid_with_the_stated_probability(make, scope):
     """Whole lifetimes of agents: before the prior is in use nothing is violated, then few are."""
@@ -68,7 +75,7 @@ def test_bound_is_valid_with_the_stated_probability(make, scope):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [make_lrmax, make_max_q])
+@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("scope", ["task", "lifetime"])
 @pytest.mark.parametrize(("n", "special"), [(10, 0.0), (10, 1.0), (20, 1.0)])
 def test_bound_is_valid_with_the_stated_probability_in_many_sequences(make, scope, n, special):
@@ -147,7 +154,7 @@ def test_each_source_has_the_smaller_of_the_priors_that_apply_to_it():
     assert largest.max() >= D
 
 
-@pytest.mark.parametrize("call", [hl.MaxQ, hl.Lipschitz])
+@pytest.mark.parametrize("call", [hl.MaxQ, hl.Lipschitz, hl.NearModels])
 def test_unknown_scope_is_refused(call):
     with pytest.raises(hl.InvalidArgument, match="scope is 'week': expected one of task, lifetime"):
         call(p_min=0.5, scope="week")

@@ -19,6 +19,7 @@ from heirloom.errors import InvalidArgument, InvalidFile
 from heirloom.storage.archive import Content, parsing, take
 from heirloom.transfer import memory_file
 from heirloom.transfer.bound import Bound, Constant, MaxQ
+from heirloom.transfer.envelope import Envelope
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
@@ -29,6 +30,7 @@ OPTIONS = ("gamma", "epsilon", "reward_range", "terminating", "v_max", "tol")
 
 BUILT_IN: dict[str, type[Bound]] = {
     "Constant": Constant,
+    "Envelope": Envelope,
     "Lipschitz": Lipschitz,
     "MaxQ": MaxQ,
     "NearModels": NearModels,

@@ -6,6 +6,7 @@ specs and the contract tests in tests/agents/test_contract.py run over this regi
 
 from heirloom.agents.algorithm_options import AlgorithmOptions
 from heirloom.agents.bisimulation_transfer import BisimulationTransferOptions
+from heirloom.agents.envelope_rmax import EnvelopeRMaxOptions
 from heirloom.agents.near_rmax import NearRMaxOptions, NearRMaxQInitOptions
 from heirloom.agents.paper_algorithms import (
     LRMaxOptions,
@@ -22,6 +23,7 @@ ALGORITHMS: dict[str, type[AlgorithmOptions]] = {
     "LRMaxQInit": LRMaxQInitOptions,
     "NearRMax": NearRMaxOptions,
     "NearRMaxQInit": NearRMaxQInitOptions,
+    "EnvelopeRMax": EnvelopeRMaxOptions,
     "QLearning": QLearningOptions,
     "BisimulationTransfer": BisimulationTransferOptions,
 }

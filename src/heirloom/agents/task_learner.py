@@ -16,6 +16,7 @@ from heirloom.kernels import learning
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import value_range
 from heirloom.transfer.bound import Bound, _OwnChange
+from heirloom.transfer.envelope import Envelope
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.nearness.rows import LearnerArrays
@@ -60,6 +61,7 @@ class TaskLearner:
         # Bounds are given these views of `_values`, so that they cannot write to its arrays.
         self._U, self._V = read_only(self._values.U), read_only(self._values.V)
         self._decreased = read_only(self._values.decreased)
+        self._tell_envelopes()
         self._near = self._near_rows()  # solved for together with `Q`; None if there are none
         self.greedy: dict[int, list[int]] = {}
         """Cache of greedy actions by state; it must be cleared whenever `Q` changes."""
@@ -72,6 +74,13 @@ class TaskLearner:
                     self._solve(near, near.pairs)
                 return near
         return None
+
+    def _tell_envelopes(self) -> None:
+        """Give envelopes the nearness of the agent, on which their calibration may rest."""
+        near = next((bound for bound in self.bounds if isinstance(bound, NearModels)), None)
+        for bound in self.bounds:
+            if isinstance(bound, Envelope):
+                bound._near = near
 
     @property
     def refines(self) -> bool:

@@ -59,7 +59,9 @@ class Details(NamedTuple):
     knowledge_used: dict[str, BoolArray] = {}  # noqa: RUF012 -- never written to
     """For each part of the prior knowledge: the pairs where the bound depends on it."""
     notes: tuple[str, ...] = ()
-    """When the bound is used and when it is valid, in words that follow "NAME: "."""
+    """What the bound has learned so far, when it is used and when it is valid.
+
+    An explanation shows each note after the name of the bound and a colon."""
 
 
 class Bound(Protocol):

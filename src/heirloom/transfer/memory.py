@@ -3,11 +3,11 @@
 import math
 import os
 from dataclasses import dataclass
-from typing import Self, cast, get_args
+from typing import NamedTuple, Self, cast, get_args
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.choices import Keep
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.learned import Known, LearnedModel
@@ -83,10 +83,22 @@ class Source:
         return self.rows.known
 
 
+class EnvelopeState(NamedTuple):
+    """What `Envelope` has learned: E, and the scores of the calibration tasks so far."""
+
+    E: FloatArray
+    """The largest Q of the tasks that were seen when E was fixed, over pairs."""
+    scores: FloatArray
+    """The largest Q⁺ - E of each calibration task, in their order."""
+    tasks: IntArray
+    """The numbers of the calibration tasks in the memory."""
+
+
 class TaskMemory:
     """The sources that an agent keeps, and statistics of all tasks that it has seen.
 
-    The statistics are the number of tasks, the maximum of their `Q`, and learned distances.
+    The statistics are the number of tasks, the maximum of their `Q`, learned distances and learned
+    envelopes.
 
     Args:
         n_states: the number of states, S.
@@ -110,14 +122,21 @@ class TaskMemory:
         self.max_Q: FloatArray | None = None
         """The largest Q of all tasks seen, over pairs; None before the first."""
         self.learned: dict[str, tuple[FloatArray, int]] = {}
-        """For the name of a model distance: its maximum over the first tasks, and their number."""
+        """For the name of a model distance: its maximum over the first tasks, and their number.
+
+        The parts of a learned nearness are "nearness.rewards" and "nearness.transitions".
+        """
         self.uses: dict[int, int] = {}
         """For the number of each source: how many bounds it determined, summed over later tasks."""
         self.setting: Setting | None = None
         """The setting of the agent that uses the memory, shared by all tasks; None before."""
         self.n_first = 0
         """The number of first tasks that are compared with each other, whether kept or not."""
-        self._first: list[Source] = []  # first tasks that are still needed for these comparisons
+        self.n_kept_first = 0
+        """The number of first tasks that stay stored, whether they are sources or not."""
+        self._first: list[Source] = []  # first tasks that are still needed, if there is a capacity
+        self.envelopes: dict[str, EnvelopeState] = {}
+        """For each choice of numbers of tasks: what `Envelope` has learned with it."""
         # Stored tasks that are all different from each other, among the first `_n_examined`.
         self._different: list[Source] = []
         self._n_examined = 0
@@ -197,6 +216,17 @@ class TaskMemory:
         """Keep the first `n_tasks` tasks, in addition to the sources, until they are compared."""
         self.n_first = max(self.n_first, whole_number("n_tasks", n_tasks, most=math.inf))
 
+    def keep_first(self, n_tasks: int) -> None:
+        """Keep the first `n_tasks` tasks, in addition to the sources, for the whole lifetime.
+
+        First tasks that the memory has forgotten already are lost.
+        """
+        n_tasks = whole_number("n_tasks", n_tasks, most=math.inf)
+        if n_tasks > self.n_kept_first:
+            self.n_kept_first = n_tasks
+            if self.capacity is not None:
+                self._first = self.first_tasks()
+
     def add(self, source: Source) -> None:
         """Add a task that ended, and forget a source if the memory is full."""
         self._check_fit(source)
@@ -208,10 +238,10 @@ class TaskMemory:
         self.uses[source.task] = 0
         if self.capacity is None:
             return
-        if self.n_tasks >= self.n_first:
-            self._first = []
-        elif len(self._first) == self.n_tasks - 1:
+        n_needed = max(self.n_kept_first, self.n_first if self.n_tasks < self.n_first else 0)
+        if len(self._first) == self.n_tasks - 1:
             self._first.append(source)
+        del self._first[n_needed:]
         if len(self._sources) > self.capacity:
             forgotten = self._sources.pop(self._index_to_forget())
             del self.uses[forgotten.task]

@@ -1,8 +1,8 @@
 """Conversion of a `TaskMemory` to and from named arrays.
 
 The header holds the numbers of states and actions, `capacity` and `keep`, the number of tasks seen,
-the `setting`, and the number of tasks that each learned distance compared. The arrays are over N
-stored tasks and the pairs k = s * A + a:
+the `setting`, the number of tasks that each learned distance compared, and how many first tasks are
+compared and kept. The arrays are over N stored tasks and the pairs k = s * A + a:
 
     task        [N]         the numbers of the tasks, from 1
     role        [N]         1 for a source, 2 for a first task still to be compared, 3 for both
@@ -12,7 +12,10 @@ stored tasks and the pairs k = s * A + a:
     lengths     [N, k]      the numbers of successors of known pairs
     successors, p           the rows of known pairs, one after the other
     max_Q       [k]         the largest Q of all tasks seen, if there were any
-    learned/D   [k]         the largest distance between the first tasks, for the model distance D
+    learned/D   [k]         the largest distance between the first tasks, for the model distance D,
+                            or the largest difference for a part of a learned nearness
+    envelope/E/...          for each envelope E: `E` [k], and the `scores` and `tasks` of its
+                            calibration so far, [n]; missing if there is none
 """
 
 from typing import Any, TypeVar
@@ -23,11 +26,18 @@ from heirloom.arrays import frozen
 from heirloom.errors import InvalidFile
 from heirloom.mdp.learned import Known
 from heirloom.storage.archive import Content, parsing, take
-from heirloom.transfer.memory import Source, TaskMemory, check_rewards, check_values
+from heirloom.transfer.memory import (
+    EnvelopeState,
+    Source,
+    TaskMemory,
+    check_rewards,
+    check_values,
+)
 from heirloom.transfer.rows import check_rows
 from heirloom.transfer.setting import Setting
 
 SOURCE, FIRST = 1, 2
+ENVELOPE = "envelope/"
 SETTING = (
     *("n_states", "n_actions", "gamma", "reward_range"),
     *("terminating", "v_max", "epsilon", "tol"),
@@ -64,6 +74,7 @@ def packed(memory: TaskMemory) -> Content:
         "successors": _joined([source.rows.successors for source in sources], np.int32),
         "p": _joined([source.rows.p for source in sources], np.float64),
         **{f"learned/{name}": largest for name, (largest, _) in memory.learned.items()},
+        **_packed_envelopes(memory),
     }
     if memory.max_Q is not None:
         arrays["max_Q"] = memory.max_Q
@@ -79,9 +90,23 @@ def _header(memory: TaskMemory) -> dict[str, Any]:
         "keep": memory.keep,
         "n_tasks": memory.n_tasks,
         "n_first": memory.n_first,
+        **({"n_kept_first": memory.n_kept_first} if memory.n_kept_first else {}),
         "learned": {name: n_compared for name, (_, n_compared) in memory.learned.items()},
         "setting": None if setting is None else {name: getattr(setting, name) for name in SETTING},
     }
+
+
+def _packed_envelopes(memory: TaskMemory) -> dict[str, np.ndarray]:
+    """Return the arrays of the envelopes, without the score of a task that was not stored."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, (E, scores, tasks) in memory.envelopes.items():
+        stored = tasks <= memory.n_tasks
+        arrays |= {
+            f"{ENVELOPE}{name}/E": E,
+            f"{ENVELOPE}{name}/scores": scores[stored],
+            f"{ENVELOPE}{name}/tasks": tasks[stored],
+        }
+    return arrays
 
 
 def unpacked(cls: type[M], content: Content, where: str) -> M:
@@ -106,6 +131,7 @@ def _unpacked(cls: type[M], content: Content) -> M:
         memory.bind(Setting(**setting))
     memory.n_tasks = _count(header["n_tasks"])
     memory.n_first = _count(header["n_first"])
+    memory.n_kept_first = _count(header.get("n_kept_first", 0))  # older files do not have it
     n_pairs = memory.n_pairs
     if memory.n_tasks:
         memory.max_Q = _finite(take(arrays, "max_Q", np.float64, (n_pairs,)), "max_Q")
@@ -116,8 +142,24 @@ def _unpacked(cls: type[M], content: Content) -> M:
         _check(bool((largest >= 0).all()), f"learned/{name} has a negative entry")
         _check(_count(n_compared) <= memory.n_tasks, "more tasks were compared than seen")
         memory.learned[name] = frozen(largest), n_compared
+    memory.envelopes.update(_envelopes(memory, arrays))
     _restore_sources(memory, _sources(memory, arrays), arrays)
     return memory
+
+
+def _envelopes(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> dict[str, EnvelopeState]:
+    """Restore what was learned of envelopes; raise `InvalidFile` unless it is valid."""
+    names = {name.split("/")[1] for name in arrays if name.startswith(ENVELOPE)}
+    envelopes = {}
+    for name in sorted(names):
+        prefix = f"{ENVELOPE}{name}/"
+        E = _finite(take(arrays, f"{prefix}E", np.float64, (memory.n_pairs,)), f"{prefix}E")
+        scores = _finite(take(arrays, f"{prefix}scores", np.float64, (-1,)), f"{prefix}scores")
+        tasks = take(arrays, f"{prefix}tasks", np.int64, scores.shape)
+        steps = np.diff(tasks, prepend=0, append=memory.n_tasks + 1)
+        _check(bool((steps > 0).all()), f"{prefix}tasks is not increasing between 1 and n_tasks")
+        envelopes[name] = EnvelopeState(frozen(E), frozen(scores), frozen(tasks))
+    return envelopes
 
 
 def _restore_sources(

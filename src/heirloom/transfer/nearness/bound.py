@@ -1,21 +1,23 @@
 """`NearModels`: an upper bound on Q* from the models of earlier tasks that are near to this one."""
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from heirloom.arrays import IntArray
+from heirloom.choices import Scope
 from heirloom.errors import InvalidArgument
 from heirloom.kernels.learning import Near
 from heirloom.mdp.learned import LearnedModel
 from heirloom.transfer.bound import Bound, Details, check_arguments, check_begun
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness, Successors
+from heirloom.transfer.nearness.learned import LearnedNearness
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
 from heirloom.transfer.setting import Setting
-from heirloom.validation import instance
+from heirloom.validation import instance, one_of, positive_probability, shown
 
-REMEDY = "such as hl.Nearness(rewards=0.1, transitions=0.0)"
+REMEDY = "such as hl.Nearness(rewards=0.1, transitions=0.0); or give p_min, to learn a nearness"
 BEST_SUCCESSOR = (
     "at pairs in the row without a task, every transition is taken to lead to the best possible "
     "successor, because no source gives a smaller bound."
@@ -34,34 +36,73 @@ class NearModels(Bound):
     with minima over the sources that know the pair. The learner solves for this bound together with
     `Q`, for all sources in one dynamic program, and again whenever a value decreases. If known
     models are accurate to ε, r + ε and t + ε/2 are used.
+
+    If `p_min`, the smallest probability of a task, is given instead of a nearness, the nearness is
+    learned: it is the largest difference between any two of the first m tasks, at each pair, and is
+    used after m tasks (`theory.tasks_for_max_q`), with these tasks as sources. It is then true with
+    probability 1 - δ for each task, or for all tasks of a lifetime together if `scope` is
+    "lifetime". `transfer/nearness/learned.py` has the proof. Like that of `MaxQ`, `begin_task`
+    raises `InvalidArgument` if the memory holds more different tasks than `p_min` admits.
     """
 
-    def __init__(self, nearness: Nearness | None = None, **options: Any) -> None:
-        """Take a nearness, or the options of one."""
+    def __init__(
+        self,
+        nearness: Nearness | None = None,
+        *,
+        p_min: float | None = None,
+        delta: float = 0.05,
+        scope: Scope = "task",
+        **options: Any,
+    ) -> None:
+        """Take a nearness, or the options of one; or `p_min`, `delta` and `scope` to learn it."""
+        self.learned: LearnedNearness | None = None
+        """What learns the nearness, if it is not given."""
+        self.nearness: Nearness | None
+        """The nearness in use; None as long as it is not learned."""
+        if p_min is not None:
+            if nearness is not None or options:
+                raise InvalidArgument(
+                    f"p_min is {shown(p_min)}, and a nearness is given too: give a nearness, or "
+                    "p_min to learn one, but not both"
+                )
+            self.learned = LearnedNearness(p_min=p_min, delta=delta, scope=scope)
+            self.nearness = None
+            return
         if nearness is None and options:
             nearness = _rebuilt(options)
         elif options:
             raise InvalidArgument("give a nearness, or the options of one, but not both")
-        nearness = instance("nearness", nearness, Nearness, REMEDY)
-        self.nearness = nearness
+        self.nearness = instance("nearness", nearness, Nearness, REMEDY)
+        positive_probability("delta", delta)
+        one_of("scope", scope, get_args(Scope))
+
+    @property
+    def n_tasks(self) -> int | None:
+        """The number of tasks after which a learned nearness is used; None if it is given."""
+        return None if self.learned is None else self.learned.n_tasks
 
     def check(self, setting: Setting) -> None:
         """Raise `InvalidArgument` unless the arrays of the nearness have the right shape."""
         instance("setting", setting, Setting, "such as agent.setting")
-        self.nearness._check_shape(setting.n_states, setting.n_actions)
+        if self.nearness is not None:
+            self.nearness._check_shape(setting.n_states, setting.n_actions)
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` to `v_max`; the learner lowers it together with `Q`."""
         check_arguments(setting, model, memory)
         self.check(setting)
         self.setting, self.model, self.sources = setting, model, list(memory.sources)
+        if self.learned is not None:
+            self.learned.begin_task(setting, memory)
+            self.nearness, self.sources = self.learned.nearness(), self.learned.sources
         self.U = np.full(setting.n_pairs, setting.v_max)
         self._near: Near | None = None
         return False
 
     def _rows(self, learner: LearnerArrays) -> Near | None:
         """Return what the learner solves for together with `Q`, or None if nothing is bounded."""
-        self._near = near_rows(self.sources, self.nearness, self.setting, learner)
+        if self.nearness is not None:
+            self._near = near_rows(self.sources, self.nearness, self.setting, learner)
         if self._near is not None:
             self.U = self._near.U
         return self._near
@@ -76,9 +117,9 @@ class NearModels(Bound):
     def details(self) -> Details:
         """Return the sources whose rows are used, and which part of the nearness is used where."""
         check_begun(self)
-        near = self._near
+        near, notes = self._near, () if self.learned is None else self.learned.report()
         if near is None:
-            return Details()
+            return Details(notes=notes)
         lowered = near.U < self.setting.v_max
         from_source = lowered & (near.best >= 0)
         parts = {
@@ -88,12 +129,15 @@ class NearModels(Bound):
         }
         tasks = tuple(np.unique(near.tasks).tolist())
         used = {part: pairs for part, pairs in parts.items() if pairs.any()}
-        notes = (BEST_SUCCESSOR,) if (lowered & ~from_source).any() else ()
+        if (lowered & ~from_source).any():
+            notes += (BEST_SUCCESSOR,)
         return Details(tasks, knowledge_used=used, notes=notes)
 
     def options(self) -> dict[str, Any] | None:
-        """Return the arrays of the nearness."""
-        near = self.nearness
+        """Return the arrays of the nearness, or what it is learned with."""
+        if self.learned is not None:
+            return {name: getattr(self.learned, name) for name in ("p_min", "delta", "scope")}
+        near = instance("nearness", self.nearness, Nearness, REMEDY)
         options: dict[str, Any] = {"rewards": near.rewards, "transitions": near.transitions}
         if near.successors is not None:
             first, states = near.successors
