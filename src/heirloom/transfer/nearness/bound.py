@@ -10,8 +10,9 @@ from heirloom.kernels.learning import Near
 from heirloom.mdp.learned import LearnedModel
 from heirloom.transfer.bound import Bound, Details, check_arguments, check_begun
 from heirloom.transfer.memory import TaskMemory
-from heirloom.transfer.nearness.knowledge import Nearness, Successors
-from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
+from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.nearness.rows import LearnerArrays, near_rows, reward_tasks
+from heirloom.transfer.nearness.successors import Successors
 from heirloom.transfer.setting import Setting
 from heirloom.validation import instance
 
@@ -42,9 +43,10 @@ class NearModels(Bound):
         self.nearness = nearness
 
     def check(self, setting: Setting) -> None:
-        """Raise `InvalidArgument` unless the arrays of the nearness have the right shape."""
+        """Raise `InvalidArgument` unless tasks of this setting can have the nearness."""
         instance("setting", setting, Setting, "such as agent.setting")
         self.nearness._check_shape(setting.n_states, setting.n_actions)
+        self.nearness._check_possible(setting)
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` to `v_max`; the learner lowers it together with `Q`."""
@@ -63,29 +65,42 @@ class NearModels(Bound):
         return self._near
 
     def sources_used(self) -> IntArray:
-        """Return the task whose transitions determine `U` at each pair; 0 if no source does."""
+        """Return the task that determines `U` at each pair; 0 if no source does.
+
+        It is the task whose transitions are used, or if none are, the one whose reward is used.
+        """
         check_begun(self)
         if self._near is None:
             return np.zeros(self.U.size, dtype=np.int64)
-        return self._near.source
+        source = self._near.source
+        by_rewards = (source == 0) & (self._near.U < self.setting.v_max)
+        return np.where(by_rewards, self._reward_tasks(), source) if by_rewards.any() else source
 
     def details(self) -> Details:
-        """Return the sources whose rows are used, and which part of the nearness is used where."""
+        """Return the sources whose models are used, and which part of the nearness is used where.
+
+        `highest_rewards` is named where it is below the rewards of all sources.
+        """
         check_begun(self)
         near = self._near
         if near is None:
             return Details()
-        lowered = near.U < self.setting.v_max
-        from_source = lowered & (near.best >= 0)
+        lowered, of_reward = near.U < self.setting.v_max, self._reward_tasks()
+        is_reward_bounded = lowered & (near.reward < self.setting.reward_range[1])
         parts = {
-            "rewards": lowered & (near.reward < self.setting.reward_range[1]),
-            "transitions": from_source,
-            "successors": lowered & ~from_source & (not near.any_successor),
+            "rewards": is_reward_bounded & (of_reward > 0),
+            "highest_rewards": is_reward_bounded & (of_reward == 0),
+            "transitions": lowered & (near.source > 0),
+            "successors": lowered & (near.source == 0) & (not near.any_successor),
         }
-        tasks = tuple(np.unique(near.tasks).tolist())
+        tasks = np.union1d(near.tasks, of_reward[of_reward > 0])
         return Details(
-            tasks, knowledge_used={x: pairs for x, pairs in parts.items() if pairs.any()}
+            tuple(tasks.tolist()),
+            knowledge_used={x: pairs for x, pairs in parts.items() if pairs.any()},
         )
+
+    def _reward_tasks(self) -> IntArray:
+        return reward_tasks(self.sources, self.nearness, self.setting)
 
     def options(self) -> dict[str, Any] | None:
         """Return the arrays of the nearness."""
@@ -104,24 +119,6 @@ class NearModels(Bound):
 def _rebuilt(options: dict[str, Any]) -> Nearness:
     options = dict(options)
     if "successors_first" in options:
-        first, states = options.pop("successors_first"), options.pop("successors_states")
-        options["successors"] = _checked_successors(first, states)
+        arrays = options.pop("successors_first"), options.pop("successors_states")
+        options["successors"] = Successors(*arrays)
     return Nearness(**options)
-
-
-def _checked_successors(first: Any, states: Any) -> Successors:
-    """Check arrays from a file: they are read by compiled code."""
-    first, states = np.asarray(first), np.asarray(states)
-    valid = (
-        first.ndim == states.ndim == 1
-        and first.dtype == np.int64
-        and states.dtype == np.int32
-        and first.size > 0
-        and first[0] == 0
-        and first[-1] == states.size
-        and (np.diff(first) >= 0).all()
-        and (states >= 0).all()
-    )
-    if not valid:
-        raise InvalidArgument("the successors of the nearness are not valid")
-    return Successors(first, states)

@@ -10,7 +10,8 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
 from heirloom.kernels import nearness as kernels
 from heirloom.kernels.learning import Near
 from heirloom.transfer.memory import Source
-from heirloom.transfer.nearness.knowledge import Nearness, Successors
+from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.nearness.successors import Successors
 from heirloom.transfer.setting import Setting
 
 SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_max
@@ -59,19 +60,20 @@ def near_rows(
     pairs = np.flatnonzero(useful)
     if pairs.size == 0:
         return None
-    V = learner.V
-    top = max(float(V.max()), 0.0) if setting.terminating else float(V.max())
+    V, may_end = learner.V, _may_end(nearness, setting)
+    all_may_end = bool(may_end.all())
+    top = max(float(V.max()), 0.0) if all_may_end else float(V.max())
     first, possible = nearness.successors or _no_successors(n_pairs)
     return Near(
         any_successor,
-        setting.terminating,
+        all_may_end,
         setting.v_max - SAME,
         learner.number,
         float(t[pairs].max()),
         pairs,
         reward,
         t,
-        _may_end(nearness, setting),
+        may_end,
         rows.start,
         rows.first,
         rows.last,
@@ -94,6 +96,25 @@ def near_rows(
         source=np.zeros(n_pairs, dtype=np.int64),
         decider=learner.decider,
     )
+
+
+def reward_tasks(sources: list[Source], nearness: Nearness, setting: Setting) -> IntArray:
+    """Return the task whose mean reward gives the smallest bound on each reward; 0 if none does.
+
+    It is the first task with the lowest mean reward, unless the reward range or `highest_rewards`
+    gives a smaller bound.
+    """
+    n_pairs = setting.n_pairs
+    bound = np.full(n_pairs, setting.reward_range[1])
+    if nearness.highest_rewards is not None:
+        bound = np.minimum(bound, nearness._per_pair("highest_rewards", n_pairs))
+    r = nearness._per_pair("rewards", n_pairs) + setting.epsilon
+    tasks = np.zeros(n_pairs, dtype=np.int64)
+    for source in sources:
+        of_source = np.where(source.known, source.rows.R + r, np.inf)
+        lower = of_source < bound
+        tasks[lower], bound[lower] = source.task, of_source[lower]
+    return tasks
 
 
 class _OneSource(NamedTuple):
