@@ -40,10 +40,11 @@ def read_successors(value: Any) -> Successors:
 
 def _checked(value: Successors) -> Successors:
     """Copy arrays that compiled code reads; raise `InvalidArgument` unless they are valid."""
-    first, states = (np.array(array) for array in value)
+    first, states = np.array(value.first), np.array(value.states)
     if not (
         first.ndim == states.ndim == 1
-        and (first.dtype, states.dtype) == (np.int64, np.int32)
+        and first.dtype == np.int64
+        and states.dtype == np.int32
         and first.size > 0
         and first[0] == 0
         and first[-1] == states.size
