@@ -101,8 +101,14 @@ def bounds_with_slip(largest: float) -> dict[str, float]:
 
 def _start_value(bound: hl.Bound, source: hl.TabularMDP) -> float:
     """Return the initial value of an agent with this bound, after it has learned the source."""
-    options = {"n_states": source.n_states, "n_actions": source.n_actions, "gamma": source.gamma}
-    agent = hl.OptimisticAgent(bounds=[bound], n_known=1, seed=0, **options)
+    agent = hl.OptimisticAgent(
+        bounds=[bound],
+        n_states=source.n_states,
+        n_actions=source.n_actions,
+        gamma=source.gamma,
+        n_known=1,
+        seed=0,
+    )
     agent.begin_task()
     for k in range(source.R.size):
         s, a = divmod(k, source.n_actions)

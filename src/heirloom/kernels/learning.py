@@ -354,8 +354,11 @@ def _update_values(model, values, near, pairs):
                 total = total_decrease[k]
                 if any_successor:
                     total += t[k] * top[TOTAL]
-                for i in range(rows[k], rows[k + 1]):
-                    if row_value[i] - (total - row_seen[i]) >= smallest:
+                # The row that was the best comes first: then most of the others need no evaluation.
+                best_before = best_row[k]
+                for n in range(rows[k] - 1, rows[k + 1]):
+                    i = n if n >= rows[k] else best_before
+                    if i < 0 or row_value[i] - (total - row_seen[i]) >= smallest:
                         continue
                     mean = _largest_mean(
                         row_first[i],

@@ -7,6 +7,7 @@ import heirloom as hl
 from heirloom.envs.paper_families import Corridor, Tight
 from heirloom.experiments.job import make_agent, run_job
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.transfer.nearness.rows import _GATHERED
 
 OPTIONS = {"n_states": 121, "n_actions": 4, "gamma": 0.9, "n_known": 10, "epsilon": 0.01}
 FAMILY = Tight()
@@ -142,6 +143,8 @@ def test_useless_nearness_gives_the_actions_of_rmax():
     for one, other in zip(learn_all(near, drawn), learn_all(rmax, drawn), strict=True):
         assert np.array_equal(one.returns, other.returns)
     assert near.task._near is None
+    # The sources are not looked at, so that the agent takes no longer than RMax.
+    assert not any(source in _GATHERED for source in near.memory.sources)
 
 
 def test_early_transfer_in_the_corridor():

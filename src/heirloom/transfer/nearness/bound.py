@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from heirloom.arrays import IntArray
+from heirloom.arrays import BoolArray, IntArray
 from heirloom.errors import InvalidArgument
 from heirloom.kernels.learning import Near
 from heirloom.mdp.learned import LearnedModel
@@ -72,9 +72,11 @@ class NearModels(Bound):
         check_begun(self)
         if self._near is None:
             return np.zeros(self.U.size, dtype=np.int64)
-        source = self._near.source
-        by_rewards = (source == 0) & (self._near.U < self.setting.v_max)
-        return np.where(by_rewards, self._reward_tasks(), source) if by_rewards.any() else source
+        near, source = self._near, self._near.source.copy()
+        by_rewards = np.flatnonzero((source == 0) & self._bounded_by_reward(near))
+        if by_rewards.size:
+            source[by_rewards] = self._reward_tasks(by_rewards)
+        return source
 
     def details(self) -> Details:
         """Return the sources whose models are used, and which part of the nearness is used where.
@@ -85,11 +87,12 @@ class NearModels(Bound):
         near = self._near
         if near is None:
             return Details()
-        lowered, of_reward = near.U < self.setting.v_max, self._reward_tasks()
-        is_reward_bounded = lowered & (near.reward < self.setting.reward_range[1])
+        lowered, of_reward = near.U < self.setting.v_max, self._reward_tasks(near.pairs)
+        rewards = np.zeros(lowered.size, dtype=bool)
+        rewards[near.pairs] = of_reward > 0
         parts = {
-            "rewards": is_reward_bounded & (of_reward > 0),
-            "highest_rewards": is_reward_bounded & (of_reward == 0),
+            "rewards": self._bounded_by_reward(near) & rewards,
+            "highest_rewards": self._bounded_by_reward(near) & ~rewards,
             "transitions": lowered & (near.source > 0),
             "successors": lowered & (near.source == 0) & (not near.any_successor),
         }
@@ -99,8 +102,13 @@ class NearModels(Bound):
             knowledge_used={x: pairs for x, pairs in parts.items() if pairs.any()},
         )
 
-    def _reward_tasks(self) -> IntArray:
-        return reward_tasks(self.sources, self.nearness, self.setting)
+    def _bounded_by_reward(self, near: Near) -> BoolArray:
+        """Return the pairs whose bound uses a reward below the upper end of the range."""
+        setting = self.setting
+        return (near.U < setting.v_max) & (near.reward < setting.reward_range[1])
+
+    def _reward_tasks(self, pairs: IntArray) -> IntArray:
+        return reward_tasks(self.sources, self.nearness, self.setting, pairs)
 
     def options(self) -> dict[str, Any] | None:
         """Return the arrays of the nearness."""

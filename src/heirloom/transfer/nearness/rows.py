@@ -47,9 +47,11 @@ def near_rows(
     """Return the bounds that `sources` and `nearness` give, or None if there are none."""
     n_states, n_pairs = setting.n_states, setting.n_pairs
     hi, epsilon = setting.reward_range[1], setting.epsilon
-    rows = _rows_by_pair(sources, n_pairs)
     t = np.minimum(1.0, nearness._per_pair("transitions", n_pairs) + epsilon / 2)
     r = nearness._per_pair("rewards", n_pairs) + epsilon
+    if _is_useless(nearness, setting, r, t):
+        return None
+    rows = _rows_by_pair(sources, n_pairs)
     reward = np.full(n_pairs, hi)
     if nearness.highest_rewards is not None:
         reward = np.minimum(reward, nearness._per_pair("highest_rewards", n_pairs))
@@ -98,20 +100,29 @@ def near_rows(
     )
 
 
-def reward_tasks(sources: list[Source], nearness: Nearness, setting: Setting) -> IntArray:
-    """Return the task whose mean reward gives the smallest bound on each reward; 0 if none does.
+def _is_useless(nearness: Nearness, setting: Setting, r: FloatArray, t: FloatArray) -> bool:
+    """Return whether no source can give a bound, so that none need be looked at."""
+    lo, hi = setting.reward_range
+    knows_more = nearness.successors is not None or nearness.highest_rewards is not None
+    return not knows_more and bool((t >= 1.0).all()) and bool((lo + r >= hi).all())
+
+
+def reward_tasks(
+    sources: list[Source], nearness: Nearness, setting: Setting, pairs: IntArray
+) -> IntArray:
+    """Return the task whose mean reward bounds the reward of each of `pairs`; 0 if none does.
 
     It is the first task with the lowest mean reward, unless the reward range or `highest_rewards`
     gives a smaller bound.
     """
     n_pairs = setting.n_pairs
-    bound = np.full(n_pairs, setting.reward_range[1])
+    bound = np.full(pairs.size, setting.reward_range[1])
     if nearness.highest_rewards is not None:
-        bound = np.minimum(bound, nearness._per_pair("highest_rewards", n_pairs))
-    r = nearness._per_pair("rewards", n_pairs) + setting.epsilon
-    tasks = np.zeros(n_pairs, dtype=np.int64)
+        bound = np.minimum(bound, nearness._per_pair("highest_rewards", n_pairs)[pairs])
+    r = nearness._per_pair("rewards", n_pairs)[pairs] + setting.epsilon
+    tasks = np.zeros(pairs.size, dtype=np.int64)
     for source in sources:
-        of_source = np.where(source.known, source.rows.R + r, np.inf)
+        of_source = np.where(source.known[pairs], source.rows.R[pairs] + r, np.inf)
         lower = of_source < bound
         tasks[lower], bound[lower] = source.task, of_source[lower]
     return tasks
