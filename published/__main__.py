@@ -5,7 +5,7 @@ import json
 import time
 from pathlib import Path
 
-from published import coverage, documents, examples, experiments, results
+from published import coverage, documents, examples, experiments, images, results
 
 
 def main() -> None:
@@ -15,10 +15,15 @@ def main() -> None:
     parser.add_argument(
         "--speed", type=Path, metavar="FILE", help="only store the measurements of `make bench`"
     )
+    parser.add_argument("--images", action="store_true", help="only draw the images of docs")
     parser.add_argument(
         "--only", help="measure one experiment, such as tight-text, `examples` or `coverage`"
     )
     arguments = parser.parse_args()
+    if arguments.images:
+        for path in images.write():
+            print(f"written: {path.relative_to(results.PROJECT)}")
+        return
     if arguments.speed:
         measured = json.loads(arguments.speed.read_text(encoding="utf-8"))
         _store("speed", {name: measured[name] for name in ("rows", "errors", "versions")})

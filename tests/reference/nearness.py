@@ -15,8 +15,8 @@ def possible_outcomes(nearness, setting):
         possible[:, :-1] = False
         for k in range(n_pairs):
             possible[k, states[first[k] : first[k + 1]]] = True
-        if nearness.terminates is not None:
-            possible[:, -1] = nearness._per_pair("terminates", n_pairs)
+    if nearness.terminates is not None:
+        possible[:, -1] = nearness._per_pair("terminates", n_pairs)
     possible[:, -1] &= setting.terminating
     return possible
 

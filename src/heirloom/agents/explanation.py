@@ -72,9 +72,9 @@ class Explanation:
         s = whole_number("s", s, least=0, most=n_states - 1)
         a = whole_number("a", a, least=0, most=n_actions - 1)
         bound = self.names[self.bound[s, a]]
+        used = [part for part, pairs in self._parts_of(bound).items() if pairs[s, a]]
         bound = V_MAX if bound == V_MAX else f"the upper bound from {bound!r}"
-        used = [name.rpartition(", ")[2] for name, x in self.knowledge_used.items() if x[s, a]]
-        if used and bound != V_MAX:
+        if used:
             bound += f" (by its {' and '.join(used)})"
         value = f"Q({s}, {a}) = {self.Q[s, a]:.6g}"
         if not self.known[s, a]:
@@ -82,6 +82,12 @@ class Explanation:
         if self.names[self.decider[s, a]] == MODEL:
             return f"{value} follows from the {MODEL}; {bound} is larger ({self.U[s, a]:.6g})"
         return f"{value} is {bound}, because the {MODEL} does not give a smaller value"
+
+    def _parts_of(self, name: str) -> dict[str, BoolArray]:
+        """Return the parts of a nearness that the bound `name` uses, each with its pairs."""
+        of_bound = name.partition(", ")[0]
+        split = {tuple(key.rsplit(", ", 1)): pairs for key, pairs in self.knowledge_used.items()}
+        return {part: pairs for (bound, part), pairs in split.items() if bound == of_bound}
 
     def to_xarray(self) -> "xr.Dataset":
         """Return all arrays over pairs, with the dimensions `state` and `action`."""

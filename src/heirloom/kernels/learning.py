@@ -92,17 +92,18 @@ class Near(NamedTuple):
     The mean reward of pair k is at most `reward[k]`. Its transitions are within total variation
     `t[k]` of each of the rows `rows[k]:rows[k + 1]`, which are those of sources. Row i has the
     successors `successors[first[i]:last[i]]` with probabilities `p`, terminates with probability
-    `ends[i]`, and belongs to the task `tasks[i]`. If `any_successor`, the transitions of the task
-    may lead to any state, and terminate if `terminating`. Otherwise they may lead to the states
-    `possible[possible_first[k]:possible_first[k + 1]]`, and terminate if `may_end[k]`.
+    `ends[i]`, and belongs to the task `tasks[i]`. The transitions of the task may terminate if
+    `may_end[k]`, and `all_may_end` says whether all pairs may. If `any_successor`, they may lead to
+    any state, otherwise to the states `possible[possible_first[k]:possible_first[k + 1]]`.
 
     `w[k]` is the smallest upper bound on Σ T V found so far, and `best[k]` the row that gave it, or
     -1. A decrease of V[s] by x lowers the bound of pair `into_pair[j]` by at most
     x * `into_weight[j]`, for j in `into[s]:into[s + 1]`; `decrease[k]` is the sum of these for pair
     k. Row i gave the bound `value[i]` when that sum was `seen[i]`, so it need not be evaluated
     again while `value[i] - (decrease[k] - seen[i]) >= w[k]`. If `any_successor`, every bound also
-    depends on `top[TOP]`, the largest value of any outcome, which `n_top[0]` states have. Its total
-    decrease is `top[TOTAL]`, and `pending` includes it up to `top[COUNTED]`.
+    depends on `top[TOP]`, the largest value of any outcome that is possible at all pairs, which
+    `n_top[0]` states have. Its total decrease is `top[TOTAL]`, and `pending` includes it up to
+    `top[COUNTED]`.
 
     Where the bound is lowered, to below `limit`, it is written to `U`, the task of its row (or 0)
     to `source`, and `number` to `decider`. `pairs` are the pairs that can have a bound, and
@@ -110,7 +111,7 @@ class Near(NamedTuple):
     """
 
     any_successor: Any
-    terminating: Any
+    all_may_end: Any
     limit: Any
     number: Any
     t_max: Any
@@ -305,7 +306,8 @@ def _update_values(model, values, near, pairs):
     successors, p, owner = model.successors, model.p, model.owner
     into, next_into = model.into, model.next_into
     if near is not None:
-        any_successor, terminating = near.any_successor, near.terminating
+        slack /= 2  # the decrease of `top` that is not counted yet lowers a pair by as much at most
+        any_successor, all_may_end = near.any_successor, near.all_may_end
         reward, t, rows, may_end = near.reward, near.t, near.rows, near.may_end
         row_first, row_last, row_ends = near.first, near.last, near.ends
         row_successors, row_p, row_tasks = near.successors, near.p, near.tasks
@@ -340,9 +342,11 @@ def _update_values(model, values, near, pairs):
             # The largest Σ T V over the possible transitions T, from the rows that may lower it.
             highest = top[TOP]
             if not any_successor:
-                highest = 0.0 if may_end[k] else -np.inf
+                highest = -np.inf
                 for j in range(possible_first[k], possible_first[k + 1]):
                     highest = max(highest, V[possible[j]])
+            if may_end[k]:
+                highest = max(highest, 0.0)
             smallest, row = w[k], best_row[k]
             if highest < smallest:
                 smallest, row = highest, -1
@@ -350,8 +354,11 @@ def _update_values(model, values, near, pairs):
                 total = total_decrease[k]
                 if any_successor:
                     total += t[k] * top[TOTAL]
-                for i in range(rows[k], rows[k + 1]):
-                    if row_value[i] - (total - row_seen[i]) >= smallest:
+                # The row that was the best comes first: then most of the others need no evaluation.
+                best_before = best_row[k]
+                for n in range(rows[k] - 1, rows[k + 1]):
+                    i = n if n >= rows[k] else best_before
+                    if i < 0 or row_value[i] - (total - row_seen[i]) >= smallest:
                         continue
                     mean = _largest_mean(
                         row_first[i],
@@ -410,7 +417,7 @@ def _update_values(model, values, near, pairs):
                             queue[end if end < queue.size else end - queue.size] = predecessor
                             n_queued += 1
                     if any_successor and before >= top[TOP]:
-                        _lower_top(V, terminating, top, n_top)
+                        _lower_top(V, all_may_end, top, n_top)
         if near is not None:
             if n_queued == 0 and gamma * t_max * (top[TOTAL] - top[COUNTED]) > slack:
                 # The largest value of an outcome decreased, which may lower the bound of any pair.
@@ -430,43 +437,47 @@ def _update_values(model, values, near, pairs):
 
 @njit(cache=True, error_model="numpy")
 def _largest_mean(first, last, successors, p, end, V, t, highest):
-    """Return the largest Σ T V over the T within total variation t of a row.
+    """Return the largest Σ T V over the T within total variation t of a row, and sort the row.
 
     Up to t of mass moves from the outcomes with the smallest values to one with value `highest`.
-    Outcome `last` is ⊥, with probability `end` and value 0.
+    ⊥ has probability `end` and value 0. The successors of the row are sorted in place by their
+    values, by insertion: the order seldom changes, so that one pass is usually enough.
     """
     mean = 0.0
     for j in range(first, last):
-        mean += p[j] * V[successors[j]]
-    left, taken_value, taken = t, -np.inf, -1
+        s, q = successors[j], p[j]
+        v = V[s]
+        mean += q * v
+        i = j
+        while i > first and V[successors[i - 1]] > v:
+            successors[i], p[i] = successors[i - 1], p[i - 1]
+            i -= 1
+        if i < j:
+            successors[i], p[i] = s, q
+    left, j = t, first
     while left > 0.0:
-        smallest, at = np.inf, -1
-        for j in range(first, last):
-            v = V[successors[j]]
-            if v < smallest and (v > taken_value or (v == taken_value and j > taken)):
-                smallest, at = v, j
-        if (
-            end > 0.0
-            and smallest > 0.0
-            and (taken_value < 0.0 or (taken_value == 0.0 and taken < last))
-        ):
-            smallest, at = 0.0, last
-        if at < 0 or smallest >= highest:
+        v, mass = np.inf, 0.0
+        if j < last:
+            v, mass = V[successors[j]], p[j]
+        if end > 0.0 and v > 0.0:
+            v, mass, end = 0.0, end, 0.0
+        else:
+            j += 1
+        if v >= highest:
             break
-        moved = min(left, end if at == last else p[at])
-        mean += moved * (highest - smallest)
+        moved = min(left, mass)
+        mean += moved * (highest - v)
         left -= moved
-        taken_value, taken = smallest, at
     return mean
 
 
 @njit(cache=True)
-def _lower_top(V, terminating, top, n_top):
+def _lower_top(V, all_may_end, top, n_top):
     """Update the largest value of an outcome, after the value of a state that had it decreased."""
     n_top[0] -= 1
     if n_top[0] > 0:
         return
-    largest = 0.0 if terminating else -np.inf
+    largest = 0.0 if all_may_end else -np.inf
     for s in range(V.size):
         largest = max(largest, V[s])
     count = 0

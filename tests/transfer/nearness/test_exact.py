@@ -9,6 +9,7 @@ import heirloom as hl
 from heirloom.envs.inventory import prices, seasons
 from heirloom.envs.paper_families import Corridor, Garnet, Grid, HeatMap, Maze, Tight, TShape
 from heirloom.envs.toy_text import cliffs, frozen_lakes, taxis
+from heirloom.transfer.nearness.exact import _source
 from tests.reference import exact
 from tests.reference.nearness import near_Q
 from tests.strategies import draw_pair, task_pairs
@@ -117,8 +118,6 @@ def test_near_bound_is_the_fixed_point_of_its_equation(seed):
         n_known=1,
     )
     agent.begin_task()
-    from heirloom.transfer.nearness.exact import _source
-
     expected = near_Q(agent.model.rows, [_source(m_bar)], near, agent.setting).reshape(U.shape)
     assert (U >= expected - 1e-6 * max(1, abs(m.v_max))).all()
     assert (U <= expected + 1e-5 + 1e-6 * max(1, abs(m.v_max))).all()
@@ -181,3 +180,55 @@ def test_combined_nearness_has_the_smaller_differences_and_the_common_successors
     assert both.transitions == 0.1
     assert both.successors.states.tolist() == [0, 1]
     assert repr(both).startswith("Nearness(rewards=0.1 to 0.2, transitions=0.1, successors: 1 per")
+
+
+def test_combined_nearness_of_different_sizes_is_refused():
+    one = hl.Nearness(rewards=np.zeros((2, 2)), transitions=0)
+    other = hl.Nearness(rewards=np.zeros((3, 2)), transitions=0)
+    with pytest.raises(hl.InvalidArgument, match=r"rewards has shape \(2, 2\) in one nearness"):
+        one & other
+
+
+@pytest.mark.parametrize(
+    ("knowledge", "setting", "message"),
+    [
+        ({"successors": np.zeros((2, 1, 2), dtype=bool), "terminates": False}, {}, "no successor"),
+        ({"successors": np.zeros((2, 1, 2), dtype=bool)}, {"terminating": False}, "no successor"),
+        ({"highest_rewards": -1.0}, {}, "highest_rewards of the nearness contains -1, below 0"),
+    ],
+)
+def test_nearness_that_no_task_can_have_is_refused(knowledge, setting, message):
+    near = hl.Nearness(rewards=0, transitions=0, **knowledge)
+    with pytest.raises(hl.InvalidArgument, match=message):
+        hl.NearRMax(nearness=near, n_states=2, n_actions=1, gamma=0.9, n_known=1, **setting)
+
+
+def test_pair_that_always_terminates_needs_no_successor():
+    near = hl.Nearness(rewards=0, transitions=0, successors=np.zeros((2, 1, 2), dtype=bool))
+    agent = hl.NearRMax(nearness=near, n_states=2, n_actions=1, gamma=0.9, n_known=1)
+    agent.begin_task()
+    assert (agent.Q == 1.0).all()
+
+
+def test_near_bound_is_within_tol_for_tiny_rewards():
+    """The range of values, 2e-9, is far above `tol`."""
+    m = hl.garnet(5, 2, branching=2, gamma=0.5, seed=0, reward_range=(0, 1e-9))
+    U = hl.near_bound(m, m, hl.Nearness(rewards=0, transitions=0), tol=1e-16)
+    assert np.abs(U - hl.solve(m, tol=1e-17).Q).max() <= 2e-16
+
+
+def test_termination_is_excluded_also_if_any_successor_is_possible():
+    """All rewards are -1. An episode that could terminate at once would have the value -1."""
+    T = np.ones((2, 1, 2)) / 2
+    m = hl.TabularMDP(np.full((2, 1), -1.0), T, gamma=0.9, reward_range=(-1, 0), terminates=[])
+    near = hl.Nearness(rewards=0, transitions=0.1, terminates=np.array([[True], [False]]))
+    agent = hl.NearRMax(
+        nearness=near, n_states=2, n_actions=1, gamma=0.9, n_known=1, reward_range=(-1, 0)
+    )
+    agent.memory.add(_source(m))
+    agent.begin_task()
+    assert (agent.Q >= hl.solve(m).Q).all()
+    # V(0) = -1 + 0.9 (0.5 V(0) + 0.4 V(1)), where 0.1 of the mass terminates, and
+    # V(1) = -1 + 0.9 (0.6 V(0) + 0.4 V(1)), where it moves to state 0, the larger value.
+    expected = np.linalg.solve([[1 - 0.45, -0.36], [-0.54, 1 - 0.36]], [-1, -1])
+    np.testing.assert_allclose(agent.Q[:, 0], expected, atol=1e-8)

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import heirloom as hl
+from heirloom.kernels.learning import _largest_mean
 from heirloom.transfer.nearness.exact import family_nearness
-from tests.reference.nearness import near_Q
+from tests.reference.nearness import largest_mean, near_Q
 from tests.strategies import RANGES, mixed
 
 ROUNDING = 1e-9
@@ -43,8 +44,8 @@ def draw_nearness(rng, tasks):
         options = {name: array.max() for name, array in options.items()}
     if rng.random() < 0.5:
         options |= {"successors": near.successors}
-        if rng.random() < 0.5:
-            options |= {"terminates": near.terminates}
+    if rng.random() < 0.5:
+        options |= {"terminates": near.terminates}
     if rng.random() < 0.3:
         options |= {"highest_rewards": np.max([m.R for m in tasks], axis=0) + slack}
     return hl.Nearness(**options)
@@ -234,3 +235,39 @@ def fully_known(m):
     from tests.partly_known import learned_exactly
 
     return Source.of(learned_exactly(m, np.ones(m.R.shape, dtype=bool)), np.full(m.R.size, m.v_max))
+
+
+def test_no_backup_would_lower_a_value_by_more_than_the_slack():
+    """A value decreases that leads to a pair, and is the largest one, to which mass can move.
+
+    Each of the two effects alone is too small to matter, and their sum is not.
+    """
+    T = np.array([[[0.0, 0.0, 1.0]], [[0.5, 0.5, 0.0]], [[0.0, 0.0, 1.0]]])
+    source = hl.TabularMDP(np.array([[0.9], [0.0], [0.0]]), T, gamma=0.5, terminates=[2])
+    near = hl.Nearness(
+        rewards=np.array([[0.039], [0.0], [0.0]]), transitions=np.array([[0.0], [0.3], [0.0]])
+    )
+    agent = hl.NearRMax(nearness=near, n_states=3, n_actions=1, gamma=0.5, n_known=1, tol=0.02)
+    agent.memory.add(fully_known(source))
+    agent.begin_task()
+    agent.observe(0, 0, 0.9, 2, terminated=True)
+    V = agent.Q[:, 0]
+    assert V[0] == 0.9
+    assert V[1] - 0.5 * (0.8 * V[0] + 0.2 * V[1]) <= agent.setting.slack
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_largest_mean_is_that_of_the_linear_program(seed):
+    """The row is sorted by value, and remains the same distribution."""
+    rng = np.random.default_rng(seed)
+    n, t = int(rng.integers(1, 9)), rng.choice([0.0, 0.1, 0.5, 1.0])
+    row = rng.dirichlet(np.ones(n + 1))
+    V = rng.choice([-1.0, 0.0, 0.5, 2.0], n) if seed % 2 else rng.normal(size=n)
+    successors, p = np.arange(n, dtype=np.int32), row[:n].copy()
+    values = np.append(V, 0.0)
+    highest = values.max()
+    mean = _largest_mean(0, n, successors, p, row[n], V, t, highest)
+    expected = largest_mean(row, values, t, np.ones(n + 1, dtype=bool))
+    assert mean == pytest.approx(expected, abs=1e-9)
+    assert (np.diff(V[successors]) >= 0).all()
+    assert np.array_equal(row[successors], p)

@@ -7,6 +7,7 @@ import heirloom as hl
 from heirloom.envs.paper_families import Corridor, Tight
 from heirloom.experiments.job import make_agent, run_job
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.transfer.nearness.rows import _GATHERED
 
 OPTIONS = {"n_states": 121, "n_actions": 4, "gamma": 0.9, "n_known": 10, "epsilon": 0.01}
 FAMILY = Tight()
@@ -142,6 +143,8 @@ def test_useless_nearness_gives_the_actions_of_rmax():
     for one, other in zip(learn_all(near, drawn), learn_all(rmax, drawn), strict=True):
         assert np.array_equal(one.returns, other.returns)
     assert near.task._near is None
+    # The sources are not looked at, so that the agent takes no longer than RMax.
+    assert not any(source in _GATHERED for source in near.memory.sources)
 
 
 def test_near_rmax_transfers_in_the_corridor_from_the_second_task_on():
@@ -161,3 +164,39 @@ def test_near_rmax_transfers_in_the_corridor_from_the_second_task_on():
         ]
         returns[name] = np.mean([record.returns.mean() for record in records[1:]])
     assert returns["NearRMax"] > 1.3 * returns["RMax"]
+
+
+def test_source_whose_rewards_alone_are_used_is_named():
+    """Transitions may differ by anything: only the reward of the source bounds the value."""
+    agent = hl.NearRMax(
+        nearness=hl.Nearness(rewards=[[0.1], [0.1]], transitions=1, highest_rewards=[[1], [0.3]]),
+        **{"n_states": 2, "n_actions": 1, "gamma": 0.5, "n_known": 1, "seed": 0},
+    )
+    agent.begin_task()
+    for s in range(2):
+        agent.observe(s, 0, 0.25, s, terminated=False)
+    agent.end_task()
+    agent.begin_task()
+    assert agent.bounds[0].sources_used().tolist() == [1, 0]
+    explanation = agent.explain()
+    assert "from 'NearModels, task 1' (by its rewards)" in explanation.why(0, 0)
+    assert "from 'NearModels' (by its highest_rewards)" in explanation.why(1, 0)
+
+
+def test_explanation_names_parts_of_the_nearness_only_for_its_own_bound():
+    class Half(hl.Bound):
+        def begin_task(self, setting, model, memory):
+            self.U = np.full(setting.n_pairs, setting.v_max)
+            return True
+
+        def refine(self, change):
+            self.U[1] = 0.1
+            return np.array([1])
+
+    near = hl.NearModels(hl.Nearness(rewards=0, transitions=1, highest_rewards=0.5))
+    options = {"n_states": 2, "n_actions": 1, "gamma": 0.5, "n_known": 1, "seed": 0}
+    agent = hl.OptimisticAgent(bounds=[near, Half()], **options)
+    agent.begin_task()
+    assert "NearModels' (by its highest_rewards)" in agent.explain().why(1, 0)
+    agent.observe(0, 0, 0.0, 1, terminated=False)
+    assert "the upper bound from 'Half', because" in agent.explain().why(1, 0)

@@ -4,16 +4,17 @@ from typing import Any, get_args
 
 import numpy as np
 
-from heirloom.arrays import IntArray
+from heirloom.arrays import BoolArray, IntArray
 from heirloom.choices import Scope
 from heirloom.errors import InvalidArgument
 from heirloom.kernels.learning import Near
 from heirloom.mdp.learned import LearnedModel
 from heirloom.transfer.bound import Bound, Details, check_arguments, check_begun
 from heirloom.transfer.memory import TaskMemory
-from heirloom.transfer.nearness.knowledge import Nearness, Successors
+from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.learned import LearnedNearness
-from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
+from heirloom.transfer.nearness.rows import LearnerArrays, near_rows, reward_tasks
+from heirloom.transfer.nearness.successors import Successors
 from heirloom.transfer.setting import Setting
 from heirloom.validation import instance, one_of, positive_probability, shown
 
@@ -82,10 +83,11 @@ class NearModels(Bound):
         return None if self.learned is None else self.learned.n_tasks
 
     def check(self, setting: Setting) -> None:
-        """Raise `InvalidArgument` unless the arrays of the nearness have the right shape."""
+        """Raise `InvalidArgument` unless tasks of this setting can have the nearness."""
         instance("setting", setting, Setting, "such as agent.setting")
         if self.nearness is not None:
             self.nearness._check_shape(setting.n_states, setting.n_actions)
+            self.nearness._check_possible(setting)
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` to `v_max`; the learner lowers it together with `Q`."""
@@ -108,30 +110,51 @@ class NearModels(Bound):
         return self._near
 
     def sources_used(self) -> IntArray:
-        """Return the task whose transitions determine `U` at each pair; 0 if no source does."""
+        """Return the task that determines `U` at each pair; 0 if no source does.
+
+        It is the task whose transitions are used, or if none are, the one whose reward is used.
+        """
         check_begun(self)
         if self._near is None:
             return np.zeros(self.U.size, dtype=np.int64)
-        return self._near.source
+        near, source = self._near, self._near.source.copy()
+        by_rewards = np.flatnonzero((source == 0) & self._bounded_by_reward(near))
+        if by_rewards.size:
+            source[by_rewards] = self._reward_tasks(by_rewards)
+        return source
 
     def details(self) -> Details:
-        """Return the sources whose rows are used, and which part of the nearness is used where."""
+        """Return the sources whose models are used, and which part of the nearness is used where.
+
+        `highest_rewards` is named where it is below the rewards of all sources.
+        """
         check_begun(self)
         near, notes = self._near, () if self.learned is None else self.learned.report()
         if near is None:
             return Details(notes=notes)
-        lowered = near.U < self.setting.v_max
-        from_source = lowered & (near.best >= 0)
+        lowered, of_reward = near.U < self.setting.v_max, self._reward_tasks(near.pairs)
+        rewards = np.zeros(lowered.size, dtype=bool)
+        rewards[near.pairs] = of_reward > 0
         parts = {
-            "rewards": lowered & (near.reward < self.setting.reward_range[1]),
-            "transitions": from_source,
-            "successors": lowered & ~from_source & (not near.any_successor),
+            "rewards": self._bounded_by_reward(near) & rewards,
+            "highest_rewards": self._bounded_by_reward(near) & ~rewards,
+            "transitions": lowered & (near.source > 0),
+            "successors": lowered & (near.source == 0) & (not near.any_successor),
         }
-        tasks = tuple(np.unique(near.tasks).tolist())
-        used = {part: pairs for part, pairs in parts.items() if pairs.any()}
-        if (lowered & ~from_source).any():
+        tasks = np.union1d(near.tasks, of_reward[of_reward > 0])
+        if (lowered & (self.sources_used() == 0)).any():
             notes += (BEST_SUCCESSOR,)
-        return Details(tasks, knowledge_used=used, notes=notes)
+        used = {part: pairs for part, pairs in parts.items() if pairs.any()}
+        return Details(tuple(tasks.tolist()), knowledge_used=used, notes=notes)
+
+    def _bounded_by_reward(self, near: Near) -> BoolArray:
+        """Return the pairs whose bound uses a reward below the upper end of the range."""
+        setting = self.setting
+        return (near.U < setting.v_max) & (near.reward < setting.reward_range[1])
+
+    def _reward_tasks(self, pairs: IntArray) -> IntArray:
+        nearness = instance("nearness", self.nearness, Nearness, REMEDY)
+        return reward_tasks(self.sources, nearness, self.setting, pairs)
 
     def options(self) -> dict[str, Any] | None:
         """Return the arrays of the nearness, or what it is learned with."""
@@ -152,24 +175,6 @@ class NearModels(Bound):
 def _rebuilt(options: dict[str, Any]) -> Nearness:
     options = dict(options)
     if "successors_first" in options:
-        first, states = options.pop("successors_first"), options.pop("successors_states")
-        options["successors"] = _checked_successors(first, states)
+        arrays = options.pop("successors_first"), options.pop("successors_states")
+        options["successors"] = Successors(*arrays)
     return Nearness(**options)
-
-
-def _checked_successors(first: Any, states: Any) -> Successors:
-    """Check arrays from a file: they are read by compiled code."""
-    first, states = np.asarray(first), np.asarray(states)
-    valid = (
-        first.ndim == states.ndim == 1
-        and first.dtype == np.int64
-        and states.dtype == np.int32
-        and first.size > 0
-        and first[0] == 0
-        and first[-1] == states.size
-        and (np.diff(first) >= 0).all()
-        and (states >= 0).all()
-    )
-    if not valid:
-        raise InvalidArgument("the successors of the nearness are not valid")
-    return Successors(first, states)

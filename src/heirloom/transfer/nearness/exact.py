@@ -72,11 +72,13 @@ def near_bound(
         terminating=m.terminating,
         tol=tolerance.error / 2,
     )
+    nearness._check_possible(setting)
     U = np.full(setting.n_pairs, setting.v_max)
     values = initial_values(setting, U)
     decider = np.zeros(setting.n_pairs, dtype=np.int64)
     near = near_rows([_source(m_bar)], nearness, setting, LearnerArrays(values.V, decider, 1))
     if near is not None:
+        near = near._replace(limit=np.inf)  # also differences from v_max below `SAME` count
         model = LearnedModel(m.n_states, m.n_actions, n_known=1)
         learning.update_values(tuple(model._arrays), tuple(values), tuple(near), near.pairs)
     rounding = _rounding(m_bar, setting)

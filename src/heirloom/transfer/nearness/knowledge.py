@@ -8,24 +8,24 @@ with mean rewards R, and distributions T over the states and the absorbing termi
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
+from heirloom.transfer.nearness.successors import (
+    Successors,
+    as_array,
+    common_successors,
+    read_successors,
+)
+from heirloom.transfer.setting import Setting
 from heirloom.validation import numbers
 
 SHOWN_AS_ZERO = 1e-290  # smaller numbers are allowances for rounding
-
-
-class Successors(NamedTuple):
-    """The possible successors of each pair k: `states[first[k]:first[k + 1]]`, ascending."""
-
-    first: IntArray
-    states: StateArray
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -72,7 +72,7 @@ class Nearness:
         self.__dict__.update(
             rewards=_read_numbers("rewards", rewards),
             transitions=t,
-            successors=None if successors is None else _read_successors(successors),
+            successors=None if successors is None else read_successors(successors),
             terminates=None if terminates is None else _read_flags("terminates", terminates),
             highest_rewards=(
                 None
@@ -102,6 +102,29 @@ class Nearness:
                 f"or a sparse matrix of shape ({n_pairs}, {n_states})"
             )
 
+    def _check_possible(self, setting: Setting) -> None:
+        """Raise `InvalidArgument` if no task of the setting can have this nearness."""
+        lo = setting.reward_range[0]
+        if self.highest_rewards is not None and self.highest_rewards.min(initial=lo) < lo:
+            raise InvalidArgument(
+                f"highest_rewards of the nearness contains {self.highest_rewards.min():g}, below "
+                f"{lo:g}, the smallest reward of the reward_range: expected an upper bound on mean "
+                "rewards"
+            )
+        if self.successors is None:
+            return
+        is_impossible = np.diff(self.successors.first) == 0
+        if setting.terminating and self.terminates is None:
+            return
+        if setting.terminating:
+            is_impossible &= ~self._per_pair("terminates", setting.n_pairs)
+        if is_impossible.any():
+            s, a = divmod(int(is_impossible.argmax()), setting.n_actions)
+            raise InvalidArgument(
+                f"the nearness admits no successor of state {s} and action {a}, and no termination "
+                "there: mark at least one successor as possible, or let the pair terminate"
+            )
+
     def _per_pair(self, name: str, n_pairs: int) -> Any:
         """Return one of the arrays over pairs k = s * A + a, also if it is a single number."""
         return np.broadcast_to(getattr(self, name).reshape(-1), n_pairs)
@@ -111,11 +134,11 @@ class Nearness:
         if not isinstance(other, Nearness):
             return NotImplemented
         return Nearness(
-            rewards=np.minimum(self.rewards, other.rewards),
-            transitions=np.minimum(self.transitions, other.transitions),
-            successors=_common(self.successors, other.successors),
-            terminates=_minimum(self.terminates, other.terminates),
-            highest_rewards=_minimum(self.highest_rewards, other.highest_rewards),
+            rewards=_minimum("rewards", self, other),
+            transitions=_minimum("transitions", self, other),
+            successors=common_successors(self.successors, other.successors),
+            terminates=_minimum("terminates", self, other),
+            highest_rewards=_minimum("highest_rewards", self, other),
         )
 
     def __repr__(self) -> str:
@@ -124,7 +147,9 @@ class Nearness:
             mean = self.successors.states.size / max(1, self.successors.first.size - 1)
             parts.append(f"successors: {mean:.3g} per pair")
         if self.terminates is not None:
-            parts.append(f"terminates: {int(self.terminates.sum()):,} pairs")
+            n_pairs = int(self.terminates.sum())
+            shown = f": {n_pairs:,} pairs" if self.terminates.ndim else f"={bool(n_pairs)}"
+            parts.append(f"terminates{shown}")
         if self.highest_rewards is not None:
             parts.append(f"highest_rewards={_as_text(self.highest_rewards)}")
         return f"Nearness({', '.join(parts)})"
@@ -133,7 +158,7 @@ class Nearness:
 def _read_numbers(name: str, value: ArrayLike, *, least: float = 0.0) -> FloatArray:
     array = np.array(numbers(name, value))
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= least)))
-    if bad.size or array.ndim not in (0, 2):
+    if bad.size or array.ndim not in (0, 2) or array.size == 0:
         found = f"contains {array.flat[bad[0]]}" if bad.size else f"has shape {array.shape}"
         sign = ", not negative" if least == 0 else ""
         raise InvalidArgument(
@@ -143,7 +168,7 @@ def _read_numbers(name: str, value: ArrayLike, *, least: float = 0.0) -> FloatAr
 
 
 def _read_flags(name: str, value: Any) -> BoolArray:
-    array = _as_array(name, value)
+    array = as_array(name, value)
     if array.dtype != np.bool_ or array.ndim not in (0, 2):
         raise InvalidArgument(
             f"{name} has dtype {array.dtype} and shape {array.shape}: expected booleans [s, a]"
@@ -151,53 +176,16 @@ def _read_flags(name: str, value: Any) -> BoolArray:
     return frozen(array)
 
 
-def _as_array(name: str, value: Any) -> np.ndarray:
-    try:
-        return np.array(value)
-    except (TypeError, ValueError, OverflowError) as reason:
-        raise InvalidArgument(f"{name} is not an array of booleans: {reason}") from None
-
-
-def _read_successors(value: Any) -> Successors:
-    if isinstance(value, Successors):
-        return Successors(frozen(value.first.copy()), frozen(value.states.copy()))
-    if sparse.issparse(value):
-        matrix = sparse.csr_array(value, copy=True)
-    else:
-        dense = _as_array("successors", value)
-        if dense.ndim != 3 or dense.dtype != np.bool_ or dense.shape[0] != dense.shape[2]:
-            raise InvalidArgument(
-                f"successors has dtype {dense.dtype} and shape {dense.shape}: expected booleans "
-                "[s, a, s'], or a sparse matrix of shape (S·A, S)"
-            )
-        matrix = sparse.csr_array(dense.reshape(-1, dense.shape[2]))
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
-    return Successors(
-        frozen(matrix.indptr.astype(np.int64)), frozen(matrix.indices.astype(np.int32))
-    )
-
-
-def _common(one: Successors | None, other: Successors | None) -> Successors | None:
+def _minimum(name: str, near: Nearness, near_other: Nearness) -> Any:
+    """Return the smaller of two arrays that may be missing; of booleans, those true in both."""
+    one, other = getattr(near, name), getattr(near_other, name)
     if one is None or other is None:
         return one if other is None else other
-    if one.first.size != other.first.size:
+    if one.ndim == other.ndim and one.shape != other.shape:
         raise InvalidArgument(
-            f"successors has {one.first.size - 1} pairs in one nearness and "
-            f"{other.first.size - 1} in the other: combine nearness of the same tasks"
+            f"{name} has shape {one.shape} in one nearness and {other.shape} in the other: combine "
+            "nearness of the same tasks"
         )
-    n_states = int(max(one.states.max(initial=0), other.states.max(initial=0))) + 1
-    a, b = (
-        sparse.csr_array((np.ones(x.states.size), x.states, x.first), (x.first.size - 1, n_states))
-        for x in (one, other)
-    )
-    return _read_successors(a.multiply(b))
-
-
-def _minimum(one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return one if other is None else other
     return np.minimum(one, other)
 
 

@@ -46,7 +46,8 @@ from heirloom.kernels import distances
 from heirloom.theory import tasks_for_max_q
 from heirloom.transfer.different_tasks import check_p_min
 from heirloom.transfer.memory import Source, TaskMemory
-from heirloom.transfer.nearness.knowledge import Nearness, Successors
+from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.nearness.successors import Successors
 from heirloom.transfer.setting import Setting
 from heirloom.validation import positive_probability, weights
 

@@ -10,7 +10,8 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
 from heirloom.kernels import nearness as kernels
 from heirloom.kernels.learning import Near
 from heirloom.transfer.memory import Source
-from heirloom.transfer.nearness.knowledge import Nearness, Successors
+from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.nearness.successors import Successors
 from heirloom.transfer.setting import Setting
 
 SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_max
@@ -49,9 +50,11 @@ def near_rows(
     """Return the bounds that `sources` and `nearness` give, or None if there are none."""
     n_states, n_pairs = setting.n_states, setting.n_pairs
     hi, epsilon = setting.reward_range[1], setting.epsilon
-    rows = _rows_by_pair(sources, n_pairs)
     t = np.minimum(1.0, nearness._per_pair("transitions", n_pairs) + epsilon / 2)
     r = nearness._per_pair("rewards", n_pairs) + epsilon
+    if _is_useless(nearness, setting, r, t):
+        return None
+    rows = _rows_by_pair(sources, n_pairs)
     reward = np.full(n_pairs, hi)
     if nearness.highest_rewards is not None:
         reward = np.minimum(reward, nearness._per_pair("highest_rewards", n_pairs))
@@ -62,19 +65,20 @@ def near_rows(
     pairs = np.flatnonzero(useful)
     if pairs.size == 0:
         return None
-    V = learner.V
-    top = max(float(V.max()), 0.0) if setting.terminating else float(V.max())
+    V, may_end = learner.V, _may_end(nearness, setting)
+    all_may_end = bool(may_end.all())
+    top = max(float(V.max()), 0.0) if all_may_end else float(V.max())
     first, possible = nearness.successors or _no_successors(n_pairs)
     return Near(
         any_successor,
-        setting.terminating,
+        all_may_end,
         setting.v_max - SAME,
         learner.number,
         float(t[pairs].max()),
         pairs,
         reward,
         t,
-        _may_end(nearness, setting),
+        may_end,
         rows.start,
         rows.first,
         rows.last,
@@ -97,6 +101,34 @@ def near_rows(
         source=np.zeros(n_pairs, dtype=np.int64),
         decider=learner.decider,
     )
+
+
+def _is_useless(nearness: Nearness, setting: Setting, r: FloatArray, t: FloatArray) -> bool:
+    """Return whether no source can give a bound, so that none need be looked at."""
+    lo, hi = setting.reward_range
+    knows_more = nearness.successors is not None or nearness.highest_rewards is not None
+    return not knows_more and bool((t >= 1.0).all()) and bool((lo + r >= hi).all())
+
+
+def reward_tasks(
+    sources: list[Source], nearness: Nearness, setting: Setting, pairs: IntArray
+) -> IntArray:
+    """Return the task whose mean reward bounds the reward of each of `pairs`; 0 if none does.
+
+    It is the first task with the lowest mean reward, unless the reward range or `highest_rewards`
+    gives a smaller bound.
+    """
+    n_pairs = setting.n_pairs
+    bound = np.full(pairs.size, setting.reward_range[1])
+    if nearness.highest_rewards is not None:
+        bound = np.minimum(bound, nearness._per_pair("highest_rewards", n_pairs)[pairs])
+    r = nearness._per_pair("rewards", n_pairs)[pairs] + setting.epsilon
+    tasks = np.zeros(pairs.size, dtype=np.int64)
+    for source in sources:
+        of_source = np.where(source.known[pairs], source.rows.R[pairs] + r, np.inf)
+        lower = of_source < bound
+        tasks[lower], bound[lower] = source.task, of_source[lower]
+    return tasks
 
 
 class _OneSource(NamedTuple):
