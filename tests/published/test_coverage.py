@@ -46,7 +46,7 @@ def test_envelope_covers_all_later_tasks_together_with_its_probability():
 
 @pytest.mark.parametrize("number", NOT_PROMISED, ids=name)
 def test_variants_without_a_promise_are_violated_more_often(number):
-    """Among them, a nearness frozen while later tasks become sources: 34 to 57 % of tasks."""
+    """Among them, a nearness that is frozen while later tasks become sources."""
     assert STORED[number]["each_task"] < 0.9
 
 
