@@ -181,3 +181,25 @@ def test_combined_nearness_has_the_smaller_differences_and_the_common_successors
     assert both.transitions == 0.1
     assert both.successors.states.tolist() == [0, 1]
     assert repr(both).startswith("Nearness(rewards=0.1 to 0.2, transitions=0.1, successors: 1 per")
+
+
+def test_nearness_of_different_tasks_cannot_be_combined():
+    one, other = (
+        hl.Nearness(rewards=0, transitions=0, successors=np.ones((n, 1, n), dtype=bool))
+        for n in (2, 3)
+    )
+    with pytest.raises(hl.InvalidArgument, match="2 pairs in one nearness and 3 in the other"):
+        _ = one & other
+    with pytest.raises(TypeError):
+        _ = one & 0.1
+
+
+def test_grid_with_many_goals_has_no_nearness():
+    """Its corners are too many to compute."""
+    assert Grid(("SGGGGGG",), rewards=(0.2, 0.9)).nearness is None
+
+
+def test_tolerance_of_near_bound_too_small_for_float64_raises_not_converged():
+    m = hl.garnet(4, 2, branching=2, gamma=0.9, seed=0)
+    with pytest.raises(hl.NotConverged, match="tol=1e-30 cannot be certified"):
+        hl.near_bound(m, m, hl.Nearness(rewards=0, transitions=0), tol=1e-30)
