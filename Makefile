@@ -45,7 +45,11 @@ test-slow: $(READY)
 # has tests of small tasks that reach all kernels; those named "long" would take minutes.
 WITHOUT_COMPILER := tests/kernels tests/mdp/test_mean_rewards.py tests/planning \
 	tests/metrics/test_rounding.py tests/agents/test_soundness.py tests/agents/test_contract.py \
-	tests/transfer/test_all_sources.py tests/transfer/nearness/test_near_models.py
+	tests/propositions/test_proposition_4_learned_dissimilarity.py \
+	$(addprefix tests/transfer/test_all_sources.py::test_, \
+		bound_from_one_direction_is_valid_and_not_below_that_of_both \
+		heaviest_states_stay_sorted_as_weights_decrease) \
+	tests/transfer/nearness/test_near_models.py
 
 coverage: $(READY)
 	rm -f .coverage .coverage.*

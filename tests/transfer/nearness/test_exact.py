@@ -232,3 +232,25 @@ def test_termination_is_excluded_also_if_any_successor_is_possible():
     # V(1) = -1 + 0.9 (0.6 V(0) + 0.4 V(1)), where it moves to state 0, the larger value.
     expected = np.linalg.solve([[1 - 0.45, -0.36], [-0.54, 1 - 0.36]], [-1, -1])
     np.testing.assert_allclose(agent.Q[:, 0], expected, atol=1e-8)
+
+
+def test_nearness_of_different_tasks_cannot_be_combined():
+    one, other = (
+        hl.Nearness(rewards=0, transitions=0, successors=np.ones((n, 1, n), dtype=bool))
+        for n in (2, 3)
+    )
+    with pytest.raises(hl.InvalidArgument, match="2 pairs in one nearness and 3 in the other"):
+        _ = one & other
+    with pytest.raises(TypeError):
+        _ = one & 0.1
+
+
+def test_grid_with_many_goals_has_no_nearness():
+    """Its corners are too many to compute."""
+    assert Grid(("SGGGGGG",), rewards=(0.2, 0.9)).nearness is None
+
+
+def test_tolerance_of_near_bound_too_small_for_float64_raises_not_converged():
+    m = hl.garnet(4, 2, branching=2, gamma=0.9, seed=0)
+    with pytest.raises(hl.NotConverged, match="tol=1e-30 cannot be certified"):
+        hl.near_bound(m, m, hl.Nearness(rewards=0, transitions=0), tol=1e-30)
