@@ -8,9 +8,9 @@ rounds, by how they evaluate the policy:
   (MacQueen, 1966), and it shrinks quickly where the task mixes.
 - "in place" sweeps use each new value at once, so that values travel along whole paths. They are
   quick where the task does not mix.
-- "direct" rounds solve the linear equations of the policy. They are used where neither kind of sweep
-  is quick, and work however close the discount factor is to 1: by a factorisation in problems that
-  are small or whose matrix has a narrow band, otherwise by iteration (`linear`).
+- "direct" rounds solve the linear equations of the policy. They are used where neither kind of
+  sweep is quick, and work however close the discount factor is to 1: by a factorisation in problems
+  that are small or whose matrix has a narrow band, otherwise by iteration (`linear`).
 
 After each batch of rounds the next kind is chosen by its progress per unit of work. Work is counted
 in transitions, not in seconds, so that results are reproducible to the last bit. Before the first
@@ -35,7 +35,7 @@ Kind = Literal["plain", "in place", "direct"]
 ROUNDS_PER_BATCH: dict[Kind, int] = {"plain": 2, "in place": 3, "direct": 1}
 MAX_DIRECT_STATES = 500  # factorised without looking at the matrix first
 ACCEPTABLE_WORK = 60.0  # sweeps over all actions; a kind expected to need no more is kept
-# The same for the sweeps of a problem above MAX_DIRECT_STATES, whose matrix has a narrow band or not.
+# The same for the sweeps of a problem above MAX_DIRECT_STATES, with a narrow band and without.
 LONG_WORK, VERY_LONG_WORK = 300.0, 3000.0
 ROUNDING = 1e-12  # relative changes of this size may be rounding, in long rows and on long paths
 MAX_STALLED_BATCHES = 20  # in sequence; then rounding is assumed to prevent further progress
