@@ -11,8 +11,8 @@ or, if the models of sources near to the task are given (`Near`), also
 `update_values` lowers `Q` from its last solution, and stops when no backup would lower a pair by
 more than `slack`. It also stops when it has done a given amount of work, so that Python can handle
 Ctrl-C; the next call then continues where it stopped. Steps drawn by `rollout` and steps taken in
-an environment give bitwise identical results, because both are processed by `record` (or its copy in `LearnedModel.observe`),
-`make_known` and `update_values`.
+an environment give bitwise identical results, because both are processed by `record` (or its copy
+in `LearnedModel.observe`), `make_known` and `update_values`.
 
 `update_values` and `rollout` take plain tuples in the order of fields, because numba unpacks them
 in half the time that named tuples take.

@@ -5,10 +5,10 @@ T is monotone, and adding a constant c to V adds γ c to T V if rows sum to 1. T
 
     V_(h+jm) - V_h  lies between  w min d  and  w max d,    w = γ^m + γ^2m + ... + γ^jm.
 
-If the span of d is no more than the rounding errors of m steps, the midpoint replaces j m steps, with
-an error no larger than the rounding errors of these steps. This finds values that converge, that
-grow by the same amount in each step, or that repeat such a pattern with period m. If transitions
-may terminate, min d and max d include 0, the change of the value of the terminal state.
+If the span of d is no more than the rounding errors of m steps, the midpoint replaces j m steps,
+with an error no larger than the rounding errors of these steps. This finds values that converge,
+that grow by the same amount in each step, or that repeat such a pattern with period m. If
+transitions may terminate, min d and max d include 0, the change of the value of the terminal state.
 """
 
 import numpy as np

@@ -2,10 +2,10 @@
 
 The operator F of `kernels.learning` takes, for each pair, a minimum: of U, of the backup if the
 pair is known, and of the backups through the rows of sources. If one operand is chosen for each
-pair, the result is an operator G >= F of a Markov decision process: values of states are maxima over actions,
-and the transitions of a pair near to a source are chosen by an adversary who maximises. Policy
-iteration computes values x that are nearly its fixed point. Let G(x) <= x + e in every state, with
-an allowance for rounding in e >= 0. Then y = x + e / (1-γ) has
+pair, the result is an operator G >= F of a Markov decision process: values of states are maxima
+over actions, and an adversary who maximises chooses the transitions of pairs near to a source.
+Policy iteration computes values x that are nearly its fixed point. Let G(x) <= x + e in every
+state, with an allowance for rounding in e >= 0. Then y = x + e / (1-γ) has
 
     F(y) <= G(y) <= G(x) + γ e / (1-γ) <= y,
 
