@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 import heirloom as hl
+from heirloom.metrics import bisimulation
 from heirloom.metrics.bisimulation import bisimulation_metric, closest_states
 from tests.strategies import draw_shape, draw_task
 
@@ -115,3 +116,29 @@ def test_tasks_with_different_actions_or_states_are_rejected():
             bisimulation_metric(m, other)
     with pytest.raises(hl.InvalidArgument, match="not a TabularMDP"):
         bisimulation_metric(m, None)
+
+
+@pytest.mark.parametrize("distance", [1e-4, 1e-6])
+def test_recursive_metric_takes_few_sweeps_for_a_weight_close_to_1(distance, monkeypatch):
+    """Two states that swap, against rewards that differ by 0.5: d = 0.5 / (1-c)."""
+    calls, apply = [], bisimulation._apply
+
+    def counted(*arguments):
+        calls.append(1)
+        assert len(calls) <= 5000
+        return apply(*arguments)
+
+    monkeypatch.setattr(bisimulation, "_apply", counted)
+    T = np.eye(2)[[1, 0]][:, None, :]
+    m = hl.TabularMDP([[0.0], [0.25]], T, gamma=0.9)
+    m_bar = hl.TabularMDP([[0.5], [0.75]], T, gamma=0.9)
+    c = 1 - distance
+    d = hl.bisimulation_metric(m, m_bar, ground="recursive", c=c, tol=1e-3)
+    assert d[0, 0] == pytest.approx(0.5 / (1 - c), abs=2e-3)
+    assert d[0, 0] >= 0.5 / (1 - c) - 1e-9 / distance
+
+
+def test_recursive_metric_that_float64_cannot_certify_raises_not_converged():
+    m, m_bar = (hl.garnet(2, 1, branching=2, gamma=0.9, seed=seed) for seed in (0, 1))
+    with pytest.raises(hl.NotConverged, match="ask for tol="):
+        hl.bisimulation_metric(m, m_bar, ground="recursive", c=1 - 1e-12, tol=1e-6)

@@ -15,12 +15,12 @@ from heirloom.errors import InvalidArgument
 from heirloom.kernels import learning
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import value_range
+from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, _OwnChange
 from heirloom.transfer.envelope import Envelope
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.nearness.rows import LearnerArrays
-from heirloom.transfer.program import initial_values
 from heirloom.transfer.setting import Setting
 from heirloom.validation import index, instance, shown
 
@@ -56,7 +56,7 @@ class TaskLearner:
         """Which bound is the minimum `U` at each pair: 0 for `v_max`, i for `bounds[i - 1]`."""
         for i in range(len(bounds)):
             self._lower(U, i, np.arange(U.size))
-        self._values = initial_values(setting, U)
+        self._values = program.initial_values(setting, U)
         self._known = self.model._arrays.known
         # Bounds are given these views of `_values`, so that they cannot write to its arrays.
         self._U, self._V = read_only(self._values.U), read_only(self._values.V)
@@ -182,8 +182,12 @@ class TaskLearner:
         self.greedy.clear()
 
     def _solve(self, near: learning.Near | None, pairs: IntArray) -> None:
-        rows = None if near is None else tuple(near)
-        learning.update_values(tuple(self.model._arrays), tuple(self._values), rows, pairs)
+        program.update(self.model._arrays, self._values, near, pairs)
+
+    def _finish_update(self) -> None:
+        """Complete an update that compiled code began, and whose budget of work is used up."""
+        program.finish(self.model._arrays, self._values, self._near)
+        self.greedy.clear()
 
     def _lower(self, U: FloatArray, i: int, pairs: IntArray) -> IntArray:
         """Lower `U` to the bound i at those of `pairs` where the bound is lower; returns them."""

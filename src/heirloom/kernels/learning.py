@@ -9,9 +9,10 @@ or, if the models of sources near to the task are given (`Near`), also
     U <= r + γ max Σ T V off K, over the distributions T near to the row of a source.
 
 `update_values` lowers `Q` from its last solution, and stops when no backup would lower a pair by
-more than `slack`. Steps drawn by `rollout` and steps taken in an environment give bitwise identical
-results, because both are processed by `record` (or its copy in `LearnedModel.observe`),
-`make_known` and `update_values`.
+more than `slack`. It also stops when it has done a given amount of work, so that Python can handle
+Ctrl-C; the next call then continues where it stopped. Steps drawn by `rollout` and steps taken in
+an environment give bitwise identical results, because both are processed by `record` (or its copy
+in `LearnedModel.observe`), `make_known` and `update_values`.
 
 `update_values` and `rollout` take plain tuples in the order of fields, because numba unpacks them
 in half the time that named tuples take.
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-DONE, KNOWN, NO_UNIFORMS, NO_CHOICES, NO_ROOM = range(5)
+DONE, KNOWN, NO_UNIFORMS, NO_CHOICES, NO_ROOM, UNFINISHED, PAUSED = range(7)
 
 
 class Model(NamedTuple):
@@ -67,9 +68,10 @@ class Values(NamedTuple):
     """The bound U, the values Q and V, and the work space of `update_values`.
 
     Actions whose values are within `tie` of the largest are all greedy. `pending` bounds how much a
-    backup would lower each pair, and `queue` is a circular queue of pairs to back up. The first
-    `n_decreased[0]` entries of `decreased` are the states whose V decreased, and `is_decreased`
-    marks them, until the caller resets both.
+    backup would lower each pair, and `queue` is a circular queue of pairs to back up, whose first
+    entry and length are in `queue_state` (see `FRONT`, `LENGTH`). An update that `rollout` makes
+    stops after `budget` units of work. The first `n_decreased[0]` entries of `decreased` are the
+    states whose V decreased, and `is_decreased` marks them, until the caller resets both.
     """
 
     gamma: Any
@@ -81,6 +83,8 @@ class Values(NamedTuple):
     pending: Any
     queue: Any
     queued: Any
+    queue_state: Any
+    budget: Any
     decreased: Any
     n_decreased: Any
     is_decreased: Any
@@ -178,6 +182,8 @@ class Run(NamedTuple):
 EPISODE, STEP, STATE, STEPS, UNIFORM, CHOICE, UPDATES = range(7)
 N_TRANSITIONS, N_OUTCOMES, FREE = range(3)
 TOP, TOTAL, COUNTED = range(3)
+FRONT, LENGTH = range(2)
+MAX_WORK = 20_000_000  # units of work in one call, each of up to 20 ns
 SPLIT = 2.0**27 + 1  # splits a float64 into two halves, whose products are exact
 INDEX_LIMIT = 2**32  # above every index of an outcome
 
@@ -278,9 +284,9 @@ def mean(total, lost, n):
 
 
 @njit(cache=True)
-def update_values(model, values, near, pairs):
+def update_values(model, values, near, pairs, caps, budget):
     """Call `_update_values` with named tuples made from plain ones."""
-    return _update_values(Model(*model), Values(*values), _named(near), pairs)
+    return _update_values(Model(*model), Values(*values), _named(near), pairs, caps, budget)
 
 
 @njit(cache=True)
@@ -292,11 +298,15 @@ def _named(near):
 
 
 @njit(cache=True, error_model="numpy")
-def _update_values(model, values, near, pairs):
+def _update_values(model, values, near, pairs, caps, budget):
     """Lower `Q` and `V` to the fixed point, starting at `pairs`, whose bound or model changed.
 
     At the end no backup would lower a pair by more than `slack`, so Q is above the fixed point by
-    at most slack / (1-γ). No value ever increases. Returns the number of backups.
+    at most slack / (1-γ). No value ever increases. If `caps` is not None, the pairs that are backed
+    up are also lowered to these upper bounds on the fixed point.
+
+    Stops earlier after about `budget` units of work: the queue is then not empty, and the next call
+    continues with it. A unit is the visit of a transition or of a pair. Returns the work done.
     """
     # Local names: each use of a field of a tuple would count a reference to its array.
     gamma, slack, U, Q, V = values.gamma, values.slack, values.U, values.Q, values.V
@@ -318,26 +328,29 @@ def _update_values(model, values, near, pairs):
         limit, number, near_pairs, t_max = near.limit, near.number, near.pairs, near.t_max
         near_U, near_source, decider = near.U, near.source, near.decider
     n_actions = Q.size // V.size
-    front, n_queued, backups = 0, 0, 0
+    front, n_queued, work = values.queue_state[FRONT], values.queue_state[LENGTH], pairs.size
     for k in pairs:
         if not queued[k]:
             queued[k] = True
             end = front + n_queued
             queue[end if end < queue.size else end - queue.size] = k
             n_queued += 1
-    while n_queued > 0:
+    while n_queued > 0 and work < budget:
         k = queue[front]
         front = front + 1 if front + 1 < queue.size else 0
         n_queued -= 1
         queued[k] = False
         pending[k] = 0.0
-        backups += 1
+        work += 1
         value = U[k]
         if known[k]:
             expected = 0.0
             for j in range(first[k], last[k]):
                 expected += p[j] * V[successors[j]]
+            work += last[k] - first[k]
             value = min(value, R[k] + gamma * expected)
+            if caps is not None:
+                value = min(value, caps[k])
         elif near is not None:
             # The largest Σ T V over the possible transitions T, from the rows that may lower it.
             highest = top[TOP]
@@ -345,6 +358,7 @@ def _update_values(model, values, near, pairs):
                 highest = -np.inf
                 for j in range(possible_first[k], possible_first[k + 1]):
                     highest = max(highest, V[possible[j]])
+                work += possible_first[k + 1] - possible_first[k]
             if may_end[k]:
                 highest = max(highest, 0.0)
             smallest, row = w[k], best_row[k]
@@ -371,10 +385,13 @@ def _update_values(model, values, near, pairs):
                         highest,
                     )
                     row_value[i], row_seen[i] = mean, total
+                    work += 2 * (row_last[i] - row_first[i])
                     if mean < smallest:
                         smallest, row = mean, i
             w[k], best_row[k] = smallest, row
             bound = reward[k] + gamma * smallest
+            if caps is not None:
+                bound = min(bound, caps[k])
             if bound < value and bound < limit:
                 value = bound
                 U[k], near_U[k], decider[k] = bound, bound, number
@@ -403,7 +420,9 @@ def _update_values(model, values, near, pairs):
                         queue[end if end < queue.size else end - queue.size] = predecessor
                         n_queued += 1
                     j = next_into[j]
+                    work += 1
                 if near is not None:
+                    work += near_into[s + 1] - near_into[s]
                     for j in range(near_into[s], near_into[s + 1]):
                         predecessor = near_pair[j]
                         if known[predecessor]:
@@ -417,12 +436,14 @@ def _update_values(model, values, near, pairs):
                             queue[end if end < queue.size else end - queue.size] = predecessor
                             n_queued += 1
                     if any_successor and before >= top[TOP]:
+                        work += V.size if n_top[0] == 1 else 1
                         _lower_top(V, all_may_end, top, n_top)
         if near is not None:
             if n_queued == 0 and gamma * t_max * (top[TOTAL] - top[COUNTED]) > slack:
                 # The largest value of an outcome decreased, which may lower the bound of any pair.
                 decrease = top[TOTAL] - top[COUNTED]
                 top[COUNTED] = top[TOTAL]
+                work += near_pairs.size
                 for k in near_pairs:
                     if known[k]:
                         continue
@@ -432,7 +453,8 @@ def _update_values(model, values, near, pairs):
                         end = front + n_queued
                         queue[end if end < queue.size else end - queue.size] = k
                         n_queued += 1
-    return backups
+    values.queue_state[FRONT], values.queue_state[LENGTH] = front, n_queued
+    return work
 
 
 @njit(cache=True, error_model="numpy")
@@ -501,8 +523,10 @@ def _rollout(task, model, values, near, run, episodes, max_steps, pause):
 
     Returns a status and a pair. The status is DONE, or the reason for stopping earlier: KNOWN if
     `pause` and a pair became known, which is returned and for which `Q` is not yet updated;
-    NO_UNIFORMS or NO_CHOICES if random numbers ran out; NO_ROOM if the model must grow. The next
-    call resumes where this one stopped.
+    NO_UNIFORMS or NO_CHOICES if random numbers ran out; NO_ROOM if the model must grow; UNFINISHED
+    if an update of `Q` used up its budget, so that the caller must finish it; PAUSED if all updates
+    of this call took long, so that Python can handle Ctrl-C. The next call resumes where this one
+    stopped.
     """
     # Local variables, because each use of a field would change the reference count of its array.
     indptr, successors, p, rewards, ends = (
@@ -524,7 +548,7 @@ def _rollout(task, model, values, near, run, episodes, max_steps, pause):
     discount = discounts[0]
     room = has_room(sizes, outcomes, room_p, widest)
     changed = np.empty(1, dtype=np.int64)
-    status, pair = DONE, -1
+    status, pair, work = DONE, -1, 0
     while episode < episodes:
         if uniform == uniforms.size:
             status = NO_UNIFORMS
@@ -591,7 +615,13 @@ def _rollout(task, model, values, near, run, episodes, max_steps, pause):
                     status, pair = KNOWN, k
                     break
                 changed[0] = k
-                _update_values(model, values, near, changed)
+                work += _update_values(model, values, near, changed, None, values.budget)
+                if values.queue_state[LENGTH] > 0:
+                    status = UNFINISHED
+                    break
+                if work > MAX_WORK:
+                    status = PAUSED
+                    break
     at[:] = episode, step, s, steps, uniform, choice, updates
     discounts[0] = discount
     return status, pair

@@ -140,6 +140,8 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             run.at[learning.CHOICE] = uniforms.n_used
         elif status == learning.NO_ROOM:
             learner.model._grow()
+        elif status == learning.UNFINISHED:
+            learner._finish_update()
         if plan.callback is not None and done == until and done > reported:
             reported = done
             plan.callback(done, episodes)

@@ -17,12 +17,18 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from scipy import sparse
 
-from heirloom.arrays import FloatArray, IntArray
+from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
 from heirloom.mdp.tabular import TabularMDP, check_task
+from heirloom.mdp.transitions import Rows
+from heirloom.planning.certificate import certify
+from heirloom.planning.operators import Best, Problem
+from heirloom.planning.policy_iteration import PolicyIteration
 from heirloom.validation import one_of, real_number
 
 Ground = Literal["identity", "recursive"]
+MAX_APPLICATIONS = 1000  # of fixed plans, before their values are computed by policy iteration
+ROUNDING = 1e-14  # relative decreases of this size may be rounding
 
 
 def bisimulation_metric(
@@ -129,13 +135,40 @@ def _recursive(m: TabularMDP, m_bar: TabularMDP, c: float, tol: float) -> FloatA
     while True:
         plans = _cheapest_plans(pairs, d)
         improved = _apply(plans, rewards, c, d.reshape(-1))
-        if c * np.abs(improved - d.reshape(-1)).max() <= tol * (1 - c):
+        change = float(np.abs(improved - d.reshape(-1)).max())
+        if c * change <= tol * (1 - c):
             return improved.reshape(shape)[:-1, :-1]
-        change = np.inf
-        while c * change > tol * (1 - c) / 4:
-            following = _apply(plans, rewards, c, improved)
-            change, improved = np.abs(following - improved).max(), following
-        d = improved.reshape(shape)
+        following = _values_of_plans(plans, rewards, c, improved, tol).reshape(shape)
+        if (d - following).max() <= ROUNDING * d.max():
+            reached = c * change / (1 - c)
+            raise NotConverged(
+                f"tol={tol:g} cannot be certified for c={c}: float64 reached an error of "
+                f"{reached:.1g}; ask for tol={2 * reached:.1g} or more"
+            )
+        d = np.minimum(d, following)
+
+
+def _values_of_plans(
+    plans: sparse.csr_array, rewards: FloatArray, c: float, d: FloatArray, tol: float
+) -> FloatArray:
+    """Return d = max_a |R - R̄| + c Σ plan d for fixed plans, or more, from an upper bound `d`.
+
+    If c is close to 1, it is computed as the value function of a task whose transitions are plans.
+    """
+    for _ in range(MAX_APPLICATIONS):
+        following = _apply(plans, rewards, c, d)
+        change, d = np.abs(following - d).max(), following
+        if c * change <= tol * (1 - c) / 4:
+            return d
+    rows = Rows(
+        frozen(plans.indptr.astype(np.int64)),
+        frozen(plans.indices.astype(np.int32)),
+        frozen(plans.data),
+    )
+    problem = Problem(frozen(rewards.reshape(-1)), rows, c, d.size, terminating=False)
+    V = PolicyIteration(problem).run_until(tol * (1 - c) / 16)
+    result = certify(problem, Best(), V)
+    return np.minimum(d, result.V + result.error)
 
 
 def _reward_errors(m: TabularMDP, m_bar: TabularMDP) -> FloatArray:

@@ -85,14 +85,18 @@ def fixed_point(
         result = certify(problem, choice, iteration.run_until(target), R_error=R_error)
         if result.error <= tol.error:
             return result
+        if iteration.exhausted:
+            break
+        if iteration.stuck and tol.admits(result.error, float(np.abs(result.Q).max())):
+            return result
     if tol.admits(result.error, float(np.abs(result.Q).max())):
         return result
+    reason = "float64 allows an error of about"
+    if iteration.exhausted:
+        reason = f"{iteration.work:.0f} sweeps reached an error of"
     remedy = "float64 gives no error bound; use a smaller gamma"
     if np.isfinite(result.error):
-        remedy = (
-            f"float64 allows an error of about {result.error:.1g}; ask for "
-            f"tol={2 * result.error:.1g} or more"
-        )
+        remedy = f"{reason} {result.error:.1g}; ask for tol={2 * result.error:.1g} or more"
     raise NotConverged(
         f"tol={tol.error:g} cannot be certified for gamma={problem.gamma} and values up to "
         f"{np.abs(result.V).max():.3g}: {remedy}"

@@ -8,12 +8,14 @@ rounds, by how they evaluate the policy:
   (MacQueen, 1966), and it shrinks quickly where the task mixes.
 - "in place" sweeps use each new value at once, so that values travel along whole paths. They are
   quick where the task does not mix.
-- "direct" rounds solve the linear equations of the policy. They are used in small problems where
-  neither kind of sweep is quick, and work however close the discount factor is to 1.
+- "direct" rounds solve the linear equations of the policy. They are used where neither kind of
+  sweep is quick, and work however close the discount factor is to 1: by a factorisation in problems
+  that are small or whose matrix has a narrow band, otherwise by iteration (`linear`).
 
 After each batch of rounds the next kind is chosen by its progress per unit of work. Work is counted
 in transitions, not in seconds, so that results are reproducible to the last bit. Before the first
 round, large problems are tried with action elimination (`action_elimination`), which may suffice.
+The total work is limited. All loops return to Python after each sweep, so that Ctrl-C is handled.
 
 Nothing here is certified: `certificate.fixed_point` certifies the result independently.
 """
@@ -26,14 +28,21 @@ from scipy import sparse
 from heirloom.arrays import FloatArray
 from heirloom.kernels import values
 from heirloom.planning.action_elimination import Elimination
+from heirloom.planning.linear import MarkovChain
 from heirloom.planning.operators import Problem, greedy
 
 Kind = Literal["plain", "in place", "direct"]
 ROUNDS_PER_BATCH: dict[Kind, int] = {"plain": 2, "in place": 3, "direct": 1}
-MAX_DIRECT_STATES = 500
+MAX_DIRECT_STATES = 500  # factorised without looking at the matrix first
 ACCEPTABLE_WORK = 60.0  # sweeps over all actions; a kind expected to need no more is kept
+# The same for the sweeps of a problem above MAX_DIRECT_STATES, with a narrow band and without.
+LONG_WORK, VERY_LONG_WORK = 300.0, 3000.0
 ROUNDING = 1e-12  # relative changes of this size may be rounding, in long rows and on long paths
 MAX_STALLED_BATCHES = 20  # in sequence; then rounding is assumed to prevent further progress
+MAX_STALLED_LONG_BATCHES = 3  # the same for direct rounds above MAX_DIRECT_STATES
+MAX_POOR_ROUNDS = 10  # the first direct rounds may increase the estimate
+MAX_SWEEPS = 20_000  # over all actions; more if they are short
+MAX_TRANSITIONS = 2 * 10**10  # that the sweeps of small problems read
 
 
 class PolicyIteration:
@@ -54,6 +63,13 @@ class PolicyIteration:
         self.offset = 0.0  # V + offset is the midpoint of MacQueen's bounds
         self.kind: Kind = "plain"
         self.rates: dict[Kind, float] = {}
+        self.small = n_states <= MAX_DIRECT_STATES
+        self.stuck = False  # whether the last run stopped because rounding prevents progress
+        self.has_band: bool | None = None  # whether the equations of a policy can be factorised
+        self.poor_rounds = 0  # direct rounds that made less progress per work than sweeps
+        self.direct_after = 0.0  # direct rounds of large problems are tried after this work
+        self.work = 0.0  # in sweeps over all actions
+        self.max_work = max(MAX_SWEEPS, MAX_TRANSITIONS / (rows.p.size + R.size))
 
     def run_until(self, target: float) -> FloatArray:
         """Return values with an estimated error of at most `target`, if rounding permits.
@@ -64,13 +80,24 @@ class PolicyIteration:
         if first and self._eliminate():
             return self.V + self.offset
         best, stalled = self._improve(), 0
-        while self.estimate > target and stalled < MAX_STALLED_BATCHES:
+        self.stuck = False
+        while self.estimate > target and not (self.stuck or self.exhausted):
             self._run_rounds()
-            rounded = self.estimate <= self.factor * ROUNDING * np.abs(self.V).max()
-            no_progress = (rounded or self.kind == "direct") and self.estimate >= best
+            no_progress = (self._rounded or self.kind == "direct") and self.estimate >= best
             stalled = stalled + 1 if no_progress else 0
             best = min(best, self.estimate)
+            is_long = self.kind == "direct" and not self.small and self._rounded
+            self.stuck = stalled >= (MAX_STALLED_LONG_BATCHES if is_long else MAX_STALLED_BATCHES)
         return self.V + self.offset
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the iteration stopped because it needs too much work."""
+        return self.work > self.max_work
+
+    @property
+    def _rounded(self) -> bool:
+        return bool(self.estimate <= self.factor * ROUNDING * np.abs(self.V).max())
 
     def _eliminate(self) -> bool:
         """Sweep with action elimination while it is promising; return whether this suffices.
@@ -87,24 +114,41 @@ class PolicyIteration:
         """Run a batch of rounds of the current kind, then choose the next kind."""
         before, work = self.estimate, 0.0
         for _ in range(ROUNDS_PER_BATCH[self.kind]):
-            work += 1 + self._evaluate()
+            used = 1 + self._evaluate()
+            work, self.work = work + used, self.work + used
             if self._improve() <= self.target:
                 return
         self._choose_kind(np.log(before / self.estimate) / work)
 
     def _choose_kind(self, rate: float) -> None:
         """Choose the next kind; `rate` is how fast log(estimate) decreased per unit of work."""
-        self.rates[self.kind] = rate
+        if self.kind != "direct" or self.small:
+            self.rates[self.kind] = rate
         other: Kind = "in place" if self.kind == "plain" else "plain"
-        if self.kind == "direct" or np.log(self.estimate / self.target) <= rate * ACCEPTABLE_WORK:
+        left = np.log(self.estimate / self.target)
+        if (self.kind == "direct" and self.small) or left <= rate * ACCEPTABLE_WORK:
             return
-        if len(self.rates) > 1 and self.problem.n_states <= MAX_DIRECT_STATES:
+        if self.kind == "direct":
+            self.poor_rounds += rate <= (0.0 if self.has_band else max(self.rates.values()))
+            if self.poor_rounds < MAX_POOR_ROUNDS:
+                return
+            self.poor_rounds, self.direct_after = 0, 2 * self.work
+        if len(self.rates) > 1 and (self.small or self._is_long(left)):
             self.kind = "direct"
             return
         if self.rates.setdefault(other, np.inf) > rate:
             self.kind = other
         # The rate of a kind that is not used grows, so that it is tried again eventually.
         self.rates[other] += 0.05 * abs(self.rates[other])
+
+    def _is_long(self, left: float) -> bool:
+        """Whether sweeps of a large problem take long to reduce log(estimate) by `left`."""
+        rate = max(self.rates.values())
+        if self._rounded or self.work < self.direct_after or left <= rate * LONG_WORK:
+            return False
+        if self.has_band is None:
+            self.has_band = MarkovChain(self._chain()[1], self.problem.gamma).has_band
+        return self.has_band or left > rate * VERY_LONG_WORK
 
     def _improve(self) -> float:
         """Do a plain sweep over all actions; return the error of V + offset, without rounding."""
@@ -136,16 +180,37 @@ class PolicyIteration:
         """
         from scipy.sparse.linalg import splu
 
-        R, rows, gamma, n_states, _ = self.problem
-        pairs = np.arange(n_states) * self.problem.n_actions + self.policy
-        T = sparse.csr_array((rows.p, rows.successors, rows.indptr), (R.size, n_states))[pairs]
+        if not self.small:
+            return self._solve_large()
+        R, T = self._chain()
+        n_states = self.problem.n_states
         try:
-            V = splu((sparse.eye_array(n_states) - gamma * T).tocsc()).solve(R[pairs])
+            V = splu((sparse.eye_array(n_states) - self.problem.gamma * T).tocsc()).solve(R)
         except RuntimeError:  # singular in float64
             return float(n_states)
         if np.isfinite(V).all():
             self.V[:] = V
         return float(n_states)
+
+    def _solve_large(self) -> float:
+        """Improve the policy in place, then solve its equations (`linear`).
+
+        Sweeps in place change the policy along whole paths, so that fewer rounds are needed.
+        """
+        R, rows, gamma, _, _ = self.problem
+        for backwards in (True, False):
+            values.improve_in_place(R, *rows, gamma, self.V, self.policy, backwards)
+        R_of_policy, T = self._chain()
+        V, work = MarkovChain(T, gamma).values(R_of_policy, self.V)
+        self.V[:] = V
+        return 2 + work / (rows.p.size + R.size)
+
+    def _chain(self) -> tuple[FloatArray, sparse.csr_array]:
+        """Return the rewards and transitions of the policy."""
+        R, rows, _, n_states, _ = self.problem
+        pairs = np.arange(n_states) * self.problem.n_actions + self.policy
+        T = sparse.csr_array((rows.p, rows.successors, rows.indptr), (R.size, n_states))[pairs]
+        return R[pairs], T
 
     def _sweep(self) -> float:
         """Evaluate the policy by at most 4 A plain sweeps.

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument
-from heirloom.kernels import values
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.planning.certificate import Certified, Tolerance, fixed_point
+from heirloom.planning.finite_horizon import values_over
 from heirloom.planning.operators import Best, PolicyMean, Problem, greedy
 from heirloom.validation import whole_number
 
@@ -77,7 +77,11 @@ def evaluate_with_rewards(
 def expected_return(
     m: TabularMDP, policy: ArrayLike, *, horizon: int, discounted: bool = True
 ) -> float:
-    """Return the expected return of a policy over `horizon` steps from the start distribution."""
+    """Return the expected return of a policy over `horizon` steps from the start distribution.
+
+    The time is proportional to `horizon`, until the values of states change by the same amount in
+    each step, or repeat such a pattern.
+    """
     chain = PolicyMean(read_policy(policy, m)).restrict(_problem(m))
     return _return(m, chain, horizon=horizon, discounted=discounted)
 
@@ -85,7 +89,8 @@ def expected_return(
 def optimal_return(m: TabularMDP, *, horizon: int, discounted: bool = True) -> float:
     """Return the largest expected return over `horizon` steps from the start distribution.
 
-    The maximum is over all policies, including those that depend on the number of steps left.
+    The maximum is over all policies, including those that depend on the number of steps left. The
+    time is as in `expected_return`.
     """
     return _return(m, _problem(m), horizon=horizon, discounted=discounted)
 
@@ -145,10 +150,6 @@ def _error_of(m: TabularMDP, R: FloatArray | None) -> float:
 
 def _return(m: TabularMDP, problem: Problem, *, horizon: int, discounted: bool) -> float:
     horizon = whole_number("horizon", horizon, least=0)
-    V, V_next = np.zeros(m.n_states), np.empty(m.n_states)
-    policy = np.zeros(m.n_states, dtype=np.int32)
-    for _ in range(horizon):
-        values.improve(problem.R, *problem.rows, m.gamma if discounted else 1.0, V, V_next, policy)
-        V, V_next = V_next, V
+    V = values_over(problem, horizon, discounted=discounted)
     # Not `m.start @ V`: the rounding of BLAS depends on the number of threads.
     return float((m.start * V).sum())

@@ -29,13 +29,12 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument
-from heirloom.kernels import learning
 from heirloom.mdp.learned import LearnedModel
+from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, Details, check_arguments, check_begun
 from heirloom.transfer.memory import EnvelopeState, Source, TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
-from heirloom.transfer.program import initial_values
 from heirloom.transfer.setting import Setting
 from heirloom.validation import positive_probability, whole_number
 
@@ -148,15 +147,13 @@ class Envelope(Bound):
     def _own_Q(self) -> FloatArray:
         """Return Q⁺ >= Q* of the current task, from its data and from a given nearness only."""
         setting = self.setting
-        values = initial_values(setting, np.full(setting.n_pairs, setting.v_max))
+        values = program.initial_values(setting, np.full(setting.n_pairs, setting.v_max))
         near, given = None, self._near
         if given is not None and given.learned is None and given.nearness is not None:
             decider = np.zeros(setting.n_pairs, dtype=np.int64)
             learner = LearnerArrays(values.V, decider, 1)
             near = near_rows(given.sources, given.nearness, setting, learner)
-        rows = None if near is None else tuple(near)
-        pairs = np.arange(setting.n_pairs)
-        learning.update_values(tuple(self.model._arrays), tuple(values), rows, pairs)
+        program.update(self.model._arrays, values, near, np.arange(setting.n_pairs))
         return values.Q
 
     def _report(self) -> tuple[str, ...]:

@@ -1,15 +1,34 @@
-"""The arrays of the dynamic program for `Q`, which `kernels.learning.update_values` solves."""
+"""The dynamic program for `Q`: its arrays, and its solution in calls of limited length.
+
+`kernels.learning.update_values` lowers `Q` along a worklist. Each call does a limited amount of
+work, so that Ctrl-C is handled between calls. If γ is close to 1, a worklist needs about 1 / (1-γ)
+backups per pair; `Q` is then also lowered to upper bounds on its fixed point (`acceleration.caps`).
+"""
 
 import numpy as np
 
-from heirloom.arrays import FloatArray
-from heirloom.kernels.learning import Values
+from heirloom.arrays import FloatArray, IntArray
+from heirloom.errors import NotConverged
+from heirloom.kernels import learning
+from heirloom.kernels.learning import Model, Near, Values
+from heirloom.transfer import acceleration
 from heirloom.transfer.setting import Setting
+
+# Up to this discount factor the worklist alone is quick enough: 3500 backups per pair suffice.
+MAX_PLAIN_GAMMA = 0.99
+# Units of work, as `update_values` counts it, before the first acceleration of an update.
+PATIENCE, PATIENCE_PER_PAIR = 10_000, 200
+MIN_ACCELERATIONS = 20
+MAX_SWEEPS = 50_000  # work per update, relative to the size of the program; enough for γ = 0.999
+NO_PAIRS = np.empty(0, dtype=np.int64)
 
 
 def initial_values(setting: Setting, U: FloatArray) -> Values:
     """Return `Q` = `U` and its `V`, with the work space of the solver; nothing is known yet."""
     n_states, n_pairs = setting.n_states, setting.n_pairs
+    budget = learning.MAX_WORK
+    if setting.gamma > MAX_PLAIN_GAMMA:
+        budget = min(budget, PATIENCE + PATIENCE_PER_PAIR * n_pairs)
     return Values(
         gamma=setting.gamma,
         tie=setting.tie,
@@ -20,7 +39,65 @@ def initial_values(setting: Setting, U: FloatArray) -> Values:
         pending=np.zeros(n_pairs),
         queue=np.empty(n_pairs, dtype=np.int64),
         queued=np.zeros(n_pairs, dtype=bool),
+        queue_state=np.zeros(2, dtype=np.int64),
+        budget=budget,
         decreased=np.empty(n_states, dtype=np.int64),
         n_decreased=np.zeros(1, dtype=np.int64),
         is_decreased=np.zeros(n_states, dtype=bool),
+    )
+
+
+def update(model: Model, values: Values, near: Near | None, pairs: IntArray) -> None:
+    """Lower `Q` to its fixed point, starting at `pairs`, whose bound or model changed.
+
+    Raises `NotConverged` as `finish` does.
+    """
+    _update_values(model, values, near, pairs, values.budget)
+    if values.queue_state[learning.LENGTH]:
+        finish(model, values, near)
+
+
+def finish(model: Model, values: Values, near: Near | None) -> None:
+    """Continue an update that used up its budget, until it is done.
+
+    Raises `NotConverged` if this takes too long. `Q` is then still an upper bound, and the next
+    update continues with it.
+    """
+    work, accelerations, budget = 0, 0, learning.MAX_WORK
+    size = values.Q.size + int(model.sizes[learning.N_TRANSITIONS])
+    if near is not None:
+        size += near.p.size + near.into_pair.size
+    while values.queue_state[learning.LENGTH]:
+        if values.gamma > MAX_PLAIN_GAMMA:
+            if accelerations >= MIN_ACCELERATIONS and work > MAX_SWEEPS * size:
+                raise _not_converged(model, values, near)
+            pairs, caps = acceleration.caps(model, values, near)
+            work += learning.update_values(
+                *_plain(model, values, near), pairs, caps, values.budget + 8 * size
+            )
+            accelerations += 1
+            budget = min(values.budget * 2**accelerations, learning.MAX_WORK)
+        work += _update_values(model, values, near, NO_PAIRS, budget)
+
+
+def _update_values(
+    model: Model, values: Values, near: Near | None, pairs: IntArray, budget: int
+) -> int:
+    work: int = learning.update_values(*_plain(model, values, near), pairs, None, budget)
+    return work
+
+
+def _plain(model: Model, values: Values, near: Near | None) -> tuple[object, object, object]:
+    return tuple(model), tuple(values), None if near is None else tuple(near)
+
+
+def _not_converged(model: Model, values: Values, near: Near | None) -> NotConverged:
+    """Describe how far `Q` may still be above its fixed point."""
+    decrease = acceleration.largest_decrease(model, values, near)
+    error = decrease / (1 - values.gamma)
+    return NotConverged(
+        f"Q is above its fixed point by up to {error:.2g} after {MAX_SWEEPS} sweeps with "
+        f"gamma={values.gamma}, and expected within tol={values.slack / (1 - values.gamma):.2g}: "
+        f"it is still an upper bound; create the agent with tol={2 * error:.1g} or more, or with a "
+        "smaller gamma"
     )

@@ -1,21 +1,22 @@
 """Nearness of tasks whose models are known, and the bound that follows from one of them."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
 from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument, NotConverged
-from heirloom.kernels import distances, learning
+from heirloom.kernels import distances
 from heirloom.mdp.learned import Known, LearnedModel
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.metrics.pseudometrics import TOLERANCE, check_comparable
 from heirloom.planning.certificate import ROUNDOFF, Tolerance
+from heirloom.transfer import program
 from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
-from heirloom.transfer.program import initial_values
 from heirloom.transfer.setting import Setting
 from heirloom.validation import instance
 
@@ -73,16 +74,18 @@ def near_bound(
         tol=tolerance.error / 2,
     )
     nearness._check_possible(setting)
+    # Below the rounding error, iterations would lower values in very small steps.
+    rounding = _rounding(m_bar, setting)
+    setting = replace(setting, tol=max(tolerance.error / 2, rounding / 2))
     U = np.full(setting.n_pairs, setting.v_max)
-    values = initial_values(setting, U)
+    values = program.initial_values(setting, U)
     decider = np.zeros(setting.n_pairs, dtype=np.int64)
     near = near_rows([_source(m_bar)], nearness, setting, LearnerArrays(values.V, decider, 1))
     if near is not None:
         near = near._replace(limit=np.inf)  # also differences from v_max below `SAME` count
         model = LearnedModel(m.n_states, m.n_actions, n_known=1)
-        learning.update_values(tuple(model._arrays), tuple(values), tuple(near), near.pairs)
-    rounding = _rounding(m_bar, setting)
-    error = tolerance.error / 2 + 2 * rounding
+        program.update(model._arrays, values, near, near.pairs)
+    error = max(tolerance.error, rounding) / 2 + 2 * rounding
     if not tolerance.admits(error, float(np.abs(U).max())):
         raise NotConverged(
             f"tol={tolerance.error:g} cannot be certified: float64 allows an error of about "

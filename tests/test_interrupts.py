@@ -1,0 +1,58 @@
+"""Ctrl-C ends a long call within a second or two, also while compiled code runs."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+LEARNED = """
+from heirloom.transfer import acceleration, program
+import numpy as np
+acceleration.caps = lambda model, values, near: (program.NO_PAIRS, np.full(values.Q.size, np.inf))
+program.MAX_SWEEPS = 10**12  # without acceleration and limit, learning would take hours
+m = hl.TabularMDP([[0.5], [0.2]], [[[0, 1]], [[1, 0]]], gamma=1 - 1e-9)
+agent = hl.RMax(n_states=2, n_actions=1, gamma=m.gamma, n_known=1, terminating=False, seed=0)
+other = hl.RMax(n_states=2, n_actions=1, gamma=0.5, n_known=1, terminating=False, seed=0)
+short = hl.TabularMDP(m.R, m.T, gamma=0.5)
+hl.learn(other, short, episodes=1, max_steps=10, seed=0)  # compiles, before the call is timed
+call = lambda: hl.learn(agent, m, episodes=1, max_steps=10, seed=0)
+"""
+SOLVED = """
+from heirloom.planning import linear, policy_iteration
+policy_iteration.MAX_SWEEPS, linear.MAX_OPERATIONS = 10**12, 0
+m = hl.garnet(3000, 1, branching=1, gamma=1 - 1e-9, seed=0)
+hl.solve(hl.garnet(600, 1, branching=1, gamma=0.9, seed=0))
+call = lambda: hl.solve(m, tol=1e-30)
+"""
+RETURNS = """
+from heirloom.planning import finite_horizon
+finite_horizon.MIN_STEPS = 10**18
+m = hl.garnet(1000, 2, branching=3, gamma=0.9, seed=0)
+hl.optimal_return(m, horizon=1)
+call = lambda: hl.optimal_return(m, horizon=10**15)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.parametrize("code", [LEARNED, SOLVED, RETURNS], ids=["learn", "solve", "returns"])
+def test_interrupt_ends_a_long_call(code):
+    program = f"import heirloom as hl\n{code}\nprint('ready', flush=True)\ncall()\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(2)
+        assert process.poll() is None, process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        _, stderr = process.communicate(timeout=60)
+        taken = time.monotonic() - start
+    finally:
+        process.kill()
+    assert "KeyboardInterrupt" in stderr
+    assert taken < 10  # generous: a second on a machine that does nothing else
