@@ -27,6 +27,9 @@ from heirloom.planning.policy_iteration import PolicyIteration
 from heirloom.validation import one_of, real_number
 
 Ground = Literal["identity", "recursive"]
+MAX_ITERATIONS = (
+    100  # of policy iteration over plans; few suffice unless rounding prevents progress
+)
 MAX_APPLICATIONS = 1000  # of fixed plans, before their values are computed by policy iteration
 ROUNDING = 1e-14  # relative decreases of this size may be rounding
 
@@ -132,7 +135,7 @@ def _recursive(m: TabularMDP, m_bar: TabularMDP, c: float, tol: float) -> FloatA
     rewards = (rewards + error.reshape(-1)).reshape(-1, m.n_actions)
     tol = _remaining_tolerance(tol, 2 * float(error.max()) / (1 - c))
     d = np.full(shape, rewards.max() / (1 - c))  # an upper bound on all distances
-    while True:
+    for _ in range(MAX_ITERATIONS):
         plans = _cheapest_plans(pairs, d)
         improved = _apply(plans, rewards, c, d.reshape(-1))
         change = float(np.abs(improved - d.reshape(-1)).max())
@@ -140,12 +143,13 @@ def _recursive(m: TabularMDP, m_bar: TabularMDP, c: float, tol: float) -> FloatA
             return improved.reshape(shape)[:-1, :-1]
         following = _values_of_plans(plans, rewards, c, improved, tol).reshape(shape)
         if (d - following).max() <= ROUNDING * d.max():
-            reached = c * change / (1 - c)
-            raise NotConverged(
-                f"tol={tol:g} cannot be certified for c={c}: float64 reached an error of "
-                f"{reached:.1g}; ask for tol={2 * reached:.1g} or more"
-            )
+            break
         d = np.minimum(d, following)
+    reached = c * change / (1 - c)
+    raise NotConverged(
+        f"tol={tol:g} cannot be certified for c={c}: float64 reached an error of {reached:.1g}; "
+        f"ask for tol={2 * reached:.1g} or more"
+    )
 
 
 def _values_of_plans(
