@@ -1,7 +1,11 @@
 """Reading a spec: defaults, and sweeps over the options of agents."""
 
 import itertools
-from collections.abc import Iterator
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from heirloom.agents.algorithms import ALGORITHMS
@@ -9,6 +13,7 @@ from heirloom.errors import InvalidArgument
 from heirloom.escaping import printable
 from heirloom.experiments.mistakes import did_you_mean
 from heirloom.experiments.registry import MODULE_SEPARATOR
+from heirloom.storage.archive import named
 from heirloom.validation import shown
 
 OPTIONS = {
@@ -99,3 +104,37 @@ def leaves(value: Any) -> Iterator[Any]:
             yield from leaves(item)
     else:
         yield value
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """Return the tables of a TOML file; raise `InvalidArgument` if it cannot be read."""
+    try:
+        data = Path(path).read_bytes()
+    except (OSError, TypeError, ValueError) as error:  # ValueError: a name with a null character
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidArgument(
+            f"{named(path)} cannot be read ({reason}): expected a TOML file with a spec"
+        ) from None
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # also for bytes that are not UTF-8
+        raise InvalidArgument(f"{path} is not valid TOML ({error}): correct the file") from None
+
+
+def key_without_json(data: Mapping[str, Any]) -> str:
+    """Return the first key whose value JSON cannot represent."""
+    for key, value in data.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError, RecursionError):
+            return f"the key {printable(key)} of the spec"
+    return "the spec"
+
+
+@contextmanager
+def collected(mistakes: list[str]) -> Iterator[None]:
+    """Add the messages of an `InvalidArgument` to a list, and continue after the block."""
+    try:
+        yield
+    except InvalidArgument as error:
+        mistakes.extend(map(str, error.args))

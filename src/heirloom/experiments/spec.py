@@ -28,9 +28,7 @@ Users write it as TOML:
 
 import json
 import math
-import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -50,12 +48,14 @@ from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.reading import (
     OPTIONS,
     check_defaults,
+    collected,
     expand_sweep,
+    key_without_json,
     leaves,
+    read_toml,
     with_defaults,
 )
 from heirloom.experiments.registry import is_user_defined, make_family
-from heirloom.storage.archive import named
 from heirloom.validation import LARGEST_SIZE, instance, shown
 
 
@@ -206,13 +206,13 @@ class ExperimentSpec(_Strict):
         data = dict(data)
         defaults, agents = data.pop("defaults", {}), data.get("agents")
         mistakes: list[str] = []
-        with _collected(mistakes):
+        with collected(mistakes):
             check_defaults(defaults)
         agent_numbers: list[int] = []  # for each expanded agent, the index of its table in `agents`
         if isinstance(agents, list | tuple):
             data["agents"] = []
             for i, given in enumerate(agents):
-                with _collected(mistakes):
+                with collected(mistakes):
                     complete = with_defaults(given, defaults if isinstance(defaults, dict) else {})
                     expanded = list(expand_sweep(complete, f"agents.{i + 1}"))
                     data["agents"] += expanded
@@ -230,7 +230,7 @@ class ExperimentSpec(_Strict):
             problem = "too many tables in tables" if isinstance(error, RecursionError) else error
             raise InvalidArgument(
                 *mistakes,
-                f"{_key_without_json(data)} contains a value that is not a number, string, "
+                f"{key_without_json(data)} contains a value that is not a number, string, "
                 f"boolean, list or table ({problem}): write it as a string",
             ) from None
         if mistakes:
@@ -240,21 +240,14 @@ class ExperimentSpec(_Strict):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a spec from a TOML file."""
-        try:
-            data = Path(path).read_bytes()
-        except (
-            OSError,
-            TypeError,
-            ValueError,
-        ) as error:  # ValueError: a name with a null character
-            reason = getattr(error, "strerror", None) or error
+        data = read_toml(path)
+        if "sweep" in data:
             raise InvalidArgument(
-                f"{named(path)} cannot be read ({reason}): expected a TOML file with a spec"
-            ) from None
+                f"{path} has a table [sweep], so it describes several experiments: run it with "
+                "`heirloom run`, or read them with heirloom.experiments.sweep.load_sweep"
+            )
         try:
-            return cls.read(tomllib.loads(data.decode("utf-8")))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InvalidArgument(f"{path} is not valid TOML ({error}): correct the file") from None
+            return cls.read(data)
         except InvalidArgument as error:
             raise InvalidArgument(*(f"{path}: {message}" for message in error.args)) from None
 
@@ -289,25 +282,6 @@ class ExperimentSpec(_Strict):
                         return "options of agents differ"
                 return f"{name} is {mine} in this spec and {others} in the other"
         return ""
-
-
-def _key_without_json(data: Mapping[str, Any]) -> str:
-    """Return the first key whose value JSON cannot represent."""
-    for key, value in data.items():
-        try:
-            json.dumps(value)
-        except (TypeError, ValueError, RecursionError):
-            return f"the key {printable(key)} of the spec"
-    return "the spec"
-
-
-@contextmanager
-def _collected(mistakes: list[str]) -> Iterator[None]:
-    """Add the messages of an `InvalidArgument` to a list, and continue after the block."""
-    try:
-        yield
-    except InvalidArgument as error:
-        mistakes.extend(map(str, error.args))
 
 
 def _keys() -> set[str]:
