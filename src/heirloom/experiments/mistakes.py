@@ -28,8 +28,9 @@ class Mistakes(ValueError):
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
     """Return a question that names the most similar of `names`; empty if none is similar."""
-    close = difflib.get_close_matches(str(name)[:100], list(names), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    by_lower = {each.lower(): each for each in names}
+    close = difflib.get_close_matches(str(name)[:100].lower(), by_lower, n=1)
+    return f"; did you mean {by_lower[close[0]]}?" if close else ""
 
 
 def described(schema: Mapping[str, Any]) -> str:
@@ -37,7 +38,7 @@ def described(schema: Mapping[str, Any]) -> str:
     kind = schema.get("type")
     if "anyOf" in schema:
         parts = [described(part) for part in schema["anyOf"] if part.get("type") != "null"]
-        return " or ".join(dict.fromkeys(parts)).replace(" or ", ", or ", len(parts) > 1)
+        return ", or ".join(dict.fromkeys(parts))
     if "const" in schema or "enum" in schema:
         return " or ".join(repr(value) for value in schema.get("enum", [schema.get("const")]))
     if kind in ("integer", "number"):
@@ -143,6 +144,8 @@ def spec_mistakes(
             str(agent_numbers[p] + 1) if isinstance(p, int) else printable(p) for p in parts
         )
         if details["type"] == "missing" and str(details["loc"][-1]) in explained:
+            continue
+        if details["type"] == "too_short" and details["input"]:  # its entries are wrong instead
             continue
         messages += _messages(details, key, model, keys)
     return list(dict.fromkeys(messages))  # agents of one sweep share their mistakes

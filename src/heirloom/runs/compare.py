@@ -1,6 +1,7 @@
 """Compare agents on the same sequences of tasks."""
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from heirloom.learning.lifetime import learn_tasks, optimal_returns
 from heirloom.learning.streams import stream
 from heirloom.mdp.gymnasium import sizes_of
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.runs.callables import run_callables, spec_of
 from heirloom.stats import gain, student_interval
 from heirloom.validation import LARGEST_SIZE, shown, whole_number
 
@@ -35,8 +37,13 @@ def compare(
     max_steps: int,
     repetitions: int = 5,
     seed: int = 0,
+    jobs: int | None = None,
+    out: str | os.PathLike[str] | None = None,
 ) -> "xr.Dataset":
     """Run every agent on the same sequences of tasks, over several repetitions.
+
+    With `jobs` or `out`, the comparison is computed by the engine of `heirloom.runs.run`, which
+    shows its progress; the numbers are the same.
 
     Args:
         agents: maps the name of each agent to a function that makes a new agent; the function is
@@ -50,6 +57,12 @@ def compare(
             agents.
         seed: seed of all random streams. The stream of an agent depends on its name and on the
             repetition, so adding an agent does not change the results of the others.
+        jobs: number of jobs (an agent and a repetition) that are computed in parallel, by processes
+            to which the functions are sent. Tasks must then be of the type `TabularMDP`.
+        out: folder or URL that results are written to. To resume an interrupted comparison, repeat
+            the call. The names of agents and all numbers are compared with those of the stored
+            comparison, and it is refused if they differ. Functions cannot be compared: give another
+            name to an agent that you change.
 
     Returns:
         `returns` [agent, repetition, task, episode], undiscounted; `updates` [agent, repetition,
@@ -67,6 +80,16 @@ def compare(
             ("repetitions", repetitions),
         )
     )
+    if jobs is not None or out is not None:
+        spec = spec_of(
+            list(agents),
+            tasks=tasks,
+            episodes=episodes,
+            steps=max_steps,
+            repetitions=repetitions,
+            seed=seed,
+        )
+        return run_callables(agents, draw_task, spec, jobs=jobs, out=out)
     returns = np.empty((len(agents), repetitions, tasks, episodes))
     updates = np.empty(returns.shape[:3], dtype=np.int64)
     optimal = np.empty((repetitions, tasks))
