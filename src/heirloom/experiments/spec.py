@@ -1,6 +1,6 @@
 """Specs: an experiment as data, agents x repetitions x tasks x episodes.
 
-Users write it as TOML:
+`experiments/sweep.py` describes sweeps over tasks, episodes and families. Users write it as TOML:
 
     name = "two priors"
     repetitions = 10        # independent repetitions, each with its own tasks
