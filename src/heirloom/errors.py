@@ -11,12 +11,18 @@
     ├── CannotWrite             (OSError)       a file that could not be written
     └── WorkerLost              (RuntimeError)  a worker process of a run that died
 
-A message states the value that was found and where, what was expected, and what to do.
+A message states the value that was found and where, what was expected, and what to do. An error
+with several messages shows one per line. Control characters in messages are escaped.
 """
+
+from heirloom.escaping import printable
 
 
 class HeirloomError(Exception):
     """Base class of all exceptions of Heirloom."""
+
+    def __str__(self) -> str:
+        return "\n".join(printable(message) for message in self.args)
 
 
 class InvalidTask(HeirloomError, ValueError):

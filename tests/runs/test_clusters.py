@@ -278,7 +278,7 @@ def test_invalid_arguments_are_refused_before_the_folder_is_created(tmp_path, op
 
 
 def test_address_without_a_cluster_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("heirloom.runs.workers.dask.TIMEOUT", 1.0)
+    monkeypatch.setattr("heirloom.runs.workers.dask.FILE_TIMEOUT", 1.0)
     with (
         pytest.raises(hl.InvalidArgument, match="no Dask scheduler answers there"),
         workers("dask", address="tcp://127.0.0.1:9"),

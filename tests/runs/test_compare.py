@@ -84,3 +84,51 @@ def test_invalid_arguments_are_refused():
 def test_comparison_without_agents_is_refused():
     with pytest.raises(hl.InvalidArgument, match=r"agents is \{\}: expected a dictionary"):
         compare({}, draw, **SIZES)
+
+
+def drawn_task(rng):
+    return hl.garnet(4, 2, branching=2, gamma=0.9, seed=rng)
+
+
+def agents_to_compare():
+    options = {"n_states": 4, "n_actions": 2, "gamma": 0.9, "n_known": 2}
+    return {
+        "RMax": lambda rng: hl.RMax(seed=rng, **options),
+        "LRMax": lambda rng: hl.LRMax(d_max=0.5, seed=rng, **options),
+    }
+
+
+NUMBERS = {"tasks": 2, "episodes": 3, "max_steps": 4, "repetitions": 2}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_parallel_comparison_has_the_same_results(jobs, tmp_path):
+    alone = compare(agents_to_compare(), drawn_task, **NUMBERS)
+    for out in (None, tmp_path / "run"):
+        parallel = compare(agents_to_compare(), drawn_task, **NUMBERS, jobs=jobs, out=out)
+        for name in ("returns", "updates", "optimal"):
+            assert np.array_equal(alone[name], parallel[name].transpose(*alone[name].dims))
+
+
+def test_stored_comparison_is_resumed_and_others_are_refused(tmp_path):
+    agents, made = agents_to_compare(), []
+    compare(agents, drawn_task, **NUMBERS, jobs=1, out=tmp_path / "run")
+
+    def counted(rng):
+        made.append(1)
+        return agents["RMax"](rng)
+
+    compare({**agents, "RMax": counted}, drawn_task, **NUMBERS, jobs=1, out=tmp_path / "run")
+    assert len(made) <= 1  # the agent is made for a check, and no job is computed
+    for change, names in (({"episodes": 4}, agents), ({}, {"other": agents["RMax"]})):
+        with pytest.raises(hl.InvalidArgument, match="contains another experiment"):
+            compare(names, drawn_task, **{**NUMBERS, **change}, jobs=1, out=tmp_path / "run")
+
+
+def test_comparison_in_parallel_refuses_environments(tmp_path):
+    def draw(rng):
+        return drawn_task(rng).to_gymnasium(max_episode_steps=4)
+
+    with pytest.raises(hl.HeirloomError, match="TabularMDP"):
+        compare(agents_to_compare(), draw, **NUMBERS, jobs=1)
+    assert not list(tmp_path.iterdir())

@@ -129,6 +129,19 @@ def unpacked(
     return agent
 
 
+def check_saved(content: Content, bounds: Sequence[Bound]) -> None:
+    """Raise an error unless `load` could rebuild an agent with these bounds from its file.
+
+    Built-in bounds, and user-defined ones that define `options`, are built anew; the others are
+    given to `load` as instances.
+    """
+    classes = {
+        i for i, saved in enumerate(content.header["bounds"]) if saved["options"] is not None
+    }
+    given = [type(bound) if i in classes else bound for i, bound in enumerate(bounds)]
+    unpacked(OptimisticAgent, content, "the file", given)
+
+
 def _check_class(cls: type[OptimisticAgent], saved: Any, where: str) -> None:
     """Raise unless `cls.load` can load an agent of the class named `saved`."""
     if not isinstance(saved, str):

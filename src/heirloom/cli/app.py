@@ -26,7 +26,13 @@ from heirloom.cli.arguments import (
     VariantOption,
 )
 from heirloom.cli.failures import clean_errors
-from heirloom.cli.output import folder_name, print_report, print_results, print_status
+from heirloom.cli.output import (
+    folder_name,
+    print_report,
+    print_results,
+    print_status,
+    write_figures,
+)
 from heirloom.paper.registry import MODULES
 
 RESULTS = "results"
@@ -153,22 +159,29 @@ def run(
     backend: BackendOption = "local",
     address: AddressOption = None,
 ) -> None:
-    """Run the experiment that a TOML file describes.
+    """Run the experiment that a TOML file describes, and draw the returns of its agents.
 
+    If the file has a table [sweep], each combination of its values is run in a subfolder.
     To resume an interrupted run, repeat the same command.
     """
     with clean_errors():
-        from heirloom.experiments.spec import ExperimentSpec
+        from heirloom.experiments.sweep import load_sweep
         from heirloom.runs.run import run as run_experiment
+        from heirloom.storage.location import Location
 
         # A spec may name user-defined algorithms in the current folder. `python -m heirloom` has
         # it in the path already, the installed command does not.
         sys.path.append(str(Path.cwd()))
-        experiment = ExperimentSpec.load(spec)
-        location = out or f"{RESULTS}/{spec.stem}"
-        results = run_experiment(experiment, location, jobs=jobs, backend=backend, address=address)
-        print_results(results, experiment.name)
-        typer.echo(f"Results are in {location}; open them with xarray.open_zarr.")
+        root = Location(out or f"{RESULTS}/{spec.stem}")
+        for label, experiment in load_sweep(spec).items():
+            location = root / label if label else root
+            results = run_experiment(
+                experiment, location, jobs=jobs, backend=backend, address=address
+            )
+            print_results(results, experiment.name)
+            figures = write_figures(results, experiment.name, location)
+            typer.echo(f"Results are in {location}; open them with xarray.open_zarr.")
+            typer.echo(f"Figures are in {figures}.")
 
 
 @app.command()

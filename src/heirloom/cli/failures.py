@@ -20,7 +20,8 @@ def clean_errors() -> Iterator[None]:
         with signals.restoring_interrupts():
             yield
     except heirloom.HeirloomError as error:
-        typer.echo(f"error: {error}", err=True)
+        for line in str(error).split("\n"):  # one for each mistake
+            typer.echo(f"error: {line}", err=True)
         raise typer.Exit(1) from None
     except MemoryError as error:
         typer.echo(

@@ -1,8 +1,10 @@
 """Tables that commands print, and names of the folders that they write to."""
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from heirloom.choices import Variant
+from heirloom.escaping import printable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -84,17 +86,50 @@ def print_results(results: "xr.Dataset", title: str) -> None:
     _console().print(table)
 
 
+def write_figures(results: "xr.Dataset", title: str, run: "Location") -> "Location":
+    """Draw the mean returns per task and per episode, as PNG and PDF.
+
+    Returns the folder that they are written to, which is beside the folder of the run.
+    """
+    from heirloom.figures.curves import draw_episodes, draw_lifelong
+    from heirloom.figures.style import render
+    from heirloom.storage.location import Location
+
+    name = run.name.rstrip("/")
+    if run.is_local and Path(name).name in ("", ".."):  # `.` or `..`
+        name = str(run.path)
+    location = Location(f"{name}-figures")
+    for name, draw in (("tasks", draw_lifelong), ("episodes", draw_episodes)):
+        figure = draw(results, title=title)
+        for file_format in ("png", "pdf"):
+            location.write(f"{name}.{file_format}", render(figure, file_format))
+    return location
+
+
 def _console() -> "Console":
-    """Return a console that prints brackets in names literally, not as markup."""
+    """Return a console that prints names literally: neither markup nor control characters act."""
     from rich.console import Console
 
-    return Console(markup=False, highlight=False)
+    class Literal(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            """Print with control characters escaped."""
+            shown = (printable(each) if isinstance(each, str) else each for each in objects)
+            super().print(*shown, **options)
+
+    return Literal(markup=False, highlight=False, emoji=False)
 
 
 def _table(title: str, *columns: str) -> "Table":
+    """Return a table whose cells are shown literally, and fold on narrow terminals."""
     from rich.table import Column, Table
 
-    return Table(*(Column(name, overflow="fold") for name in columns), title=title)
+    class Literal(Table):
+        def add_row(self, *cells: Any, **options: Any) -> None:
+            """Add a row with control characters escaped."""
+            super().add_row(*map(printable, cells), **options)
+
+    headers = (Column(printable(name), overflow="fold") for name in columns)
+    return Literal(*headers, title=printable(title))
 
 
 def folder_name(

@@ -140,19 +140,14 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         seen = sorted(self.numbers, key=self.numbers.__getitem__)
         numbers = [self.numbers[observation] for observation in seen]
         header = {"observations": [repr(observation) for observation in seen], "numbers": numbers}
-        archive.write(path, "numbers", archive.Content(header, {}))
+        archive.write(path, "numbers", archive.Content(header, {}), _numbers)
 
     @staticmethod
     def load_numbers(path: str | os.PathLike[str]) -> dict[Hashable, int]:
         """Read numbers from a file, to be given as `numbers` to new environments."""
-        header, _ = archive.read(path, "numbers")
+        content = archive.read(path, "numbers")
         with archive.parsing(str(path), "numbering"):
-            # literal_eval parses literals only: it executes no code from the file.
-            seen = [ast.literal_eval(text) for text in header["observations"]]
-            numbers = dict(zip(seen, header["numbers"], strict=True))
-            if not all(type(number) is int and number >= 0 for number in numbers.values()):
-                raise InvalidFile("a state number is not a whole number, 0 or more")
-            return numbers
+            return _numbers(content)
 
     def observation_of(self, state: int) -> Any:
         """Return the observation with this number; only if numbered by position in the space."""
@@ -167,6 +162,16 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Return the environment's action with this number."""
         action = whole_number("action", action, least=0, most=self.n_actions - 1)
         return value_of(self.env.action_space, action)
+
+
+def _numbers(content: archive.Content) -> dict[Hashable, int]:
+    """Return the numbers of observations that a file contains."""
+    # literal_eval parses literals only: it executes no code from the file.
+    seen = [ast.literal_eval(text) for text in content.header["observations"]]
+    numbers = dict(zip(seen, content.header["numbers"], strict=True))
+    if not all(type(number) is int and number >= 0 for number in numbers.values()):
+        raise InvalidFile("a state number is not a whole number, 0 or more")
+    return numbers
 
 
 def _hashable(observation: Any) -> Hashable:

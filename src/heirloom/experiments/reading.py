@@ -1,15 +1,19 @@
-"""Reading a spec: defaults, sweeps, and messages for what is wrong with it."""
+"""Reading a spec: defaults, and sweeps over the options of agents."""
 
 import itertools
-import re
-from collections.abc import Iterator, Sequence
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
-
-from pydantic import ValidationError
 
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import InvalidArgument
-from heirloom.experiments.registry import MODULE_SEPARATOR, expectation
+from heirloom.escaping import printable
+from heirloom.experiments.mistakes import did_you_mean
+from heirloom.experiments.registry import MODULE_SEPARATOR
+from heirloom.storage.archive import named
 from heirloom.validation import shown
 
 OPTIONS = {
@@ -20,7 +24,6 @@ OPTIONS = {
 """The algorithms that have an option, by the name of the option."""
 
 KNOWLEDGE = ("d_max", "nearness")  # in generated names, these options appear without their key
-EXAMPLE = "`heirloom show tight` prints a complete spec"
 
 
 def with_defaults(agent: Any, defaults: dict[str, Any]) -> Any:
@@ -28,7 +31,7 @@ def with_defaults(agent: Any, defaults: dict[str, Any]) -> Any:
     if not isinstance(agent, dict):
         return agent
     algorithm = agent.get("algorithm")
-    accepted = {key: value for key, value in defaults.items() if algorithm in OPTIONS[key]}
+    accepted = {key: value for key, value in defaults.items() if algorithm in OPTIONS.get(key, ())}
     return {**accepted, **agent}
 
 
@@ -38,12 +41,14 @@ def check_defaults(defaults: Any) -> None:
         raise InvalidArgument(
             f"defaults is {shown(defaults)}: expected a table [defaults] of options of agents"
         )
-    for key in defaults:
-        if key not in OPTIONS:
-            raise InvalidArgument(
-                f"defaults.{key} is not an option of any algorithm: the options are "
-                f"{', '.join(OPTIONS)}"
-            )
+    messages = [
+        f"defaults.{printable(key)} is not an option of any algorithm: the options are "
+        f"{', '.join(OPTIONS)}{did_you_mean(key, OPTIONS)}"
+        for key in defaults
+        if key not in OPTIONS
+    ]
+    if messages:
+        raise InvalidArgument(*messages)
 
 
 def expand_sweep(agent: Any, where: str) -> Iterator[Any]:
@@ -60,8 +65,8 @@ def expand_sweep(agent: Any, where: str) -> Iterator[Any]:
     for key, value in agent.items():
         if value == []:
             raise InvalidArgument(
-                f"{where}.{key} is []: expected one or more values to sweep over; give some, or "
-                "leave the key out"
+                f"{where}.{printable(key)} is []: expected one or more values to sweep over; give "
+                "some, or leave the key out"
             )
     if not isinstance(agent.get("algorithm"), str):
         yield {"name": "an agent", **agent}  # validation will report the algorithm, not the name
@@ -90,51 +95,6 @@ def _agent_name(base: str, options: dict[str, Any]) -> str:
     return f"{base}({', '.join(parts)})" if parts else base
 
 
-def first_error(error: ValidationError, agent_numbers: Sequence[int], keys: set[str]) -> str:
-    """Return a message for the first error of a spec, with its key as the user wrote it.
-
-    Args:
-        error: what pydantic found in the spec after sweeps were expanded.
-        agent_numbers: for each expanded agent, the index of its table in the spec.
-        keys: the keys of a spec; an unknown key is added to it.
-    """
-    # An unknown key comes first: it may be a misspelling, and the reason why another is missing.
-    first = min(error.errors(), key=lambda details: details["type"] != "extra_forbidden")
-    if first["type"] == "extra_forbidden":
-        keys.add(str(first["loc"][-1]))
-    key = ".".join(
-        str(agent_numbers[part] + 1) if isinstance(part, int) else part
-        for part in first["loc"]
-        if isinstance(part, int) or part in keys  # other parts are names of types
-    )
-    if first["type"] == "too_short":
-        return f"{key} is {shown(first['input'])}: expected one or more entries"
-    if first["type"] == "extra_forbidden":
-        return f"{key} is not a key of a spec: correct or remove it; {EXAMPLE}"
-    if first["type"] == "missing":
-        return f"{key} is missing: add it; {EXAMPLE}"
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "value_error":
-        if not key or message.startswith("family"):
-            return message
-        at_option = re.match(r"\w+ is ", message)
-        return f"{key}.{message}" if at_option else f"{key}: {message}"
-    return f"{key} is {shown(first['input'])}: {expectation(message)}"
-
-
-def option_error(error: ValidationError, algorithm: str) -> str:
-    """Return a message for the first error in the options of an agent."""
-    first = min(error.errors(), key=lambda details: details["type"] != "extra_forbidden")
-    option = str(first["loc"][0])
-    if first["type"] == "extra_forbidden":
-        options = ", ".join(ALGORITHMS[algorithm].model_fields)
-        return f"{option} is not an option of {algorithm}: its options are {options}"
-    if first["type"] == "missing":
-        visits = "the number of visits after which a pair is known"
-        return f"{option} is missing: give {visits if option == 'n_known' else 'a value'}"
-    return f"{option} is {shown(first['input'])}: {expectation(first['msg'])}"
-
-
 def leaves(value: Any) -> Iterator[Any]:
     """Yield all values in nested lists and tables, or the value itself if it is neither."""
     if isinstance(value, dict):
@@ -144,3 +104,37 @@ def leaves(value: Any) -> Iterator[Any]:
             yield from leaves(item)
     else:
         yield value
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """Return the tables of a TOML file; raise `InvalidArgument` if it cannot be read."""
+    try:
+        data = Path(path).read_bytes()
+    except (OSError, TypeError, ValueError) as error:  # ValueError: a name with a null character
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidArgument(
+            f"{named(path)} cannot be read ({reason}): expected a TOML file with a spec"
+        ) from None
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # also for bytes that are not UTF-8
+        raise InvalidArgument(f"{path} is not valid TOML ({error}): correct the file") from None
+
+
+def key_without_json(data: Mapping[str, Any]) -> str:
+    """Return the first key whose value JSON cannot represent."""
+    for key, value in data.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError, RecursionError):
+            return f"the key {printable(key)} of the spec"
+    return "the spec"
+
+
+@contextmanager
+def collected(mistakes: list[str]) -> Iterator[None]:
+    """Add the messages of an `InvalidArgument` to a list, and continue after the block."""
+    try:
+        yield
+    except InvalidArgument as error:
+        mistakes.extend(map(str, error.args))

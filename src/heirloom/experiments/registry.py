@@ -17,7 +17,14 @@ from heirloom.arrays import FloatArray
 from heirloom.envs import inventory, paper_families, toy_text
 from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
+from heirloom.experiments.mistakes import (
+    check_names,
+    did_you_mean,
+    expected,
+    option_mistakes,
+)
 from heirloom.mdp.tabular import TabularMDP, check_task
+from heirloom.validation import shown
 
 FAMILIES: dict[str, Callable[..., TaskFamily]] = {
     "tight": paper_families.Tight,
@@ -54,12 +61,12 @@ def import_callable(key: str, name: str) -> Callable[..., Any]:
         found = getattr(import_module(module), attribute)
     except Exception as error:  # user code may raise anything
         raise InvalidArgument(
-            f"{key} is {name!r}, which cannot be imported ({type(error).__name__}: {error}): "
+            f"{key} is {shown(name)}, which cannot be imported ({type(error).__name__}: {error}): "
             "expected package.module:Name, importable wherever jobs are computed"
         ) from error
     if not callable(found):
         raise InvalidArgument(
-            f"{key} is {name!r}, which is {found!r}: expected a class or a function"
+            f"{key} is {shown(name)}, which is {found!r}: expected a class or a function"
         )
     return found
 
@@ -164,18 +171,8 @@ def _checked_by_model(model: Any, options: Mapping[str, Any]) -> Any:
     try:
         return model.model_validate(dict(options))
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or "options"
-        raise InvalidArgument(f"{key} is {first['input']!r}: {expectation(first['msg'])}") from None
-
-
-def expectation(message: str) -> str:
-    """Return pydantic's message as the end of a sentence "KEY is VALUE: ..."."""
-    if message == "Field required":
-        return "an entry is missing"
-    if message.startswith("Input "):
-        return "it " + message.removeprefix("Input ")
-    return message[0].lower() + message[1:]
+        name = getattr(model, "__name__", "its options")
+        raise InvalidArgument(*option_mistakes(error, model, name)) from None
 
 
 def _accepts(make: Callable[..., Any], key: str) -> bool:
@@ -193,12 +190,8 @@ def check_arguments(make: Callable[..., Any], options: Mapping[str, Any], what: 
     """Raise `InvalidArgument` unless a callable accepts these options and needs no others."""
     parameters, name = _parameters(make), getattr(make, "__name__", repr(make))
     allowed = sorted(p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
-    for option in options:
-        if not _accepts(make, option):
-            raise InvalidArgument(
-                f"{what}.{option} is not an option of {name!r}: its options are "
-                f"{', '.join(allowed) or 'none'}"
-            )
+    unknown = [option for option in options if not _accepts(make, option)]
+    check_names(what, unknown, allowed, repr(name))
     for p in parameters:
         named = p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
         if named and p.default is p.empty and p.name not in options:
@@ -209,36 +202,37 @@ def _built_in_family(name: str, options: dict[str, Any]) -> TaskFamily:
     make = FAMILIES.get(name)
     if make is None:
         raise InvalidArgument(
-            f"family.name is {name!r}: expected one of {', '.join(sorted(FAMILIES))}, or "
-            "package.module:Name"
+            f"family.name is {shown(name)}: expected one of {', '.join(sorted(FAMILIES))}, or "
+            f"package.module:Name{did_you_mean(name, FAMILIES)}"
         )
     allowed = inspect.signature(make).parameters
-    for option in options:
-        if option not in allowed:
-            raise InvalidArgument(
-                f"family.{option} is not an option of {name!r}: its options are "
-                f"{', '.join(sorted(allowed)) or 'none'}"
-            )
-    missing = [p.name for p in allowed.values() if p.default is p.empty and p.name not in options]
-    if missing:
-        raise InvalidArgument(f"family.{missing[0]} is missing: {name!r} requires it")
+    check_names("family", options, allowed, repr(name))
     hints = get_type_hints(make.__init__ if inspect.isclass(make) else make)
-    checked = {
-        option: _checked_option(option, value, hints[option]) for option, value in options.items()
-    }
+    mistakes = [
+        f"family.{p.name} is missing: {name!r} requires it"
+        for p in allowed.values()
+        if p.default is p.empty and p.name not in options
+    ]
+    checked = {}
+    for option, value in options.items():
+        try:
+            checked[option] = _checked_option(option, value, hints[option])
+        except InvalidArgument as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise InvalidArgument(*mistakes)
     try:
         return make(**checked)
     except HeirloomError as error:
-        raise InvalidArgument(f"family: {error}") from None
+        raise InvalidArgument(*(f"family: {message}" for message in error.args)) from None
 
 
 def _checked_option(option: str, value: Any, hint: Any) -> Any:
     """Return an option of a family in the type of its hint, or raise `InvalidArgument`."""
     try:
         return TypeAdapter(hint).validate_python(_lists_as_tuples(value), strict=True)
-    except ValidationError as error:
-        message = expectation(error.errors()[0]["msg"])
-        raise InvalidArgument(f"family.{option} is {value!r}: {message}") from None
+    except ValidationError:
+        raise InvalidArgument(f"family.{option} is {shown(value)}: {expected(hint)}") from None
 
 
 def _lists_as_tuples(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Specs: an experiment as data, agents x repetitions x tasks x episodes.
 
-Users write it as TOML:
+`experiments/sweep.py` describes sweeps over tasks, episodes and families. Users write it as TOML:
 
     name = "two priors"
     repetitions = 10        # independent repetitions, each with its own tasks
@@ -28,7 +28,6 @@ Users write it as TOML:
 
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -38,18 +37,25 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import HeirloomError, InvalidArgument
+from heirloom.escaping import printable
+from heirloom.experiments.mistakes import (
+    Mistakes,
+    did_you_mean,
+    option_mistakes,
+    spec_mistakes,
+)
 from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.reading import (
     OPTIONS,
     check_defaults,
+    collected,
     expand_sweep,
-    first_error,
+    key_without_json,
     leaves,
-    option_error,
+    read_toml,
     with_defaults,
 )
 from heirloom.experiments.registry import is_user_defined, make_family
-from heirloom.storage.archive import named
 from heirloom.validation import LARGEST_SIZE, instance, shown
 
 
@@ -75,8 +81,8 @@ class _Named(BaseModel):
             for leaf in leaves(value):
                 if leaf is None or (isinstance(leaf, float) and not math.isfinite(leaf)):
                     raise ValueError(
-                        f"{option} is {value!r}: expected finite numbers, strings, booleans, or "
-                        "lists and tables of these"
+                        f"{printable(option)} is {shown(value)}: expected finite numbers, strings, "
+                        "booleans, or lists and tables of these"
                     )
         return self
 
@@ -93,9 +99,9 @@ class FamilySpec(_Named):
             try:
                 make_family(self.name, self.options).draw(np.random.default_rng(0))
             except HeirloomError as error:
-                message = str(error)
-                raise ValueError(
+                raise Mistakes(
                     message if message.startswith("family") else f"family: {message}"
+                    for message in map(str, error.args)
                 ) from None
         return self
 
@@ -112,19 +118,22 @@ class AgentSpec(_Named):
         model = ALGORITHMS.get(self.algorithm)
         if model is None:
             raise ValueError(
-                f"algorithm is {self.algorithm!r}: expected one of {', '.join(ALGORITHMS)}, or "
-                "package.module:Name"
+                f"algorithm is {shown(self.algorithm)}: expected one of {', '.join(ALGORITHMS)}, "
+                f"or package.module:Name{did_you_mean(self.algorithm, ALGORITHMS)}"
             )
-        for option in self.options:
-            if option in OPTIONS and option not in model.model_fields:
-                raise ValueError(
-                    f"{option} is not an option of {self.algorithm}, only of "
-                    f"{', '.join(OPTIONS[option])}: leave it out"
-                )
+        others = [o for o in self.options if o in OPTIONS and o not in model.model_fields]
+        mistakes = [
+            f"{option} is not an option of {self.algorithm}, only of "
+            f"{', '.join(OPTIONS[option])}: leave it out"
+            for option in others
+        ]
+        own = {option: value for option, value in self.options.items() if option not in others}
         try:
-            options = model.model_validate_json(json.dumps(self.options), strict=True)
+            options = model.model_validate_json(json.dumps(own), strict=True)
         except ValidationError as error:
-            raise ValueError(option_error(error, self.algorithm)) from None
+            mistakes += option_mistakes(error, model, self.algorithm)
+        if mistakes:
+            raise Mistakes(mistakes)
         # Options equal to their defaults are removed, so that equivalent specs compare equal.
         assert self.__pydantic_extra__ is not None
         self.__pydantic_extra__.clear()
@@ -157,7 +166,10 @@ class ExperimentSpec(_Strict):
     @model_validator(mode="after")
     def _can_be_measured(self) -> Self:
         if self.measure is not None and self.measure not in OBSERVERS:
-            raise ValueError(f"measure is {self.measure!r}: expected one of {', '.join(OBSERVERS)}")
+            raise ValueError(
+                f"measure is {shown(self.measure)}: expected one of {', '.join(OBSERVERS)}"
+                f"{did_you_mean(self.measure, OBSERVERS)}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -166,7 +178,7 @@ class ExperimentSpec(_Strict):
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(
-                    f"agents contains two agents named {name!r}: give each a different name"
+                    f"agents contains two agents named {shown(name)}: give each a different name"
                 )
         return self
 
@@ -174,7 +186,8 @@ class ExperimentSpec(_Strict):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise InvalidArgument(first_error(error, range(10**9), _keys())) from None
+            mistakes = spec_mistakes(error, ExperimentSpec, range(10**9), _keys())
+            raise InvalidArgument(*mistakes) from None
 
     # Pydantic then does not call `__init__` to validate JSON, which would lose its strict mode.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -192,46 +205,51 @@ class ExperimentSpec(_Strict):
             raise InvalidArgument(f"the spec is {shown(data)}: expected a dictionary, as from TOML")
         data = dict(data)
         defaults, agents = data.pop("defaults", {}), data.get("agents")
-        check_defaults(defaults)
+        mistakes: list[str] = []
+        with collected(mistakes):
+            check_defaults(defaults)
         agent_numbers: list[int] = []  # for each expanded agent, the index of its table in `agents`
         if isinstance(agents, list | tuple):
             data["agents"] = []
             for i, given in enumerate(agents):
-                expanded = list(expand_sweep(with_defaults(given, defaults), f"agents.{i + 1}"))
-                data["agents"] += expanded
-                agent_numbers += [i] * len(expanded)
+                with collected(mistakes):
+                    complete = with_defaults(given, defaults if isinstance(defaults, dict) else {})
+                    expanded = list(expand_sweep(complete, f"agents.{i + 1}"))
+                    data["agents"] += expanded
+                    agent_numbers += [i] * len(expanded)
         try:
             # Strict mode rejects a string where a number is expected. The input is JSON because
             # only then does strict mode accept a list for a tuple and a table for a model.
-            return cls.model_validate_json(json.dumps(data), strict=True)
+            spec = cls.model_validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
-            raise InvalidArgument(first_error(error, agent_numbers, _keys())) from None
-        except (TypeError, ValueError) as error:
+            found = spec_mistakes(error, ExperimentSpec, agent_numbers, _keys())
+            if mistakes and agents and not data["agents"]:  # all agents have other mistakes
+                found = [message for message in found if not message.startswith("agents is []")]
+            raise InvalidArgument(*mistakes, *found) from None
+        except (TypeError, ValueError, RecursionError) as error:
+            problem = "too many tables in tables" if isinstance(error, RecursionError) else error
             raise InvalidArgument(
-                f"{_key_without_json(data)} contains a value that is not a number, string, "
-                f"boolean, list or table ({error}): write it as a string"
+                *mistakes,
+                f"{key_without_json(data)} contains a value that is not a number, string, "
+                f"boolean, list or table ({problem}): write it as a string",
             ) from None
+        if mistakes:
+            raise InvalidArgument(*mistakes)
+        return spec
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a spec from a TOML file."""
-        try:
-            data = Path(path).read_bytes()
-        except (
-            OSError,
-            TypeError,
-            ValueError,
-        ) as error:  # ValueError: a name with a null character
-            reason = getattr(error, "strerror", None) or error
+        data = read_toml(path)
+        if "sweep" in data:
             raise InvalidArgument(
-                f"{named(path)} cannot be read ({reason}): expected a TOML file with a spec"
-            ) from None
+                f"{path} has a table [sweep], so it describes several experiments: run it with "
+                "`heirloom run`, or read them with heirloom.experiments.sweep.load_sweep"
+            )
         try:
-            return cls.read(tomllib.loads(data.decode("utf-8")))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InvalidArgument(f"{path} is not valid TOML ({error}): correct the file") from None
+            return cls.read(data)
         except InvalidArgument as error:
-            raise InvalidArgument(f"{path}: {error}") from None
+            raise InvalidArgument(*(f"{path}: {message}" for message in error.args)) from None
 
     def to_toml(self) -> str:
         """Return the spec as TOML, which `load` reads back as an equal spec."""
@@ -264,16 +282,6 @@ class ExperimentSpec(_Strict):
                         return "options of agents differ"
                 return f"{name} is {mine} in this spec and {others} in the other"
         return ""
-
-
-def _key_without_json(data: Mapping[str, Any]) -> str:
-    """Return the first key whose value JSON cannot represent."""
-    for key, value in data.items():
-        try:
-            json.dumps(value)
-        except (TypeError, ValueError):
-            return f"the key {key} of the spec"
-    return "the spec"
 
 
 def _keys() -> set[str]:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from heirloom.experiments.variables import check_results
-from heirloom.figures.style import MARKERS, colour_of, draw_interval, legend_below, new_figure
+from heirloom.figures.style import (
+    MARKERS,
+    colour_of,
+    draw_interval,
+    legend_below,
+    literal,
+    new_figure,
+)
 from heirloom.stats import Interval, student_interval
 from heirloom.validation import text
 
@@ -41,6 +48,24 @@ def draw_lifelong(results: "xr.Dataset", *, title: str) -> "Figure":
         ax.plot(results.task, optimal, color="0.6", linestyle=":", label="optimal")
     ax.locator_params(axis="x", integer=True)
     return _finish(figure, xlabel="task", ylabel="mean return", title=title)
+
+
+def draw_episodes(results: "xr.Dataset", *, title: str) -> "Figure":
+    """Mean return per episode of each agent, over all tasks, with 95 % intervals as bands.
+
+    Args:
+        results: the results of `run` or `compare`.
+        title: the title of the figure.
+    """
+    check_results(results, ("returns",))
+    title = text("title", title)
+    returns = results.returns.mean("task").transpose("agent", "repetition", "episode")
+    names = [str(name) for name in results.agent.values]
+    curves = {name: student_interval(returns.sel(agent=name).values) for name in names}
+    figure, ax = new_figure()
+    _draw_curves(ax, results.episode.values, curves, _agent_styles(names, markers=False))
+    ax.locator_params(axis="x", integer=True)
+    return _finish(figure, xlabel="episode", ylabel="mean return", title=title)
 
 
 def draw_relative_returns(
@@ -156,13 +181,13 @@ def _draw_curves(
     """Draw each curve with its style; without `x`, at the integers from `first` on."""
     for label, interval in curves.items():
         points = np.arange(first, first + interval.mean.size) if x is None else x
-        draw_interval(ax, points, interval, label=label, **styles[label])
+        draw_interval(ax, points, interval, label=literal(label), **styles[label])
 
 
 def _finish(figure: "Figure", *, xlabel: str, ylabel: str, title: str) -> "Figure":
     (ax,) = figure.axes
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
-    ax.set_title(title)
+    ax.set_title(literal(title))
     legend_below(figure)
     return figure

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heirloom.errors import CannotWrite, InvalidArgument
+from heirloom.escaping import printable
 from heirloom.stats import Interval
 from heirloom.validation import instance, shown
 
@@ -81,6 +82,16 @@ def draw_interval(ax: "Axes", x: Any, interval: Interval, *, color: Any, **optio
         if ax.get_yscale() == "log":
             low = np.maximum(low, 0.01 * mean)
         ax.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
+
+
+def literal(text: str) -> str:
+    """Return a text that matplotlib draws as it is, with control characters escaped.
+
+    Otherwise matplotlib takes text between dollar signs for a formula, and leaves labels that begin
+    with an underscore out of legends.
+    """
+    drawn = printable(text).replace("$", r"\$")
+    return f" {drawn}" if drawn.startswith("_") else drawn
 
 
 def legend_below(figure: "Figure") -> None:

@@ -1,6 +1,7 @@
 """Compare agents on the same sequences of tasks."""
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -8,11 +9,13 @@ import numpy as np
 
 from heirloom.agents.protocol import Agent
 from heirloom.errors import InvalidArgument
+from heirloom.escaping import printable
 from heirloom.experiments.variables import check_results
 from heirloom.learning.lifetime import learn_tasks, optimal_returns
 from heirloom.learning.streams import stream
 from heirloom.mdp.gymnasium import sizes_of
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.runs.callables import run_callables, spec_of
 from heirloom.stats import gain, student_interval
 from heirloom.validation import LARGEST_SIZE, shown, whole_number
 
@@ -34,8 +37,13 @@ def compare(
     max_steps: int,
     repetitions: int = 5,
     seed: int = 0,
+    jobs: int | None = None,
+    out: str | os.PathLike[str] | None = None,
 ) -> "xr.Dataset":
     """Run every agent on the same sequences of tasks, over several repetitions.
+
+    With `jobs` or `out`, the comparison is computed by the engine of `heirloom.runs.run`, which
+    shows its progress; the numbers are the same.
 
     Args:
         agents: maps the name of each agent to a function that makes a new agent; the function is
@@ -49,6 +57,12 @@ def compare(
             agents.
         seed: seed of all random streams. The stream of an agent depends on its name and on the
             repetition, so adding an agent does not change the results of the others.
+        jobs: number of jobs (an agent and a repetition) that are computed in parallel, by processes
+            to which the functions are sent. Tasks must then be of the type `TabularMDP`.
+        out: folder or URL that results are written to. To resume an interrupted comparison, repeat
+            the call. The names of agents and all numbers are compared with those of the stored
+            comparison, and it is refused if they differ. Functions cannot be compared: give another
+            name to an agent that you change.
 
     Returns:
         `returns` [agent, repetition, task, episode], undiscounted; `updates` [agent, repetition,
@@ -66,6 +80,16 @@ def compare(
             ("repetitions", repetitions),
         )
     )
+    if jobs is not None or out is not None:
+        spec = spec_of(
+            list(agents),
+            tasks=tasks,
+            episodes=episodes,
+            steps=max_steps,
+            repetitions=repetitions,
+            seed=seed,
+        )
+        return run_callables(agents, draw_task, spec, jobs=jobs, out=out)
     returns = np.empty((len(agents), repetitions, tasks, episodes))
     updates = np.empty(returns.shape[:3], dtype=np.int64)
     optimal = np.empty((repetitions, tasks))
@@ -133,8 +157,9 @@ def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax"
 
     The columns are the mean return in the first task, the mean return and the mean number of model
     updates in the `last` tasks, and the relative gain in return over the baseline in those tasks,
-    with its 95 % Student interval over repetitions. The row `best` shows the optimal expected
-    returns, if they are known for all of the `last` tasks.
+    with its 95 % Student interval over repetitions. If the returns of the baseline are near zero,
+    so that percentages mean nothing, the last column has differences in return instead. The row
+    `best` shows the optimal expected returns, if they are known for all of the `last` tasks.
     """
     check_results(results, ("returns", "updates", "optimal"))
     last = whole_number("last", last, most=results.sizes["task"])
@@ -145,20 +170,37 @@ def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax"
             f"{', '.join(names)}"
         )
     later = results.isel(task=slice(-last, None))
-    width = max(len(name) for name in ("agent", *results.agent.values))
-    columns = f"{'task 1':>8}  {f'last {last}':>8}  {'updates':>8}"
-    lines = [f"{'agent':<{width}}  {columns}  gain over {baseline}"]
+    labels = {name: printable(name) for name in names}
+    width = max(len(label) for label in ("agent", *labels.values()))
     mean = later.returns.mean(("task", "episode"))
-    for name in results.agent.values:
+    reference = mean.sel(agent=baseline).values
+    in_percent = not _is_near_zero(reference, mean.values)
+    title = "gain over" if in_percent else "difference from"
+    columns = f"{'task 1':>8}  {f'last {last}':>8}  {'updates':>8}"
+    lines = [f"{'agent':<{width}}  {columns}  {title} {labels[baseline]}"]
+    for name in names:
         first = float(results.returns.sel(agent=name, task=1).mean())
-        gained = gain(mean.sel(agent=name).values, mean.sel(agent=baseline).values)
-        centre, half = student_interval(gained)
+        own = mean.sel(agent=name).values
+        centre, half = student_interval(gain(own, reference) if in_percent else own - reference)
+        compared = f"{centre:+.1%} ± {half:.1%}" if in_percent else f"{centre:+.3f} ± {half:.3f}"
         lines.append(
-            f"{name:<{width}}  {first:>8.3f}  {float(mean.sel(agent=name).mean()):>8.3f}  "
+            f"{labels[name]:<{width}}  {first:>8.3f}  {float(own.mean()):>8.3f}  "
             f"{float(later.updates.sel(agent=name).mean()):>8.1f}  "
-            + ("" if name == baseline else f"{centre:+.1%} ± {half:.1%}")
+            + ("" if name == baseline else compared)
         )
     if np.isfinite(later.optimal).all():
         first, best = (float(x.mean()) for x in (results.optimal.sel(task=1), later.optimal))
         lines.append(f"{'best':<{width}}  {first:>8.3f}  {best:>8.3f}")
     return "\n".join(lines)
+
+
+def _is_near_zero(reference: np.ndarray, all_means: np.ndarray) -> bool:
+    """Whether percentages of the mean returns of a baseline, one per repetition, mean nothing.
+
+    That is so if they have both signs, if one of them is less than a tenth of their mean, or if
+    all are less than a hundredth of the returns of another agent.
+    """
+    sizes = np.abs(reference)
+    changes_sign = reference.min() < 0 < reference.max()
+    largest = np.abs(all_means.mean(axis=1)).max()
+    return bool(changes_sign or sizes.min() <= 0.1 * sizes.mean() or sizes.mean() <= 0.01 * largest)

@@ -17,6 +17,7 @@ import numpy as np
 
 from heirloom.choices import Format
 from heirloom.errors import CannotWrite, InvalidArgument
+from heirloom.escaping import for_spreadsheet
 from heirloom.experiments.job import Job
 from heirloom.experiments.variables import JOB
 from heirloom.runs.schema import COORDINATES, SHARED, VARIABLES
@@ -89,8 +90,10 @@ def _tables(run: StoredRun, to: Format, folder: Path) -> Exported:
                 left_out += 1
                 continue
             of_repetition = {name: values[job[1]] for name, values in shared.items()}
+            agent = run.spec.agents[job[0]].name
+            agent = for_spreadsheet(agent) if to == "csv" else agent
             for schema, write in zip(schemas.values(), writers, strict=True):
-                write(_rows(run, job, results | of_repetition, schema))
+                write(_rows(agent, job, results | of_repetition, schema))
     _write_descriptions(folder / COLUMNS, columns)
     return Exported([*paths, folder / COLUMNS], len(run.jobs), left_out)
 
@@ -117,9 +120,7 @@ def _metadata(run: StoredRun) -> dict[str, str]:
     return {key: json.dumps(value) for key, value in metadata.items()}
 
 
-def _rows(
-    run: StoredRun, job: Job, results: dict[str, np.ndarray], schema: "pa.Schema"
-) -> "pa.Table":
+def _rows(agent: str, job: Job, results: dict[str, np.ndarray], schema: "pa.Schema") -> "pa.Table":
     """Rows of one job; the index of the last dimension changes fastest."""
     import pyarrow as pa
 
@@ -129,7 +130,7 @@ def _rows(
     numbers = (1 + np.indices(shape)).reshape(len(shape), -1)
     n = numbers.shape[1]
     columns: dict[str, Any] = {
-        "agent": [run.spec.agents[job[0]].name] * n,
+        "agent": [agent] * n,
         "repetition": np.full(n, job[1] + 1),
         **dict(zip(inner, numbers, strict=True)),
         **{name: results[name].reshape(-1) for name in names},

@@ -4,9 +4,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+from heirloom.escaping import printable
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
 
 LOG_INTERVAL = 10.0  # seconds between two lines in a log
+WIDE = 80  # columns of a terminal that has room for the rate and the time left
 
 Advance = Callable[[str], None]
 """Report that a job is complete; the argument describes the job."""
@@ -26,30 +32,16 @@ def progress(title: str, total: int, done: int, file: TextIO | None = None) -> I
         file: where progress is shown; standard error by default.
     """
     file = sys.stderr if file is None else file
+    title = printable(title)
     if not file.isatty():
         log = _Log(title, total, done, file)
         yield log.advance
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import Progress
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(file=file)) as bar:
+    console = Console(file=file)
+    with Progress(*_columns(console.width), console=console) as bar:
         task = bar.add_task(title, total=total, completed=done, rate="")
         started, n = time.monotonic(), 0
 
@@ -60,6 +52,30 @@ def progress(title: str, total: int, done: int, file: TextIO | None = None) -> I
             bar.update(task, advance=1, rate=rate)
 
         yield advance
+
+
+def _columns(width: int) -> "list[ProgressColumn]":
+    """Return the columns of a progress bar for which a terminal has room."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.table import Column
+
+    # A long name is shortened, so that the numbers stay readable.
+    name = Column(no_wrap=True, overflow="ellipsis", max_width=max(8, width // 3))
+    columns = [
+        TextColumn("{task.description}", markup=False, table_column=name),
+        BarColumn(),
+        MofNCompleteColumn(),
+    ]
+    if width < WIDE:
+        return [columns[0], columns[2], TimeElapsedColumn()]
+    rest = [TextColumn("{task.fields[rate]}"), TimeElapsedColumn()]
+    return [*columns, *rest, TextColumn("left"), TimeRemainingColumn()]
 
 
 class _Log:
@@ -80,7 +96,7 @@ class _Log:
         left = "?" if too_early else f"{(self.total - self.done) / rate:.0f}"
         print(
             f"{self.title}: {self.done} of {self.total} jobs done, {rate:.1f} jobs/s, "
-            f"{left} s left (last: {job})",
+            f"{left} s left (last: {printable(job)})",
             file=self.file,
             flush=True,
         )

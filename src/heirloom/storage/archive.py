@@ -7,6 +7,7 @@ seal, which identifies the file and detects damage:
     heirloom KIND FORMAT SHA256
 
 The checksum covers all bytes before it. Nothing in a file is ever unpickled or executed.
+`storage/members.py` reads the members.
 """
 
 import hashlib
@@ -14,22 +15,25 @@ import io
 import json
 import os
 import re
+import stat
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from heirloom.errors import CannotWrite, HeirloomError, InvalidFile
+from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument, InvalidFile
+from heirloom.storage.members import HEADER, LARGEST_HEADER, members
 from heirloom.validation import shown
 
 FORMAT = 1
-HEADER = "header.json"
 SEAL = re.compile(rb"heirloom ([a-z]+) ([1-9][0-9]{0,8}) ([0-9a-f]{64})\Z")
 LONGEST_SEAL = 128
+LARGEST_HEADERS = {"numbers": 2**28}
+"""The number of bytes that a header may have, for kinds that store more there than settings."""
 
 
 class Content(NamedTuple):
@@ -39,8 +43,23 @@ class Content(NamedTuple):
     arrays: dict[str, np.ndarray]
 
 
-def write(path: str | os.PathLike[str], kind: str, content: Content) -> None:
-    """Write `content` to `path` atomically: on failure an existing file is unchanged."""
+def write(
+    path: str | os.PathLike[str],
+    kind: str,
+    content: Content,
+    check: Callable[[Content], object] | None = None,
+) -> None:
+    """Write `content` to `path` atomically: on failure an existing file is unchanged.
+
+    Args:
+        path: the file.
+        kind: the kind of content, a word of lower-case letters.
+        content: the content.
+        check: parses the content as a reader will. If it raises an error, nothing is written.
+
+    Raises:
+        InvalidArgument: if the file could not be read again.
+    """
     file = io.BytesIO()
     seal = f"heirloom {kind} {FORMAT} ".encode()
     with zipfile.ZipFile(file, "w") as archive:
@@ -53,6 +72,15 @@ def write(path: str | os.PathLike[str], kind: str, content: Content) -> None:
             _write_member(archive, f"{name}.npy", member.getbuffer())
     data = file.getbuffer()
     data[-64:] = hashlib.sha256(data[:-64]).hexdigest().encode()
+    try:
+        read_back = _content(file.getvalue(), len(seal) + 64, kind)
+        if check is not None:
+            check(read_back)
+    except Exception as error:
+        raise InvalidArgument(
+            f"the {kind} cannot be saved to {named(path)}, because it could not be loaded again "
+            f"({error}): correct it; nothing was written"
+        ) from error
     write_atomically(path, data)
 
 
@@ -87,13 +115,15 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> 
 def read(path: str | os.PathLike[str], kind: str) -> Content:
     """Read a file; raise `InvalidFile` unless it is intact and of this kind."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe or a device may never end
+            raise ValueError("it is not a file")
         data = Path(path).read_bytes()
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, MemoryError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InvalidFile(f"{named(path)} cannot be read ({reason}): check the path") from error
-    check_seal(data, kind, str(path))
+    comment = check_seal(data, kind, str(path))
     try:
-        return _content(data)
+        return _content(data, comment, kind)
     except Exception as error:  # the checksum is right, so Heirloom never wrote this content
         raise InvalidFile(
             f"{path} is marked as a Heirloom file of kind {kind!r}, but was not written by "
@@ -107,8 +137,12 @@ def named(path: object) -> str:
     return str(path) if is_path else f"path is {shown(path)}, which"
 
 
-def check_seal(data: bytes, kind: str, where: str) -> None:
-    """Raise `InvalidFile` unless `data` is of this kind, of a known format, and intact."""
+def check_seal(data: bytes, kind: str, where: str) -> int:
+    """Return the length of the seal that ends `data`.
+
+    Raises:
+        InvalidFile: unless `data` is of this kind, of a known format, and intact.
+    """
     if not data:
         raise InvalidFile(f"{where} is empty, so it is not a file of Heirloom: check the path")
     seal = SEAL.search(data, max(0, len(data) - LONGEST_SEAL))
@@ -131,6 +165,7 @@ def check_seal(data: bytes, kind: str, where: str) -> None:
         raise InvalidFile(
             f"{where} is a file of kind {found_kind!r}, not {kind!r}: choose another file"
         )
+    return len(seal[0])
 
 
 @contextmanager
@@ -138,7 +173,10 @@ def parsing(where: str, kind: str) -> Iterator[None]:
     """Re-raise errors of the block, which parses an intact file, as `InvalidFile`."""
     try:
         yield
-    except (HeirloomError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as e:
+    except (
+        *(HeirloomError, LookupError, TypeError, ValueError, AttributeError),
+        *(ArithmeticError, MemoryError, RecursionError),
+    ) as e:
         reason = f"{e.args[0]!r} is missing" if isinstance(e, KeyError) else e
         raise InvalidFile(
             f"{where} does not contain a valid {kind} ({reason}): it was not written by Heirloom"
@@ -167,36 +205,9 @@ def _write_member(archive: zipfile.ZipFile, name: str, data: bytes | memoryview)
         member.write(data)
 
 
-def _content(data: bytes) -> Content:
-    header: dict[str, Any] = {}
-    arrays = {}
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        for info in archive.infolist():
-            if info.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(f"the member {info.filename!r} is compressed")
-            member = archive.read(info)
-            if info.filename == HEADER:
-                header = json.loads(member)
-            else:
-                arrays[info.filename.removesuffix(".npy")] = _array(member)
-    if not isinstance(header, dict):
-        raise ValueError(f"{HEADER} is not a JSON object")
-    return Content(header, arrays)
-
-
-def _array(member: bytes) -> np.ndarray:
-    """Return the array of an `.npy` member as a read-only view of its bytes.
-
-    No memory is allocated for the size that the member's header claims, and numpy refuses a dtype
-    that contains objects.
-    """
-    file = io.BytesIO(member)
-    if np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError("an array has an .npy version other than 1.0")
-    shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
-    if fortran_order:
-        raise ValueError("an array is stored in column-major order")
-    return np.frombuffer(member, dtype, offset=file.tell()).reshape(shape)
+def _content(data: bytes, comment: int, kind: str) -> Content:
+    largest = LARGEST_HEADERS.get(kind, LARGEST_HEADER)
+    return Content(*members(data, comment, largest_header=largest))
 
 
 def _mode_for(target: Path) -> int:

@@ -17,6 +17,8 @@ from heirloom.transfer.rows import compact, read_rows, values
 from heirloom.transfer.setting import Setting
 from heirloom.validation import instance, one_of, sizes, whole_number
 
+RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the limits of their range
+
 
 @dataclass(frozen=True, eq=False)
 class Source:
@@ -151,9 +153,11 @@ class TaskMemory:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the memory to one file atomically, so that others may read the file meanwhile."""
-        from heirloom.transfer.memory_file import packed
+        from heirloom.transfer.memory_file import packed, unpacked
 
-        archive.write(path, "memory", packed(self))
+        archive.write(
+            path, "memory", packed(self), lambda saved: unpacked(TaskMemory, saved, "the memory")
+        )
 
     # Read-only, because all sources have these sizes.
     @property
@@ -207,9 +211,11 @@ class TaskMemory:
                     "bounds are valid only if both are equal; use another memory"
                 )
         if self.setting is None:  # sources that were added before were not compared with a setting
-            for source in self._sources:
+            for source in (*self._sources, *self._first):
                 check_values(source.Q, setting)
                 check_rewards(source.rows, setting)
+            if self.max_Q is not None:  # of all tasks, also those that are forgotten
+                check_values(self.max_Q, setting)
         self.setting = setting
 
     def compare_first(self, n_tasks: int) -> None:
@@ -289,7 +295,7 @@ class TaskMemory:
 def check_values(Q: FloatArray, setting: Setting) -> None:
     """Raise `InvalidArgument` unless Q is in the range of values of a setting, up to rounding."""
     low, high = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
-    tol = 1e-9 * max(abs(low), abs(high), 1.0)
+    tol = RELATIVE * max(abs(low), abs(high))
     if Q.size and not (Q.min() >= low - tol and Q.max() <= high + tol):
         raise InvalidArgument(
             f"a value is outside ({low:g}, {high:g}), the range of values for rewards in "
@@ -300,7 +306,7 @@ def check_values(Q: FloatArray, setting: Setting) -> None:
 def check_rewards(rows: Known, setting: Setting) -> None:
     """Raise `InvalidArgument` unless known rewards are in the range of a setting."""
     lo, hi = setting.reward_range
-    tol = 1e-9 * max(abs(lo), abs(hi), 1.0)
+    tol = RELATIVE * max(abs(lo), abs(hi))
     in_range = (rows.R >= lo - tol) & (rows.R <= hi + tol)
     if not (in_range | ~rows.known).all():
         raise InvalidArgument(

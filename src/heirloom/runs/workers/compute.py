@@ -69,3 +69,9 @@ def error_of_worker(error: BaseException, backend: str) -> BaseException:
             "command again to resume"
         )
     return error
+
+
+def reason(error: BaseException) -> str:
+    """Return what an error of another library says, on one line."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

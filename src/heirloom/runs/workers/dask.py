@@ -15,14 +15,17 @@ from heirloom.errors import InvalidArgument, WorkerLost
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import versions
-from heirloom.runs.workers.compute import Compute, Computed, error_of_worker, portable
+from heirloom.runs.workers.addresses import TIMEOUT, check_reachable
+from heirloom.runs.workers.compute import Compute, Computed, error_of_worker, portable, reason
 from heirloom.runs.workers.local import processors
 from heirloom.signals import uninterrupted
+from heirloom.validation import shown
 
 if TYPE_CHECKING:
     from distributed import Client
 
-TIMEOUT = 30.0  # seconds to find a scheduler
+FILE_TIMEOUT = 5.0  # seconds to find a scheduler file
+LOOPBACK = "127.0.0.1"  # a cluster on this machine cannot be reached from other machines
 
 
 @contextmanager
@@ -105,11 +108,17 @@ def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
         ) from None
     if address is not None:
         try:
-            client = Client(_scheduler_address(address), timeout=TIMEOUT)
-        except (OSError, ValueError) as error:
+            scheduler = _scheduler_address(address)
+            check_reachable(
+                scheduler, None if "://" in scheduler.removeprefix("tcp://") else "dask"
+            )
+            client = Client(scheduler, timeout=TIMEOUT)
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            if isinstance(error, InvalidArgument):
+                raise
             raise InvalidArgument(
-                f"address is {address!r}, but no Dask scheduler answers there ({error}): start one "
-                "with `dask scheduler`, or give its address"
+                f"address is {shown(address)}, but no Dask scheduler answers there "
+                f"({reason(error)}): start one with `dask scheduler`, or give its address"
             ) from error
         with client:
             yield client
@@ -122,16 +131,24 @@ def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
         yield in_use
         return
     with ExitStack() as started:
-        with uninterrupted():  # so that Ctrl-C leaves no process of the cluster running
-            cluster = started.enter_context(
-                LocalCluster(
-                    n_workers=n_parallel or processors(),
-                    threads_per_worker=1,
-                    dashboard_address=":0",
-                    silence_logs=logging.CRITICAL,
+        try:
+            with uninterrupted():  # so that Ctrl-C leaves no process of the cluster running
+                cluster = started.enter_context(
+                    LocalCluster(
+                        n_workers=n_parallel or processors(),
+                        threads_per_worker=1,
+                        host=LOOPBACK,
+                        dashboard_address=f"{LOOPBACK}:0",
+                        silence_logs=logging.CRITICAL,
+                    )
                 )
-            )
-        yield started.enter_context(Client(cluster))
+            client = started.enter_context(Client(cluster))
+        except (OSError, ValueError, RuntimeError) as error:
+            raise WorkerLost(
+                f"a Dask cluster could not be started on this machine ({reason(error)}): check its "
+                "memory and the configuration of Dask, or use backend local"
+            ) from error
+        yield client
 
 
 def _scheduler_address(address: str) -> str:
@@ -141,7 +158,7 @@ def _scheduler_address(address: str) -> str:
     """
     if not address.endswith(".json"):
         return address
-    deadline = time.monotonic() + TIMEOUT
+    deadline = time.monotonic() + FILE_TIMEOUT
     while not os.path.exists(address):  # Dask itself would wait without a time limit
         if time.monotonic() > deadline:
             raise FileNotFoundError("the file does not exist")

@@ -3,10 +3,9 @@
 import logging
 import os
 import signal
-import socket
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -14,11 +13,13 @@ from heirloom.errors import InvalidArgument, WorkerLost
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import versions
-from heirloom.runs.workers.compute import Compute, Computed, error_of_worker, portable
+from heirloom.runs.workers.addresses import check_reachable
+from heirloom.runs.workers.compute import Compute, Computed, error_of_worker, portable, reason
 from heirloom.runs.workers.local import processors
+from heirloom.runs.workers.ray_start import failing_early, on_loopback
 from heirloom.signals import uninterrupted
+from heirloom.validation import shown
 
-TIMEOUT = 10.0  # seconds for a cluster to answer
 RETRIES = 3  # of a job whose worker died
 
 
@@ -38,8 +39,8 @@ def ray_workers(n_parallel: int | None, address: str | None) -> Iterator[Compute
     if ray.is_initialized():
         if address is not None:
             raise InvalidArgument(
-                f"address is {address!r}, but this process already uses a Ray cluster: leave out "
-                "the address, or call ray.shutdown() first"
+                f"address is {shown(address)}, but this process already uses a Ray cluster: leave "
+                "out the address, or call ray.shutdown() first"
             )
         yield compute
         return
@@ -54,24 +55,42 @@ def _connect(n_parallel: int | None, address: str | None) -> None:
     """Connect to the cluster at `address`, or to one that is started here."""
     import ray
 
-    cluster: dict[str, Any] = {"address": address}
-    if address is None:  # start a new cluster even if another one runs on this machine
-        cluster = {"address": "local", "num_cpus": n_parallel or processors()}
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address is None:
+        _start_cluster(n_parallel, options)
+        return
     try:
-        _check_reachable(address)
-        with _preserved_sigterm_handler(), nullcontext() if address else uninterrupted():
-            ray.init(
-                **cluster,
-                include_dashboard=None if address else False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
+        encrypted = os.environ.get("RAY_USE_TLS", "0") not in ("0", "")
+        check_reachable(address, None if encrypted else "grpc")
+        with _preserved_sigterm_handler():
+            ray.init(address=address, **options)
     except (OSError, ValueError, RuntimeError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
         raise InvalidArgument(
-            f"address is {address!r}, but no Ray cluster answers there ({error}): start one with "
-            "`ray start --head`, or give its address; if the cluster requires a token, set "
-            "RAY_AUTH_MODE=token"
+            f"address is {shown(address)}, but no Ray cluster answers there ({reason(error)}): "
+            "start one with `ray start --head`, or give its address; if the cluster requires a "
+            "token, set RAY_AUTH_MODE=token"
+        ) from error
+
+
+def _start_cluster(n_parallel: int | None, options: dict[str, Any]) -> None:
+    """Start a cluster on this machine, even if another one runs here."""
+    import ray
+
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
+    try:
+        with _preserved_sigterm_handler(), uninterrupted(), on_loopback(), failing_early():
+            ray.init(
+                address="local",
+                num_cpus=n_parallel or processors(),
+                include_dashboard=False,
+                **options,
+            )
+    except Exception as error:  # Ray raises plain exceptions too
+        raise WorkerLost(
+            f"a Ray cluster could not be started on this machine ({reason(error)}): check its "
+            "memory and the logs in /tmp/ray, or use backend local"
         ) from error
 
 
@@ -89,13 +108,6 @@ def _preserved_sigterm_handler() -> Iterator[None]:
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)
-
-
-def _check_reachable(address: str | None) -> None:
-    """Raise `OSError` if nothing listens at HOST:PORT; Ray itself would retry for minutes."""
-    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
-    if colon and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=TIMEOUT).close()
 
 
 def _compute_jobs(

@@ -1,0 +1,114 @@
+"""Sweeps over an experiment: one spec for each combination of tasks, episodes, family and so on.
+
+A TOML file may have a table `[sweep]` with lists of values:
+
+    [sweep]
+    tasks = [5, 15]
+    episodes = [100, 1000]
+    family.variant = ["text", "released"]
+
+Each combination is an experiment of its own, with the label `tasks=5,episodes=100,variant=text` and
+so on. Lists under the keys of agents are different: they make several agents of one experiment.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from heirloom.errors import InvalidArgument
+from heirloom.escaping import printable
+from heirloom.experiments.mistakes import did_you_mean
+from heirloom.experiments.reading import read_toml
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.validation import shown
+
+SWEEP = "sweep"
+SWEPT = ("tasks", "distinct_tasks", "episodes", "steps", "repetitions", "seed", "in_order")
+MOST = 1000  # experiments of one sweep
+
+
+def load_sweep(path: str | Path) -> dict[str, ExperimentSpec]:
+    """Read the experiments of a TOML file, by their labels; without a sweep, one without a label.
+
+    The label is part of the name of each experiment, and can serve as the name of a folder.
+    """
+    data = read_toml(path)
+    if SWEEP not in data:
+        return {"": ExperimentSpec.load(path)}
+    try:
+        return expanded(data)
+    except InvalidArgument as error:
+        raise InvalidArgument(*(f"{path}: {message}" for message in error.args)) from None
+
+
+def expanded(data: Mapping[str, Any]) -> dict[str, ExperimentSpec]:
+    """Return the experiments that the tables of a TOML file with a sweep describe, by label."""
+    axes = list(_axes(data[SWEEP]))
+    n = 1
+    for _, values in axes:
+        n *= len(values)
+    if n > MOST:
+        raise InvalidArgument(
+            f"sweep has {n} combinations: expected at most {MOST} experiments; sweep over fewer "
+            "values, or write several files"
+        )
+    base = {key: value for key, value in data.items() if key != SWEEP}
+    specs: dict[str, ExperimentSpec] = {}
+    for chosen in itertools.product(*(values for _, values in axes)):
+        keys = [key for key, _ in axes]
+        label = ",".join(f"{key[-1]}={_short(v)}" for key, v in zip(keys, chosen, strict=True))
+        if label in specs:
+            raise InvalidArgument(
+                f"sweep has two experiments with the label {shown(label)}: expected values that "
+                "differ in their first characters"
+            )
+        changed: dict[str, Any] = dict(base)
+        for key, value in zip(keys, chosen, strict=True):
+            if len(key) == 1:
+                changed[key[0]] = value
+            else:
+                changed["family"] = {**_table(changed.get("family")), key[1]: value}
+        if isinstance(base.get("name"), str):
+            changed["name"] = f"{base['name']} ({label})"
+        specs[label] = ExperimentSpec.read(changed)
+    return specs
+
+
+def _axes(sweep: Any) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+    """Yield the keys that are swept, and their values."""
+    if not isinstance(sweep, dict) or not sweep:
+        raise InvalidArgument(
+            f"sweep is {shown(sweep)}: expected a table [sweep] of lists, such as tasks = [5, 15]"
+        )
+    for key, values in sweep.items():
+        if key == "family" and isinstance(values, dict):
+            for option, several in values.items():
+                yield ("family", option), _values(f"family.{option}", several)
+        elif key in SWEPT:
+            yield (key,), _values(key, values)
+        else:
+            raise InvalidArgument(
+                f"sweep.{printable(key)} cannot be swept: expected {', '.join(SWEPT)} or "
+                f"family.OPTION{did_you_mean(key, (*SWEPT, 'family'))}; lists of options of agents "
+                "belong into [[agents]]"
+            )
+
+
+def _values(key: str, values: Any) -> list[Any]:
+    if not isinstance(values, list) or not values:
+        raise InvalidArgument(
+            f"sweep.{printable(key)} is {shown(values)}: expected a list of one or more values"
+        )
+    return values
+
+
+def _short(value: Any) -> str:
+    """Return a value as a part of a label and of the name of a folder."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", text)[:40]
+
+
+def _table(family: Any) -> dict[str, Any]:
+    return dict(family) if isinstance(family, dict) else {}

@@ -1,0 +1,27 @@
+"""The attack commands, with small counts: nothing but Heirloom's own errors."""
+
+import pytest
+
+from tests.attack import files, specs
+
+
+def test_hostile_files_are_refused_or_safe(tmp_path):
+    outcomes, failures = files.attack(300, tmp_path)
+    assert not failures
+    assert sum(outcomes.values()) == 300
+
+
+def test_hostile_specs_are_refused_in_our_own_words(tmp_path):
+    outcomes, failures = specs.attack(100, tmp_path)
+    assert not failures
+    assert outcomes["refused"] > 50
+
+
+@pytest.mark.slow
+def test_many_hostile_files_are_refused_or_safe(tmp_path):
+    assert not files.attack(3000, tmp_path, seed=1)[1]
+
+
+@pytest.mark.slow
+def test_many_hostile_specs_are_refused_in_our_own_words(tmp_path):
+    assert not specs.attack(1000, tmp_path, seed=1)[1]

@@ -1,0 +1,79 @@
+"""All mistakes of a spec are reported at once, in our own words, with the closest name."""
+
+import pytest
+
+import heirloom as hl
+from heirloom.experiments.spec import ExperimentSpec
+from tests.experiments.test_spec import SMALL
+
+
+def messages(change):
+    with pytest.raises(hl.InvalidArgument) as raised:
+        ExperimentSpec.read({key: value for key, value in {**SMALL, **change}.items() if value})
+    return list(raised.value.args)
+
+
+def test_all_mistakes_are_reported_at_once(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text(
+        'name = "x"\ntasks = 0\nepisodes = "many"\nstep = 3\n[defaults]\nepsilonn = 1\n'
+        '[family]\nname = "tigth"\n[[agents]]\nalgorithm = "RMax"\nn_known = 0\nkeeep = 1\n'
+        '[[agents]]\nalgorithm = "LRMx"\n'
+    )
+    with pytest.raises(hl.InvalidArgument) as raised:
+        ExperimentSpec.load(path)
+    lines = str(raised.value).split("\n")
+    assert all(line.startswith(f"{path}: ") for line in lines)
+    found = [line.removeprefix(f"{path}: ") for line in lines]
+    for start in (
+        *("tasks is 0", "episodes is 'many'", "step is not a key", "defaults.epsilonn is not"),
+        *("family.name is 'tigth'", "agents.1.n_known is 0", "agents.1.keeep is not an option"),
+        "agents.2.algorithm is 'LRMx'",
+    ):
+        assert sum(line.startswith(start) for line in found) == 1, start
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"familly": SMALL["family"], "family": None}, "family"),
+        ({"family": {"name": "coridor"}}, "corridor"),
+        ({"family": {"name": "tight", "variannt": "text"}}, "variant"),
+        ({"agents": [{"algorithm": "rmax", "n_known": 1}]}, "RMax"),
+        ({"agents": [{"algorithm": "RMax", "n_knwn": 1}]}, "n_known"),
+        ({"defaults": {"epsilom": 1}}, "epsilon"),
+        ({"measure": "prior_us"}, "prior_use"),
+    ],
+)
+def test_misspelled_name_is_answered_with_the_closest_one(change, name):
+    assert any(message.endswith(f"did you mean {name}?") for message in messages(change))
+
+
+def test_misspelled_key_is_not_reported_as_missing_too():
+    (message,) = messages({"familly": SMALL["family"], "family": None})
+    assert message.startswith("familly is not a key of a spec")
+
+
+@pytest.mark.parametrize(
+    ("agent", "expected"),
+    [
+        (
+            {"algorithm": "LRMax", "n_known": 1, "d_max": "big"},
+            "agents.1.d_max is 'big': expected a number, 0 or more, or 'family'",
+        ),
+        (
+            {"algorithm": "RMax", "n_known": 1.5},
+            "agents.1.n_known is 1.5: expected a whole number, 1 or more",
+        ),
+        (
+            {"algorithm": "RMax", "n_known": 1, "keep": "best"},
+            "agents.1.keep is 'best': expected 'first' or 'latest' or 'most_used'",
+        ),
+        (
+            {"algorithm": "RMax", "n_known": 1, "delta": 0},
+            "agents.1.delta is 0: expected a number above 0 and at most 1",
+        ),
+    ],
+)
+def test_message_names_what_an_option_allows(agent, expected):
+    assert messages({"agents": [agent]}) == [expected]

@@ -1,0 +1,75 @@
+"""A table [sweep] makes one experiment for each combination of its values."""
+
+import pytest
+
+import heirloom as hl
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.experiments.sweep import expanded, load_sweep
+from tests.experiments.test_spec import SMALL
+
+TOML = """
+name = "small"
+tasks = 2
+episodes = 3
+steps = 11
+repetitions = 1
+
+[family]
+name = "corridor"
+
+[[agents]]
+algorithm = "RMax"
+n_known = 1
+"""
+
+
+def test_each_combination_is_an_experiment_with_a_label(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text(TOML + '[sweep]\ntasks = [1, 2]\nfamily.variant = ["text", "released"]\n')
+    specs = load_sweep(path)
+    assert list(specs) == [
+        *("tasks=1,variant=text", "tasks=1,variant=released"),
+        *("tasks=2,variant=text", "tasks=2,variant=released"),
+    ]
+    spec = specs["tasks=2,variant=text"]
+    assert (spec.tasks, spec.family.options["variant"]) == (2, "text")
+    assert spec.name == "small (tasks=2,variant=text)"
+    with pytest.raises(hl.InvalidArgument, match=r"has a table \[sweep\]"):
+        ExperimentSpec.load(path)
+    path.write_text(TOML)
+    assert load_sweep(path) == {"": ExperimentSpec.load(path)}
+
+
+@pytest.mark.parametrize(
+    ("sweep", "message"),
+    [
+        ({}, "sweep is {}: expected a table"),
+        ({"tasks": 3}, "sweep.tasks is 3: expected a list"),
+        ({"tasks": []}, r"sweep.tasks is \[\]: expected a list"),
+        ({"tasks": [1, 1]}, "two experiments with the label 'tasks=1'"),
+        ({"taks": [1]}, "sweep.taks cannot be swept.*did you mean tasks"),
+        ({"family": {"variant": "text"}}, "sweep.family.variant is 'text': expected a list"),
+        ({"tasks": [0]}, "tasks is 0"),
+        ({"tasks": list(range(1, 200)), "seed": list(range(10))}, "1990 combinations"),
+    ],
+)
+def test_invalid_sweep_is_refused(sweep, message):
+    with pytest.raises(hl.InvalidArgument, match=message):
+        expanded({**SMALL, "sweep": sweep})
+
+
+def test_command_runs_each_experiment_in_its_folder_and_draws_figures(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from heirloom.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.toml").write_text(TOML + "[sweep]\nepisodes = [2, 3]\n")
+    outcome = CliRunner().invoke(app, ["run", "x.toml", "--jobs", "1"])
+    assert outcome.exit_code == 0, outcome.output
+    for n in (2, 3):
+        assert f"small (episodes={n})" in outcome.output
+        assert (tmp_path / f"results/x/episodes={n}").is_dir()
+        for name in ("tasks.png", "tasks.pdf", "episodes.png", "episodes.pdf"):
+            assert (tmp_path / f"results/x/episodes={n}-figures" / name).stat().st_size > 1000
+    assert CliRunner().invoke(app, ["status", "results/x"]).exit_code == 0
