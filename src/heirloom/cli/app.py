@@ -175,16 +175,29 @@ def status(
     run: Annotated[
         str, typer.Argument(help="Folder or URL of a run, or a folder that contains runs.")
     ],
+    *,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="First write missing, damaged or outdated files again from the others, as far as "
+            "that needs no computation.",
+        ),
+    ] = False,
 ) -> None:
     """Show which jobs of a run are complete, missing or damaged.
 
-    Reads all results and verifies their checksums. The exit status is 0 if everything is complete
+    Reads the whole run and verifies all checksums. The exit status is 0 if everything is complete
     and undamaged, and 1 otherwise.
     """
     with clean_errors():
+        from heirloom.runs.run import repair as repair_run
         from heirloom.runs.stored_run import StoredRun, runs_in
 
-        complete = [print_status(StoredRun(location)) for location in runs_in(run)]
+        locations = runs_in(run)
+        for location in locations if repair else []:
+            repair_run(location)
+        complete = [print_status(StoredRun(location)) for location in locations]
         if not all(complete):
             raise typer.Exit(1)
 
