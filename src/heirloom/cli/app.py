@@ -17,6 +17,7 @@ from heirloom.cli.arguments import (
     VARIANT_HELP,
     AddressOption,
     BackendOption,
+    DryRunOption,
     ExperimentArgument,
     JobsOption,
     RepetitionsOption,
@@ -26,7 +27,7 @@ from heirloom.cli.arguments import (
     VariantOption,
 )
 from heirloom.cli.failures import clean_errors
-from heirloom.cli.output import folder_name, print_report, print_results, print_status
+from heirloom.cli.output import folder_name, print_report, print_results, print_size, print_status
 from heirloom.paper.registry import MODULES
 
 RESULTS = "results"
@@ -82,6 +83,7 @@ def reproduce(
         bool,
         typer.Option("--quick", help="Run a reduced version; outputs are labelled 'quick'."),
     ] = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Run an experiment of the paper or one of ours, and check its claims.
 
@@ -96,6 +98,10 @@ def reproduce(
         run_all = experiment == ALL
         names = list(MODULES) if run_all else [experiment.value]
         root, finished = Location(out or RESULTS), {}
+        if dry_run:
+            for name, chosen in _with_variants(names, variant, both=run_all):
+                _print_size_of(name, chosen, (root, repetitions, seed, quick, None, True), jobs)
+            return
         with workers(backend, jobs=jobs, address=address) as compute:
             for name, chosen in _with_variants(names, variant, both=run_all):
                 folder = folder_name(name, chosen, repetitions, seed, quick=quick)
@@ -138,6 +144,22 @@ def _reproduce_one(name: str, variant: Variant | None, settings: Any) -> tuple[A
     return report.specs, seconds
 
 
+def _print_size_of(name: str, variant: Variant | None, settings: Any, jobs: int | None) -> None:
+    """Print the size of the runs of an experiment."""
+    from heirloom.paper import registry
+    from heirloom.paper.experiment import DryRun, Options
+
+    options = Options(variant or "released", *settings)
+    entry = registry.experiment(name)
+    if entry.settings is None:
+        typer.echo(f"{name}: draws figures, and stores no results.")
+        return
+    try:
+        entry.reproduce(options)
+    except DryRun as found:
+        print_size(found.spec, options.location, jobs, entry.n_runs)
+
+
 @app.command()
 def run(
     spec: Annotated[
@@ -151,6 +173,8 @@ def run(
     jobs: JobsOption = None,
     backend: BackendOption = "local",
     address: AddressOption = None,
+    *,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Run the experiment that a TOML file describes.
 
@@ -159,12 +183,16 @@ def run(
     with clean_errors():
         from heirloom.experiments.spec import ExperimentSpec
         from heirloom.runs.run import run as run_experiment
+        from heirloom.storage.location import Location
 
         # A spec may name user-defined algorithms in the current folder. `python -m heirloom` has
         # it in the path already, the installed command does not.
         sys.path.append(str(Path.cwd()))
         experiment = ExperimentSpec.load(spec)
         location = out or f"{RESULTS}/{spec.stem}"
+        if dry_run:
+            print_size(experiment, Location(location), jobs, runs=1)
+            return
         results = run_experiment(experiment, location, jobs=jobs, backend=backend, address=address)
         print_results(results, experiment.name)
         typer.echo(f"Results are in {location}; open them with xarray.open_zarr.")
@@ -191,8 +219,9 @@ def status(
     and undamaged, and 1 otherwise.
     """
     with clean_errors():
+        from heirloom.runs.finding import runs_in
         from heirloom.runs.run import repair as repair_run
-        from heirloom.runs.stored_run import StoredRun, runs_in
+        from heirloom.runs.stored_run import StoredRun
 
         locations = runs_in(run)
         for location in locations if repair else []:
@@ -221,7 +250,8 @@ def export(
     """
     with clean_errors():
         from heirloom.runs.export import export as export_run
-        from heirloom.runs.stored_run import StoredRun, runs_in
+        from heirloom.runs.finding import runs_in
+        from heirloom.runs.stored_run import StoredRun
         from heirloom.storage.location import Location
 
         location, *others = runs_in(run)

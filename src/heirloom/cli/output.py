@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from heirloom.experiments.spec import ExperimentSpec
     from heirloom.paper.experiment import Report
     from heirloom.runs.stored_run import Status, StoredRun
     from heirloom.storage.location import Location
@@ -111,6 +112,40 @@ def _first(lines: list[str]) -> list[str]:
     """Return the first lines, and the number of the others."""
     more = len(lines) - MAX_LISTED
     return lines if more <= 0 else [*lines[:MAX_LISTED], f"and {more} more"]
+
+
+def print_size(spec: "ExperimentSpec", location: "Location", jobs: int | None, runs: int) -> None:
+    """Print the size of an experiment, and an estimate of its time; nothing is written.
+
+    Args:
+        spec: the experiment.
+        location: where its results would be stored; the free space there is checked.
+        jobs: number of parallel jobs; by default the number of processors.
+        runs: number of runs of this size.
+    """
+    from heirloom.runs.pilot import estimate_seconds
+    from heirloom.runs.size import check_size
+    from heirloom.runs.workers.local import processors
+
+    size = check_size(spec, location)
+    n = min(jobs or processors(), size.jobs)
+    seconds = runs * estimate_seconds(spec) / n
+    console = _console()
+    several = f"{runs} runs, each with " if runs > 1 else ""
+    console.print(f"{spec.name}: {several}{size}.", soft_wrap=True)
+    console.print(
+        f"Estimated time: {_shown_seconds(seconds)} with {n} parallel jobs on this machine "
+        "(extrapolated from the first task).",
+        soft_wrap=True,
+    )
+    console.print("Nothing was written.")
+
+
+def _shown_seconds(seconds: float) -> str:
+    for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.2g} seconds" if seconds < 10 else f"{seconds:.0f} seconds"
 
 
 def print_results(results: "xr.Dataset", title: str) -> None:

@@ -29,6 +29,7 @@ Users write it as TOML:
 import json
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -38,6 +39,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import HeirloomError, InvalidArgument
+from heirloom.experiments.limits import MOST_TASKS, check_number_of_agents
 from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.reading import (
     OPTIONS,
@@ -143,8 +145,8 @@ class ExperimentSpec(_Strict):
     name: str = Field(min_length=1)
     family: FamilySpec
     agents: tuple[AgentSpec, ...] = Field(min_length=1)
-    tasks: int = Field(ge=1, le=LARGEST_SIZE)
-    distinct_tasks: int | None = Field(None, ge=1, le=LARGEST_SIZE)
+    tasks: int = Field(ge=1, le=MOST_TASKS)
+    distinct_tasks: int | None = Field(None, ge=1, le=MOST_TASKS)
     episodes: int = Field(ge=1, le=LARGEST_SIZE)
     steps: int = Field(ge=1, le=10**9)
     repetitions: int = Field(10, ge=1, le=LARGEST_SIZE)
@@ -162,9 +164,8 @@ class ExperimentSpec(_Strict):
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        names = [agent.name for agent in self.agents]
-        for name in names:
-            if names.count(name) > 1:
+        for name, count in Counter(agent.name for agent in self.agents).items():
+            if count > 1:
                 raise ValueError(
                     f"agents contains two agents named {name!r}: give each a different name"
                 )
@@ -196,8 +197,10 @@ class ExperimentSpec(_Strict):
         agent_numbers: list[int] = []  # for each expanded agent, the index of its table in `agents`
         if isinstance(agents, list | tuple):
             data["agents"] = []
-            for i, given in enumerate(agents):
-                expanded = list(expand_sweep(with_defaults(given, defaults), f"agents.{i + 1}"))
+            complete = [with_defaults(given, defaults) for given in agents]
+            check_number_of_agents(complete)
+            for i, given in enumerate(complete):
+                expanded = list(expand_sweep(given, f"agents.{i + 1}"))
                 data["agents"] += expanded
                 agent_numbers += [i] * len(expanded)
         try:

@@ -11,7 +11,7 @@ The file is an archive (`heirloom.storage.archive`) that `numpy.load` opens. Its
 The header has the checksum of the spec, the names of workers and the versions of libraries.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,6 +94,29 @@ def merge(layout: Layout, batches: Sequence[Batch]) -> Batch:
         np.concatenate([b.seconds for b in batches])[first],
         [worker[i] for i in first],
         [versions[i] for i in first],
+    )
+
+
+def split(layout: Layout, batch: Batch, most_jobs: int, most_bytes: int) -> Iterator[Batch]:
+    """Split a batch into batches of at most this many jobs and about this many bytes."""
+    jobs = max(1, min(most_jobs, most_bytes * batch.jobs.size // max(batch.size, 1)))
+    for start in range(0, batch.jobs.size, jobs):
+        yield _slice(batch, layout, np.arange(start, min(start + jobs, batch.jobs.size)))
+
+
+def _slice(batch: Batch, layout: Layout, rows: IntArray) -> Batch:
+    is_first = batch.jobs % layout.n_agents == 0
+    shared_rows = (np.cumsum(is_first) - 1)[rows][is_first[rows]]
+    results = {
+        name: values[rows if name in layout.names else shared_rows]
+        for name, values in batch.results.items()
+    }
+    return Batch(
+        batch.jobs[rows],
+        results,
+        batch.seconds[rows],
+        [batch.worker[i] for i in rows],
+        [batch.versions[i] for i in rows],
     )
 
 

@@ -43,9 +43,10 @@ def from_ranges(text: object, n_jobs: int) -> IntArray:
     parts = []
     for part in text.split(","):
         first, _, last = part.partition("-")
-        if int(last or first) >= n_jobs:
+        start, end = int(first), int(last or first)
+        if end < start or end >= n_jobs:
             raise ValueError(f"there is no job {part} among {n_jobs}")
-        parts.append(np.arange(int(first), int(last or first) + 1))
+        parts.append(np.arange(start, end + 1))
     numbers = np.concatenate(parts)
     if (np.diff(numbers) <= 0).any():
         raise ValueError(f"the jobs {text!r} do not increase")

@@ -5,7 +5,11 @@ import shutil
 from dataclasses import dataclass
 from math import ceil, prod
 
+import numpy as np
+
 from heirloom.errors import InvalidArgument
+from heirloom.experiments.observers import OBSERVERS
+from heirloom.experiments.registry import make_family
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.arrays import chunk_of_jobs
 from heirloom.runs.layout import Layout
@@ -41,9 +45,13 @@ class RunSize:
 
 
 def size_of(spec: ExperimentSpec) -> RunSize:
-    """Compute the size of a run; a dimension that a measure adds is taken to have size 1."""
-    layout = Layout(spec, {})
-    own = dict.fromkeys(layout.own_dimensions, 1)
+    """Compute the size of a run; the size of a dimension that a measure adds is that of a task."""
+    layout, own = Layout(spec, {}), {}
+    if layout.own_dimensions:
+        family = make_family(spec.family.name, spec.family.options)
+        task = family.draw(np.random.default_rng(0))
+        measure = OBSERVERS[spec.measure or ""]
+        own = {name: size(task) for name, (_, size) in measure.own_dimension.items()}
     sizes = layout.sizes(own)
     n_bytes = sum(
         8 * prod(sizes[dimension] for dimension in VARIABLES[name].dimensions)

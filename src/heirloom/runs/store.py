@@ -18,32 +18,21 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
-from heirloom.arrays import IntArray
-from heirloom.errors import CannotWrite, InvalidArgument
+from heirloom.errors import CannotWrite
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs import spec_file
 from heirloom.runs.arrays import write_arrays
-from heirloom.runs.batch import Batch, Origin, encode, make_batch, merge
-from heirloom.runs.layout import (
-    BATCH_NAME,
-    BATCHES,
-    FORMAT,
-    GROUP,
-    MANIFEST,
-    SPEC,
-    TEMPORARY,
-    Layout,
-)
+from heirloom.runs.batch import Batch, Origin, encode, make_batch, merge, split
+from heirloom.runs.finding import identify
+from heirloom.runs.layout import BATCHES, FORMAT, MANIFEST, SPEC, TEMPORARY
 from heirloom.runs.manifest import Manifest
 from heirloom.runs.numbers import job_of, number_of
-from heirloom.runs.spec_file import Identity, attributes, read_identity, recorded_digests
-from heirloom.runs.stored_run import StoredRun, not_a_run
-from heirloom.runs.versions import versions
+from heirloom.runs.spec_file import attributes
+from heirloom.runs.stored_run import StoredRun
 from heirloom.storage.location import Location
 from heirloom.storage.sealed_json import digest
 
@@ -73,7 +62,7 @@ class RunStore(StoredRun):
         exclusive: bool = True,
     ) -> None:
         location = Location(location)
-        identity, layout = _identify(location, spec)
+        identity, layout = identify(location, spec)
         self._set_up(location, identity, layout)
         self.exclusive = exclusive
         self._waiting: dict[int, tuple[int, dict[str, np.ndarray], Origin]] = {}
@@ -159,7 +148,7 @@ class RunStore(StoredRun):
             self.location.replace(SPEC, spec_file.encode(self.layout.stored, self.versions))
             self.identity = self.identity._replace(intact=True)
         for batch in batches.held:
-            for part in _parts(batch, self.layout):
+            for part in split(self.layout, batch, MOST_JOBS, MOST_BYTES):
                 self._write_batch(part)
         batches.release()
         if batches.broken:
@@ -246,66 +235,3 @@ class RunStore(StoredRun):
         except OSError:
             return -1, -1
         return found.st_dev, found.st_ino
-
-
-def _identify(location: Location, spec: ExperimentSpec) -> tuple[Identity, Layout]:
-    """Return what a location contains; raise an error if that is not this experiment."""
-    given = spec.as_json()
-    new = Identity(given, versions(), FORMAT, intact=False)
-    names = location.names()
-    if all(TEMPORARY.fullmatch(name) for name in names):
-        return new, Layout(spec, given)
-    found = read_identity(location)
-    if found is None or not found.intact:
-        digests, layout = recorded_digests(location), Layout(spec, given)
-        if layout.digest in digests:
-            return (found or new)._replace(spec=given), layout
-        if found is None and digests:
-            raise InvalidArgument(f"{location} contains another experiment: choose another folder")
-        if found is None and _is_remainder(location, names, layout):
-            return new, layout
-    if found is None:
-        raise not_a_run(location)
-    if found.spec != given:  # parsed only to describe the difference
-        difference = spec.difference(found.layout(location).spec)
-        if difference:
-            raise InvalidArgument(
-                f"{location} contains another experiment ({difference}): choose another folder"
-            )
-    return found, Layout(spec, found.spec)
-
-
-def _is_remainder(location: Location, names: list[str], layout: Layout) -> bool:
-    """Return whether a folder contains only files of a run that was killed while it was created.
-
-    A folder with any other file is left alone.
-    """
-    of_run = {SPEC, MANIFEST, GROUP, BATCHES, *layout.array_names()}
-    in_batches = (location / BATCHES).names()
-    return BATCHES in names and all(
-        name in of_run or BATCH_NAME.fullmatch(name) or TEMPORARY.fullmatch(name)
-        for name in (*names, *in_batches)
-    )
-
-
-def _parts(batch: Batch, layout: Layout) -> Iterator[Batch]:
-    """Split a batch into batches of at most `MOST_JOBS` jobs and about `MOST_BYTES` bytes."""
-    jobs: Any = max(1, min(MOST_JOBS, MOST_BYTES * batch.jobs.size // max(batch.size, 1)))
-    for start in range(0, batch.jobs.size, jobs):
-        yield _slice(batch, layout, np.arange(start, min(start + jobs, batch.jobs.size)))
-
-
-def _slice(batch: Batch, layout: Layout, rows: IntArray) -> Batch:
-    is_first = batch.jobs % layout.n_agents == 0
-    shared_rows = (np.cumsum(is_first) - 1)[rows][is_first[rows]]
-    results = {
-        name: values[rows if name in layout.names else shared_rows]
-        for name, values in batch.results.items()
-    }
-    return Batch(
-        batch.jobs[rows],
-        results,
-        batch.seconds[rows],
-        [batch.worker[i] for i in rows],
-        [batch.versions[i] for i in rows],
-    )

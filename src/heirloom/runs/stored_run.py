@@ -16,7 +16,8 @@ from heirloom.experiments.job import Job
 from heirloom.runs import manifest as manifests
 from heirloom.runs.arrays import damaged_files, shared_arrays, whole_arrays
 from heirloom.runs.batches import Batches
-from heirloom.runs.layout import BATCHES, FORMAT, GROUP, MANIFEST, SPEC, Layout
+from heirloom.runs.finding import not_a_run
+from heirloom.runs.layout import BATCHES, FORMAT, MANIFEST, SPEC, Layout
 from heirloom.runs.manifest import Manifest
 from heirloom.runs.numbers import job_of, number_of
 from heirloom.runs.restoring import restore
@@ -238,47 +239,6 @@ class StoredRun:
         return manifest, batches
 
 
-def not_a_run(location: Location) -> InvalidFile:
-    """Return the error for a location that does not contain a run."""
-    # `names` raises an error of its own if a URL cannot be reached.
-    names = location.names()
-    if not names and not location.is_local:
-        return InvalidFile(f"there is nothing at {location}: check the URL")
-    if is_run(names):
-        return InvalidFile(
-            f"the spec of the run in {location} is missing or damaged: run the same experiment "
-            "there again, which restores it"
-        )
-    return InvalidFile(
-        f"{location} is not a run of Heirloom, or its {GROUP} is damaged: give the folder of a "
-        "run, or an empty or new folder to start one"
-    )
-
-
-def is_run(names: list[str]) -> bool:
-    """Return whether these names of files indicate a run of format 2."""
-    return BATCHES in names and (SPEC in names or MANIFEST in names)
-
-
 def read_results(location: str | os.PathLike[str] | Location) -> "xr.Dataset":
     """Load all results of a run into memory."""
     return StoredRun(location).results()
-
-
-def runs_in(location: str | os.PathLike[str] | Location) -> list[Location]:
-    """Find the run at a location, or the runs in its subfolders.
-
-    `heirloom reproduce` writes several runs to one folder.
-    """
-    location = Location(location)
-    runs = _runs_below(location, depth=2)
-    if not runs:
-        raise InvalidFile(f"there is no run in {location}: give the folder of a run")
-    return runs
-
-
-def _runs_below(location: Location, depth: int) -> list[Location]:
-    names = location.names()
-    if GROUP in names or is_run(names):
-        return [location]
-    return [run for name in names if depth for run in _runs_below(location / name, depth - 1)]
