@@ -5,9 +5,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.attack import damage, kills
+from tests.attack import damage, kills, many
 
-ATTACKS = {"kills": (kills.attack, 100), "damage": (damage.attack, 300)}
+ATTACKS = {
+    "kills": (kills.attack, 100),
+    "damage": (damage.attack, 300),
+    "many": (many.attack, 10_000),
+}
 
 
 def main() -> None:
