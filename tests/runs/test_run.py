@@ -131,6 +131,22 @@ def test_files_that_are_not_of_the_run_are_never_changed(tmp_path):
     assert (folder / "batches" / "mine.txt").read_text() == "mine"
 
 
+def test_file_in_place_of_the_folder_is_refused_before_anything_is_computed(tmp_path, monkeypatch):
+    (tmp_path / "run").write_text("mine")
+    monkeypatch.setattr("heirloom.runs.workers.compute.run_job", lambda *_: pytest.fail("computed"))
+    with pytest.raises(hl.CannotWrite, match="is a file: choose a folder"):
+        run(SPEC, tmp_path / "run", jobs=1)
+    assert (tmp_path / "run").read_text() == "mine"
+    assert os.listdir(tmp_path) == ["run"]
+
+
+def test_stored_spec_with_too_many_jobs_is_refused(tmp_path):
+    huge = {**SPEC.as_json(), "repetitions": 2**31 - 1}
+    (tmp_path / "spec.json").write_bytes(sealed_json.encode("run", 2, {"spec": huge}))
+    with pytest.raises(hl.InvalidFile, match="8,589,934,588 jobs: expected at most 1,000,000"):
+        StoredRun(tmp_path)
+
+
 def test_run_accepts_the_current_folder(tmp_path, expected, monkeypatch):
     (tmp_path / "run").mkdir()
     monkeypatch.chdir(tmp_path / "run")

@@ -8,6 +8,8 @@ from heirloom.errors import InvalidArgument
 
 MOST_AGENTS = 10_000
 MOST_TASKS = 100_000
+MOST_JOBS = 10**6
+"""Jobs of a run: agents times repetitions."""
 
 
 def check_number_of_agents(agents: Iterable[Any]) -> None:

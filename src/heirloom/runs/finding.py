@@ -2,7 +2,7 @@
 
 import os
 
-from heirloom.errors import InvalidArgument, InvalidFile
+from heirloom.errors import CannotWrite, InvalidArgument, InvalidFile
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.layout import (
     BATCH_NAME,
@@ -63,6 +63,8 @@ def is_run(names: list[str]) -> bool:
 def identify(location: Location, spec: ExperimentSpec) -> tuple[Identity, Layout]:
     """Return what a location contains; raise an error if that is not this experiment."""
     given = spec.as_json()
+    if location.is_local:
+        _check_folder(location)
     new = Identity(given, versions(), FORMAT, intact=False)
     names = location.names()
     if all(TEMPORARY.fullmatch(name) for name in names):
@@ -85,6 +87,15 @@ def identify(location: Location, spec: ExperimentSpec) -> tuple[Identity, Layout
                 f"{location} contains another experiment ({difference}): choose another folder"
             )
     return found, Layout(spec, found.spec)
+
+
+def _check_folder(location: Location) -> None:
+    """Raise `CannotWrite` if there is something in which a run cannot be stored."""
+    path = location.path
+    if path.exists() and not path.is_dir():
+        raise CannotWrite(f"{location} is a file: choose a folder for the results")
+    if path.exists() and not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise CannotWrite(f"{location} may not be written to: choose another folder")
 
 
 def _is_remainder(location: Location, names: list[str], layout: Layout) -> bool:

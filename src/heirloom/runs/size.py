@@ -8,6 +8,7 @@ from math import ceil, prod
 import numpy as np
 
 from heirloom.errors import InvalidArgument
+from heirloom.experiments.limits import MOST_JOBS
 from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.registry import make_family
 from heirloom.experiments.spec import ExperimentSpec
@@ -17,7 +18,6 @@ from heirloom.runs.schema import SHARED, VARIABLES
 from heirloom.runs.store import SMALL_BATCH
 from heirloom.storage.location import Location
 
-MOST_JOBS = 10**6
 MOST_BYTES_PER_JOB = 2**31
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 
@@ -95,16 +95,22 @@ def check_size(spec: ExperimentSpec, location: Location) -> RunSize:
 
 
 def free_space(location: Location) -> int | None:
-    """Return the bytes that a run may use at a location: free space, and that of an old run."""
+    """Return the bytes that a run may use at a location: free space, and that of an old run.
+
+    None if this is not known.
+    """
     if not location.is_local:
         return None
     folder = location.path
     used = 0
-    for parent, _, files in os.walk(folder):
-        used += sum(os.lstat(os.path.join(parent, file)).st_size for file in files)
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free + used
+    try:
+        for parent, _, files in os.walk(folder):
+            used += sum(os.lstat(os.path.join(parent, file)).st_size for file in files)
+        while not folder.exists():
+            folder = folder.parent
+        return shutil.disk_usage(folder).free + used
+    except OSError:  # a folder that may not be read, or that another process changes
+        return None
 
 
 def shown_bytes(n: float) -> str:

@@ -4,6 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from heirloom.errors import InvalidArgument, InvalidFile
+from heirloom.experiments.limits import MOST_JOBS
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.batch import spec_digest
 from heirloom.runs.layout import BATCHES, FORMAT, GROUP, MANIFEST, SPEC, Layout
@@ -27,7 +28,12 @@ class Identity(NamedTuple):
     def layout(self, location: Location) -> Layout:
         """Return the layout of the run; raise `InvalidFile` if its spec is not valid."""
         try:
-            return Layout(ExperimentSpec.read(self.spec), self.spec)
+            layout = Layout(ExperimentSpec.read(self.spec), self.spec)
+            if layout.n_jobs > MOST_JOBS:
+                raise InvalidArgument(
+                    f"it has {layout.n_jobs:,} jobs: expected at most {MOST_JOBS:,}"
+                )
+            return layout
         except (KeyError, TypeError, InvalidArgument) as error:
             raise InvalidFile(
                 f"the spec of the run in {location} is damaged ({error}): run the same experiment "
