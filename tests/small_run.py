@@ -1,15 +1,20 @@
 """Small experiments, and a class that runs them with the `heirloom` command in a subprocess."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar
 
+from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs.numbers import from_ranges
+from heirloom.runs.store import RunStore
+from heirloom.runs.workers.compute import compute_job, packed
 
 SPEC = ExperimentSpec.read(
     {
@@ -95,8 +100,12 @@ class Command:
 
 
 def jobs_done(folder: Path) -> int:
-    chunks = folder / "done" / "c"
-    return sum(path.is_file() for path in chunks.rglob("*")) if chunks.exists() else 0
+    """Return the number of jobs in the manifest of a run; 0 if there is none yet."""
+    try:
+        content = json.loads((folder / "manifest.json").read_bytes())["content"]
+    except FileNotFoundError:
+        return 0
+    return len({n for text in content["batches"].values() for n in from_ranges(text, 10**9)})
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
@@ -104,3 +113,20 @@ def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"the condition was not met within {seconds} s"
         time.sleep(0.01)
+
+
+def commit(store: RunStore, jobs: Iterable[Job]) -> None:
+    """Compute jobs, and commit them as one batch."""
+    for job in jobs:
+        store._waiting_bytes = 0  # so that they are not committed before the last
+        store._last_commit = time.monotonic()
+        computed = compute_job(packed(store.spec), job)
+        store.add(computed.job, computed.results, computed.origin._replace(seconds=0.0))
+    store.commit()
+
+
+def flip(file: Path, position: float) -> None:
+    """Flip a bit of a file; `position` is from 0, the first byte, to 1, the last."""
+    data = bytearray(file.read_bytes())
+    data[int(position * (len(data) - 1))] ^= 1
+    file.write_bytes(data)

@@ -6,15 +6,17 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
+import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.experiments.job import run_job
-from heirloom.runs.run import _lock, run
+from heirloom.runs.lock import lock
+from heirloom.runs.run import run
 from heirloom.runs.store import RunStore
 from heirloom.runs.stored_run import StoredRun, read_results
+from heirloom.runs.workers.compute import compute_job, packed
+from heirloom.storage import location
 from heirloom.storage.location import Location
 from tests.small_run import FAST, LONG, SPEC, Command, jobs_done, wait_until
 
@@ -70,7 +72,7 @@ def test_run_killed_at_fifty_random_instants_gives_identical_results(tmp_path):
     for folder in ("run", "run1", "run2", "run3", "run4"):
         run(spec, tmp_path / folder, jobs=1)
         assert read_results(tmp_path / folder).identical(expected)
-        assert not list((tmp_path / folder).rglob("*.partial"))
+        assert not list((tmp_path / folder).rglob(".*"))
 
 
 def test_ctrl_c_shows_how_to_resume(tmp_path):
@@ -171,7 +173,7 @@ def test_run_reports_that_a_worker_was_killed(tmp_path):
 
 def test_second_run_in_one_folder_is_refused(tmp_path):
     with (
-        _lock(Location(tmp_path / "run")),
+        lock(Location(tmp_path / "run")),
         pytest.raises(hl.InvalidArgument, match="another run is in progress in"),
     ):
         run(SPEC, tmp_path / "run", jobs=1)
@@ -191,13 +193,11 @@ def test_one_of_two_simultaneous_commands_is_refused(tmp_path, expected):
 
 # Warning filters are not thread-safe; outside of this test, each run has its own process.
 @pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning")
-@pytest.mark.parametrize("location", ["memory://two/runs", "folder"])
-def test_two_simultaneous_runs_without_locks_both_complete(
-    tmp_path, monkeypatch, expected, location
-):
+@pytest.mark.parametrize("where", ["memory://two/runs", "folder"])
+def test_two_simultaneous_runs_without_locks_both_complete(tmp_path, monkeypatch, expected, where):
     """Both return the results of a run that was alone."""
-    if location == "folder":
-        location = str(tmp_path / "run")
+    if where == "folder":
+        where = str(tmp_path / "run")
         import fcntl
 
         def no_locks(*_):
@@ -207,7 +207,7 @@ def test_two_simultaneous_runs_without_locks_both_complete(
     results = {}
 
     def run_in_thread(i):
-        results[i] = run(MEDIUM, location, jobs=1)
+        results[i] = run(MEDIUM, where, jobs=1)
 
     threads = [threading.Thread(target=run_in_thread, args=(i,), daemon=True) for i in range(2)]
     for thread in threads:
@@ -223,11 +223,15 @@ FILL_DISK = """
 import subprocess, sys
 from pathlib import Path
 import heirloom as hl
+import heirloom.runs.run
+from heirloom import runs
 from heirloom.runs.run import run
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.stored_run import StoredRun, read_results
 spec, disk, expected = ExperimentSpec.load(sys.argv[1]), sys.argv[2], sys.argv[3]
-mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk]
+runs.size.free_space = lambda location: None  # as if the disk ran full during the run
+runs.store.INTERVAL = 0.0
+mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", disk]
 if subprocess.run(mount).returncode:
     sys.exit(77)
 try:
@@ -240,7 +244,7 @@ try:
     print(len(status.done), len(status.missing), len(status.damaged))
     subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
     assert run(spec, disk + "/run", jobs=1).identical(read_results(expected))
-    assert not list(Path(disk).rglob("*.partial"))
+    assert not list(Path(disk).rglob(".*"))
 finally:
     subprocess.run(["umount", disk])
 """
@@ -267,44 +271,61 @@ def test_run_on_a_full_disk_can_be_resumed_when_there_is_space(tmp_path):
     assert damaged == 0
 
 
-def test_job_is_not_done_if_one_of_its_arrays_cannot_be_written(tmp_path, monkeypatch):
-    """Whichever array does not fit on the disk, the job can be written again later."""
-    folder = tmp_path / "run"
-    store = RunStore(folder, SPEC)
-    results = run_job(SPEC, 0, 0)
-    array = type(store.group["returns"])
-    write = array.__setitem__
-    for n_written in range(5):
+def test_job_is_not_done_if_one_of_its_files_cannot_be_written(tmp_path, monkeypatch):
+    """Whichever file does not fit on the disk, the job can be written again later."""
+    write = location.write_atomically
+    failures = 0
+    for n_written in range(60):
+        folder = tmp_path / str(n_written)
+        store = RunStore(folder, SPEC)
+        computed = compute_job(packed(SPEC), (0, 0))
         fits = iter([True] * n_written + [False])
 
-        def write_until_full(self, *args, fits=fits):
-            if not next(fits):
-                raise OSError(28, "No space left on device")
-            write(self, *args)
+        def write_until_full(*args, fits=fits, **options):
+            if not next(fits, True):
+                raise hl.CannotWrite("No space left on device")
+            write(*args, **options)
 
         with monkeypatch.context() as patched:
-            patched.setattr(array, "__setitem__", write_until_full)
-            with pytest.raises(hl.CannotWrite, match="No space left on device"):
-                store.write((0, 0), results)
-        assert not RunStore(folder, SPEC).is_done((0, 0))
-    store.write((0, 0), results)
-    assert RunStore(folder, SPEC).is_done((0, 0))
+            patched.setattr(location, "write_atomically", write_until_full)
+            store.add(*computed)
+            try:
+                store.commit()
+            except hl.CannotWrite:
+                failures += 1
+        StoredRun(folder).status() if (folder / "spec.json").exists() else None
+        resumed = RunStore(folder, SPEC)
+        resumed.add(*computed)
+        resumed.finish()
+        assert StoredRun(folder).status().done == [(0, 0)]
+        assert StoredRun(folder).repairable() == []
+    assert 20 < failures < 60
 
 
 def test_run_fails_if_jobs_cannot_be_read_back(tmp_path, monkeypatch):
     """A run reads back every job that it wrote before it reports success."""
-    monkeypatch.setattr(RunStore, "write", lambda self, job, results: None)
+    monkeypatch.setattr(RunStore, "_write_batch", lambda self, batch: False)
     with pytest.raises(hl.CannotWrite, match=r"12 jobs written to .* could not be read back"):
         run(SPEC, tmp_path / "run", jobs=1)
 
 
 def test_reading_a_run_unpickles_and_executes_nothing(tmp_path):
-    """Arrays that were stored with pickle are refused."""
+    """Batches and arrays that were stored with pickle are refused."""
     folder = tmp_path / "run"
     run(SPEC, folder, jobs=1)
-    for name in ("returns", "agent"):
-        metadata = Path(folder, name, "zarr.json")
+    for metadata in folder.rglob("zarr.json"):
         metadata.write_text(metadata.read_text().replace("zstd", "pickle"))
-    (folder / "zarr.json").write_text((folder / "zarr.json").read_text().replace("zstd", "pickle"))
-    with pytest.raises(hl.InvalidFile):
-        read_results(folder)
+    (batch,) = (folder / "batches").iterdir()
+    objects = np.array([Explosive()], dtype=object)
+    np.savez(batch, returns=objects)
+    status = StoredRun(folder).status()
+    assert not status.done
+    assert f"batches/{batch.name}" in status.repairable
+    assert np.isnan(read_results(folder).returns).all()
+
+
+class Explosive:
+    """An object that fails the test when it is unpickled."""
+
+    def __reduce__(self):
+        return pytest.fail, ("an object was unpickled",)

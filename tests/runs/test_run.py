@@ -1,21 +1,20 @@
 """A run gives identical results in one or several processes, and after interruptions and damage."""
 
-import json
 import os
-import shutil
 
 import numpy as np
 import pytest
 import xarray as xr
-import zarr
 
 import heirloom as hl
 from heirloom.experiments.job import run_job
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs.batches import Batches
+from heirloom.runs.lock import lock
 from heirloom.runs.progress import progress
 from heirloom.runs.run import run
-from heirloom.runs.store import RunStore
-from heirloom.runs.stored_run import StoredRun, open_group, read_results
+from heirloom.runs.stored_run import StoredRun
+from heirloom.storage import sealed_json
 from heirloom.storage.location import Location
 from tests.small_run import FAST, SPEC
 
@@ -99,78 +98,53 @@ def test_folder_with_other_files_is_refused(tmp_path):
     assert os.listdir(tmp_path) == ["thesis.txt"]
 
 
-@pytest.mark.parametrize("damage", ["altered", "truncated", "deleted", "not done"])
-def test_damaged_job_is_computed_again(tmp_path, expected, damage):
+def test_run_killed_while_it_was_created_can_be_resumed(tmp_path, expected):
+    """Whatever the folder contains of spec, batches and manifest, it is completed."""
+    for names in ([], ["batches"], ["batches", "spec.json"], ["batches", "manifest.json"]):
+        folder = tmp_path / "-".join(["run", *names])
+        folder.mkdir()
+        for name in names:
+            (folder / name).mkdir() if name == "batches" else (folder / name).write_bytes(b"{")
+        (folder / ".spec.json.0123abcd").write_bytes(b"{")
+        assert run(SPEC, folder, jobs=1).identical(expected)
+        assert not list(folder.rglob(".*"))
+
+
+def test_files_that_are_not_of_the_run_are_never_changed(tmp_path):
+    """They are kept in a folder that is refused, and in the folder of a run."""
+    for name in (".spec.json.downloaded", "spec.json", "manifest.json", "zarr.json"):
+        folder = tmp_path / name / "folder"
+        folder.mkdir(parents=True)
+        (folder / name).write_bytes(b"half of it")
+        with pytest.raises(hl.InvalidFile, match="is not a run of Heirloom"):
+            run(SPEC, folder, jobs=1)
+        assert (folder / name).read_bytes() == b"half of it"
+        assert os.listdir(folder) == [name]
     folder = tmp_path / "run"
     run(SPEC, folder, jobs=1)
-    store = RunStore(folder, SPEC)
-    if damage == "not done":
-        store.group["done"][2, 1] = False
-    else:
-        chunk = folder / "returns" / "c" / "2" / "1" / "0" / "0"
-        data = chunk.read_bytes()
-        if damage == "altered":
-            store.group["returns"][2, 1, 0, 0] = 0.5
-        elif damage == "truncated":
-            chunk.write_bytes(data[: len(data) // 2])
-        else:
-            chunk.unlink()
-    assert not RunStore(folder, SPEC).is_done((2, 1))
-    assert RunStore(folder, SPEC).is_done((2, 0))
-    assert run(SPEC, folder, jobs=1).identical(expected)
-
-
-def test_run_killed_while_its_arrays_were_created_can_be_resumed(tmp_path, expected):
-    """Consolidated metadata is written last, so its absence shows that arrays may be missing."""
-    folder = tmp_path / "run"
-    RunStore(folder, SPEC)
-    metadata = json.loads((folder / "zarr.json").read_text())
-    del metadata["consolidated_metadata"]
-    (folder / "zarr.json").write_text(json.dumps(metadata))
-    shutil.rmtree(folder / "returns")
-    assert run(SPEC, folder, jobs=1).identical(expected)
-
-
-@pytest.mark.parametrize("array", ["optimal", "optimal_discounted", "agent", "task"])
-@pytest.mark.parametrize("damage", ["garbage", "deleted"])
-def test_damaged_array_that_belongs_to_no_job_is_repaired(tmp_path, expected, array, damage):
-    folder = tmp_path / "run"
-    run(SPEC, folder, jobs=1)
-    for chunk in (path for path in (folder / array / "c").rglob("*") if path.is_file()):
-        if damage == "garbage":
-            chunk.write_bytes(b"garbage")
-        else:
-            chunk.unlink()
-    if damage == "garbage":
-        with pytest.raises(hl.InvalidFile, match="is damaged"):
-            read_results(folder)
-    assert run(SPEC, folder, jobs=1).identical(expected)
-
-
-def test_run_killed_while_it_wrote_its_first_file_can_be_resumed(tmp_path, expected):
-    folder = tmp_path / "run"
-    folder.mkdir()
-    (folder / "zarr.0f.partial").write_bytes(b"{")
-    assert run(SPEC, folder, jobs=1).identical(expected)
-    assert not list(folder.rglob("*.partial"))
-
-
-def test_files_that_are_not_of_the_run_are_never_deleted(tmp_path):
-    """They are kept in a folder that is refused, and in one whose run was only partly created."""
-    other = tmp_path / "download.partial"
-    other.write_bytes(b"half of it")
-    with pytest.raises(hl.InvalidFile, match="is not a run of Heirloom"):
-        run(SPEC, tmp_path, jobs=1)
-    assert other.read_bytes() == b"half of it"
-    folder = tmp_path / "run"
-    RunStore(folder, SPEC)
     (folder / "notes").mkdir()
-    (folder / "notes" / "today.partial").write_text("mine")
-    metadata = json.loads((folder / "zarr.json").read_text())
-    del metadata["consolidated_metadata"]
-    (folder / "zarr.json").write_text(json.dumps(metadata))
+    (folder / "notes" / ".spec.json.01234567").write_text("mine")
+    (folder / "batches" / "mine.txt").write_text("mine")
+    (folder / "manifest.json").unlink()
     run(SPEC, folder, jobs=1)
-    assert (folder / "notes" / "today.partial").read_text() == "mine"
+    assert (folder / "notes" / ".spec.json.01234567").read_text() == "mine"
+    assert (folder / "batches" / "mine.txt").read_text() == "mine"
+
+
+def test_file_in_place_of_the_folder_is_refused_before_anything_is_computed(tmp_path, monkeypatch):
+    (tmp_path / "run").write_text("mine")
+    monkeypatch.setattr("heirloom.runs.workers.compute.run_job", lambda *_: pytest.fail("computed"))
+    with pytest.raises(hl.CannotWrite, match="is a file: choose a folder"):
+        run(SPEC, tmp_path / "run", jobs=1)
+    assert (tmp_path / "run").read_text() == "mine"
+    assert os.listdir(tmp_path) == ["run"]
+
+
+def test_stored_spec_with_too_many_jobs_is_refused(tmp_path):
+    huge = {**SPEC.as_json(), "repetitions": 2**31 - 1}
+    (tmp_path / "spec.json").write_bytes(sealed_json.encode("run", 2, {"spec": huge}))
+    with pytest.raises(hl.InvalidFile, match="8,589,934,588 jobs: expected at most 1,000,000"):
+        StoredRun(tmp_path)
 
 
 def test_run_accepts_the_current_folder(tmp_path, expected, monkeypatch):
@@ -179,31 +153,28 @@ def test_run_accepts_the_current_folder(tmp_path, expected, monkeypatch):
     assert run(SPEC, ".", jobs=1).identical(expected)
 
 
-def test_symbolic_link_leads_to_the_same_lock(tmp_path):
-    from heirloom.runs.run import _lock
-
+def test_symbolic_link_leads_to_the_samelock(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "run")
     with (
-        _lock(Location(tmp_path / "run")),
+        lock(Location(tmp_path / "run")),
         pytest.raises(hl.InvalidArgument, match="another run is in progress in"),
     ):
         run(SPEC, tmp_path / "link", jobs=1)
 
 
-def test_damaged_run_and_run_of_a_newer_version_are_refused(tmp_path):
+def test_run_of_a_newer_version_is_refused(tmp_path):
     folder = tmp_path / "run"
-    RunStore(folder, SPEC)
-    group = zarr.open_group(folder, mode="r+")
-    group.attrs["heirloom_run"] = 2
+    run(SPEC, folder, jobs=1)
+    newer = sealed_json.encode("run", 3, {"spec": {}})
+    (folder / "spec.json").write_bytes(newer)
+    for attempt in (lambda: StoredRun(folder), lambda: run(SPEC, folder, jobs=1)):
+        with pytest.raises(hl.InvalidFile, match="newer version of Heirloom"):
+            attempt()
+    (folder / "spec.json").unlink()
+    metadata = (folder / "zarr.json").read_text()
+    (folder / "zarr.json").write_text(metadata.replace('"heirloom_run": 2', '"heirloom_run": 3'))
     with pytest.raises(hl.InvalidFile, match="newer version of Heirloom"):
         StoredRun(folder)
-    group.attrs["heirloom_run"] = 1
-    group.attrs["spec"] = {"name": "x"}
-    with pytest.raises(hl.InvalidFile, match=r"the spec of the run in .* is damaged"):
-        run(SPEC, folder, jobs=1)
-    (folder / "zarr.json").write_text("{")
-    with pytest.raises(hl.InvalidFile, match="is not a run of Heirloom"):
-        read_results(folder)
 
 
 def test_progress_in_a_log_shows_rate_and_last_job(capsys):
@@ -216,15 +187,14 @@ def test_progress_in_a_log_shows_rate_and_last_job(capsys):
     assert error.count("\n") == 1
 
 
-def test_complete_run_is_opened_once_and_computes_nothing(tmp_path, monkeypatch):
+def test_complete_run_is_read_once_and_neither_computed_nor_written(tmp_path, monkeypatch):
     run(FAST, tmp_path / "run", jobs=1)
-    opened, computed = [], []
-    monkeypatch.setattr(
-        "heirloom.runs.store.open_group",
-        lambda location, **options: opened.append(location) or open_group(location, **options),
-    )
+    before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")}
+    read = []
+    read_batch = Batches._read
+    monkeypatch.setattr(Batches, "_read", lambda self, n: read.append(n) or read_batch(self, n))
     monkeypatch.setattr(ExperimentSpec, "read", lambda *_: pytest.fail("a spec was read"))
-    monkeypatch.setattr("heirloom.runs.run.optimal_returns", lambda *_, **__: computed.append(1))
+    monkeypatch.setattr("heirloom.runs.workers.compute.run_job", lambda *_: pytest.fail("computed"))
     run(FAST, tmp_path / "run", jobs=1)
-    assert len(opened) == 1
-    assert computed == []
+    assert len(read) == 1
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")} == before

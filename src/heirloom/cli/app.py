@@ -17,6 +17,7 @@ from heirloom.cli.arguments import (
     VARIANT_HELP,
     AddressOption,
     BackendOption,
+    DryRunOption,
     ExperimentArgument,
     JobsOption,
     RepetitionsOption,
@@ -30,6 +31,7 @@ from heirloom.cli.output import (
     folder_name,
     print_report,
     print_results,
+    print_size,
     print_status,
     write_figures,
 )
@@ -88,6 +90,7 @@ def reproduce(
         bool,
         typer.Option("--quick", help="Run a reduced version; outputs are labelled 'quick'."),
     ] = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Run an experiment and check its claims.
 
@@ -103,6 +106,10 @@ def reproduce(
         run_all = experiment == ALL
         names = list(MODULES) if run_all else [experiment.value]
         root, finished = Location(out or RESULTS), {}
+        if dry_run:
+            for name, chosen in _with_variants(names, variant, both=run_all):
+                _print_size_of(name, chosen, (root, repetitions, seed, quick, None, True), jobs)
+            return
         with workers(backend, jobs=jobs, address=address) as compute:
             for name, chosen in _with_variants(names, variant, both=run_all):
                 folder = folder_name(name, chosen, repetitions, seed, quick=quick)
@@ -145,6 +152,22 @@ def _reproduce_one(name: str, variant: Variant | None, settings: Any) -> tuple[A
     return report.specs, seconds
 
 
+def _print_size_of(name: str, variant: Variant | None, settings: Any, jobs: int | None) -> None:
+    """Print the size of the runs of an experiment."""
+    from heirloom.paper import registry
+    from heirloom.paper.experiment import DryRun, Options
+
+    options = Options(variant or "released", *settings)
+    entry = registry.experiment(name)
+    if entry.settings is None:
+        typer.echo(f"{name}: draws figures, and stores no results.")
+        return
+    try:
+        entry.reproduce(options)
+    except DryRun as found:
+        print_size(found.spec, options.location, jobs, entry.n_runs)
+
+
 @app.command()
 def run(
     spec: Annotated[
@@ -158,6 +181,8 @@ def run(
     jobs: JobsOption = None,
     backend: BackendOption = "local",
     address: AddressOption = None,
+    *,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Run the experiment that a TOML file describes, and draw the returns of its agents.
 
@@ -173,8 +198,12 @@ def run(
         # it in the path already, the installed command does not.
         sys.path.append(str(Path.cwd()))
         root = Location(out or f"{RESULTS}/{spec.stem}")
-        for label, experiment in load_sweep(spec).items():
+        experiments = load_sweep(spec)
+        for label, experiment in experiments.items():
             location = root / label if label else root
+            if dry_run:
+                print_size(experiment, location, jobs, runs=1)
+                continue
             results = run_experiment(
                 experiment, location, jobs=jobs, backend=backend, address=address
             )
@@ -189,16 +218,30 @@ def status(
     run: Annotated[
         str, typer.Argument(help="Folder or URL of a run, or a folder that contains runs.")
     ],
+    *,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="First write missing, damaged or outdated files again from the others, as far as "
+            "that needs no computation.",
+        ),
+    ] = False,
 ) -> None:
     """Show which jobs of a run are complete, missing or damaged.
 
-    Reads all results and verifies their checksums. The exit status is 0 if everything is complete
+    Reads the whole run and verifies all checksums. The exit status is 0 if everything is complete
     and undamaged, and 1 otherwise.
     """
     with clean_errors():
-        from heirloom.runs.stored_run import StoredRun, runs_in
+        from heirloom.runs.finding import runs_in
+        from heirloom.runs.run import repair as repair_run
+        from heirloom.runs.stored_run import StoredRun
 
-        complete = [print_status(StoredRun(location)) for location in runs_in(run)]
+        locations = runs_in(run)
+        for location in locations if repair else []:
+            repair_run(location)
+        complete = [print_status(StoredRun(location)) for location in locations]
         if not all(complete):
             raise typer.Exit(1)
 
@@ -222,7 +265,8 @@ def export(
     """
     with clean_errors():
         from heirloom.runs.export import export as export_run
-        from heirloom.runs.stored_run import StoredRun, runs_in
+        from heirloom.runs.finding import runs_in
+        from heirloom.runs.stored_run import StoredRun
         from heirloom.storage.location import Location
 
         location, *others = runs_in(run)

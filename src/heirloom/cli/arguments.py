@@ -40,6 +40,13 @@ AddressOption = Annotated[
         "HOST:6379. Default: start a cluster on this machine."
     ),
 ]
+DryRunOption = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Print the number of jobs, bytes and files and an estimate of the time, and exit.",
+    ),
+]
 SeedOption = Annotated[
     int | None, typer.Option(min=0, help=f"Seed of all random numbers. Default: {SEED}.")
 ]

@@ -1,5 +1,6 @@
 """Tables that commands print, and names of the folders that they write to."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,13 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from heirloom.experiments.spec import ExperimentSpec
     from heirloom.paper.experiment import Report
-    from heirloom.runs.stored_run import StoredRun
+    from heirloom.runs.stored_run import Status, StoredRun
     from heirloom.storage.location import Location
 
-MAX_LISTED = 10  # damaged jobs that are listed by name
+MAX_LISTED = 10  # jobs or files that are listed by name
+MAX_AGENTS = 50  # agents that have a line of their own in a table
 
 
 def print_report(report: "Report", title: str, location: "Location") -> None:
@@ -40,15 +43,9 @@ def print_report(report: "Report", title: str, location: "Location") -> None:
 
 def print_status(run: "StoredRun") -> bool:
     """Print which jobs of a run are complete; return whether the whole run is."""
-    from heirloom.runs.versions import differences, versions
-
     console, status, spec = _console(), run.status(), run.spec
-    table = _table(f"{spec.name}: {run.location}", "agent", "complete", "missing", "damaged")
-    for i, agent in enumerate(spec.agents):
-        by_state = (status.done, status.missing, status.damaged)
-        table.add_row(agent.name, *(str(sum(job[0] == i for job in jobs)) for jobs in by_state))
-    console.print(table)
-    total = len(run.jobs)
+    console.print(_status_table(run, status))
+    total = run.layout.n_jobs
     if status.is_complete:
         console.print(f"All {total} jobs are complete and their checksums match.")
     else:
@@ -57,18 +54,100 @@ def print_status(run: "StoredRun") -> bool:
             f"{len(status.missing)} are missing and {len(status.damaged)} are damaged.",
             soft_wrap=True,  # one line in a log or a pipe
         )
-        for i, j in status.damaged[:MAX_LISTED]:
-            console.print(f"Damaged: {spec.agents[i].name}, repetition {j + 1}.")
-        if len(status.damaged) > MAX_LISTED:
-            console.print(f"And {len(status.damaged) - MAX_LISTED} more.")
+        damaged = [f"{spec.agents[i].name}, repetition {j + 1}" for i, j in status.damaged]
+        for line in _first(damaged):
+            console.print(f"Damaged: {line}.")
+        for line in _first(status.repairable):
+            console.print(f"Missing, damaged or out of date: {line}.", soft_wrap=True)
+        if status.missing or status.damaged:
+            console.print(
+                "To compute missing or damaged jobs, repeat the command that started the run."
+            )
         if status.repairable:
-            console.print(f"Missing or damaged shared arrays: {', '.join(status.repairable)}.")
-        console.print(
-            "To recompute missing or damaged data, repeat the command that started the run."
-        )
-    for difference in differences(versions(), run.versions):
-        console.print(f"The run was started with other versions: {difference}.")
+            console.print(
+                "To write these files again without computing, call `heirloom status --repair`."
+            )
+    _print_origins(run)
     return status.is_complete
+
+
+def _status_table(run: "StoredRun", status: "Status") -> "Table":
+    """Number of jobs in each state, for each agent; only the first of many agents."""
+    title = f"{run.spec.name}: {run.location}"
+    table = _table(title, "agent", "complete", "missing", "damaged")
+    by_state = (status.done, status.missing, status.damaged)
+    counts = [Counter(i for i, _ in jobs) for jobs in by_state]
+    for i, agent in enumerate(run.spec.agents[:MAX_AGENTS]):
+        table.add_row(agent.name, *(str(count[i]) for count in counts))
+    if len(run.spec.agents) > MAX_AGENTS:
+        others = f"{len(run.spec.agents) - MAX_AGENTS} more agents"
+        rest = (sum(n for i, n in count.items() if i >= MAX_AGENTS) for count in counts)
+        table.add_row(others, *map(str, rest))
+    return table
+
+
+def _print_origins(run: "StoredRun") -> None:
+    """Print how long the jobs took, where, and which versions computed which jobs."""
+    from heirloom.runs.versions import differences, versions
+
+    console, origins = _console(), run.origins()
+    if origins.seconds > 0:
+        console.print(
+            f"Computation took {origins.seconds:.1f} s in all, on {origins.workers} workers."
+        )
+    here = versions()
+    for group in origins.by_versions:
+        difference = differences(here, group.versions)
+        if difference or len(origins.by_versions) > 1:
+            with_what = "; ".join(difference) or "the versions installed here"
+            jobs = [f"{run.spec.agents[i].name}, repetition {j + 1}" for i, j in group.jobs]
+            listed = "; ".join(_first(jobs))
+            console.print(
+                f"{len(jobs)} jobs were computed with other versions: {with_what} ({listed})."
+                if difference
+                else f"{len(jobs)} jobs were computed with {with_what} ({listed}).",
+                soft_wrap=True,
+            )
+
+
+def _first(lines: list[str]) -> list[str]:
+    """Return the first lines, and the number of the others."""
+    more = len(lines) - MAX_LISTED
+    return lines if more <= 0 else [*lines[:MAX_LISTED], f"and {more} more"]
+
+
+def print_size(spec: "ExperimentSpec", location: "Location", jobs: int | None, runs: int) -> None:
+    """Print the size of an experiment, and an estimate of its time; nothing is written.
+
+    Args:
+        spec: the experiment.
+        location: where its results would be stored; the free space there is checked.
+        jobs: number of parallel jobs; by default the number of processors.
+        runs: number of runs of this size.
+    """
+    from heirloom.runs.pilot import estimate_seconds
+    from heirloom.runs.size import check_size
+    from heirloom.runs.workers.local import processors
+
+    size = check_size(spec, location)
+    n = min(jobs or processors(), size.jobs)
+    seconds = runs * estimate_seconds(spec) / n
+    console = _console()
+    several = f"{runs} runs, each with " if runs > 1 else ""
+    console.print(f"{spec.name}: {several}{size}.", soft_wrap=True)
+    console.print(
+        f"Estimated time: {_shown_seconds(seconds)} with {n} parallel jobs on this machine "
+        "(extrapolated from the first task).",
+        soft_wrap=True,
+    )
+    console.print("Nothing was written.")
+
+
+def _shown_seconds(seconds: float) -> str:
+    for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.2g} seconds" if seconds < 10 else f"{seconds:.0f} seconds"
 
 
 def print_results(results: "xr.Dataset", title: str) -> None:
@@ -76,13 +155,15 @@ def print_results(results: "xr.Dataset", title: str) -> None:
     from heirloom.stats import student_interval
 
     table = _table(title, "agent", "mean return", "optimal return", "updates per task")
-    for name in results.agent.values:
+    for name in results.agent.values[:MAX_AGENTS]:
         of_agent = results.sel(agent=name)
         mean, half_width = student_interval(of_agent.returns.mean(("task", "episode")).values)
         # With one repetition there is no interval, and its half width is NaN.
         interval = "" if half_width != half_width else f" ± {half_width:.2g}"
         optimal, updates = float(of_agent.optimal.mean()), float(of_agent.updates.mean())
         table.add_row(str(name), f"{mean:.4g}{interval}", f"{optimal:.4g}", f"{updates:.1f}")
+    if results.sizes["agent"] > MAX_AGENTS:
+        table.add_row(f"{results.sizes['agent'] - MAX_AGENTS} more agents", "", "", "")
     _console().print(table)
 
 

@@ -28,6 +28,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -38,6 +39,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.escaping import printable
+from heirloom.experiments.limits import MOST_TASKS, check_number_of_agents
 from heirloom.experiments.mistakes import (
     Mistakes,
     did_you_mean,
@@ -152,8 +154,8 @@ class ExperimentSpec(_Strict):
     name: str = Field(min_length=1)
     family: FamilySpec
     agents: tuple[AgentSpec, ...] = Field(min_length=1)
-    tasks: int = Field(ge=1, le=LARGEST_SIZE)
-    distinct_tasks: int | None = Field(None, ge=1, le=LARGEST_SIZE)
+    tasks: int = Field(ge=1, le=MOST_TASKS)
+    distinct_tasks: int | None = Field(None, ge=1, le=MOST_TASKS)
     episodes: int = Field(ge=1, le=LARGEST_SIZE)
     steps: int = Field(ge=1, le=10**9)
     repetitions: int = Field(10, ge=1, le=LARGEST_SIZE)
@@ -174,9 +176,8 @@ class ExperimentSpec(_Strict):
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        names = [agent.name for agent in self.agents]
-        for name in names:
-            if names.count(name) > 1:
+        for name, count in Counter(agent.name for agent in self.agents).items():
+            if count > 1:
                 raise ValueError(
                     f"agents contains two agents named {shown(name)}: give each a different name"
                 )
@@ -211,10 +212,15 @@ class ExperimentSpec(_Strict):
         agent_numbers: list[int] = []  # for each expanded agent, the index of its table in `agents`
         if isinstance(agents, list | tuple):
             data["agents"] = []
+            complete = []
             for i, given in enumerate(agents):
                 with collected(mistakes):
-                    complete = with_defaults(given, defaults if isinstance(defaults, dict) else {})
-                    expanded = list(expand_sweep(complete, f"agents.{i + 1}"))
+                    given = with_defaults(given, defaults if isinstance(defaults, dict) else {})
+                    complete.append((i, given))
+            check_number_of_agents([given for _, given in complete])
+            for i, given in complete:
+                with collected(mistakes):
+                    expanded = list(expand_sweep(given, f"agents.{i + 1}"))
                     data["agents"] += expanded
                     agent_numbers += [i] * len(expanded)
         try:

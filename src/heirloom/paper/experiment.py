@@ -26,6 +26,18 @@ QUICK_REPETITIONS = 2
 MIN_BAND_REPETITIONS = 3  # the interval over two repetitions would dwarf the curves
 
 
+class DryRun(Exception):
+    """An experiment would have been run now.
+
+    Args:
+        spec: the experiment.
+    """
+
+    def __init__(self, spec: ExperimentSpec) -> None:
+        super().__init__(spec.name)
+        self.spec = spec
+
+
 @dataclass(frozen=True)
 class Options:
     """How to run an experiment."""
@@ -37,6 +49,8 @@ class Options:
     quick: bool = False
     compute: Compute | None = None
     """Workers that are already running; by default, local processes are started."""
+    dry_run: bool = False
+    """Whether to raise `DryRun` in place of the first run."""
 
     @property
     def title_suffix(self) -> str:
@@ -63,6 +77,8 @@ class Options:
 
     def run(self, spec: ExperimentSpec, name: str = "run") -> "xr.Dataset":
         """Run an experiment in the folder `name` of the location, or resume it there."""
+        if self.dry_run:
+            raise DryRun(spec)
         workers = local_workers if self.compute is None else lambda: nullcontext(self.compute)
         return run_on(workers, spec, self.location / name)
 

@@ -19,7 +19,7 @@ from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import check_task
 from heirloom.runs.run import run_on
 from heirloom.runs.workers import check_workers
-from heirloom.runs.workers.compute import Compute, compute_job
+from heirloom.runs.workers.compute import Compute, compute_job, packed
 from heirloom.runs.workers.local import processors
 
 if TYPE_CHECKING:
@@ -116,11 +116,11 @@ def _compute(
 
     from joblib import Parallel, delayed
 
-    spec_json = spec.as_json()
+    packed_spec = packed(spec)
     if min(n_parallel, len(jobs)) == 1:
-        yield from (compute_job(spec_json, job) for job in jobs)
+        yield from (compute_job(packed_spec, job) for job in jobs)
         return
-    calls = (delayed(_compute_in_child)(functions, spec_json, job) for job in jobs)
+    calls = (delayed(_compute_in_child)(functions, packed_spec, spec.seed, job) for job in jobs)
     try:
         yield from Parallel(n_jobs=n_parallel, backend="loky", return_as="generator_unordered")(
             calls
@@ -133,7 +133,7 @@ def _compute(
 
 
 def _compute_in_child(
-    functions: Mapping[str, Callable[..., Any]], spec: dict[str, Any], job: Job
+    functions: Mapping[str, Callable[..., Any]], spec: str, seed: int, job: Job
 ) -> Any:
-    with _available(functions, spec["seed"]):
+    with _available(functions, seed):
         return compute_job(spec, job)

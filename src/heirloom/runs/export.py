@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from heirloom.arrays import IntArray
 from heirloom.choices import Format
 from heirloom.errors import CannotWrite, InvalidArgument
 from heirloom.escaping import for_spreadsheet
-from heirloom.experiments.job import Job
 from heirloom.experiments.variables import JOB
 from heirloom.runs.schema import COORDINATES, SHARED, VARIABLES
 from heirloom.runs.stored_run import StoredRun
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 COLUMNS = "columns.csv"
 """Name of the file beside the tables that describes their columns."""
+
+
+ROWS = 200_000  # rows of a table that are written at once, unless one job has more
 
 
 class Exported(NamedTuple):
@@ -82,20 +85,19 @@ def _tables(run: StoredRun, to: Format, folder: Path) -> Exported:
     shared = run.shared()
     schemas = {table: _schema(run, names) for table, names in columns.items()}
     paths = [folder / f"{table}.{to}" for table in columns]
-    left_out = 0
+    done = np.flatnonzero(run.batches.done)
+    names = [agent.name for agent in run.spec.agents]
+    agents = np.array([for_spreadsheet(n) if to == "csv" else n for n in names], dtype=object)
+    per_block = max(1, ROWS // (run.spec.tasks * run.spec.episodes))
     with _writers(to, paths, list(schemas.values())) as writers:
-        for job in run.jobs:
-            state, results = run.read_job(job)
-            if state != "done":
-                left_out += 1
-                continue
-            of_repetition = {name: values[job[1]] for name, values in shared.items()}
-            agent = run.spec.agents[job[0]].name
-            agent = for_spreadsheet(agent) if to == "csv" else agent
+        for start in range(0, done.size, per_block):
+            jobs = done[start : start + per_block]
+            results = run.batches.gather(jobs, run.names)
+            of_repetition = {name: v[jobs // run.layout.n_agents] for name, v in shared.items()}
             for schema, write in zip(schemas.values(), writers, strict=True):
-                write(_rows(agent, job, results | of_repetition, schema))
+                write(_rows(run, jobs, agents, results | of_repetition, schema))
     _write_descriptions(folder / COLUMNS, columns)
-    return Exported([*paths, folder / COLUMNS], len(run.jobs), left_out)
+    return Exported([*paths, folder / COLUMNS], run.layout.n_jobs, run.layout.n_jobs - done.size)
 
 
 def _schema(run: StoredRun, columns: list[str]) -> "pa.Schema":
@@ -120,19 +122,28 @@ def _metadata(run: StoredRun) -> dict[str, str]:
     return {key: json.dumps(value) for key, value in metadata.items()}
 
 
-def _rows(agent: str, job: Job, results: dict[str, np.ndarray], schema: "pa.Schema") -> "pa.Table":
-    """Rows of one job; the index of the last dimension changes fastest."""
+def _rows(
+    run: StoredRun,
+    jobs: IntArray,
+    agents: np.ndarray,
+    results: dict[str, np.ndarray],
+    schema: "pa.Schema",
+) -> "pa.Table":
+    """Rows of some jobs, given by their numbers; the index of the last dimension changes fastest.
+
+    The arrays in `results` have one row per job, and `agents` has the names of all agents.
+    """
     import pyarrow as pa
 
     names = [name for name in schema.names if name not in COORDINATES]
     inner = [name for name in schema.names if name in COORDINATES and name not in JOB]
-    shape = results[names[0]].shape
+    shape = results[names[0]].shape[1:]
     numbers = (1 + np.indices(shape)).reshape(len(shape), -1)
     n = numbers.shape[1]
     columns: dict[str, Any] = {
-        "agent": [agent] * n,
-        "repetition": np.full(n, job[1] + 1),
-        **dict(zip(inner, numbers, strict=True)),
+        "agent": np.repeat(agents[jobs % run.layout.n_agents], n),
+        "repetition": np.repeat(jobs // run.layout.n_agents + 1, n),
+        **{name: np.tile(values, jobs.size) for name, values in zip(inner, numbers, strict=True)},
         **{name: results[name].reshape(-1) for name in names},
     }
     return pa.table(columns, schema=schema)
@@ -161,7 +172,7 @@ def _netcdf(run: StoredRun, path: Path) -> Exported:
     path.parent.mkdir(parents=True, exist_ok=True)
     with _moved_on_success([path]) as temporary:
         dataset.to_netcdf(temporary[0], engine="h5netcdf")
-    return Exported([path], len(run.jobs), left_out)
+    return Exported([path], run.layout.n_jobs, left_out)
 
 
 def _dataset(run: StoredRun) -> "tuple[xr.Dataset, int]":
@@ -169,31 +180,9 @@ def _dataset(run: StoredRun) -> "tuple[xr.Dataset, int]":
 
     The values of those jobs are NaN, or -1 for integers.
     """
-    import xarray as xr
-
-    coordinates = run.coordinates()
-    sizes = {name: values.size for name, values in coordinates.items()}
-    data: dict[str, np.ndarray] = {}
-    for name in run.names:
-        variable = VARIABLES[name]
-        shape = [sizes[dimension] for dimension in variable.dimensions]
-        data[name] = np.full(shape, variable.fill, dtype=variable.dtype)
-    done = np.zeros([sizes[dimension] for dimension in JOB], dtype=bool)
-    for job in run.jobs:
-        state, results = run.read_job(job)
-        done[job] = state == "done"
-        for name, values in results.items():
-            data[name][job] = values
-    data |= {**run.shared(), "done": done}
-    dataset = xr.Dataset(
-        {name: (VARIABLES[name].dimensions, values) for name, values in data.items()},
-        coords={name: (VARIABLES[name].dimensions, c) for name, c in coordinates.items()},
-        attrs=_metadata(run),
-    )
-    for key in dataset.variables:
-        variable = VARIABLES[str(key)]
-        dataset[key].attrs |= {"long_name": variable.meaning, "units": variable.units}
-    return dataset, int((~done).sum())
+    dataset = run.results().drop_vars("checksum")
+    dataset.attrs = _metadata(run)
+    return dataset, int((~dataset.done).sum())
 
 
 def _write_descriptions(path: Path, tables: dict[str, list[str]]) -> None:

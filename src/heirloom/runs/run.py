@@ -2,20 +2,20 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, suppress
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from heirloom import signals
 from heirloom.choices import Backend
-from heirloom.errors import CannotWrite, InvalidArgument
-from heirloom.experiments.job import Job, check_agents, draw_tasks
+from heirloom.errors import CannotWrite, HeirloomError
+from heirloom.experiments.job import Job, check_agents
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.learning.lifetime import optimal_returns
+from heirloom.runs.lock import lock
 from heirloom.runs.progress import progress
+from heirloom.runs.size import check_size
 from heirloom.runs.store import RunStore
+from heirloom.runs.stored_run import StoredRun
 from heirloom.runs.versions import differences, versions
 from heirloom.runs.workers import check_workers, workers
 from heirloom.runs.workers.compute import Compute
@@ -25,7 +25,6 @@ from heirloom.validation import instance
 if TYPE_CHECKING:
     import xarray as xr
 
-LOCK = ".lock"
 PASSES = 3  # attempts to compute jobs whose results cannot be read back
 
 
@@ -73,22 +72,34 @@ def run_on(
         location: the folder or URL that results are written to.
     """
     location = Location(location)
+    check_size(spec, location)
     check_agents(spec)
-    with _lock(location) as exclusive:
+    with lock(location) as exclusive:
         store = RunStore(location, spec, exclusive=exclusive)
         remaining = store.remaining_jobs()
         if remaining:
             _warn_if_versions_differ(store)
             with start_workers() as compute:
-                remaining = _compute_all(store, remaining, compute, exclusive=exclusive)
-        else:
-            store.repair_optimal(lambda: _optimal(spec))
+                remaining = _compute_all(store, remaining, compute)
+        store.finish()
         if remaining:
             raise CannotWrite(
                 f"{len(remaining)} jobs written to {location} could not be read back: choose a "
                 "location that no other program writes to"
             )
         return store.results()
+
+
+def repair(location: str | os.PathLike[str] | Location) -> None:
+    """Write the files of a run again that are missing, damaged or out of date; compute nothing.
+
+    A file is derived from the others: a batch from the zarr arrays, and all others from batches.
+    """
+    location = Location(location)
+    with lock(location) as exclusive:
+        stored = StoredRun(location)
+        store = RunStore(location, stored.spec, exclusive=exclusive)
+        store.finish()
 
 
 def _warn_if_versions_differ(store: RunStore) -> None:
@@ -100,82 +111,35 @@ def _warn_if_versions_differ(store: RunStore) -> None:
         )
 
 
-def _compute_all(
-    store: RunStore, remaining: list[Job], compute: Compute, *, exclusive: bool
-) -> list[Job]:
+def _compute_all(store: RunStore, remaining: list[Job], compute: Compute) -> list[Job]:
     """Compute jobs until all can be read back; return those that cannot after `PASSES` attempts."""
     for _ in range(PASSES):
-        remaining = _compute(store, remaining, compute)
-        if not exclusive:  # another run may have overwritten jobs that were complete
-            remaining = store.remaining_jobs()
+        _compute(store, remaining, compute)
+        if not store.exclusive:  # another run may have added jobs, or overwritten the manifest
+            store.refresh()
+        remaining = store.remaining_jobs()
         if not remaining:
             break
     return remaining
 
 
-def _compute(store: RunStore, jobs: list[Job], compute: Compute) -> list[Job]:
-    """Compute and store jobs; return those that cannot be read back as they were written."""
-    lost = []
-    spec, n = store.spec, len(store.jobs)
+def _compute(store: RunStore, jobs: list[Job], compute: Compute) -> None:
+    """Compute jobs, and store them in batches."""
+    spec, n = store.spec, store.layout.n_jobs
     computed = compute(spec, jobs)
     with closing(computed), progress(spec.name, n, n - len(jobs)) as advance:
-        signals.check()
-        store.repair_optimal(lambda: _optimal(spec))  # while workers start
-        for job, results in computed:
-            store.write(job, results)
-            if not store.is_done(job):
-                lost.append(job)
-            advance(f"{spec.agents[job[0]].name}, repetition {job[1] + 1}")
-            signals.check()
-    return lost
 
+        def report(done: list[Job]) -> None:
+            for i, j in done:
+                advance(f"{spec.agents[i].name}, repetition {j + 1}")
 
-def _optimal(spec: ExperimentSpec) -> tuple[np.ndarray, np.ndarray]:
-    """Optimal expected returns, undiscounted and discounted, each [repetition, task]."""
-    tasks = [draw_tasks(spec, j) for j in range(spec.repetitions)]
-    undiscounted, discounted = (
-        np.array([optimal_returns(row, spec.steps, discounted=d) for row in tasks])
-        for d in (False, True)
-    )
-    return undiscounted, discounted
-
-
-@contextmanager
-def _lock(location: Location) -> Iterator[bool]:
-    """Keep other runs out of a folder; the system releases the lock when the process ends.
-
-    Yields whether the run has exclusive access. There is no lock at a URL, or on a file system
-    without locks; two runs may then compute the same jobs, but they write the same bytes.
-    """
-    try:
-        import fcntl
-    except ImportError:  # there is no fcntl on Windows
-        yield False
-        return
-    if not location.is_local:
-        yield False
-        return
-    try:
-        path = location.path  # links are resolved, so that they share the lock
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = open(path.parent / f".{path.name}{LOCK}", "w")
-    except OSError as error:
-        if location.path.is_dir() and os.access(location.path, os.W_OK):
-            yield False  # the lock file cannot be created beside the folder
-            return
-        raise CannotWrite(
-            f"{location} could not be created ({error.strerror}): choose a folder that you are "
-            "allowed to write to"
-        ) from error
-    with lock:
-        exclusive = True
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InvalidArgument(
-                f"another run is in progress in {location}: wait until it ends, or choose another "
-                "folder"
-            ) from None
-        except OSError:
-            exclusive = False  # a network file system without locks
-        yield exclusive
+            signals.check()
+            for job, results, origin in computed:
+                report(store.add(job, results, origin))
+                signals.check()
+            report(store.commit())
+        except BaseException:
+            with suppress(HeirloomError):  # the first error is the one to report
+                store.stop()
+            raise

@@ -1,14 +1,20 @@
 """Versions of Python and of libraries: results are identical to the bit only if they are equal."""
 
+from functools import cache
 from importlib.metadata import version
 from platform import python_version
 
-COMPUTING = ("heirloom-rl", "numpy", "scipy", "numba", "gymnasium")
+COMPUTING = ("heirloom-rl", "numpy", "scipy", "numba", "llvmlite", "gymnasium")
 STORING = ("zarr", "xarray", "joblib")
 
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that compute and store a run."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     return {name: version(name) for name in (*COMPUTING, *STORING)} | {"python": python_version()}
 
 

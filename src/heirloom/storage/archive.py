@@ -60,6 +60,21 @@ def write(
     Raises:
         InvalidArgument: if the file could not be read again.
     """
+    data = encode(kind, content)
+    try:
+        read_back = decode(bytes(data), kind, "the content")
+        if check is not None:
+            check(read_back)
+    except Exception as error:
+        raise InvalidArgument(
+            f"the {kind} cannot be saved to {named(path)}, because it could not be loaded again "
+            f"({error}): correct it; nothing was written"
+        ) from error
+    write_atomically(path, data)
+
+
+def encode(kind: str, content: Content) -> memoryview:
+    """Return the bytes of a file of this kind, with its seal."""
     file = io.BytesIO()
     seal = f"heirloom {kind} {FORMAT} ".encode()
     with zipfile.ZipFile(file, "w") as archive:
@@ -72,20 +87,17 @@ def write(
             _write_member(archive, f"{name}.npy", member.getbuffer())
     data = file.getbuffer()
     data[-64:] = hashlib.sha256(data[:-64]).hexdigest().encode()
-    try:
-        read_back = _content(file.getvalue(), len(seal) + 64, kind)
-        if check is not None:
-            check(read_back)
-    except Exception as error:
-        raise InvalidArgument(
-            f"the {kind} cannot be saved to {named(path)}, because it could not be loaded again "
-            f"({error}): correct it; nothing was written"
-        ) from error
-    write_atomically(path, data)
+    return data
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
-    """Write `data` to `path`; after a failure or a crash the file is the old or the new one."""
+def write_atomically(
+    path: str | os.PathLike[str], data: bytes | memoryview, *, synced: bool = True
+) -> None:
+    """Write `data` to `path`; after a failure or a crash the file is the old or the new one.
+
+    Without `synced`, this is true only if the machine does not lose power: nothing waits until the
+    data are on the disk.
+    """
     temporary = None
     try:
         target = Path(path).resolve()  # replace the target of a link, not the link
@@ -93,7 +105,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> 
         with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if synced:
+                os.fsync(file.fileno())
             if hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), _mode_for(target))
         os.replace(temporary, target)
@@ -109,7 +122,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> 
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
-    _sync_folder(target.parent)
+    if synced:
+        sync_folder(target.parent)
 
 
 def read(path: str | os.PathLike[str], kind: str) -> Content:
@@ -121,12 +135,17 @@ def read(path: str | os.PathLike[str], kind: str) -> Content:
     except (OSError, ValueError, TypeError, MemoryError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InvalidFile(f"{named(path)} cannot be read ({reason}): check the path") from error
-    comment = check_seal(data, kind, str(path))
+    return decode(data, kind, str(path))
+
+
+def decode(data: bytes, kind: str, where: str) -> Content:
+    """Return the content of a file; raise `InvalidFile` unless it is intact and of this kind."""
+    comment = check_seal(data, kind, where)
     try:
         return _content(data, comment, kind)
     except Exception as error:  # the checksum is right, so Heirloom never wrote this content
         raise InvalidFile(
-            f"{path} is marked as a Heirloom file of kind {kind!r}, but was not written by "
+            f"{where} is marked as a Heirloom file of kind {kind!r}, but was not written by "
             f"Heirloom ({error}): check the path"
         ) from error
 
@@ -183,7 +202,9 @@ def parsing(where: str, kind: str) -> Iterator[None]:
         ) from e
 
 
-def take(arrays: Mapping[str, np.ndarray], name: str, dtype: type, shape: tuple[int, ...]) -> Any:
+def take(
+    arrays: Mapping[str, np.ndarray], name: str, dtype: type | str, shape: tuple[int, ...]
+) -> Any:
     """Return an array of a file after checking its type and shape; -1 allows any length."""
     if name not in arrays:
         raise InvalidFile(f"the array {name!r} is missing")
@@ -191,7 +212,7 @@ def take(arrays: Mapping[str, np.ndarray], name: str, dtype: type, shape: tuple[
     fits = len(array.shape) == len(shape) and all(
         wanted in (-1, n) for n, wanted in zip(array.shape, shape, strict=True)
     )
-    if array.dtype != dtype or not fits:
+    if array.dtype != np.dtype(dtype) or not fits:
         raise InvalidFile(
             f"the array {name!r} is {array.dtype} of shape {array.shape}: expected "
             f"{np.dtype(dtype)} of shape {shape}"
@@ -219,8 +240,8 @@ def _mode_for(target: Path) -> int:
     return 0o666 & ~mask
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the renaming durable, on systems that can sync a folder."""
+def sync_folder(folder: Path) -> None:
+    """Make new names and renamings in a folder durable, on systems that can sync a folder."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

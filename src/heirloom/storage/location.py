@@ -1,13 +1,14 @@
 """Locations of results: folders on this machine, or URLs that fsspec opens (`s3://bucket/run`)."""
 
 import os
+import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument, InvalidFile
-from heirloom.storage.archive import write_atomically
+from heirloom.storage.archive import sync_folder, write_atomically
 from heirloom.validation import shown
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Location:
             if self.is_local:
                 return sorted(os.listdir(self.path)) if self.path.is_dir() else []
             system, root = self._open()
+            system.invalidate_cache(root)  # another run may have written files
             if not system.exists(root):
                 return []
             return sorted(entry.rsplit("/", 1)[-1] for entry in system.ls(root, detail=False))
@@ -78,6 +80,73 @@ class Location:
                 file_url = f"{root}/{name}"
                 system.makedirs(file_url.rsplit("/", 1)[0], exist_ok=True)
                 system.pipe_file(file_url, data)
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file, or None if it does not exist.
+
+        A local file that the disk cannot read is returned as empty, so that its checksum is wrong.
+        """
+        with self.reading():
+            try:
+                if not self.is_local:
+                    system, root = self._open()
+                    return bytes(system.cat_file(f"{root}/{name}"))
+                return (self.path / name).read_bytes()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            except OSError as error:
+                if not self.is_local or isinstance(error, PermissionError):
+                    raise
+                return b""
+
+    def create(self) -> None:
+        """Create the folder, if it does not exist; in a local folder, durably."""
+        with self.writing():
+            if not self.is_local:
+                return  # folders of an object store exist as soon as they contain a file
+            missing = [self.path]
+            while not missing[-1].parent.is_dir():
+                missing.append(missing[-1].parent)
+            for folder in reversed(missing):
+                folder.mkdir(exist_ok=True)
+                sync_folder(folder.parent)
+
+    def create_subfolder(self, name: str) -> None:
+        """Create a subfolder of a local folder that exists, durably; the folder is not created."""
+        with self.writing():
+            if self.is_local and not (self.path / name).is_dir():
+                (self.path / name).mkdir(exist_ok=True)
+                sync_folder(self.path)
+
+    def replace(self, name: str, data: bytes | memoryview, *, synced: bool = True) -> None:
+        """Write a whole file into a folder that exists; the folder is never created here.
+
+        Args:
+            name: name of the file, or of an existing subfolder and the file in it.
+            data: the new content.
+            synced: whether the file and its name are on the disk when this function returns. A
+                file that can be derived from others need not be synced.
+        """
+        with self.writing():
+            if self.is_local:
+                write_atomically(self.path / name, data, synced=synced)
+            else:
+                system, root = self._open()
+                system.pipe_file(f"{root}/{name}", bytes(data))
+
+    def delete(self, name: str) -> None:
+        """Delete a file or a folder with its content, if it exists."""
+        with self.writing():
+            if not self.is_local:
+                system, root = self._open()
+                with suppress(FileNotFoundError):
+                    system.rm(f"{root}/{name}", recursive=True)
+                return
+            path = self.path / name
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
 
     def reading(self) -> AbstractContextManager[None]:
         """Re-raise errors of the block as `InvalidFile`: the location could not be read."""

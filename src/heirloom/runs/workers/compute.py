@@ -1,16 +1,31 @@
 """Compute one job in a worker, and translate the errors of workers."""
 
+import json
+import os
+import time
 from collections.abc import Callable, Generator
-from typing import Any
+from functools import lru_cache
+from socket import gethostname
+from typing import NamedTuple
 
 import numpy as np
 
 from heirloom.errors import HeirloomError, InvalidArgument, WorkerLost
-from heirloom.experiments.job import Job, run_job
+from heirloom.experiments.job import Job, draw_tasks, run_job
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.learning.lifetime import optimal_returns
+from heirloom.runs.batch import Origin
 from heirloom.runs.versions import differences, versions
 
-Computed = tuple[Job, dict[str, np.ndarray]]
+
+class Computed(NamedTuple):
+    """A job that a worker computed."""
+
+    job: Job
+    results: dict[str, np.ndarray]
+    origin: Origin
+
+
 Compute = Callable[[ExperimentSpec, list[Job]], Generator[Computed]]
 """Compute jobs of an experiment, and yield each when it is complete, in any order.
 
@@ -19,12 +34,40 @@ jobs.
 """
 
 
-def compute_job(spec: dict[str, Any], job: Job) -> Computed:
-    """Compute a job; the spec is given as plain types, as in JSON."""
-    return job, run_job(ExperimentSpec.read(spec), *job)
+def packed(spec: ExperimentSpec) -> str:
+    """Return a spec in the form in which it is sent to workers."""
+    return json.dumps(spec.as_json())
 
 
-def portable() -> Callable[[dict[str, Any], Job, dict[str, str]], Computed]:
+@lru_cache(maxsize=2)
+def _unpacked(spec: str) -> ExperimentSpec:
+    return ExperimentSpec.read(json.loads(spec))
+
+
+def compute_job(spec: str, job: Job) -> Computed:
+    """Compute a job of a spec that was `packed`.
+
+    A job of the first agent also computes the variables that all agents share.
+    """
+    started = time.perf_counter()
+    experiment = _unpacked(spec)
+    results = run_job(experiment, *job)
+    if job[0] == 0:
+        results |= shared_results(experiment, job[1])
+    seconds = time.perf_counter() - started
+    return Computed(job, results, Origin(seconds, f"{gethostname()}:{os.getpid()}", versions()))
+
+
+def shared_results(spec: ExperimentSpec, repetition: int) -> dict[str, np.ndarray]:
+    """Compute the variables of a repetition that all agents share: optimal expected returns."""
+    tasks = draw_tasks(spec, repetition)
+    return {
+        "optimal": np.array(optimal_returns(tasks, spec.steps, discounted=False)),
+        "optimal_discounted": np.array(optimal_returns(tasks, spec.steps, discounted=True)),
+    }
+
+
+def portable() -> Callable[[str, Job, dict[str, str]], Computed]:
     """Return a version of `compute_on_cluster` that can be sent to workers without Heirloom.
 
     A nested function is sent as code, not by name. Therefore a worker where Heirloom is not
@@ -32,7 +75,7 @@ def portable() -> Callable[[dict[str, Any], Job, dict[str, str]], Computed]:
     raise an error of its own.
     """
 
-    def compute(spec: dict[str, Any], job: Job, expected: dict[str, str]) -> Computed:
+    def compute(spec: str, job: Job, expected: dict[str, str]) -> Computed:
         from heirloom.runs.workers.compute import compute_on_cluster
 
         return compute_on_cluster(spec, job, expected)
@@ -40,7 +83,7 @@ def portable() -> Callable[[dict[str, Any], Job, dict[str, str]], Computed]:
     return compute
 
 
-def compute_on_cluster(spec: dict[str, Any], job: Job, expected: dict[str, str]) -> Computed:
+def compute_on_cluster(spec: str, job: Job, expected: dict[str, str]) -> Computed:
     """Compute a job on a worker that may run on another machine.
 
     Raises:
@@ -48,8 +91,6 @@ def compute_on_cluster(spec: dict[str, Any], job: Job, expected: dict[str, str])
     """
     found = differences(expected, versions())
     if found:
-        from socket import gethostname
-
         raise InvalidArgument(
             f"a worker on {gethostname()} has other versions ({found[0]}): install the same "
             "versions on all machines, so that results are identical to the bit"

@@ -16,7 +16,14 @@ from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import versions
 from heirloom.runs.workers.addresses import TIMEOUT, check_reachable
-from heirloom.runs.workers.compute import Compute, Computed, error_of_worker, portable, reason
+from heirloom.runs.workers.compute import (
+    Compute,
+    Computed,
+    error_of_worker,
+    packed,
+    portable,
+    reason,
+)
 from heirloom.runs.workers.local import processors
 from heirloom.signals import uninterrupted
 from heirloom.validation import shown
@@ -48,7 +55,7 @@ def _compute_jobs(
 ) -> Generator[Computed]:
     from distributed import as_completed
 
-    compute, spec_json, expected = portable(), spec.as_json(), versions()
+    compute, packed_spec, expected = portable(), packed(spec), versions()
     if not client.scheduler_info()["workers"]:
         logging.getLogger("heirloom").warning(
             "heirloom: the run waits for a Dask worker; start one with `dask worker %s`",
@@ -56,7 +63,7 @@ def _compute_jobs(
         )
 
     def submit(job: Job) -> Any:
-        return client.submit(compute, spec_json, job, expected, pure=False)
+        return client.submit(compute, packed_spec, job, expected, pure=False)
 
     remaining = iter(jobs)
     pending = {submit(job) for job in islice(remaining, n_parallel)}

@@ -12,7 +12,7 @@ from heirloom.errors import WorkerLost
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import versions
-from heirloom.runs.workers.compute import Compute, Computed, compute_job, compute_on_cluster
+from heirloom.runs.workers.compute import Compute, Computed, compute_job, compute_on_cluster, packed
 from heirloom.signals import uninterrupted
 
 
@@ -32,7 +32,8 @@ def local_workers(n_parallel: int | None, *, local: bool) -> Iterator[Compute]:
             return _compute_with_joblib(spec, jobs, n_parallel, *context)
         n = min(n_parallel or processors(), len(jobs))
         if n == 1:
-            return (compute_job(spec.as_json(), job) for job in jobs)
+            packed_spec = packed(spec)
+            return (compute_job(packed_spec, job) for job in jobs)
         return _compute_in_processes(spec, jobs, n)
 
     try:
@@ -54,7 +55,8 @@ def _compute_in_processes(
 ) -> Generator[Computed]:
     from joblib import Parallel, delayed
 
-    calls = (delayed(_compute_in_child)(spec.as_json(), job, os.getpid()) for job in jobs)
+    packed_spec = packed(spec)
+    calls = (delayed(_compute_in_child)(packed_spec, job, os.getpid()) for job in jobs)
     with ExitStack() as started:
         with uninterrupted():
             results: Generator[Computed] = Parallel(
@@ -81,8 +83,8 @@ def _compute_with_joblib(
     from joblib import Parallel, delayed
 
     n_jobs = n_parallel or n_jobs
-    spec_json, expected = spec.as_json(), versions()
-    calls = [delayed(compute_on_cluster)(spec_json, job, expected) for job in jobs]
+    packed_spec, expected = packed(spec), versions()
+    calls = [delayed(compute_on_cluster)(packed_spec, job, expected) for job in jobs]
     if getattr(backend, "supports_return_generator", False):
         yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls)
         return
@@ -94,7 +96,7 @@ def _compute_with_joblib(
             yield from parallel(calls[i : i + size])
 
 
-def _compute_in_child(spec: dict[str, Any], job: Job, parent: int) -> Computed:
+def _compute_in_child(spec: str, job: Job, parent: int) -> Computed:
     _exit_with_parent(parent)
     return compute_job(spec, job)
 

@@ -14,7 +14,14 @@ from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import versions
 from heirloom.runs.workers.addresses import check_reachable
-from heirloom.runs.workers.compute import Compute, Computed, error_of_worker, portable, reason
+from heirloom.runs.workers.compute import (
+    Compute,
+    Computed,
+    error_of_worker,
+    packed,
+    portable,
+    reason,
+)
 from heirloom.runs.workers.local import processors
 from heirloom.runs.workers.ray_start import failing_early, on_loopback
 from heirloom.signals import uninterrupted
@@ -121,14 +128,14 @@ def _compute_jobs(
         logging.getLogger("heirloom").warning(
             "heirloom: the Ray cluster has no processors yet; the run waits until it has one"
         )
-    spec_json, expected = ray.put(spec.as_json()), ray.put(versions())
+    packed_spec, expected = ray.put(packed(spec)), ray.put(versions())
     remaining = iter(jobs)
-    pending = [task.remote(spec_json, job, expected) for job in islice(remaining, n_parallel)]
+    pending = [task.remote(packed_spec, job, expected) for job in islice(remaining, n_parallel)]
     try:
         while pending:
             ready, pending = ray.wait(pending, num_returns=1)
             yield ray.get(ready[0])
-            pending += [task.remote(spec_json, job, expected) for job in islice(remaining, 1)]
+            pending += [task.remote(packed_spec, job, expected) for job in islice(remaining, 1)]
     except RayTaskError as error:
         raise error_of_worker(error.cause, "ray") from error
     except RayError as error:

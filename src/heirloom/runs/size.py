@@ -1,0 +1,122 @@
+"""The size of a run, which follows from its spec; runs that are too large are refused."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from math import ceil, prod
+
+import numpy as np
+
+from heirloom.errors import InvalidArgument
+from heirloom.experiments.limits import MOST_JOBS
+from heirloom.experiments.observers import OBSERVERS
+from heirloom.experiments.registry import make_family
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs.arrays import chunk_of_jobs
+from heirloom.runs.layout import Layout
+from heirloom.runs.schema import SHARED, VARIABLES
+from heirloom.runs.store import SMALL_BATCH
+from heirloom.storage.location import Location
+
+MOST_BYTES_PER_JOB = 2**31
+UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+@dataclass(frozen=True)
+class RunSize:
+    """The size of a run.
+
+    Args:
+        jobs: number of jobs.
+        bytes: bytes of the results. Batches have this size; the zarr arrays are compressed, and
+            have at most the same.
+        files: largest number of files at the end of a run.
+    """
+
+    jobs: int
+    bytes: int
+    files: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.jobs:,} jobs, {shown_bytes(self.bytes)} of results, at most {self.files:,} "
+            "files"
+        )
+
+
+def size_of(spec: ExperimentSpec) -> RunSize:
+    """Compute the size of a run; the size of a dimension that a measure adds is that of a task."""
+    layout, own = Layout(spec, {}), {}
+    if layout.own_dimensions:
+        family = make_family(spec.family.name, spec.family.options)
+        task = family.draw(np.random.default_rng(0))
+        measure = OBSERVERS[spec.measure or ""]
+        own = {name: size(task) for name, (_, size) in measure.own_dimension.items()}
+    sizes = layout.sizes(own)
+    n_bytes = sum(
+        8 * prod(sizes[dimension] for dimension in VARIABLES[name].dimensions)
+        for name in [*layout.names, *SHARED]
+    )
+    agents, repetitions = chunk_of_jobs(layout, own)
+    chunks = ceil(layout.n_agents / agents) * ceil(spec.repetitions / repetitions)
+    arrays = len(layout.array_names())
+    files = 3 + 2 * arrays + chunks * len(layout.names)
+    files += min(layout.n_jobs, ceil(n_bytes / SMALL_BATCH) + 1)
+    return RunSize(layout.n_jobs, n_bytes, files)
+
+
+def check_size(spec: ExperimentSpec, location: Location) -> RunSize:
+    """Return the size of a run; raise `InvalidArgument` if it is too large, before it is written.
+
+    The limits are `MOST_JOBS` jobs, `MOST_BYTES_PER_JOB` bytes per job, and the free disk space,
+    which is not known at a URL.
+    """
+    n_jobs = len(spec.agents) * spec.repetitions
+    if n_jobs > MOST_JOBS:
+        raise InvalidArgument(
+            f"the experiment has {n_jobs:,} jobs ({len(spec.agents):,} agents times "
+            f"{spec.repetitions:,} repetitions): expected at most {MOST_JOBS:,}; choose fewer "
+            "repetitions or agents"
+        )
+    size = size_of(spec)
+    if size.bytes // n_jobs > MOST_BYTES_PER_JOB:
+        raise InvalidArgument(
+            f"each job of the experiment has {shown_bytes(size.bytes // n_jobs)} of results "
+            f"({spec.tasks:,} tasks of {spec.episodes:,} episodes): expected at most "
+            f"{shown_bytes(MOST_BYTES_PER_JOB)}; choose fewer tasks or episodes"
+        )
+    free = free_space(location)
+    if free is not None and size.bytes > free:
+        raise InvalidArgument(
+            f"the experiment has {shown_bytes(size.bytes)} of results, but {location} has space "
+            f"for {shown_bytes(free)}: choose fewer repetitions or episodes, or another location"
+        )
+    return size
+
+
+def free_space(location: Location) -> int | None:
+    """Return the bytes that a run may use at a location: free space, and that of an old run.
+
+    None if this is not known.
+    """
+    if not location.is_local:
+        return None
+    folder = location.path
+    used = 0
+    try:
+        for parent, _, files in os.walk(folder):
+            used += sum(os.lstat(os.path.join(parent, file)).st_size for file in files)
+        while not folder.exists():
+            folder = folder.parent
+        return shutil.disk_usage(folder).free + used
+    except OSError:  # a folder that may not be read, or that another process changes
+        return None
+
+
+def shown_bytes(n: float) -> str:
+    """Return a number of bytes as text, in a unit that suits it."""
+    for unit in UNITS:
+        if n < 1000 or unit == UNITS[-1]:
+            break
+        n /= 1000
+    return f"{n:.0f} {unit}" if unit == UNITS[0] else f"{n:.3g} {unit}"

@@ -1,0 +1,49 @@
+"""A folder that is moved or deleted during a run stops the run, and nothing is left behind."""
+
+import shutil
+
+import pytest
+
+import heirloom as hl
+from heirloom.runs import store as stores
+from heirloom.runs.run import run
+from heirloom.runs.stored_run import StoredRun
+from heirloom.runs.workers import compute
+from tests.small_run import SPEC
+
+
+@pytest.mark.parametrize("what", ["renamed", "deleted", "replaced", "batches deleted"])
+@pytest.mark.parametrize("after", [1, 6])
+def test_run_stops_if_its_folder_disappears(tmp_path, monkeypatch, what, after):
+    folder, moved = tmp_path / "there" / "run", tmp_path / "moved"
+    run_job, n_computed = compute.run_job, []
+
+    def disturbed(*arguments):
+        n_computed.append(arguments)
+        if len(n_computed) == after + 1:
+            if what in ("renamed", "replaced"):
+                folder.rename(moved)
+            if what == "deleted":
+                shutil.rmtree(folder)
+            if what == "replaced":
+                folder.mkdir()
+            if what == "batches deleted":
+                shutil.rmtree(folder / "batches")
+        return run_job(*arguments)
+
+    monkeypatch.setattr(compute, "run_job", disturbed)
+    monkeypatch.setattr(stores, "INTERVAL", 0.0)
+    message = "could not be written" if what == "batches deleted" else "was moved or deleted"
+    with pytest.raises(hl.CannotWrite, match=message):
+        run(SPEC, folder, jobs=1)
+    if what == "batches deleted":
+        return
+    if what == "replaced":
+        assert list(folder.iterdir()) == []
+    else:
+        assert list(tmp_path.rglob("run")) == []
+    assert list(tmp_path.rglob("*.lock")) == []
+    if what != "deleted":
+        assert len(StoredRun(moved).status().done) == after
+        run(SPEC, moved, jobs=1)
+        assert StoredRun(moved).status().is_complete

@@ -1,0 +1,99 @@
+"""Runs that are too large are refused at once, and nothing is written before workers answer."""
+
+import os
+import time
+from contextlib import contextmanager
+
+import pytest
+from typer.testing import CliRunner
+
+import heirloom as hl
+from heirloom.cli.app import app
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs.run import run, run_on
+from heirloom.runs.size import shown_bytes, size_of
+from tests.small_run import SPEC
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"repetitions": 10**6}, r"has 4,000,000 jobs \(4 agents times 1,000,000 repetitions\)"),
+        ({"episodes": 2**31 - 1}, r"each job of the experiment has .* GB of results"),
+        ({"episodes": 10**6, "repetitions": 10**5}, r"has .* TB of results, but .* has space for"),
+    ],
+)
+def test_run_that_is_too_large_is_refused_before_anything_is_written(tmp_path, changes, message):
+    started = time.process_time()
+    with pytest.raises(hl.InvalidArgument, match=message):
+        run(SPEC.with_changes(**changes), tmp_path / "there" / "run", jobs=1)
+    assert time.process_time() - started < 2
+    assert os.listdir(tmp_path) == []
+    assert run(SPEC, tmp_path / "there" / "run", jobs=1).done.all()
+
+
+def test_sweep_of_a_million_agents_is_refused_without_being_expanded():
+    agent = {"algorithm": "LRMax", "n_known": list(range(1, 1001)), "d_max": [0.1] * 1000}
+    started = time.process_time()
+    with pytest.raises(hl.InvalidArgument, match="describes 1,000,000 agents: expected at most"):
+        ExperimentSpec.read({**SPEC.as_json(), "agents": [agent]})
+    assert time.process_time() - started < 1
+
+
+def test_size_is_at_least_that_of_the_files_of_a_run(tmp_path):
+    size = size_of(SPEC)
+    run(SPEC, tmp_path / "run", jobs=1)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) <= size.files
+    assert size.jobs == 12
+    assert size.bytes == 12 * 8 * (2 * 60 + 2 * 3) + 3 * 8 * 2 * 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["run", "spec.toml"], ["reproduce", "corridor", "--quick"], ["reproduce", "bounds"]],
+)
+def test_dry_run_prints_the_size_and_writes_nothing(tmp_path, monkeypatch, arguments):
+    (tmp_path / "spec.toml").write_text(SPEC.to_toml())
+    monkeypatch.chdir(tmp_path)
+    ended = CliRunner().invoke(app, [*arguments, "--dry-run"])
+    assert ended.exit_code == 0
+    for part in (" jobs, ", "B of results, at most ", " files", "Estimated time: ", "with "):
+        assert part in ended.stdout
+    assert os.listdir(tmp_path) == ["spec.toml"]
+
+
+def test_dry_run_refuses_a_run_that_is_too_large(tmp_path):
+    (tmp_path / "spec.toml").write_text(SPEC.with_changes(repetitions=10**6).to_toml())
+    ended = CliRunner().invoke(app, ["run", str(tmp_path / "spec.toml"), "--dry-run"])
+    assert ended.exit_code == 1
+    assert "error: the experiment has 4,000,000 jobs" in ended.stderr
+
+
+def test_nothing_is_written_if_workers_do_not_answer(tmp_path):
+    @contextmanager
+    def no_workers():
+        raise hl.InvalidArgument("no cluster answers")
+        yield
+
+    @contextmanager
+    def failing_workers():
+        def compute(spec, jobs):
+            raise hl.WorkerLost("the cluster died")
+            yield
+
+        yield compute
+
+    for start, error in ((no_workers, hl.InvalidArgument), (failing_workers, hl.WorkerLost)):
+        with pytest.raises(error):
+            run_on(start, SPEC, tmp_path / "there" / "run")
+        assert os.listdir(tmp_path) == []
+
+
+def test_numbers_of_bytes_are_shown_in_units():
+    assert [shown_bytes(n) for n in (12, 1500, 2.5e6, 3e30)] == [
+        "12 bytes",
+        "1.5 kB",
+        "2.5 MB",
+        "3e+12 EB",
+    ]
