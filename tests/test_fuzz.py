@@ -177,6 +177,12 @@ def memory():
     return stored
 
 
+def bound_memory():
+    stored = memory()
+    stored.bind(setting())
+    return stored
+
+
 def setting():
     return hl.Setting(**SETTING)
 
@@ -508,6 +514,15 @@ CALLS = {
             "highest_rewards": None,
         },
     ),
+    "audit": lambda: Call(
+        hl.audit,
+        {"memory": bound_memory(), "knowledge": NEAR, "exact": False, "delta": 0.05},
+    ),
+    "audit of d_max": lambda: Call(hl.audit, {"memory": bound_memory(), "d_max": 0.1}),
+    "audit of p_min": lambda: Call(hl.audit, {"memory": bound_memory(), "p_min": 0.5}),
+    "draw_audit": lambda: Call(
+        hl.draw_audit, {"audit": hl.audit(bound_memory(), 0.1), "title": "x"}
+    ),
     "NearModels": lambda: Call(hl.NearModels, {"nearness": NEAR}),
     "family_nearness": lambda: Call(hl.family_nearness, {"tasks": [M, M_BAR]}),
     "near_bound": lambda: Call(
@@ -726,6 +741,7 @@ NOT_CALLED = {
     "TaskFamily": "an abstract class; FiniteFamily is derived from it",
     "Change": "plain data; bounds check it",
     "Details": "plain data",
+    "Audit": "plain data",
     "Explanation": "plain data",
     "Record": "plain data",
     "Solution": "plain data",

@@ -30,6 +30,7 @@ _NAMES_BY_MODULE = {
     "envs.family": ("FiniteFamily", "TaskFamily"),
     "envs.grid": ("GridMap", "grid_world"),
     "experiments.spec": ("ExperimentSpec",),
+    "figures.audits": ("draw_audit",),
     "figures.curves": ("draw_lifelong",),
     "figures.maps": ("draw_map", "draw_on_grid"),
     "figures.style": ("save_figure",),
@@ -66,12 +67,15 @@ _NAMES_BY_MODULE = {
     "transfer.nearness.bound": ("NearModels",),
     "transfer.nearness.exact": ("family_nearness", "near_bound"),
     "transfer.nearness.knowledge": ("Nearness",),
+    "transfer.refutation.audit": ("audit",),
+    "transfer.refutation.audit_result": ("Audit",),
     "transfer.setting": ("Setting",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 __all__ = [
     "Agent",
+    "Audit",
     "BisimulationTransfer",
     "Bound",
     "CannotWrite",
@@ -112,10 +116,12 @@ __all__ = [
     "WeightedL1",
     "WorkerLost",
     "WrongOrder",
+    "audit",
     "bisimulation_metric",
     "compare",
     "comparison_table",
     "dissimilarity",
+    "draw_audit",
     "draw_lifelong",
     "draw_map",
     "draw_on_grid",
@@ -168,6 +174,7 @@ if TYPE_CHECKING:
         WrongOrder,
     )
     from heirloom.experiments.spec import ExperimentSpec
+    from heirloom.figures.audits import draw_audit
     from heirloom.figures.curves import draw_lifelong
     from heirloom.figures.maps import draw_map, draw_on_grid
     from heirloom.figures.style import save_figure
@@ -204,6 +211,8 @@ if TYPE_CHECKING:
     from heirloom.transfer.nearness.bound import NearModels
     from heirloom.transfer.nearness.exact import family_nearness, near_bound
     from heirloom.transfer.nearness.knowledge import Nearness
+    from heirloom.transfer.refutation.audit import audit
+    from heirloom.transfer.refutation.audit_result import Audit
     from heirloom.transfer.setting import Setting
 
 
