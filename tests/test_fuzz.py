@@ -516,7 +516,14 @@ CALLS = {
     ),
     "audit": lambda: Call(
         hl.audit,
-        {"memory": bound_memory(), "knowledge": NEAR, "exact": False, "delta": 0.05},
+        {
+            "memory": bound_memory(),
+            "knowledge": NEAR,
+            "d_max": None,
+            "p_min": None,
+            "exact": False,
+            "delta": 0.05,
+        },
     ),
     "audit of d_max": lambda: Call(hl.audit, {"memory": bound_memory(), "d_max": 0.1}),
     "audit of p_min": lambda: Call(hl.audit, {"memory": bound_memory(), "p_min": 0.5}),

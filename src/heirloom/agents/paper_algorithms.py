@@ -9,7 +9,7 @@ from pydantic import Field
 from heirloom.agents.algorithm_options import AlgorithmOptions, TaskKnowledge
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
-from heirloom.choices import Keep, Scope
+from heirloom.choices import Keep, OnRefutation, Scope
 from heirloom.errors import InvalidArgument
 from heirloom.transfer.bound import MaxQ
 from heirloom.transfer.lipschitz.bound import Lipschitz
@@ -34,6 +34,10 @@ class AgentOptions(_Required, total=False):
     v_max: float
     tol: float | None
     memory: TaskMemory | None
+    on_refutation: OnRefutation
+    exact: bool
+    refutation_delta: float
+    explore: float
 
 
 class RMax(OptimisticAgent):

@@ -287,6 +287,30 @@ def raise_values(known, R, ends, first, last, successors, p, eta, tau, parameter
 
 
 @njit(cache=True)
+def lower_values(known, R, ends, first, last, successors, p, gamma, slack, Q, V):
+    """Lower Q from v_max to the fixed point Q = R + γ Σ T V of the known pairs, V = max_a Q.
+
+    Unknown pairs keep their Q. Values never increase. The iteration stops when no value decreases
+    by more than `slack`.
+    """
+    n_actions = Q.size // V.size
+    decrease = np.inf
+    while decrease > slack:
+        decrease = 0.0
+        for s in range(V.size):
+            best = -np.inf
+            for k in range(s * n_actions, (s + 1) * n_actions):
+                if known[k]:
+                    mean = 0.0
+                    for j in range(first[k], last[k]):
+                        mean += p[j] * V[successors[j]]
+                    Q[k] = min(Q[k], R[k] + gamma * mean)
+                best = max(best, Q[k])
+            decrease = max(decrease, V[s] - best)
+            V[s] = best
+
+
+@njit(cache=True)
 def _smallest_mean(first, last, successors, p, end, V, tau, lowest):
     """Return the smallest Σ T V over the T within total variation τ of a row.
 
