@@ -140,6 +140,7 @@ def test_few_visits_of_estimated_models_are_not_compared():
     assert isinstance(agent.task.watch, TaskWatch)
     assert agent.task.watch.check is None
     assert agent.task.watch.blind
+    assert "With n_known = 5 no difference" in " ".join(str(agent.explain()).split())
 
 
 def test_excluded_successor_is_refuted_with_any_number_of_visits():
@@ -211,3 +212,28 @@ def test_knowledge_that_hides_its_contradiction_is_not_refuted_without_explorati
         widened.append(agent.refutation.n_widened)
     assert widened[0] == 0
     assert widened[1] > 0
+
+
+def test_spec_passes_the_options_of_checks_to_agents():
+    spec = hl.ExperimentSpec.read(
+        {
+            "name": "checked",
+            "tasks": 2,
+            "episodes": 5,
+            "steps": 5,
+            "repetitions": 1,
+            "family": {"name": "corridor"},
+            "agents": [
+                {
+                    "algorithm": "LRMax",
+                    "n_known": 1,
+                    "d_max": 0.2,
+                    "on_refutation": "widen",
+                    "exact": True,
+                    "refutation_delta": 0.1,
+                    "explore": 0.1,
+                }
+            ],
+        }
+    )
+    assert spec.agents[0].options["on_refutation"] == "widen"
