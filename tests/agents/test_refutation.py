@@ -237,3 +237,31 @@ def test_spec_passes_the_options_of_checks_to_agents():
         }
     )
     assert spec.agents[0].options["on_refutation"] == "widen"
+
+
+@pytest.mark.parametrize("n_known", [5, 10, 50, 500])
+def test_true_knowledge_is_refuted_with_probability_delta_at_most_in_a_lifetime(n_known):
+    """With δ = 0.5 and stochastic tasks, so that a test that is too strict would show."""
+    refuted, n = 0, 10
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        near = hl.Nearness(rewards=0.0, transitions=0.0)
+        task = hl.garnet(2, 2, branching=2, gamma=0.5, seed=rng)
+        options = {**OPTIONS, "n_states": 2, "n_actions": 2, "gamma": 0.5, "exact": False}
+        options |= {"n_known": n_known, "on_refutation": "raise", "refutation_delta": 0.5}
+        agent = hl.NearRMax(nearness=near, seed=seed, **options)
+        try:
+            for k in range(5):
+                hl.learn(agent, task, episodes=50, max_steps=200, seed=100 * seed + k)
+        except hl.RefutedKnowledge:
+            refuted += 1
+    assert refuted <= 0.5 * n + 3 * np.sqrt(n / 4)
+
+
+def test_large_difference_is_refuted_by_estimated_models_with_enough_visits():
+    near = hl.Nearness(rewards=0.1, transitions=0.0)
+    options = {**OPTIONS, "exact": False, "n_known": 200, "on_refutation": "raise"}
+    agent = hl.NearRMax(nearness=near, seed=0, **options)
+    learn(agent, [row_of_cells(0.0)], episodes=3000)
+    with pytest.raises(hl.RefutedKnowledge, match="estimated"):
+        learn(agent, [row_of_cells(1.0)], episodes=3000)

@@ -235,7 +235,7 @@ def _checks(agent: OptimisticAgent) -> str:
         return "The knowledge was refuted: the bounds that rest on it may be invalid."
     if refutation.n_widened:
         return f"The knowledge was refuted and widened {refutation.n_widened:,} times so far."
-    if watch is None or not watch.sources:
+    if watch is None or watch.n_sources == 0:
         return ""
     if watch.blind:
         return (

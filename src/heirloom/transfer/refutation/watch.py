@@ -61,6 +61,8 @@ class TaskWatch:
     source_radii: list[Radii]
     check: Check | None
     """None if no pair of the task can contradict the claims, for example with too few visits."""
+    n_sources: int
+    """The number of sources; `sources` is empty if none of them can contradict the claims."""
 
     @classmethod
     def begin(
@@ -79,10 +81,13 @@ class TaskWatch:
         if nearness is not None and claims.d_max is None:
             outcomes = possible_outcomes(nearness, setting)
         own = accuracy.radii_of(n_known, task, setting, outcomes)
+        n_sources = len(sources)
+        if _is_blind(claims, accuracy, setting, sources, own, outcomes):
+            sources = []
         others = [accuracy.radii(source, setting, outcomes) for source in sources]
-        watch = cls(claims, setting, sources, task, own, others, None)
+        watch = cls(claims, setting, sources, task, own, others, None, n_sources)
         check = watch._check(accuracy)
-        return cls(claims, setting, sources, task, own, others, check)
+        return cls(claims, setting, sources, task, own, others, check, n_sources)
 
     def _check(self, accuracy: Accuracy) -> Check | None:
         nearness, d_max = self.claims
@@ -94,7 +99,9 @@ class TaskWatch:
             limit = nearness._per_pair("transitions", n_pairs) + self.radii.transitions
             limit = np.where(limit + smallest < 1.0, limit, np.inf)
         if d_max is not None and self.sources and (self.radii.transitions < 1.0).any():
-            prior[:] = d_max.reshape(-1)
+            (lo, hi), setting = self.setting.reward_range, self.setting
+            largest = hi - lo + 2 * setting.gamma * (setting.v_max - setting.floor)
+            prior[:] = np.where(d_max < largest, d_max, np.inf).reshape(-1)
         excludes = nearness is not None and (
             nearness.successors is not None or nearness.terminates is not None
         )
@@ -184,10 +191,33 @@ class TaskWatch:
     @property
     def blind(self) -> bool:
         """Whether no difference between the models of the task and of sources can be detected."""
-        lo, hi = self.setting.reward_range
-        reward = min((radii.reward for radii in self.source_radii), default=np.inf)
-        transitions = float(np.min(self._smallest_tau() + self.radii.transitions, initial=np.inf))
-        return bool(self.radii.reward + reward >= hi - lo and transitions >= 1.0)
+        return self.n_sources > 0 and not self.sources
+
+
+def _is_blind(
+    claims: Claims,
+    accuracy: Accuracy,
+    setting: Setting,
+    sources: list[Source],
+    own: Radii,
+    outcomes: IntArray,
+) -> bool:
+    """Return whether no source can contradict the claims, whatever the task is.
+
+    No source has smaller radii than the first task would have with the largest number of visits.
+    """
+    if not sources:
+        return True
+    n_known = max(source.n_known for source in sources)
+    best = accuracy.radii_of(n_known, 1, setting, outcomes)
+    (lo, hi), (nearness, d_max) = setting.reward_range, claims
+    if d_max is not None:
+        return bool(own.reward + best.reward >= hi - lo and (own.transitions >= 1.0).all())
+    assert nearness is not None
+    reward = own.reward + best.reward + float(nearness.rewards.min())
+    transitions = own.transitions + best.transitions
+    limit = transitions + nearness._per_pair("transitions", setting.n_pairs)
+    return bool(reward >= hi - lo and (limit >= 1.0).all())
 
 
 # Lower weights of a source serve many tasks.
