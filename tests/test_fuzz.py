@@ -120,6 +120,10 @@ AGENT = {
     "terminating": True,
     "v_max": 10.0,
     "tol": 1e-6,
+    "on_refutation": "warn",
+    "exact": False,
+    "refutation_delta": 0.05,
+    "explore": 0.0,
 }
 SETTING = {
     **SIZES,

@@ -200,7 +200,7 @@ def test_excluded_successor_is_a_contradiction_at_once():
 
 def test_too_many_different_tasks_contradict_p_min():
     rng = np.random.default_rng(0)
-    tasks = [hl.garnet(3, 2, gamma=0.9, seed=rng) for _ in range(4)]
+    tasks = [hl.garnet(3, 2, branching=2, gamma=0.9, seed=rng) for _ in range(4)]
     memory = memory_of([*tasks, *tasks], rng)
     assert not hl.audit(memory, p_min=0.25, exact=True).contradicted
     audit = hl.audit(memory, p_min=0.3, exact=True)
@@ -212,7 +212,7 @@ def test_too_many_different_tasks_contradict_p_min():
 
 def test_tasks_without_recorded_visits_are_not_tested():
     rng = np.random.default_rng(0)
-    tasks = [hl.garnet(3, 2, gamma=0.9, seed=rng) for _ in range(2)]
+    tasks = [hl.garnet(3, 2, branching=2, gamma=0.9, seed=rng) for _ in range(2)]
     audit = hl.audit(memory_of(tasks, rng, n_known=0), hl.Nearness(rewards=0, transitions=0))
     assert not audit.contradicted
     assert audit.untested == (1, 2)
@@ -220,7 +220,7 @@ def test_tasks_without_recorded_visits_are_not_tested():
 
 def test_numbers_of_an_audit_are_available_as_xarray():
     rng = np.random.default_rng(0)
-    tasks = [hl.garnet(3, 2, gamma=0.9, seed=rng) for _ in range(2)]
+    tasks = [hl.garnet(3, 2, branching=2, gamma=0.9, seed=rng) for _ in range(2)]
     dataset = hl.audit(memory_of(tasks, rng), 0.1, exact=True).to_xarray()
     assert dataset.sizes == {"state": 3, "action": 2}
     assert bool((dataset.d_max_sure > 0.1).any())
