@@ -120,6 +120,10 @@ AGENT = {
     "terminating": True,
     "v_max": 10.0,
     "tol": 1e-6,
+    "on_refutation": "warn",
+    "exact": False,
+    "refutation_delta": 0.05,
+    "explore": 0.0,
 }
 SETTING = {
     **SIZES,
@@ -174,6 +178,12 @@ def source():
 def memory():
     stored = hl.TaskMemory(4, 4)
     stored.add(source())
+    return stored
+
+
+def bound_memory():
+    stored = memory()
+    stored.bind(setting())
     return stored
 
 
@@ -509,6 +519,22 @@ CALLS = {
             "highest_rewards": None,
         },
     ),
+    "audit": lambda: Call(
+        hl.audit,
+        {
+            "memory": bound_memory(),
+            "knowledge": NEAR,
+            "d_max": None,
+            "p_min": None,
+            "exact": False,
+            "delta": 0.05,
+        },
+    ),
+    "audit of d_max": lambda: Call(hl.audit, {"memory": bound_memory(), "d_max": 0.1}),
+    "audit of p_min": lambda: Call(hl.audit, {"memory": bound_memory(), "p_min": 0.5}),
+    "draw_audit": lambda: Call(
+        hl.draw_audit, {"audit": hl.audit(bound_memory(), 0.1), "title": "x"}
+    ),
     "NearModels": lambda: Call(hl.NearModels, {"nearness": NEAR}),
     "family_nearness": lambda: Call(hl.family_nearness, {"tasks": [M, M_BAR]}),
     "near_bound": lambda: Call(
@@ -734,6 +760,7 @@ NOT_CALLED = {
     "TaskFamily": "an abstract class; FiniteFamily is derived from it",
     "Change": "plain data; bounds check it",
     "Details": "plain data",
+    "Audit": "plain data",
     "Explanation": "plain data",
     "Record": "plain data",
     "Solution": "plain data",

@@ -23,6 +23,8 @@ _NAMES_BY_MODULE = {
         "InvalidFile",
         "InvalidTask",
         "NotConverged",
+        "RefutedKnowledge",
+        "RefutedKnowledgeWarning",
         "UnsupportedEnvironment",
         "WorkerLost",
         "WrongOrder",
@@ -30,6 +32,7 @@ _NAMES_BY_MODULE = {
     "envs.family": ("FiniteFamily", "TaskFamily"),
     "envs.grid": ("GridMap", "grid_world"),
     "experiments.spec": ("ExperimentSpec",),
+    "figures.audits": ("draw_audit",),
     "figures.curves": ("draw_lifelong",),
     "figures.maps": ("draw_map", "draw_on_grid"),
     "figures.style": ("save_figure",),
@@ -67,12 +70,15 @@ _NAMES_BY_MODULE = {
     "transfer.nearness.bound": ("NearModels",),
     "transfer.nearness.exact": ("family_nearness", "near_bound"),
     "transfer.nearness.knowledge": ("Nearness",),
+    "transfer.refutation.audit": ("audit",),
+    "transfer.refutation.audit_result": ("Audit",),
     "transfer.setting": ("Setting",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 __all__ = [
     "Agent",
+    "Audit",
     "BisimulationTransfer",
     "Bound",
     "CannotWrite",
@@ -104,6 +110,8 @@ __all__ = [
     "QLearning",
     "RMax",
     "Record",
+    "RefutedKnowledge",
+    "RefutedKnowledgeWarning",
     "Setting",
     "Solution",
     "Source",
@@ -114,10 +122,12 @@ __all__ = [
     "WeightedL1",
     "WorkerLost",
     "WrongOrder",
+    "audit",
     "bisimulation_metric",
     "compare",
     "comparison_table",
     "dissimilarity",
+    "draw_audit",
     "draw_lifelong",
     "draw_map",
     "draw_on_grid",
@@ -165,11 +175,14 @@ if TYPE_CHECKING:
         InvalidFile,
         InvalidTask,
         NotConverged,
+        RefutedKnowledge,
+        RefutedKnowledgeWarning,
         UnsupportedEnvironment,
         WorkerLost,
         WrongOrder,
     )
     from heirloom.experiments.spec import ExperimentSpec
+    from heirloom.figures.audits import draw_audit
     from heirloom.figures.curves import draw_lifelong
     from heirloom.figures.maps import draw_map, draw_on_grid
     from heirloom.figures.style import save_figure
@@ -207,6 +220,8 @@ if TYPE_CHECKING:
     from heirloom.transfer.nearness.bound import NearModels
     from heirloom.transfer.nearness.exact import family_nearness, near_bound
     from heirloom.transfer.nearness.knowledge import Nearness
+    from heirloom.transfer.refutation.audit import audit
+    from heirloom.transfer.refutation.audit_result import Audit
     from heirloom.transfer.setting import Setting
 
 

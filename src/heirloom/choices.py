@@ -16,3 +16,6 @@ Scope = Literal["task", "lifetime"]
 
 Keep = Literal["first", "latest", "most_used"]
 """Which sources a memory keeps when its capacity is reached."""
+
+OnRefutation = Literal["warn", "raise", "widen", "ignore"]
+"""What an agent does when a pair that becomes known contradicts its prior knowledge."""

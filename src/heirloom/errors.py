@@ -8,6 +8,7 @@
     ├── WrongOrder              (RuntimeError)  methods of an agent called out of order
     ├── NotConverged            (ArithmeticError)  an accuracy that could not be certified
     ├── InvalidFile             (ValueError)    a file that is damaged, or not written by Heirloom
+    ├── RefutedKnowledge        (ValueError)    prior knowledge that what was learned contradicts
     ├── CannotWrite             (OSError)       a file that could not be written
     └── WorkerLost              (RuntimeError)  a worker process of a run that died
 
@@ -51,6 +52,14 @@ class NotConverged(HeirloomError, ArithmeticError):
 
 class InvalidFile(HeirloomError, ValueError):
     """A file is missing, damaged, of a newer format, or of another kind."""
+
+
+class RefutedKnowledge(HeirloomError, ValueError):
+    """What was learned contradicts prior knowledge, such as a nearness or a `d_max`."""
+
+
+class RefutedKnowledgeWarning(UserWarning):
+    """The warning for the same; the bounds that rest on the knowledge may be invalid."""
 
 
 class CannotWrite(HeirloomError, OSError):

@@ -20,11 +20,13 @@ from heirloom import kernels
 TESTS = (
     "tests/kernels/test_kernels_agree_with_reference.py",
     "tests/agents/test_agents.py",
+    "tests/agents/test_refutation.py",
     "tests/learning/test_learn.py",
     "tests/mdp/test_mean_rewards.py",
     "tests/planning/test_action_elimination.py",
     "tests/planning/test_solve.py",
     "tests/transfer/nearness/test_near_rmax.py",
+    "tests/transfer/refutation/test_audit.py",
     "tests/transfer/test_all_sources.py",
     "tests/transfer/test_different_tasks.py",
     "tests/transfer/test_learned_distances.py",

@@ -27,6 +27,7 @@ from heirloom.validation import shown
 
 GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 OPTIONS = ("gamma", "epsilon", "reward_range", "terminating", "v_max", "tol")
+REFUTATION_OPTIONS = ("on_refutation", "exact", "refutation_delta", "explore")  # not in older files
 
 BUILT_IN: dict[str, type[Bound]] = {
     "Constant": Constant,
@@ -76,6 +77,7 @@ def packed(agent: OptimisticAgent) -> Content:
         "options": {
             "n_known": agent.n_known,
             **{name: getattr(agent.setting, name) for name in OPTIONS},
+            **_refutation_options(agent),
         },
         "bounds": bounds,
         "generator": _generator_state(agent._uniforms.rng),
@@ -116,7 +118,9 @@ def unpacked(
     memory = memory_file.unpacked(TaskMemory, Content(memory_header, arrays), where)
     rebuilt = _rebuilt_bounds(bounds, saved_bounds, arrays, where)
     with parsing(where, "agent"):
-        options = {name: header["options"][name] for name in ("n_known", *OPTIONS)}
+        saved = header["options"]
+        options = {name: saved[name] for name in ("n_known", *OPTIONS)}
+        options |= {name: saved[name] for name in REFUTATION_OPTIONS if name in saved}
         options["reward_range"] = tuple(options["reward_range"])
         options |= {"n_states": memory.n_states, "n_actions": memory.n_actions}
         agent = cls.__new__(cls)  # the constructors of RMax, LRMax, ... would create new bounds
@@ -125,6 +129,7 @@ def unpacked(
         drawn = take(arrays, "drawn", np.float64, (-1,)).copy()
         if not ((drawn >= 0) & (drawn < 1)).all():
             raise InvalidFile("the array 'drawn' has a number outside [0, 1)")
+        agent.refutation.warned = _truth(saved.get("warned", False))
     agent._uniforms = Uniforms(rng, drawn)
     return agent
 
@@ -140,6 +145,24 @@ def check_saved(content: Content, bounds: Sequence[Bound]) -> None:
     }
     given = [type(bound) if i in classes else bound for i, bound in enumerate(bounds)]
     unpacked(OptimisticAgent, content, "the file", given)
+
+
+def _refutation_options(agent: OptimisticAgent) -> dict[str, Any]:
+    """Return how an agent compares tasks with its knowledge, and whether it has warned."""
+    refutation = agent.refutation
+    return {
+        "on_refutation": refutation.reaction,
+        "exact": refutation.accuracy.exact,
+        "refutation_delta": refutation.accuracy.delta,
+        "explore": agent.explore,
+        "warned": refutation.warned,
+    }
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidFile(f"'warned' is {value!r}, not true or false")
+    return value
 
 
 def _check_class(cls: type[OptimisticAgent], saved: Any, where: str) -> None:

@@ -54,6 +54,8 @@ class Explanation:
     """For each part of a nearness, such as "NearModels, rewards": the pairs whose bound uses it."""
     notes: tuple[str, ...] = ()
     """When each bound is used and valid, if it depends on more than the prior knowledge."""
+    checks: str = ""
+    """How the knowledge is compared with what is learned, and whether that can detect anything."""
 
     @property
     def n_decided(self) -> dict[str, int]:
@@ -184,6 +186,8 @@ class Explanation:
                 f"Pairs whose bound uses a part of the nearness: {', '.join(counts)}. These bounds "
                 "are valid only if the nearness is true for the family."
             )
+        if self.checks:
+            notes.append(self.checks)
         return [*notes, *self.notes, *(self._why_dropped(*dropped) for dropped in self.dropped)]
 
     def _why_dropped(self, task: int, n_known: int) -> str:
@@ -233,7 +237,26 @@ def explain(agent: OptimisticAgent) -> Explanation:
             for i, detail in enumerate(details)
             for note in detail.notes
         ),
+        checks=_checks(agent),
     )
+
+
+def _checks(agent: OptimisticAgent) -> str:
+    """Say whether the pairs that become known are compared with the knowledge of the agent."""
+    refutation, watch = agent.refutation, agent.task.watch
+    if refutation.warned:
+        return "The knowledge was refuted: the bounds that rest on it may be invalid."
+    if refutation.n_widened:
+        return f"The knowledge was refuted and widened {refutation.n_widened:,} times so far."
+    if watch is None or watch.n_sources == 0:
+        return ""
+    if watch.blind:
+        return (
+            f"With n_known = {agent.n_known} no difference between tasks can be detected: the "
+            "radii of the estimated models are too large to refute the knowledge. Use a larger "
+            "n_known, or declare exact models (exact=True)."
+        )
+    return "Pairs that become known are compared with the knowledge; nothing contradicts it so far."
 
 
 def _details(bound: Bound, n_pairs: int) -> Details:

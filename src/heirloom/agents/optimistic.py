@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from heirloom.agents.refutation import Refutation
 from heirloom.agents.task_learner import TaskLearner
 from heirloom.agents.uniforms import Uniforms
 from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.choices import OnRefutation
 from heirloom.errors import InvalidArgument, WrongOrder
+from heirloom.kernels import learning
 from heirloom.mdp.learned import LearnedModel
 from heirloom.storage import archive
 from heirloom.transfer.bound import Bound
@@ -21,6 +24,7 @@ from heirloom.validation import (
     generator,
     index,
     instance,
+    probability,
     reward,
     shown,
     truth,
@@ -55,6 +59,16 @@ class OptimisticAgent:
         tol: how far `Q` may be above its fixed point; by default 1e-11 times the width of the
             reward range. With a larger value, results depend on where iterations stop.
         memory: the tasks to transfer from, and to store to; by default empty.
+        on_refutation: what to do when a pair that becomes known contradicts the nearness or the
+            given `d_max` of a bound: "warn" once, "raise" `RefutedKnowledge`, "widen" the knowledge
+            to what was observed and compute everything anew, or "ignore", which compares nothing.
+        exact: whether the models of known pairs are exact, up to `epsilon`, when they are compared
+            with knowledge; otherwise they are estimates, and few visits cannot refute anything.
+        refutation_delta: the probability that true knowledge is refuted by estimated models, in all
+            tasks of the agent together.
+        explore: the probability of an exploratory step: it takes the unknown action with the
+            fewest visits, or a random action if all are known, instead of a greedy one. Then false
+            knowledge can be refuted near the agent's path where it would not look.
     """
 
     def __init__(
@@ -72,6 +86,10 @@ class OptimisticAgent:
         v_max: float = np.inf,
         tol: float | None = None,
         memory: TaskMemory | None = None,
+        on_refutation: OnRefutation = "warn",
+        exact: bool = False,
+        refutation_delta: float = 0.05,
+        explore: float = 0.0,
     ) -> None:
         self.setting = Setting(
             n_states=n_states,
@@ -99,6 +117,9 @@ class OptimisticAgent:
                 "bounds contains several NearModels: combine them with &, as in "
                 "hl.NearModels(nearness & other)"
             )
+        self.refutation = Refutation(on_refutation, exact=exact, delta=refutation_delta)
+        """How tasks are compared with the knowledge of the bounds."""
+        self.explore = probability("explore", explore)
         self._uniforms = Uniforms(generator(seed))
         """Random numbers for the choice among actions of equal value."""
         self.memory = TaskMemory(self.n_states, self.n_actions) if memory is None else memory
@@ -143,7 +164,9 @@ class OptimisticAgent:
                 "learn(..., resume=True)"
             )
         self.memory.bind(self.setting)  # another agent that shares the memory may have filled it
-        self._task = TaskLearner(self.setting, self.n_known, self.bounds, self.memory)
+        self._task = TaskLearner(
+            self.setting, self.n_known, self.bounds, self.memory, self.refutation
+        )
         self._limits = _limits(self.setting)
         self.in_task = True
 
@@ -157,9 +180,24 @@ class OptimisticAgent:
         actions = task.greedy.get(s)
         if actions is None:
             actions = task.greedy_actions(s)
+        if self.explore > 0.0:
+            return self._explored(task, s, actions)
         if len(actions) == 1:
             return actions[0]
         return actions[int(self._uniforms.next() * len(actions))]
+
+    def _explored(self, task: TaskLearner, s: int, greedy: list[int]) -> int:
+        """Return an exploratory action with probability `explore`, else a greedy one."""
+        u, explore = self._uniforms.next(), self.explore
+        if u < explore:
+            arrays, first = task.model._arrays, s * self.n_actions
+            pairs = first, self.n_actions
+            k = learning.explored(arrays.known, arrays.counts, *pairs, u / explore)
+            return int(k) - first
+        if len(greedy) == 1:
+            return greedy[0]
+        u = (u - explore) / (1.0 - explore)
+        return greedy[int(u * len(greedy))]
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> bool:
         """Count a step; returns whether the pair (s, a) has become known with this visit."""
@@ -191,6 +229,8 @@ class OptimisticAgent:
         if pair is None:
             return False
         task._update(pair)
+        if task.watch is not None:
+            task.check(pair)
         return True
 
     def end_task(self) -> None:

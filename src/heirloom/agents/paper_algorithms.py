@@ -9,7 +9,7 @@ from pydantic import Field
 from heirloom.agents.algorithm_options import AlgorithmOptions, TaskKnowledge
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
-from heirloom.choices import Keep, Scope
+from heirloom.choices import Keep, OnRefutation, Scope
 from heirloom.errors import InvalidArgument
 from heirloom.transfer.bound import MaxQ
 from heirloom.transfer.lipschitz.bound import Lipschitz
@@ -34,6 +34,10 @@ class AgentOptions(_Required, total=False):
     v_max: float
     tol: float | None
     memory: TaskMemory | None
+    on_refutation: OnRefutation
+    exact: bool
+    refutation_delta: float
+    explore: float
 
 
 class RMax(OptimisticAgent):
@@ -139,6 +143,14 @@ class RMaxOptions(AlgorithmOptions):
     """The largest number of source tasks to keep; by default all are kept."""
     keep: Keep = "latest"
     tol: float | None = Field(None, gt=0)
+    on_refutation: OnRefutation = "warn"
+    """What to do when a known pair contradicts the nearness or the given d_max."""
+    exact: bool = False
+    """Whether models are compared with the knowledge as exact, not as estimates."""
+    refutation_delta: float = Field(0.05, gt=0, le=1)
+    """The probability that estimated models refute true knowledge, in all tasks together."""
+    explore: float = Field(0.0, ge=0, le=1)
+    """The probability of an exploratory step."""
 
     def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
         """Create an agent with these options, for tasks described by `known`."""
@@ -148,7 +160,8 @@ class RMaxOptions(AlgorithmOptions):
         """Return the keyword arguments of `OptimisticAgent`, without `bounds`."""
         n_states, n_actions = known.options["n_states"], known.options["n_actions"]
         memory = TaskMemory(n_states, n_actions, capacity=self.capacity, keep=self.keep)
-        own = {"n_known": self.n_known, "epsilon": self.epsilon, "tol": self.tol}
+        names = ("n_known", "epsilon", "tol", "on_refutation", "exact", "refutation_delta")
+        own = {name: getattr(self, name) for name in (*names, "explore")}
         return {**known.options, **own, "memory": memory, "seed": seed}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from heirloom.agents.refutation import Refutation
 from heirloom.arrays import FloatArray, IntArray, read_only
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import learning
@@ -35,14 +36,26 @@ class TaskLearner:
         n_known: the number of visits after which a pair is known.
         bounds: upper bounds on `Q*`; the constructor calls `begin_task` of each.
         memory: the earlier tasks.
+        refutation: how pairs that become known are compared with prior knowledge; None for not.
     """
 
     def __init__(
-        self, setting: Setting, n_known: int, bounds: Sequence[Bound], memory: TaskMemory
+        self,
+        setting: Setting,
+        n_known: int,
+        bounds: Sequence[Bound],
+        memory: TaskMemory,
+        refutation: Refutation | None = None,
     ) -> None:
-        self.setting, self.bounds = setting, bounds
-        n_pairs = setting.n_pairs
+        self.setting, self.bounds, self.memory = setting, bounds, memory
+        self.refutation = refutation
         self.model = LearnedModel(setting.n_states, setting.n_actions, n_known=n_known)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin the task with all bounds, which transfer from the memory."""
+        setting, bounds, memory = self.setting, self.bounds, self.memory
+        n_pairs = setting.n_pairs
         self._refined = [
             i for i, bound in enumerate(bounds) if _begun(bound, setting, self.model, memory)
         ]
@@ -65,6 +78,25 @@ class TaskLearner:
         self._near = self._near_rows()  # solved for together with `Q`; None if there are none
         self.greedy: dict[int, list[int]] = {}
         """Cache of greedy actions by state; it must be cleared whenever `Q` changes."""
+        self.watch = None if self.refutation is None else self.refutation.begin_task(self)
+        """What the task is compared with as its pairs become known; None for nothing."""
+
+    def restart(self) -> None:
+        """Compute all bounds and values again, after the knowledge or the memory has changed.
+
+        Values may increase. The model of the task is kept.
+        """
+        self._begin()
+        for pair in np.flatnonzero(self._known):
+            self._update(int(pair))
+
+    def check(self, pair: int) -> None:
+        """React if `pair`, which became known, contradicts prior knowledge."""
+        if self.watch is None or self.watch.check is None or self.refutation is None:
+            return
+        arrays = tuple(self.model._arrays), tuple(self.watch.check)
+        if learning.contradicts(*arrays, pair):
+            self.refutation.react(self, pair)
 
     def _near_rows(self) -> learning.Near | None:
         for i, bound in enumerate(self.bounds):
@@ -102,6 +134,7 @@ class TaskLearner:
         if not self._known[pair]:
             raise InvalidArgument(f"pair {pair} is not known: expected a pair that became known")
         self._update(pair)
+        self.check(pair)
 
     def _update(self, pair: int) -> None:
         """Update as `update` does, without checks."""

@@ -11,7 +11,7 @@ import typer
 
 import heirloom
 from heirloom.choices import Format, Variant
-from heirloom.cli import calculators
+from heirloom.cli import audit, calculators
 from heirloom.cli.arguments import (
     ALL,
     VARIANT_HELP,
@@ -333,6 +333,7 @@ def show(experiment: ExperimentArgument, variant: VariantOption = "released") ->
         typer.echo(settings(variant).to_toml(), nl=False)
 
 
+app.command("audit")(audit.audit)
 app.add_typer(
     calculators.app,
     name="theory",

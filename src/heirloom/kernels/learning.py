@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-DONE, KNOWN, NO_UNIFORMS, NO_CHOICES, NO_ROOM, UNFINISHED, PAUSED = range(7)
+DONE, KNOWN, NO_UNIFORMS, NO_CHOICES, NO_ROOM, UNFINISHED, PAUSED, REFUTED = range(8)
 
 
 class Model(NamedTuple):
@@ -145,6 +145,45 @@ class Near(NamedTuple):
     U: Any
     source: Any
     decider: Any
+
+
+class Check(NamedTuple):
+    """What prior knowledge and the known pairs of sources say about a pair that becomes known.
+
+    Its mean reward lies between `low[k]` and `high[k]`. Its transitions lead to the states
+    `possible[possible_first[k]:possible_first[k + 1]]`, unless `any_successor`, and terminate only
+    if `may_end[k]`. Pair k is known in the rows `start[k]:start[k + 1]` of sources. The total
+    variation between its transitions and row i is at most `limit[k]` + `tau[i]`, and its distance D
+    to row i is at most `d_max[k]`. D is weighed with the lower weights `W[source[i]]`, whose
+    two largest ones have the sum `top[source[i]]`, and `W_end` for ⊥. `eta[i]`, `tau[i]`,
+    `task_eta` and `task_tau[k]` are the radii of the models. `active[0]` switches the check off.
+    """
+
+    active: Any
+    low: Any
+    high: Any
+    any_successor: Any
+    possible_first: Any
+    possible: Any
+    may_end: Any
+    start: Any
+    first: Any
+    last: Any
+    R: Any
+    ends: Any
+    source: Any
+    successors: Any
+    p: Any
+    eta: Any
+    tau: Any
+    task_eta: Any
+    task_tau: Any
+    limit: Any
+    d_max: Any
+    W: Any
+    W_end: Any
+    top: Any
+    gamma: Any
 
 
 class Task(NamedTuple):
@@ -511,22 +550,88 @@ def _lower_top(V, all_may_end, top, n_top):
 
 
 @njit(cache=True)
-def rollout(task, model, values, near, run, episodes, max_steps, pause):
-    """Call `_rollout` with named tuples made from plain ones."""
-    named = Task(*task), Model(*model), Values(*values), _named(near), Run(*run)
-    return _rollout(*named, episodes, max_steps, pause)
+def contradicts(model, check, k):
+    """Call `_contradicts` with named tuples made from plain ones."""
+    return _contradicts(Model(*model), Check(*check), k)
 
 
 @njit(cache=True, error_model="numpy")
-def _rollout(task, model, values, near, run, episodes, max_steps, pause):
+def _contradicts(model, check, k):
+    """Return whether the known pair k contradicts what `check` says about it."""
+    if not check.active[0]:
+        return False
+    R, first, last, ends = model.R[k], model.first[k], model.last[k], model.ends[k]
+    if not check.low[k] <= R <= check.high[k] or (ends > 0.0 and not check.may_end[k]):
+        return True
+    successors, p = model.successors, model.p
+    if not check.any_successor:
+        i, end = check.possible_first[k], check.possible_first[k + 1]
+        for j in range(first, last):
+            while i < end and check.possible[i] < successors[j]:
+                i += 1
+            if i == end or check.possible[i] != successors[j]:
+                return True
+    limit, d_max, W_end = check.limit[k], check.d_max[k], check.W_end
+    weighs = d_max < np.inf
+    if limit >= 1.0 and not weighs:
+        return False
+    row_successors, row_p = check.successors, check.p
+    for i in range(check.start[k], check.start[k + 1]):
+        w = check.source[i] if weighs else 0
+        change = abs(ends - check.ends[i])
+        L1, weighted = change, W_end * change
+        u, v, v_end = first, check.first[i], check.last[i]
+        while u < last or v < v_end:
+            if v == v_end or (u < last and successors[u] < row_successors[v]):
+                s, change = successors[u], p[u]
+                u += 1
+            elif u == last or row_successors[v] < successors[u]:
+                s, change = row_successors[v], row_p[v]
+                v += 1
+            else:
+                s, change = successors[u], abs(p[u] - row_p[v])
+                u += 1
+                v += 1
+            L1 += change
+            if weighs:
+                weighted += check.W[w, s] * change
+        if L1 / 2 > limit + check.tau[i]:
+            return True
+        if weighs:
+            reward = max(abs(R - check.R[i]) - check.task_eta - check.eta[i], 0.0)
+            radius = (check.task_tau[k] + check.tau[i]) * check.top[w]
+            if reward + check.gamma * max(weighted - radius, 0.0) > d_max:
+                return True
+    return False
+
+
+@njit(cache=True)
+def rollout(task, model, values, near, check, run, episodes, max_steps, explore, pause):
+    """Call `_rollout` with named tuples made from plain ones."""
+    named = Task(*task), Model(*model), Values(*values), _named(near)
+    return _rollout(*named, _named_check(check), Run(*run), episodes, max_steps, explore, pause)
+
+
+@njit(cache=True)
+def _named_check(check):
+    """Return a named tuple for a plain one, or None for None, which compiles to less code."""
+    if check is None:
+        return None
+    return Check(*check)
+
+
+@njit(cache=True, error_model="numpy")
+def _rollout(task, model, values, near, check, run, episodes, max_steps, explore, pause):
     """Act greedily on `Q` in steps drawn from `task`, until `episodes` episodes are done.
 
-    Returns a status and a pair. The status is DONE, or the reason for stopping earlier: KNOWN if
-    `pause` and a pair became known, which is returned and for which `Q` is not yet updated;
-    NO_UNIFORMS or NO_CHOICES if random numbers ran out; NO_ROOM if the model must grow; UNFINISHED
-    if an update of `Q` used up its budget, so that the caller must finish it; PAUSED if all updates
-    of this call took long, so that Python can handle Ctrl-C. The next call resumes where this one
-    stopped.
+    With probability `explore`, a step takes the action that `explored` returns instead.
+
+    Returns a status and a pair. The status is DONE, or the reason for stopping earlier: REFUTED if
+    a pair became known and contradicts `check`; KNOWN if `pause` and another pair became known (in
+    both cases the pair is returned, and `Q` is not yet updated for it); NO_UNIFORMS or NO_CHOICES
+    if random numbers ran out; NO_ROOM if the model must grow; UNFINISHED if an update of `Q` used
+    up its budget, so that the caller must finish it; PAUSED if all updates of this call took long,
+    so that Python can handle Ctrl-C. The next call resumes where this one stopped.
     """
     # Local variables, because each use of a field would change the reference count of its array.
     indptr, successors, p, rewards, ends = (
@@ -572,7 +677,15 @@ def _rollout(task, model, values, near, run, episodes, max_steps, pause):
                 best, second, k = q, best, i
             elif q > second:
                 second = q
-        if second >= best - tie:
+        if explore > 0.0:
+            v = choices[choice]
+            choice += 1
+            if v < explore:
+                k = explored(known, counts, s * n_actions, n_actions, v / explore)
+            elif second >= best - tie:
+                v = (v - explore) / (1.0 - explore)
+                k = choose_greedy(Q, s * n_actions, n_actions, best - tie, v)
+        elif second >= best - tie:
             k = choose_greedy(Q, s * n_actions, n_actions, best - tie, choices[choice])
             choice += 1
         j, last = indptr[k], indptr[k + 1] - 1
@@ -611,6 +724,10 @@ def _rollout(task, model, values, near, run, episodes, max_steps, pause):
             if became_known:
                 update_steps[updates] = steps
                 updates += 1
+                if check is not None:
+                    if _contradicts(model, check, k):
+                        status, pair = REFUTED, k
+                        break
                 if pause:
                     status, pair = KNOWN, k
                     break
@@ -625,6 +742,19 @@ def _rollout(task, model, values, near, run, episodes, max_steps, pause):
     at[:] = episode, step, s, steps, uniform, choice, updates
     discounts[0] = discount
     return status, pair
+
+
+@njit(cache=True)
+def explored(known, counts, first, n_actions, u):
+    """Return the unknown pair among first, ..., first + n_actions - 1 with the fewest visits.
+
+    If all of them are known, return one of them, each equally likely if u is uniform in [0, 1).
+    """
+    best = -1
+    for k in range(first, first + n_actions):
+        if not known[k] and (best < 0 or counts[k] < counts[best]):
+            best = k
+    return first + min(int(u * n_actions), n_actions - 1) if best < 0 else best
 
 
 @njit(cache=True)

@@ -7,6 +7,7 @@ import numpy as np
 
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
+from heirloom.agents.task_learner import TaskLearner
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
 from heirloom.kernels import learning
@@ -114,7 +115,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             "the task that the agent has begun: create an agent of this size"
         )
     task, values = tuple(_compiled_task(m)), tuple(learner._values)
-    near = None if learner._near is None else tuple(learner._near)
+    near, check = _optional(learner._near), _check(learner)
     run = _new_run(agent, episodes, rng)
     stride, reported = episodes if plan.callback is None else plan.stride, 0
     limit = -1 if plan.max_steps is None else plan.max_steps
@@ -122,13 +123,26 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
     while run.at[learning.EPISODE] < episodes:
         until = min(episodes, int(run.at[learning.EPISODE] // stride + 1) * stride)
         status, pair = learning.rollout(
-            task, tuple(learner.model._arrays), values, near, tuple(run), until, limit, pause
+            task,
+            tuple(learner.model._arrays),
+            values,
+            near,
+            check,
+            tuple(run),
+            until,
+            limit,
+            agent.explore,
+            pause,
         )
         uniforms.n_used = int(run.at[learning.CHOICE])
         learner.greedy.clear()
         done = int(run.at[learning.EPISODE])
-        if status == learning.KNOWN:
-            learner.update(pair)
+        if status in (learning.KNOWN, learning.REFUTED):
+            learner._update(pair)
+            if status == learning.REFUTED and agent.refutation is not None:
+                agent.refutation.react(learner, pair)
+                values, near = tuple(learner._values), _optional(learner._near)
+                check, pause = _check(learner), learner.refines or plan.on_update is not None
             if plan.on_update is not None:
                 plan.on_update()
         elif status == learning.NO_UNIFORMS:
@@ -151,6 +165,16 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
         frozen(run.update_steps[: run.at[learning.UPDATES]].copy()),
         int(run.at[learning.STEPS]),
     )
+
+
+def _optional(arrays: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    """Return a named tuple as a plain one, and None as None."""
+    return None if arrays is None else tuple(arrays)
+
+
+def _check(learner: TaskLearner) -> tuple[Any, ...] | None:
+    """Return what compiled code compares known pairs with, or None for nothing."""
+    return None if learner.watch is None else _optional(learner.watch.check)
 
 
 def _new_run(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) -> learning.Run:

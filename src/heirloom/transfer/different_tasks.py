@@ -9,14 +9,9 @@ prove this in one of two cases:
 - They are exact, and differ. Models count as exact only if they were declared so, with `epsilon=0`,
   and one visit makes a pair known: `n_known=1` means that rewards and transitions are
   deterministic. With a larger `n_known`, tasks may be stochastic: `epsilon=0` is the default.
-- They differ by more than sampling explains. The first n visits of a pair are independent draws, so
-  all mean rewards R̂ and distributions T̂ (over K outcomes) of task j, the j-th that was seen, are
-  within the following radii of the true ones (Hoeffding; Weissman et al., 2003):
-
-      η = (hi - lo) √(ln(4 S A / δ_j) / 2n),     τ = √(2 ln((2^K - 2) 2 S A / δ_j) / n) in L1 norm
-
-  for all tasks at once with probability 1 - δ, if δ_j = 6 δ / (π² j²). Tasks i and j differ if
-  |R̂_i - R̂_j| > η_i + η_j or |T̂_i - T̂_j| > τ_i + τ_j at a pair. With δ = 1e-6, a valid `p_min` is
+- They differ by more than sampling explains. All mean rewards and distributions of a task are
+  within the radii η and τ (`radii.py`) of the true ones. Tasks i and j differ if
+  |R̂_i - R̂_j| > η_i + η_j or TV(T̂_i, T̂_j) > τ_i + τ_j at a pair. With δ = 1e-6, a valid `p_min` is
   practically never refuted. At small `n_known` the radii are so large that no difference is proved.
 """
 
@@ -29,6 +24,12 @@ from heirloom.arrays import BoolArray
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import distances
 from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.radii import (
+    all_outcomes,
+    log_pairs_over_delta,
+    reward_radius,
+    transition_radii,
+)
 from heirloom.transfer.setting import Setting
 
 DELTA = 1e-6  # probability that a valid p_min is ever refuted
@@ -99,19 +100,8 @@ def _sum_of_radii(source: Source, other: Source, setting: Setting) -> Radii:
     return Radii(sum(r.reward for r in both), sum(r.l1 for r in both))
 
 
-def radii(source: Source, setting: Setting) -> Radii:
+def radii(source: Source, setting: Setting, delta: float = DELTA) -> Radii:
     """Return η and τ of a task, infinite if its number of visits is not recorded."""
-    n, j = source.n_known, source.task
-    if n == 0:
-        return Radii(math.inf, math.inf)
-    lo, hi = setting.reward_range
-    log_pairs = math.log(2 * setting.n_pairs) - math.log(6 * DELTA / (math.pi * j) ** 2)
-    n_outcomes = setting.n_states + (1 if setting.terminating else 0)
-    # ln(2^K - 2), as in `theory.n_known_for`; with a single outcome there is nothing to learn.
-    log_subsets = -math.inf
-    if n_outcomes > 1:
-        log_subsets = n_outcomes * math.log(2) + math.log1p(-(2.0 ** (1 - n_outcomes)))
-    return Radii(
-        (hi - lo) * math.sqrt((math.log(2) + log_pairs) / (2 * n)),
-        0.0 if n_outcomes == 1 else math.sqrt(2 * (log_subsets + log_pairs) / n),
-    )
+    n, log_pairs = source.n_known, log_pairs_over_delta(source.task, delta, setting)
+    tau = transition_radii(n, log_pairs, all_outcomes(setting)[:1])
+    return Radii(reward_radius(n, log_pairs, setting), 2 * float(tau[0]))

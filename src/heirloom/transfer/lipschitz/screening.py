@@ -46,13 +46,13 @@ def can_lower(source: Source, prior: FloatArray, setting: Setting, *, both_ways:
         if bool((Q + prior / (1 - gamma) < v_max).any()):
             return True
         if both_ways and bool((Q + prior < v_max).any()):
-            stays = _probability_of_staying(source, setting)
+            stays = probability_of_staying(source, setting)
             if bool((Q + prior / (1 - gamma * stays) < v_max).any()):
                 return True
-    return not _measured_distances_cannot(source, setting)
+    return not measured_distances_cannot(source, setting)
 
 
-def _measured_distances_cannot(source: Source, setting: Setting) -> bool:
+def measured_distances_cannot(source: Source, setting: Setting) -> bool:
     """Return whether the conditions for measured distances are met, up to rounding."""
     (lo, hi), gamma, slack = setting.reward_range, setting.gamma, setting.slack
     if setting.n_states == 1 and not setting.terminating:  # all models are equal
@@ -65,7 +65,7 @@ def _measured_distances_cannot(source: Source, setting: Setting) -> bool:
     return bool((source.Q >= least - slack).all())
 
 
-def _probability_of_staying(source: Source, setting: Setting) -> FloatArray:
+def probability_of_staying(source: Source, setting: Setting) -> FloatArray:
     """Return T̄(s, a, s) of each pair, and 1 where the source does not know the pair."""
     owner, rows = _owners(source), source.rows
     own = rows.successors == owner // setting.n_actions

@@ -1,0 +1,144 @@
+"""What an agent does when a pair that becomes known contradicts its prior knowledge."""
+
+import warnings
+from typing import TYPE_CHECKING, cast, get_args
+
+import numpy as np
+
+from heirloom.choices import OnRefutation
+from heirloom.errors import RefutedKnowledge, RefutedKnowledgeWarning
+from heirloom.transfer.lipschitz.bound import Lipschitz
+from heirloom.transfer.nearness.bound import NearModels
+from heirloom.transfer.radii import Accuracy
+from heirloom.transfer.refutation.watch import (
+    Claims,
+    Difference,
+    Observed,
+    TaskWatch,
+    differences,
+    outside,
+)
+from heirloom.transfer.refutation.widening import revise, widened_d_max, widened_nearness
+from heirloom.validation import one_of, positive_probability, truth
+
+if TYPE_CHECKING:
+    from heirloom.agents.task_learner import TaskLearner
+
+REMEDY = (
+    "hl.audit(agent.memory, ...) compares all stored tasks; give larger numbers, or use "
+    "on_refutation='widen'"
+)
+
+
+class Refutation:
+    """Compares tasks with the knowledge of an agent, and reacts to a contradiction.
+
+    Args:
+        reaction: "warn", once; "raise"; "widen"; or "ignore", which compares nothing.
+        exact: whether the models of known pairs are exact, up to the `epsilon` of the agent.
+        delta: the probability that true knowledge is refuted, in all tasks of the agent together.
+    """
+
+    def __init__(self, reaction: OnRefutation, *, exact: bool, delta: float) -> None:
+        self.reaction = cast(
+            OnRefutation, one_of("on_refutation", reaction, get_args(OnRefutation))
+        )
+        self.accuracy = Accuracy(
+            truth("exact", exact), positive_probability("refutation_delta", delta)
+        )
+        self.warned = False
+        """Whether the agent has warned."""
+        self.n_widened = 0
+        """How often the agent has widened its knowledge."""
+
+    def begin_task(self, learner: "TaskLearner") -> TaskWatch | None:
+        """Prepare the comparison of a task with the sources; None if nothing is claimed."""
+        if self.reaction == "ignore" or (self.reaction == "warn" and self.warned):
+            return None
+        claims = Claims.of(list(learner.bounds))
+        if claims.nearness is None and claims.d_max is None:
+            return None
+        memory = learner.memory
+        return TaskWatch.begin(
+            claims,
+            self.accuracy,
+            learner.setting,
+            list(memory.sources),
+            task=memory.n_tasks + 1,
+            n_known=learner.model.n_known,
+        )
+
+    def react(self, learner: "TaskLearner", pair: int) -> None:
+        """React to a pair that became known and contradicts the knowledge."""
+        watch = learner.watch
+        assert watch is not None
+        seen = _observed(learner, pair)
+        found = differences(watch, seen)
+        message = f"{_described(watch, seen, found, self.accuracy)}: {REMEDY}"
+        if self.reaction == "raise":
+            raise RefutedKnowledge(message)
+        if self.reaction == "warn":
+            self.warned = True
+            if watch.check is not None:
+                watch.check.active[0] = False
+            warnings.warn(message, RefutedKnowledgeWarning, stacklevel=2)
+            return
+        self.n_widened += 1
+        for bound in learner.bounds:
+            if type(bound) is NearModels and watch.claims.nearness is not None:
+                bound.nearness = widened_nearness(watch.claims.nearness, seen, found, watch)
+            elif type(bound) is Lipschitz and bound.d_max is not None:
+                bound.d_max = widened_d_max(bound.d_max, seen, found, learner.setting)
+        revise(learner.memory, learner.setting)
+        learner.restart()
+
+
+def _observed(learner: "TaskLearner", pair: int) -> Observed:
+    arrays, n_states = learner.model._arrays, learner.setting.n_states
+    T = np.zeros(n_states + 1)
+    row = slice(arrays.first[pair], arrays.last[pair])
+    T[arrays.successors[row]] = arrays.p[row]
+    T[n_states] = arrays.ends[pair]
+    return Observed(pair, float(arrays.R[pair]), T)
+
+
+def _described(
+    watch: TaskWatch, seen: Observed, found: list[Difference], accuracy: Accuracy
+) -> str:
+    """Return which pair, tasks and numbers contradict which claim."""
+    nearness, d_max = watch.claims
+    n_pairs = watch.setting.n_pairs
+    s, a = divmod(seen.pair, watch.setting.n_actions)
+    task, where = watch.task, f"at state {s}, action {a}"
+    models = "exact" if accuracy.exact else f"estimated, probability of error {accuracy.delta:g}"
+    texts = []
+    if nearness is not None:
+        k = seen.pair
+        r, t = (float(nearness._per_pair(name, n_pairs)[k]) for name in ("rewards", "transitions"))
+        states, ends = outside(nearness, seen)
+        if states.size or ends:
+            what = f"state {states[0]}" if states.size else "termination"
+            texts.append(f"task {task} has the excluded successor {what} {where}")
+        worst = max(found, key=lambda d: d.reward - d.eta, default=None)
+        if worst is not None and worst.reward - worst.eta > r:
+            texts.append(
+                f"mean rewards of tasks {worst.task} and {task} differ by {worst.reward:.4g} "
+                f"{where} (radii {worst.eta:.2g}), more than {r:.4g}"
+            )
+        worst = max(found, key=lambda d: d.tv - d.tau, default=None)
+        if worst is not None and worst.tv - worst.tau > t:
+            texts.append(
+                f"transitions of tasks {worst.task} and {task} differ by a total variation of "
+                f"{worst.tv:.4g} {where} (radii {worst.tau:.2g}), more than {t:.4g}"
+            )
+    if d_max is not None:
+        claimed = float(d_max.reshape(-1)[seen.pair if d_max.ndim else 0])
+        worst = max(found, key=lambda d: d.distance, default=None)
+        if worst is not None and worst.distance > claimed:
+            texts.append(
+                f"models of tasks {worst.task} and {task} differ by D = {worst.distance:.4g} or "
+                f"more {where}, above d_max = {claimed:.4g}"
+            )
+    if not texts:
+        texts = [f"task {task} {where} has a mean reward of {seen.R:.4g}, outside what is claimed"]
+    return f"the knowledge is refuted (models {models}): {'; '.join(texts)}"

@@ -1,0 +1,392 @@
+"""Comparison of the learned models of many tasks, pair by pair, and lower bounds on their values.
+
+The known rows of all tasks are ordered by pair: those of pair k are `start[k]:start[k + 1]`. Row i
+belongs to the task with the index `source[i]`, has the mean reward `R[i]` and the successors
+`successors[first[i]:last[i]]` with probabilities `p`, and terminates with probability `ends[i]`.
+`eta[i]` and `tau[i]` are the radii of its mean reward and of its distribution, in total variation.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+SEEN, SURE = range(2)
+SMALL = 1e-6  # total variations up to which the smallest mean need not be exact
+
+
+class Rows(NamedTuple):
+    """The known rows of all tasks, ordered by pair."""
+
+    start: Any
+    source: Any
+    R: Any
+    ends: Any
+    first: Any
+    last: Any
+    successors: Any
+    p: Any
+    eta: Any
+    tau: Any
+
+
+class Weights(NamedTuple):
+    """Lower bounds `W` [task, state] on the weights of states, and the weight `W_end` of ⊥.
+
+    `heaviest` is the largest weight of each task, and `top` the sum of its two largest ones.
+    """
+
+    W: Any
+    W_end: Any
+    heaviest: Any
+    top: Any
+    gamma: Any
+
+
+@njit(cache=True)
+def compare_rewards(rows, largest, tasks):
+    """Set `largest[SEEN, k]` <- max |R_i - R_j|, `largest[SURE, k]` <- max |R_i - R_j| - η_i - η_j.
+
+    The maxima are over the rows i, j of pair k; `largest[SURE]` is at least 0. `tasks[SEEN, k]` and
+    `tasks[SURE, k]` are the indices of the two tasks that attain them, or -1.
+    """
+    for k in range(rows.start.size - 1):
+        first, end = rows.start[k], rows.start[k + 1]
+        if end - first < 2:
+            continue
+        lowest = highest = first
+        low_end = high_end = first  # the smallest R + η, and the largest R - η
+        for i in range(first + 1, end):
+            if rows.R[i] < rows.R[lowest]:
+                lowest = i
+            if rows.R[i] > rows.R[highest]:
+                highest = i
+            if rows.R[i] + rows.eta[i] < rows.R[low_end] + rows.eta[low_end]:
+                low_end = i
+            if rows.R[i] - rows.eta[i] > rows.R[high_end] - rows.eta[high_end]:
+                high_end = i
+        seen = rows.R[highest] - rows.R[lowest]
+        if seen > 0.0:
+            largest[SEEN, k] = seen
+            tasks[SEEN, k, 0], tasks[SEEN, k, 1] = rows.source[lowest], rows.source[highest]
+        sure = rows.R[high_end] - rows.R[low_end] - (rows.eta[high_end] + rows.eta[low_end])
+        if sure > 0.0:
+            largest[SURE, k] = sure
+            tasks[SURE, k, 0], tasks[SURE, k, 1] = rows.source[low_end], rows.source[high_end]
+
+
+@njit(cache=True)
+def compare_transitions(rows, n_states, largest, tasks):
+    """Set `largest` and `tasks` as `compare_rewards` does, for total variations and the radii τ."""
+    index = np.full(n_states, -1)
+    source, tau = rows.source, rows.tau
+    for k in range(rows.start.size - 1):
+        first, end = rows.start[k], rows.start[k + 1]
+        n = end - first
+        if n < 2:
+            continue
+        table, mass = _table(rows, first, end, index)
+        L1 = np.empty(n)
+        seen, seen_i, seen_j = 0.0, -1, -1
+        sure, sure_i, sure_j = 0.0, -1, -1
+        for i in range(1, n):
+            _distances(
+                rows.first[first + i],
+                rows.last[first + i],
+                rows.successors,
+                rows.p,
+                rows.ends[first + i],
+                index,
+                table,
+                mass,
+                L1[:i],
+            )
+            tau_i = tau[first + i]
+            for j in range(i):
+                tv = L1[j] / 2
+                if tv > seen:
+                    seen, seen_i, seen_j = tv, i, j
+                if tv - tau_i - tau[first + j] > sure:
+                    sure, sure_i, sure_j = tv - tau_i - tau[first + j], i, j
+        if seen_i >= 0:
+            largest[SEEN, k] = seen
+            tasks[SEEN, k, 0], tasks[SEEN, k, 1] = source[first + seen_j], source[first + seen_i]
+        if sure_i >= 0:
+            largest[SURE, k] = sure
+            tasks[SURE, k, 0], tasks[SURE, k, 1] = source[first + sure_j], source[first + sure_i]
+        _clear(rows, first, end, index)
+
+
+@njit(cache=True)
+def compare_models(rows, weights, n_states, largest, tasks):
+    """Set `largest[k]` to the largest lower bound on D between two tasks, at least 0.
+
+    D of tasks i and j, weighed with the values of j, is at least
+
+        (|R_i - R_j| - η_i - η_j)⁺ + γ (Σ W_j |T_i - T_j| - (τ_i + τ_j) top_j)⁺,
+
+    because T_i and T_j may move mass τ_i + τ_j between two outcomes, at most. `tasks[k]` has the
+    indices of i and of j.
+    """
+    index = np.full(n_states, -1)
+    source, R, eta, tau = rows.source, rows.R, rows.eta, rows.tau
+    for k in range(rows.start.size - 1):
+        first, end = rows.start[k], rows.start[k + 1]
+        n = end - first
+        if n < 2:
+            continue
+        table, mass = _table(rows, first, end, index)
+        L1 = np.empty(n)
+        heaviest, top = weights.heaviest[source[first:end]], weights.top[source[first:end]]
+        R_k, eta_k, tau_k = R[first:end], eta[first:end], tau[first:end]
+        best, best_i, best_j = 0.0, -1, -1
+        for i in range(1, n):
+            _distances(
+                rows.first[first + i],
+                rows.last[first + i],
+                rows.successors,
+                rows.p,
+                rows.ends[first + i],
+                index,
+                table,
+                mass,
+                L1[:i],
+            )
+            for j in range(i):
+                # Σ W |T_i - T_j| is at most L1 times the largest weight.
+                most = max(heaviest[i], heaviest[j]) * L1[j]
+                reward = max(abs(R_k[i] - R_k[j]) - eta_k[i] - eta_k[j], 0.0)
+                if reward + weights.gamma * most <= best:
+                    continue
+                radius = tau_k[i] + tau_k[j]
+                for row, other in ((i, j), (j, i)):
+                    moved = heaviest[other] * L1[j] - radius * top[other]
+                    if reward + weights.gamma * max(moved, 0.0) <= best:
+                        continue
+                    W = weights.W[source[first + other]]
+                    total = _weighted(rows, first + row, first + other, W, weights.W_end)
+                    lower = reward + weights.gamma * max(total - radius * top[other], 0.0)
+                    if lower > best:
+                        best, best_i, best_j = lower, row, other
+        if best_i >= 0:
+            largest[k] = best
+            tasks[k, 0], tasks[k, 1] = source[first + best_i], source[first + best_j]
+        _clear(rows, first, end, index)
+
+
+@njit(cache=True)
+def _table(rows, first, end, index):
+    """Return the probabilities [outcome, row] of the rows of a pair, and the mass of each row.
+
+    `index[s]` is set to the row of state s in the table; outcome 0 is ⊥.
+    """
+    row_first, row_last, successors, p = rows.first, rows.last, rows.successors, rows.p
+    n_outcomes = 1
+    for i in range(first, end):
+        for j in range(row_first[i], row_last[i]):
+            s = successors[j]
+            if index[s] < 0:
+                index[s] = n_outcomes
+                n_outcomes += 1
+    table, mass = np.zeros((n_outcomes, end - first)), np.empty(end - first)
+    for i in range(first, end):
+        table[0, i - first] = rows.ends[i]
+        total = rows.ends[i]
+        for j in range(row_first[i], row_last[i]):
+            table[index[successors[j]], i - first] = p[j]
+            total += p[j]
+        mass[i - first] = total
+    return table, mass
+
+
+@njit(cache=True)
+def _clear(rows, first, end, index):
+    """Set `index` back to -1."""
+    row_first, row_last, successors = rows.first, rows.last, rows.successors
+    for i in range(first, end):
+        for j in range(row_first[i], row_last[i]):
+            index[successors[j]] = -1
+
+
+@njit(cache=True)
+def _distances(first, last, successors, p, end, index, table, mass, L1):
+    """Set L1[j] <- Σ |T - T_j| for one row of a pair and the first rows j, over the states and ⊥.
+
+    Outcomes that the row does not have contribute the mass of row j on them.
+    """
+    column = table[0]
+    for j in range(L1.size):
+        L1[j] = mass[j] + (abs(end - column[j]) - column[j])
+    for v in range(first, last):
+        probability, column = p[v], table[index[successors[v]]]
+        for j in range(L1.size):
+            L1[j] += abs(probability - column[j]) - column[j]
+
+
+@njit(cache=True)
+def _weighted(rows, a, b, W, W_end):
+    """Return Σ W |T_a - T_b| of two rows, over the states and ⊥."""
+    successors, p = rows.successors, rows.p
+    total = W_end * abs(rows.ends[a] - rows.ends[b])
+    i, i_end, j, j_end = rows.first[a], rows.last[a], rows.first[b], rows.last[b]
+    while i < i_end and j < j_end:
+        s, s_bar = successors[i], successors[j]
+        if s == s_bar:
+            total += W[s] * abs(p[i] - p[j])
+            i += 1
+            j += 1
+        elif s < s_bar:
+            total += W[s] * p[i]
+            i += 1
+        else:
+            total += W[s_bar] * p[j]
+            j += 1
+    for v in range(i, i_end):
+        total += W[successors[v]] * p[v]
+    for v in range(j, j_end):
+        total += W[successors[v]] * p[v]
+    return total
+
+
+@njit(cache=True)
+def raise_values(known, R, ends, first, last, successors, p, eta, tau, parameters, V):
+    """Raise V, a lower bound on V*, to the fixed point of the most pessimistic model, from below.
+
+        V(s) = max_a max(v_min, R - η + γ min Σ T V) over the known pairs (s, a), and at least v_min
+
+    The minimum is over the distributions T within total variation τ[k] of the row; if τ[k] is
+    small, it is bounded by Σ T̂ V - τ `width`, where `width` is that of the range of values. Every
+    iterate is a lower bound. The iteration stops when no value increases by more than `slack`.
+    """
+    gamma, width, terminating, slack = parameters
+    n_states = V.size
+    n_actions = known.size // n_states
+    increase = np.inf
+    while increase > slack:
+        lowest = V.min()
+        if terminating:
+            lowest = min(lowest, 0.0)
+        increase = 0.0
+        for s in range(n_states):
+            for k in range(s * n_actions, (s + 1) * n_actions):
+                if not known[k]:
+                    continue
+                mean = lowest
+                if tau[k] < SMALL:
+                    mean = -tau[k] * width
+                    for j in range(first[k], last[k]):
+                        mean += p[j] * V[successors[j]]
+                elif tau[k] < 1.0:
+                    mean = _smallest_mean(
+                        first[k], last[k], successors, p, ends[k], V, tau[k], lowest
+                    )
+                value = R[k] - eta + gamma * mean
+                if value > V[s]:
+                    increase = max(increase, value - V[s])
+                    V[s] = value
+
+
+@njit(cache=True)
+def lower_values(known, R, ends, first, last, successors, p, gamma, slack, Q, V):
+    """Lower Q from v_max to the fixed point Q = R + γ Σ T V of the known pairs, V = max_a Q.
+
+    Unknown pairs keep their Q. Values never increase. The iteration stops when no value decreases
+    by more than `slack`.
+    """
+    n_actions = Q.size // V.size
+    decrease = np.inf
+    while decrease > slack:
+        decrease = 0.0
+        for s in range(V.size):
+            best = -np.inf
+            for k in range(s * n_actions, (s + 1) * n_actions):
+                if known[k]:
+                    mean = 0.0
+                    for j in range(first[k], last[k]):
+                        mean += p[j] * V[successors[j]]
+                    Q[k] = min(Q[k], R[k] + gamma * mean)
+                best = max(best, Q[k])
+            decrease = max(decrease, V[s] - best)
+            V[s] = best
+
+
+@njit(cache=True)
+def _smallest_mean(first, last, successors, p, end, V, tau, lowest):
+    """Return the smallest Σ T V over the T within total variation τ of a row.
+
+    Up to τ of mass moves from the outcomes with the largest values to one with value `lowest`.
+    """
+    mean = 0.0
+    for j in range(first, last):
+        mean += p[j] * V[successors[j]]
+    left, taken_value, taken = tau, np.inf, -1
+    while left > 0.0:
+        largest, at = -np.inf, -1
+        for j in range(first, last):
+            v = V[successors[j]]
+            if v > largest and (v < taken_value or (v == taken_value and j > taken)):
+                largest, at = v, j
+        if (
+            end > 0.0
+            and largest < 0.0
+            and (taken_value > 0.0 or (taken_value == 0.0 and taken < last))
+        ):
+            largest, at = 0.0, last
+        if at < 0 or largest <= lowest:
+            break
+        moved = min(left, end if at == last else p[at])
+        mean -= moved * (largest - lowest)
+        left -= moved
+        taken_value, taken = largest, at
+    return mean
+
+
+@njit(cache=True)
+def count_different(rows_of, R, known, ends, first, last, successors, p, eta, tau, chosen):
+    """Mark in `chosen` tasks that are all proved to differ from each other, first ones first.
+
+    Arrays are over tasks and pairs; the transitions of task i start at `rows_of[i]`. Tasks i and j
+    differ if |R_i - R_j| > η_i + η_j or TV(T_i, T_j) > τ_i + τ_j at a pair known in both; the radii
+    `eta` and `tau` are over tasks. Returns the number of tasks chosen.
+    """
+    n_tasks, n_pairs = R.shape
+    n_chosen = 0
+    for i in range(n_tasks):
+        is_new = True
+        for j in range(i):
+            if not chosen[j]:
+                continue
+            limit = eta[i] + eta[j]
+            differ = False
+            for k in range(n_pairs):
+                if known[i, k] and known[j, k] and abs(R[i, k] - R[j, k]) > limit:
+                    differ = True
+                    break
+            if not differ and tau[i] + tau[j] < 1.0:
+                for k in range(n_pairs):
+                    if not (known[i, k] and known[j, k]):
+                        continue
+                    u, u_end = rows_of[i] + first[i, k], rows_of[i] + last[i, k]
+                    v, v_end = rows_of[j] + first[j, k], rows_of[j] + last[j, k]
+                    total = abs(ends[i, k] - ends[j, k])
+                    while u < u_end or v < v_end:
+                        if v == v_end or (u < u_end and successors[u] < successors[v]):
+                            total += p[u]
+                            u += 1
+                        elif u == u_end or successors[v] < successors[u]:
+                            total += p[v]
+                            v += 1
+                        else:
+                            total += abs(p[u] - p[v])
+                            u += 1
+                            v += 1
+                    if total / 2 > tau[i] + tau[j]:
+                        differ = True
+                        break
+            if not differ:
+                is_new = False
+                break
+        if is_new:
+            chosen[i] = True
+            n_chosen += 1
+    return n_chosen

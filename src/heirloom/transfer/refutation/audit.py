@@ -1,0 +1,228 @@
+"""`audit`: compare prior knowledge with what was learned of the tasks in a memory."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from heirloom.arrays import BoolArray, FloatArray, frozen
+from heirloom.errors import InvalidArgument
+from heirloom.kernels.audit import SEEN, SURE
+from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
+from heirloom.transfer.radii import Accuracy, all_outcomes
+from heirloom.transfer.refutation.audit_result import Audit, Contradiction, Part
+from heirloom.transfer.refutation.differences import Differences, Largest, possible_outcomes
+from heirloom.transfer.refutation.different import count_different_tasks
+from heirloom.transfer.refutation.usefulness import useful_below
+from heirloom.transfer.setting import Setting
+from heirloom.validation import instance, numbers, positive_probability, truth, weights
+
+EXPECTED = "expected a Nearness, or a d_max: a number or an array [s, a]"
+
+
+def audit(
+    memory: TaskMemory,
+    knowledge: Nearness | ArrayLike | None = None,
+    *,
+    d_max: ArrayLike | None = None,
+    p_min: float | None = None,
+    exact: bool = False,
+    delta: float = 0.05,
+) -> Audit:
+    """Return where the tasks in a memory contradict a nearness, a `d_max` or a `p_min`.
+
+    Only pairs that are known in two tasks are compared. With estimated models, a true claim is
+    contradicted with probability δ at most, over all audits of a memory with the same δ: the radii
+    of the learned models are subtracted from every difference (`transfer/radii.py`). If the number
+    of visits of a task is not recorded, its models are not tested.
+
+    A nearness is compared directly with the models. A `d_max` is compared with a lower bound on the
+    distance D = |R - R̄| + γ Σ V̄ |T - T̄|, in which the values V̄ are as small as the known pairs
+    allow. A `p_min` is contradicted if more than 1 / p_min tasks are all different.
+
+    Args:
+        memory: the tasks that an agent has learned, such as `agent.memory`.
+        knowledge: a `Nearness`; a number or an array [s, a] is a `d_max`. Without knowledge, the
+            audit reports the differences only.
+        d_max: a bound on the distance between two tasks, a number or an array [s, a].
+        p_min: the smallest probability of a task.
+        exact: whether the learned models are exact, up to the `epsilon` of the agent.
+        delta: δ, the probability that a true claim is contradicted.
+    """
+    instance("memory", memory, TaskMemory, "such as agent.memory")
+    accuracy = Accuracy(truth("exact", exact), positive_probability("delta", delta))
+    if memory.setting is None:
+        raise InvalidArgument(
+            "the memory has no setting, because no agent has used it: give agent.memory, or a "
+            "memory that was saved by an agent"
+        )
+    nearness, prior, probability = _checked_claim(knowledge, d_max, p_min, memory.setting)
+    stored = {source.task: source for source in (*memory._first, *memory.sources)}
+    sources = [stored[task] for task in sorted(stored)]
+    return _Auditor(memory, sources, accuracy).audit(nearness, prior, probability)
+
+
+def _checked_claim(
+    knowledge: Any, d_max: Any, p_min: Any, setting: Setting
+) -> tuple[Nearness | None, FloatArray | None, float | None]:
+    """Return the nearness, the prior or the probability; at most one of them is given."""
+    if sum(claim is not None for claim in (knowledge, d_max, p_min)) > 1:
+        raise InvalidArgument("give one of knowledge, d_max and p_min: audit each claim by itself")
+    if isinstance(knowledge, Nearness):
+        knowledge._check_shape(setting.n_states, setting.n_actions)
+        return knowledge, None, None
+    name, given = ("knowledge", knowledge) if d_max is None else ("d_max", d_max)
+    if given is not None:
+        prior = numbers(name, given)
+        shape = setting.n_states, setting.n_actions
+        if prior.shape not in ((), shape):
+            raise InvalidArgument(f"{name} has shape {prior.shape}: {EXPECTED} of shape {shape}")
+        return None, weights(name, prior, prior.shape, "a distance"), None
+    return None, None, None if p_min is None else positive_probability("p_min", p_min)
+
+
+class _Auditor:
+    """The comparison of the tasks of a memory with one claim."""
+
+    def __init__(self, memory: TaskMemory, sources: list[Source], accuracy: Accuracy) -> None:
+        assert memory.setting is not None
+        self.memory, self.sources, self.accuracy = memory, sources, accuracy
+        self.setting = memory.setting
+        self.shape = memory.n_states, memory.n_actions
+
+    def audit(
+        self, nearness: Nearness | None, d_max: FloatArray | None, p_min: float | None
+    ) -> Audit:
+        setting = self.setting
+        outcomes = all_outcomes(setting)
+        if nearness is not None:
+            outcomes = possible_outcomes(nearness, setting)
+        found = Differences(self.sources, setting, self.accuracy, outcomes)
+        parts, contradictions = self._parts(found, nearness, d_max)
+        different = count_different_tasks(self.sources, setting, self.accuracy)
+        useful = useful_below(self.sources, setting)
+        return Audit(
+            knowledge=_as_text(nearness, d_max, p_min),
+            exact=self.accuracy.exact,
+            delta=self.accuracy.delta,
+            tasks=tuple(source.task for source in self.sources),
+            n_tasks=self.memory.n_tasks,
+            untested=tuple(
+                source.task
+                for source in self.sources
+                if source.n_known == 0 and not self.accuracy.exact
+            ),
+            compared=self._by_pair(found.compared),
+            parts=parts,
+            contradictions=contradictions,
+            different_tasks=different,
+            p_min=p_min,
+            useful_below=self._by_pair(useful),
+            helps=self._helps(nearness, d_max, useful),
+            blind=self._blind(found, nearness),
+        )
+
+    def _parts(
+        self, found: Differences, nearness: Nearness | None, d_max: FloatArray | None
+    ) -> tuple[dict[str, Part], tuple[Contradiction, ...]]:
+        """Return each part of the models that is compared, and the largest contradictions."""
+        n_pairs = self.setting.n_pairs
+        claimed: dict[str, FloatArray] = {}
+        if nearness is not None:
+            claimed = {
+                name: nearness._per_pair(name, n_pairs) for name in ("rewards", "transitions")
+            }
+        if d_max is not None:
+            claimed["d_max"] = np.broadcast_to(d_max.reshape(-1), n_pairs)
+        sides: dict[str, tuple[Largest | None, Largest]] = {
+            "rewards": (found.rewards(SEEN), found.rewards(SURE)),
+            "transitions": (found.transitions(SEEN), found.transitions(SURE)),
+            "d_max": (None, found.distances),
+        }
+        parts, contradictions = {}, []
+        for name, (seen, sure) in sides.items():
+            parts[name] = Part(
+                None if seen is None else self._by_pair(seen.difference),
+                self._by_pair(sure.difference),
+                self._by_pair(claimed[name]) if name in claimed else None,
+            )
+            if name in claimed:
+                contradictions += self._contradictions(name, sure, claimed[name])
+        if nearness is not None:
+            contradictions += self._absolute(found, nearness)
+        return parts, tuple(contradictions)
+
+    def _absolute(self, found: Differences, nearness: Nearness) -> list[Contradiction]:
+        """Return contradictions of what a nearness says about each single task."""
+        nothing, contradictions = np.zeros(self.setting.n_pairs), []
+        if nearness.successors is not None or nearness.terminates is not None:
+            impossible = found.impossible(nearness)
+            contradictions += self._contradictions("successors", impossible, nothing)
+        if nearness.highest_rewards is not None:
+            highest = nearness._per_pair("highest_rewards", self.setting.n_pairs)
+            above = found.above(np.asarray(highest))
+            contradictions += self._contradictions("highest_rewards", above, nothing)
+        return contradictions
+
+    def _contradictions(self, part: str, sure: Largest, claimed: FloatArray) -> list[Contradiction]:
+        """Return the largest contradiction of one part of a claim, in a list, if there is one."""
+        excess = sure.difference - claimed
+        if not (excess > 0).any():
+            return []
+        k = int(excess.argmax())
+        s, a = divmod(k, self.shape[1])
+        first, second = (int(task) for task in sure.tasks[k])
+        tasks = (first,) if first == second else (first, second)
+        return [
+            Contradiction(
+                part=part,
+                state=s,
+                action=a,
+                tasks=tasks,
+                difference=float(sure.difference[k]),
+                claimed=float(claimed[k]),
+                pairs=self._by_pair(excess > 0),
+            )
+        ]
+
+    def _helps(
+        self, nearness: Nearness | None, d_max: FloatArray | None, useful: FloatArray
+    ) -> bool | None:
+        """Return whether the claim can lower a bound of a new task; None if that is not known."""
+        if d_max is not None:
+            return None if np.isinf(useful).any() else bool((d_max.reshape(-1) < useful).any())
+        if nearness is not None:
+            n_pairs, v_max = self.setting.n_pairs, self.setting.v_max
+            decider = np.zeros(n_pairs, dtype=np.int64)
+            learner = LearnerArrays(np.full(self.setting.n_states, v_max), decider, 1)
+            sources = list(self.memory.sources)
+            return near_rows(sources, nearness, self.setting, learner) is not None
+        return None
+
+    def _blind(self, found: Differences, nearness: Nearness | None) -> tuple[str, ...]:
+        """Return the parts of which no difference can be detected, whatever the tasks are."""
+        lo, hi = self.setting.reward_range
+        rows = found.rows
+        blind = []
+        for name, radius, widest in (("rewards", rows.eta, hi - lo), ("transitions", rows.tau, 1)):
+            smallest = np.partition(radius, 1)[:2].sum() if radius.size > 1 else 0.0
+            if smallest >= widest > 0:
+                blind.append(name)
+        return tuple(blind)
+
+    def _by_pair(self, array: FloatArray | BoolArray) -> Any:
+        return frozen(np.array(array).reshape(self.shape))
+
+
+def _as_text(nearness: Nearness | None, d_max: FloatArray | None, p_min: float | None) -> str:
+    if nearness is not None:
+        return repr(nearness)
+    if p_min is not None:
+        return f"p_min = {p_min:g}"
+    if d_max is None:
+        return ""
+    if d_max.ndim == 0:
+        return f"d_max = {float(d_max):g}"
+    return f"d_max = {d_max.min():.4g} to {d_max.max():.4g}"

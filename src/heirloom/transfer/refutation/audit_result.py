@@ -1,0 +1,260 @@
+"""`Audit`: what the tasks in a memory say about prior knowledge."""
+
+import math
+from dataclasses import dataclass
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from heirloom.arrays import BoolArray, FloatArray
+from heirloom.transfer.nearness.knowledge import Nearness
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+WIDTH = 100  # columns of the printed text
+TITLES = {
+    "rewards": "difference of mean rewards",
+    "transitions": "total variation of transitions",
+    "d_max": "distance D",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The differences of one part of the models: rewards, transitions or the distance D; [s, a]."""
+
+    seen: FloatArray | None
+    """The largest difference between two learned models; None for D, which needs exact values."""
+    sure: FloatArray
+    """A lower bound on the largest difference between two tasks: the smallest valid claim."""
+    claimed: FloatArray | None
+    """The largest difference that the knowledge allows; None if it does not say."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contradiction:
+    """A contradiction of one part of the knowledge, where it is largest."""
+
+    part: str
+    """"rewards", "transitions", "successors", "highest_rewards" or "d_max"."""
+    state: int
+    action: int
+    tasks: tuple[int, ...]
+    """The numbers of the tasks: two that differ by too much, or one that has what is excluded."""
+    difference: float
+    """A lower bound on the true difference of the tasks."""
+    claimed: float
+    """The largest difference that the knowledge allows."""
+    pairs: BoolArray
+    """All pairs where this part is contradicted, [s, a]."""
+
+    @property
+    def excess(self) -> float:
+        """By how much the difference is larger than claimed, at least."""
+        return self.difference - self.claimed
+
+    def __str__(self) -> str:
+        where = f"at state {self.state}, action {self.action}"
+        names = " and ".join(str(task) for task in self.tasks)
+        if self.part == "successors":
+            return (
+                f"task {names} has an excluded successor {where} "
+                f"(observed with frequency {self.difference:.4g})"
+            )
+        if self.part == "highest_rewards":
+            return f"the mean reward of task {names} {where} is too large by {self.excess:.4g}"
+        what = {"rewards": "mean rewards", "transitions": "transitions", "d_max": "models"}
+        return (
+            f"the {what[self.part]} of tasks {names} differ by {self.difference:.4g} or more "
+            f"{where}, not by {self.claimed:.4g} at most"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """What the tasks in a memory say about a nearness, a `d_max` or a `p_min`.
+
+    Arrays are [s, a] and read-only. `print` shows a table that ends with the verdict.
+    """
+
+    knowledge: str
+    """The knowledge as text; empty if none was given."""
+    exact: bool
+    """Whether models were declared exact."""
+    delta: float
+    """δ, the probability that a true claim is contradicted; 0 if models are exact."""
+    tasks: tuple[int, ...]
+    """The numbers of the tasks that were compared."""
+    n_tasks: int
+    """The number of tasks that the memory has seen."""
+    untested: tuple[int, ...]
+    """The tasks whose number of visits is not recorded: their models were not tested."""
+    compared: BoolArray
+    """The pairs that are known in two tasks or more."""
+    parts: dict[str, Part]
+    """The differences in "rewards", "transitions" and "d_max"."""
+    contradictions: tuple[Contradiction, ...]
+    """The largest contradiction of each part of the knowledge; empty if there is none."""
+    different_tasks: tuple[int, ...]
+    """Tasks that are proved to be all different from each other."""
+    p_min: float | None
+    """The smallest probability of a task, if that is the knowledge."""
+    useful_below: FloatArray
+    """The value below which a `d_max` can lower a bound of the next task; infinite if unknown."""
+    helps: bool | None
+    """Whether the knowledge can lower a bound of a new task; None if that is not known."""
+    blind: tuple[str, ...]
+    """The parts in which no difference can be detected, because the radii are too large."""
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the tasks contradict the knowledge."""
+        too_many = self.p_min is not None and len(self.different_tasks) > self.most_tasks
+        return bool(self.contradictions) or too_many
+
+    @property
+    def most_tasks(self) -> float:
+        """The largest number of tasks that `p_min` admits."""
+        return math.inf if self.p_min is None else math.floor((1 + 1e-9) / self.p_min)
+
+    @property
+    def smallest_nearness(self) -> Nearness:
+        """The smallest nearness that agrees with all that is known, without successors."""
+        rewards, transitions = self.parts["rewards"].sure, self.parts["transitions"].sure
+        return Nearness(rewards=rewards, transitions=np.minimum(transitions, 1.0))
+
+    @property
+    def smallest_d_max(self) -> float:
+        """The smallest number `d_max` that agrees with all that is known."""
+        return float(self.parts["d_max"].sure.max())
+
+    @property
+    def largest_p_min(self) -> float:
+        """The largest `p_min` that agrees with all that is known."""
+        return 1.0 / max(1, len(self.different_tasks))
+
+    @property
+    def largest_useful_d_max(self) -> float:
+        """A `d_max` of this or more cannot lower a bound below `v_max`; infinite if unknown."""
+        return float(self.useful_below.max())
+
+    def to_xarray(self) -> "xr.Dataset":
+        """Return all arrays over pairs, with the dimensions `state` and `action`."""
+        import xarray as xr
+
+        arrays: dict[str, np.ndarray] = {"compared": self.compared}
+        for name, part in self.parts.items():
+            for side in ("seen", "sure", "claimed"):
+                array = getattr(part, side)
+                if array is not None:
+                    arrays[f"{name}_{side}"] = array
+        arrays["d_max_useful_below"] = self.useful_below
+        for found in self.contradictions:
+            arrays[f"{found.part}_contradicted"] = found.pairs
+        dataset = xr.Dataset({name: (("state", "action"), x) for name, x in arrays.items()})
+        n_states, n_actions = self.compared.shape
+        return dataset.assign_coords(
+            state=np.arange(n_states), action=np.arange(n_actions)
+        ).assign_attrs(
+            knowledge=self.knowledge,
+            verdict=self.verdict,
+            contradicted=int(self.contradicted),
+            exact=int(self.exact),
+            delta=self.delta,
+            different_tasks=len(self.different_tasks),
+        )
+
+    def __repr__(self) -> str:
+        compared = f"{int(self.compared.sum()):,} of {self.compared.size:,} pairs"
+        of = f"Audit of {self.knowledge}" if self.knowledge else "Audit without knowledge"
+        how = "models declared exact" if self.exact else f"confidence {1 - self.delta:.4g}"
+        title = f"{of}: {len(self.tasks):,} tasks, {compared} known in two or more, {how}"
+        verdict = fill(self.verdict, WIDTH, break_on_hyphens=False)
+        return "\n".join([fill(title, WIDTH, break_on_hyphens=False), *self._table(), verdict])
+
+    def _table(self) -> list[str]:
+        columns = ("claimed", "largest seen", "at least", "pairs contradicted")
+        width = max(len(title) for title in TITLES.values())
+        lines = [f"{'':<{width}}" + "".join(f"  {name:>18}" for name in columns)]
+        n_contradicted = {found.part: int(found.pairs.sum()) for found in self.contradictions}
+        for name, part in self.parts.items():
+            count = "" if part.claimed is None else f"{n_contradicted.get(name, 0):,}"
+            cells = (_range(part.claimed), _largest(part.seen), _largest(part.sure), count)
+            lines.append(f"{TITLES[name]:<{width}}" + "".join(f"  {cell:>18}" for cell in cells))
+        return lines
+
+    @property
+    def verdict(self) -> str:
+        """The result in one sentence or two."""
+        if not self.knowledge:
+            return self._differences() + self._limits()
+        if self.p_min is not None:
+            return self._verdict_on_p_min() + self._limits()
+        if self.contradictions:
+            worst = "; ".join(str(found) for found in self.contradictions)
+            return f"{self.knowledge} is contradicted: {worst}. {self._differences()}"
+        if not self.compared.any():
+            return f"{self.knowledge} is not tested: no pair is known in two tasks.{self._limits()}"
+        return f"{self.knowledge} holds so far{self._use()}.{self._limits()}"
+
+    def _use(self) -> str:
+        """Say whether knowledge that is not contradicted can help."""
+        if self.helps is not False:
+            return ""
+        if self.parts["d_max"].claimed is None:
+            return ", but cannot help: it lowers no bound, whatever the next task is"
+        limit = self.largest_useful_d_max
+        if limit <= 0:
+            return ", but cannot help: no value can lower a bound"
+        return f", but cannot help: only values below {limit:.4g} can lower a bound"
+
+    def _verdict_on_p_min(self) -> str:
+        n, most = len(self.different_tasks), self.most_tasks
+        if self.contradicted:
+            tasks = ", ".join(str(task) for task in self.different_tasks[: int(most) + 1])
+            return (
+                f"{self.knowledge} is contradicted: it admits {most:,} tasks, but {n:,} tasks are "
+                f"all different (such as {tasks}). The largest p_min that agrees is "
+                f"{self.largest_p_min:.4g}."
+            )
+        return (
+            f"{self.knowledge} holds so far: it admits {most:,} tasks, and {n:,} of those seen are "
+            "proved to be different."
+        )
+
+    def _differences(self) -> str:
+        d_max, near = self.smallest_d_max, self.smallest_nearness
+        text = (
+            "The smallest numbers that agree with what is known are "
+            f"rewards={near.rewards.max():.4g} and transitions={near.transitions.max():.4g} for a "
+            f"nearness, and d_max = {d_max:.4g}"
+        )
+        if math.isfinite(self.largest_useful_d_max):
+            text += f" (only values below {self.largest_useful_d_max:.4g} can lower a bound)"
+        return text + "."
+
+    def _limits(self) -> str:
+        """Say which differences the test could not have found."""
+        text = ""
+        if self.blind:
+            text += (
+                f" No difference of {' or '.join(self.blind)} can be detected, because the tasks "
+                "have too few visits per pair: the radii of two models exceed the largest "
+                "difference. Use a larger n_known, or declare exact models."
+            )
+        if self.untested:
+            text += f" The visits of {len(self.untested):,} tasks are not recorded: not tested."
+        return text
+
+
+def _range(array: FloatArray | None) -> str:
+    if array is None:
+        return "-"
+    low, high = float(array.min()), float(array.max())
+    return f"{high:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+
+
+def _largest(array: FloatArray | None) -> str:
+    return "-" if array is None else f"{float(array.max()):.4g}"

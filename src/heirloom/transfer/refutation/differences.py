@@ -1,0 +1,142 @@
+"""By how much the models of the tasks in a memory differ: as learned, and at least for certain."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.kernels import audit as kernels
+from heirloom.kernels.audit import SEEN, SURE
+from heirloom.transfer.memory import Source
+from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.radii import Accuracy, Radii, all_outcomes
+from heirloom.transfer.refutation.lower_values import lower_values, lower_weights, two_largest
+from heirloom.transfer.refutation.rows import rows_by_pair
+from heirloom.transfer.setting import Setting
+
+
+@dataclass(frozen=True, eq=False)
+class Largest:
+    """The largest difference between two tasks at each pair, and the numbers of these tasks."""
+
+    difference: FloatArray
+    tasks: IntArray
+    """[pair, 2]; 0 where no two tasks differ."""
+
+
+class Differences:
+    """The differences between the known models of tasks.
+
+    `seen` differences are those of the learned models. `sure` ones are what remains after the radii
+    of both models are subtracted: lower bounds on the true differences, all at once with
+    probability 1 - δ.
+    """
+
+    def __init__(
+        self, sources: list[Source], setting: Setting, accuracy: Accuracy, outcomes: IntArray
+    ) -> None:
+        self.sources, self.setting, self.accuracy = sources, setting, accuracy
+        self.radii: list[Radii] = [accuracy.radii(one, setting, outcomes) for one in sources]
+        self.rows = rows_by_pair(sources, self.radii, setting)
+        self._numbers = np.array([0, *(source.task for source in sources)])
+
+    @property
+    def compared(self) -> BoolArray:
+        """The pairs that are known in two tasks or more."""
+        return np.diff(self.rows.start) > 1
+
+    @cached_property
+    def _rewards(self) -> tuple[Largest, Largest]:
+        arrays = self._arrays(2)
+        kernels.compare_rewards(self.rows, *arrays)
+        return self._largest(arrays, SEEN), self._largest(arrays, SURE)
+
+    @cached_property
+    def _transitions(self) -> tuple[Largest, Largest]:
+        arrays = self._arrays(2)
+        kernels.compare_transitions(self.rows, self.setting.n_states, *arrays)
+        return self._largest(arrays, SEEN), self._largest(arrays, SURE)
+
+    def rewards(self, which: int) -> Largest:
+        """Return the largest differences of mean rewards, `SEEN` or `SURE`."""
+        return self._rewards[which]
+
+    def transitions(self, which: int) -> Largest:
+        """Return the largest total variations between transitions, `SEEN` or `SURE`."""
+        return self._transitions[which]
+
+    @cached_property
+    def distances(self) -> Largest:
+        """Lower bounds on the largest D between two tasks; the second task weighs with its values.
+
+        The radii are those for all outcomes, since a `d_max` says nothing about successors.
+        """
+        setting, n = self.setting, len(self.sources)
+        everything = all_outcomes(setting)
+        radii = [self.accuracy.radii(source, setting, everything) for source in self.sources]
+        W, heaviest, top = np.empty((n, setting.n_states)), np.empty(n), np.empty(n)
+        for i, source in enumerate(self.sources):
+            W[i] = lower_weights(lower_values(source.rows, radii[i], setting), setting)
+            heaviest[i], top[i] = two_largest(W[i], setting)
+        weights = kernels.Weights(W, -setting.floor, heaviest, top, setting.gamma)
+        arrays = self._arrays(1)
+        rows = rows_by_pair(self.sources, radii, setting)
+        kernels.compare_models(rows, weights, setting.n_states, arrays[0][0], arrays[1][0])
+        return self._largest(arrays, 0)
+
+    def _arrays(self, n: int) -> tuple[FloatArray, IntArray]:
+        n_pairs = self.setting.n_pairs
+        return np.zeros((n, n_pairs)), np.full((n, n_pairs, 2), -1)
+
+    def _largest(self, arrays: tuple[FloatArray, IntArray], which: int) -> Largest:
+        differences, indices = arrays
+        return Largest(differences[which], self._numbers[indices[which] + 1])
+
+    def impossible(self, nearness: Nearness) -> Largest:
+        """Return the largest probability of outcomes that a nearness excludes, and the task."""
+        setting, rows = self.setting, self.rows
+        mass = np.zeros(rows.source.size)
+        owner = np.repeat(np.arange(setting.n_pairs), np.diff(rows.start))
+        if nearness.terminates is not None:
+            may_end = nearness._per_pair("terminates", setting.n_pairs)
+            mass += np.where(may_end[owner], 0.0, rows.ends)
+        if nearness.successors is not None:
+            first, states = nearness.successors
+            allowed = np.repeat(np.arange(setting.n_pairs), np.diff(first)) * setting.n_states
+            allowed = np.append(allowed + states, -1)
+            allowed[:-1].sort()
+            lengths = rows.last - rows.first
+            row = np.repeat(np.arange(lengths.size), lengths)
+            at = np.repeat(rows.first - (np.cumsum(lengths) - lengths), lengths)
+            at += np.arange(row.size)
+            key = owner[row] * setting.n_states + rows.successors[at]
+            excluded = allowed[np.searchsorted(allowed[:-1], key)] != key
+            mass += np.bincount(row, excluded * rows.p[at], minlength=lengths.size)
+        return self._worst_row(mass, owner)
+
+    def above(self, highest: FloatArray) -> Largest:
+        """Return by how much mean rewards are surely above `highest`, and in which task."""
+        rows = self.rows
+        owner = np.repeat(np.arange(self.setting.n_pairs), np.diff(rows.start))
+        return self._worst_row(rows.R - rows.eta - highest[owner], owner)
+
+    def _worst_row(self, excess: FloatArray, owner: IntArray) -> Largest:
+        """Return the largest positive excess of a row of each pair; both tasks are that of it."""
+        n_pairs = self.setting.n_pairs
+        order = np.lexsort((excess, owner))
+        largest, tasks = np.zeros(n_pairs), np.zeros((n_pairs, 2), dtype=np.int64)
+        largest[owner[order]] = np.maximum(excess[order], 0.0)  # the last of a pair is its largest
+        tasks[owner[order]] = self._numbers[self.rows.source[order] + 1][:, None]
+        tasks[largest == 0] = 0
+        return Largest(largest, tasks)
+
+
+def possible_outcomes(nearness: Nearness, setting: Setting) -> IntArray:
+    """Return the number of outcomes of each pair that a nearness allows."""
+    outcomes = all_outcomes(setting)
+    if nearness.successors is not None:
+        outcomes = np.diff(nearness.successors.first) + int(setting.terminating)
+    if nearness.terminates is not None and setting.terminating:
+        outcomes = outcomes - ~nearness._per_pair("terminates", setting.n_pairs)
+    return np.maximum(outcomes, 1)

@@ -1,0 +1,267 @@
+"""Agents compare the pairs that become known with their prior knowledge."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import heirloom as hl
+from heirloom.transfer.refutation.watch import TaskWatch
+
+OPTIONS = {"n_states": 5, "n_actions": 4, "gamma": 0.9, "n_known": 1, "exact": True}
+
+
+def row_of_cells(reward, *, slip=0.0):
+    return hl.grid_world(["S...G"], gamma=0.9, goal_rewards=reward, slip=slip)
+
+
+def learn(agent, tasks, *, episodes=60, compiled=True):
+    records = []
+    for seed, task in enumerate(tasks):
+        env = task if compiled else task.to_gymnasium()
+        records.append(hl.learn(agent, env, episodes=episodes, max_steps=20, seed=seed))
+    return records
+
+
+def agents(**options):
+    near = hl.Nearness(rewards=0.1, transitions=0.0)
+    yield hl.NearRMax(nearness=near, seed=0, **OPTIONS, **options)
+    array = hl.Nearness(rewards=np.full((5, 4), 0.1), transitions=np.zeros((5, 4)))
+    yield hl.NearRMax(nearness=array, seed=0, **OPTIONS, **options)
+    yield hl.LRMax(d_max=0.1, seed=0, **OPTIONS, **options)
+    yield hl.LRMaxQInit(d_max=0.1, p_min=0.2, seed=0, **OPTIONS, **options)
+
+
+N_AGENTS = len(list(agents()))
+
+
+@pytest.mark.parametrize("i", range(N_AGENTS))
+@pytest.mark.parametrize("compiled", [True, False])
+def test_contradiction_is_warned_of_once(i, compiled):
+    agent = list(agents())[i]
+    learn(agent, [row_of_cells(0.5)], compiled=compiled)
+    with pytest.warns(hl.RefutedKnowledgeWarning, match=r"tasks 1 and 2 .* state \d") as found:
+        learn(agent, [row_of_cells(1.0), row_of_cells(0.2)], compiled=compiled)
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("i", range(N_AGENTS))
+@pytest.mark.parametrize("compiled", [True, False])
+def test_contradiction_is_an_error_on_request(i, compiled):
+    agent = list(agents(on_refutation="raise"))[i]
+    learn(agent, [row_of_cells(0.5)], compiled=compiled)
+    with pytest.raises(hl.RefutedKnowledge, match="refuted"):
+        learn(agent, [row_of_cells(1.0)], compiled=compiled)
+
+
+@pytest.mark.parametrize("i", range(N_AGENTS))
+def test_ignored_contradictions_are_not_looked_for(i):
+    agent = list(agents(on_refutation="ignore"))[i]
+    learn(agent, [row_of_cells(0.5), row_of_cells(1.0)])
+    assert agent.task.watch is None
+
+
+@pytest.mark.parametrize("i", range(N_AGENTS))
+def test_true_knowledge_is_not_refuted(i):
+    agent = list(agents(on_refutation="raise"))[i]
+    learn(agent, [row_of_cells(r) for r in (0.5, 0.55, 0.6, 0.5)])
+
+
+@pytest.mark.parametrize("i", range(N_AGENTS))
+@pytest.mark.parametrize("reaction", ["warn", "widen"])
+def test_compiled_and_step_by_step_learning_with_checks_are_bit_identical(i, reaction):
+    tasks = [row_of_cells(r) for r in (0.5, 1.0, 0.2, 0.9)]
+    results = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hl.RefutedKnowledgeWarning)
+        for compiled in (True, False):
+            agent = list(agents(on_refutation=reaction, explore=0.1))[i]
+            records = learn(agent, tasks, compiled=compiled)
+            results.append((agent, records))
+    (one, records), (other, other_records) = results
+    for record, other_record in zip(records, other_records, strict=True):
+        assert np.array_equal(record.returns, other_record.returns)
+        assert np.array_equal(record.update_steps, other_record.update_steps)
+    assert np.array_equal(one.Q, other.Q)
+    assert np.array_equal(one.U, other.U)
+    assert one.refutation.n_widened == other.refutation.n_widened
+    assert (one.refutation.n_widened > 0) == (reaction == "widen")
+
+
+@pytest.mark.parametrize("i", range(N_AGENTS))
+def test_agent_that_widens_ends_optimal_where_the_contradiction_shows(i):
+    """The good end is within reach of the first policy, so that its pairs become known."""
+    agent = list(agents(on_refutation="widen"))[i]
+    tasks = [row_of_cells(r) for r in (0.2, 1.0, 0.6)]
+    for seed, task in enumerate(tasks):
+        hl.learn(agent, task, episodes=200, max_steps=20, seed=seed)
+        solution = hl.solve(task)
+        assert hl.evaluate(task, agent.policy).V[0] == pytest.approx(solution.V[0])
+    assert agent.refutation.n_widened > 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("kind", ["nearness", "d_max"])
+def test_bounds_are_valid_after_widening_at_all_known_pairs(seed, kind):
+    """Once every pair is known, a widened claim no longer makes Q too small."""
+    rng = np.random.default_rng(seed)
+    tasks = [hl.garnet(4, 2, branching=1, gamma=0.8, seed=rng) for _ in range(3)]
+    options = {**OPTIONS, "n_states": 4, "n_actions": 2, "gamma": 0.8, "on_refutation": "widen"}
+    claim = {"nearness": hl.Nearness(rewards=0.05, transitions=0.0)}
+    kinds = {"nearness": (hl.NearRMax, claim), "d_max": (hl.LRMax, {"d_max": 0.05})}
+    make, claim = kinds[kind]
+    agent = make(**claim, **options, seed=0, explore=0.5)
+    for task in tasks:
+        hl.learn(agent, task, episodes=300, max_steps=20, seed=seed)
+        if agent.known.all():
+            assert (agent.Q >= hl.solve(task).Q - 1e-7).all()
+    for source, task in zip(agent.memory.sources[:-1], tasks, strict=False):
+        if agent.refutation.n_widened:
+            assert (source.Q >= hl.solve(task).Q.reshape(-1) - 1e-7).all()
+
+
+def test_widening_voids_what_forgotten_tasks_contributed():
+    memory = hl.TaskMemory(5, 4, capacity=1)
+    agent = hl.LRMaxQInit(d_max=0.1, p_min=0.5, seed=0, memory=memory, **OPTIONS)
+    agent.refutation.reaction = "ignore"
+    learn(agent, [row_of_cells(r) for r in (0.5, 0.5, 0.5)])
+    assert (agent.memory.max_Q < agent.setting.v_max).any()
+    agent.refutation.reaction = "widen"
+    learn(agent, [row_of_cells(1.0)])
+    assert agent.refutation.n_widened > 0
+    assert (agent.memory.max_Q == agent.setting.v_max).all()
+
+
+def test_few_visits_of_estimated_models_are_not_compared():
+    options = {**OPTIONS, "n_known": 5, "exact": False}
+    near = hl.Nearness(rewards=0.0, transitions=0.0)
+    agent = hl.NearRMax(nearness=near, seed=0, on_refutation="raise", **options)
+    learn(agent, [row_of_cells(0.1), row_of_cells(1.0)])
+    assert isinstance(agent.task.watch, TaskWatch)
+    assert agent.task.watch.check is None
+    assert agent.task.watch.blind
+    assert "With n_known = 5 no difference" in " ".join(str(agent.explain()).split())
+
+
+def test_excluded_successor_is_refuted_with_any_number_of_visits():
+    possible = np.zeros((5, 4, 5), dtype=bool)
+    possible[:, :, 0] = True
+    near = hl.Nearness(rewards=1.0, transitions=1.0, successors=possible)
+    options = {**OPTIONS, "exact": False}
+    agent = hl.NearRMax(nearness=near, seed=0, on_refutation="raise", **options)
+    with pytest.raises(hl.RefutedKnowledge, match="excluded successor"):
+        learn(agent, [row_of_cells(1.0)])
+    agent = hl.NearRMax(nearness=near, seed=0, on_refutation="widen", **options)
+    learn(agent, [row_of_cells(1.0)])
+    assert agent.refutation.n_widened > 0
+    first, states = agent.bounds[0].nearness.successors
+    for k in np.flatnonzero(agent.known):
+        observed = agent.model.successors(*divmod(int(k), 4))
+        assert set(observed) <= set(states[first[k] : first[k + 1]].tolist())
+
+
+@pytest.mark.parametrize("reaction", ["warn", "widen"])
+def test_saved_agent_keeps_its_widened_knowledge_and_options(tmp_path, reaction):
+    for agent in agents(on_refutation=reaction, explore=0.2, refutation_delta=0.01):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", hl.RefutedKnowledgeWarning)
+            learn(agent, [row_of_cells(0.5), row_of_cells(1.0)])
+        agent.save(tmp_path / "agent")
+        loaded = hl.OptimisticAgent.load(tmp_path / "agent")
+        assert loaded.refutation.accuracy == agent.refutation.accuracy
+        assert loaded.refutation.warned == agent.refutation.warned == (reaction == "warn")
+        assert loaded.explore == 0.2
+        records = [learn(one, [row_of_cells(0.9)])[0].returns for one in (agent, loaded)]
+        assert np.array_equal(*records)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("on_refutation", "shout"), ("exact", 1), ("refutation_delta", 0), ("explore", 1.5)],
+)
+def test_invalid_options_are_rejected(option, value):
+    with pytest.raises(hl.InvalidArgument, match=option):
+        hl.RMax(**{**OPTIONS, option: value})
+
+
+def corridor(left, right):
+    """7 cells, start in the middle; each action in the first or the last cell pays."""
+    cells = np.arange(7)
+    T = np.zeros((7, 2, 7))
+    T[cells, 0, np.maximum(cells - 1, 0)] = T[cells, 1, np.minimum(cells + 1, 6)] = 1.0
+    R = np.zeros((7, 2))
+    R[0], R[6] = left, right
+    return hl.TabularMDP(R, T, gamma=0.9, start=3)
+
+
+def test_knowledge_that_hides_its_contradiction_is_not_refuted_without_exploration():
+    """The limit of any such test: the agent never visits the end that would contradict."""
+    source, target = corridor(0.5, 0.0), corridor(0.5, 1.0)
+    options = {"n_states": 7, "n_actions": 2, "gamma": 0.9, "n_known": 1, "exact": True}
+    widened = []
+    for explore in (0.0, 0.3):
+        agent = hl.NearRMax(
+            nearness=hl.Nearness(rewards=0.0, transitions=0.0),
+            seed=0,
+            on_refutation="widen",
+            explore=explore,
+            **options,
+        )
+        for task in (source, target):
+            hl.learn(agent, task, episodes=400, max_steps=40, seed=1)
+        widened.append(agent.refutation.n_widened)
+    assert widened[0] == 0
+    assert widened[1] > 0
+
+
+def test_spec_passes_the_options_of_checks_to_agents():
+    spec = hl.ExperimentSpec.read(
+        {
+            "name": "checked",
+            "tasks": 2,
+            "episodes": 5,
+            "steps": 5,
+            "repetitions": 1,
+            "family": {"name": "corridor"},
+            "agents": [
+                {
+                    "algorithm": "LRMax",
+                    "n_known": 1,
+                    "d_max": 0.2,
+                    "on_refutation": "widen",
+                    "exact": True,
+                    "refutation_delta": 0.1,
+                    "explore": 0.1,
+                }
+            ],
+        }
+    )
+    assert spec.agents[0].options["on_refutation"] == "widen"
+
+
+@pytest.mark.parametrize("n_known", [5, 10, 50, 500])
+def test_true_knowledge_is_refuted_with_probability_delta_at_most_in_a_lifetime(n_known):
+    """With δ = 0.5 and stochastic tasks, so that a test that is too strict would show."""
+    refuted, n = 0, 10
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        near = hl.Nearness(rewards=0.0, transitions=0.0)
+        task = hl.garnet(2, 2, branching=2, gamma=0.5, seed=rng)
+        options = {**OPTIONS, "n_states": 2, "n_actions": 2, "gamma": 0.5, "exact": False}
+        options |= {"n_known": n_known, "on_refutation": "raise", "refutation_delta": 0.5}
+        agent = hl.NearRMax(nearness=near, seed=seed, **options)
+        try:
+            for k in range(5):
+                hl.learn(agent, task, episodes=50, max_steps=200, seed=100 * seed + k)
+        except hl.RefutedKnowledge:
+            refuted += 1
+    assert refuted <= 0.5 * n + 3 * np.sqrt(n / 4)
+
+
+def test_large_difference_is_refuted_by_estimated_models_with_enough_visits():
+    near = hl.Nearness(rewards=0.1, transitions=0.0)
+    options = {**OPTIONS, "exact": False, "n_known": 200, "on_refutation": "raise"}
+    agent = hl.NearRMax(nearness=near, seed=0, **options)
+    learn(agent, [row_of_cells(0.0)], episodes=3000)
+    with pytest.raises(hl.RefutedKnowledge, match="estimated"):
+        learn(agent, [row_of_cells(1.0)], episodes=3000)

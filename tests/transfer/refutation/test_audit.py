@@ -1,0 +1,243 @@
+"""`audit` contradicts false knowledge, and true knowledge with probability δ at most."""
+
+import numpy as np
+import pytest
+
+import heirloom as hl
+from heirloom.transfer.radii import Accuracy, all_outcomes
+from heirloom.transfer.refutation.lower_values import lower_values
+from tests.partly_known import learned_exactly
+from tests.strategies import draw_shape, draw_task, mixed
+
+ROUNDING = 1e-7
+
+
+def memory_of(tasks, rng, *, share=1.0, n_known=1):
+    """A memory of exactly learned tasks, each with a random known set."""
+    m = tasks[0]
+    setting = hl.Setting(
+        n_states=m.n_states,
+        n_actions=m.n_actions,
+        gamma=m.gamma,
+        reward_range=m.reward_range,
+        terminating=any(task.terminating for task in tasks),
+    )
+    memory = hl.TaskMemory(m.n_states, m.n_actions)
+    memory.bind(setting)
+    for task in tasks:
+        known = rng.random((m.n_states, m.n_actions)) < share
+        source = hl.Source.of(learned_exactly(task, known), np.full(m.R.size, setting.v_max))
+        memory.add(hl.Source(source.rows, source.Q, source.V, n_known=n_known))
+    return memory
+
+
+def draw_tasks(rng, n=4):
+    shape = draw_shape(rng)
+    first = draw_task(rng, shape)
+    others = [draw_task(rng, shape) for _ in range(n - 1)]
+    return [first, *(mixed(first, m, rewards=0.5, transitions=0.5) for m in others)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_exact_audit_finds_the_nearness_of_the_tasks(seed):
+    rng = np.random.default_rng(seed)
+    tasks = draw_tasks(rng)
+    near = hl.family_nearness(tasks)
+    audit = hl.audit(memory_of(tasks, rng), near, exact=True)
+    assert not audit.contradicted
+    found = audit.smallest_nearness
+    width = np.ptp(tasks[0].reward_range)
+    assert np.allclose(found.rewards, near.rewards, atol=ROUNDING * width)
+    assert np.allclose(found.transitions, near.transitions, atol=ROUNDING)
+    assert np.allclose(audit.parts["rewards"].seen, near.rewards, atol=ROUNDING * width)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_exact_audit_contradicts_half_of_the_true_differences(seed):
+    """No contradiction of twice the claimed size is missed."""
+    rng = np.random.default_rng(seed)
+    tasks = draw_tasks(rng)
+    near = hl.family_nearness(tasks)
+    memory = memory_of(tasks, rng)
+    width = np.ptp(tasks[0].reward_range)
+    for part, scale in (("rewards", width), ("transitions", 1.0)):
+        truth = getattr(near, part)
+        claim = {"rewards": near.rewards, "transitions": near.transitions, part: truth / 2}
+        audit = hl.audit(memory, hl.Nearness(**claim), exact=True)
+        large = truth > 1e-6 * scale
+        assert audit.contradicted == large.any()
+        for found in audit.contradictions:
+            assert found.part == part
+            assert np.array_equal(found.pairs, large)
+            i, j = (task - 1 for task in found.tasks)
+            s, a = found.state, found.action
+            if part == "rewards":
+                gap = abs(tasks[i].R[s, a] - tasks[j].R[s, a])
+                assert gap == pytest.approx(found.difference, abs=1e-7 * width)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_lower_values_are_lower_bounds(seed):
+    rng = np.random.default_rng(seed)
+    m = draw_task(rng)
+    source = memory_of([m], rng, share=rng.choice([0.3, 1.0]))
+    setting, rows = source.setting, source.sources[0].rows
+    radii = Accuracy(exact=True, delta=0.05).radii_of(1, 1, setting, all_outcomes(setting))
+    V = lower_values(rows, radii, setting)
+    assert (V <= hl.solve(m).V + 1e-9 * max(1, np.abs(V).max())).all()
+    if rows.known.all():
+        scale = max(np.abs(m.reward_range)) / (1 - m.gamma) ** 2
+        assert (V >= hl.solve(m).V - 1e-3 * scale).all()
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_smallest_d_max_is_a_lower_bound_on_the_distance_between_the_tasks(seed):
+    rng = np.random.default_rng(seed)
+    tasks = draw_tasks(rng, n=3)
+    if tasks[0].reward_range[0] < 0 and tasks[0].terminating:
+        tasks = tasks[:2]
+    memory = memory_of(tasks, rng, share=rng.choice([0.5, 1.0]))
+    truth = hl.family_distance(tasks)
+    audit = hl.audit(memory, truth, exact=True)
+    assert not audit.contradicted
+    assert (audit.parts["d_max"].sure <= truth + 1e-9 * max(1, truth.max())).all()
+    if truth.max() > 1e-3 and all(source.known.all() for source in memory.sources):
+        assert hl.audit(memory, d_max=truth / 2, exact=True).contradicted
+
+
+def test_audit_of_learned_d_max_says_when_it_cannot_help():
+    m = hl.grid_world(["S..G"], gamma=0.9)
+    agent = hl.RMax(n_states=4, n_actions=4, gamma=0.9, n_known=1, seed=0)
+    for seed in range(2):
+        hl.learn(agent, m, episodes=50, max_steps=20, seed=seed)
+    audit = hl.audit(agent.memory, 20.0, exact=True)
+    assert audit.helps is False
+    limit = audit.largest_useful_d_max
+    assert f"only values below {limit:.4g} can lower a bound" in audit.verdict
+    for d_max, lowers in ((limit * 1.0001, False), (limit * 0.01, True)):
+        agent = hl.LRMax(
+            **{"n_states": 4, "n_actions": 4, "gamma": 0.9, "n_known": 1, "seed": 0},
+            d_max=d_max,
+            memory=agent.memory,
+        )
+        agent.begin_task()
+        assert (agent.U < agent.setting.v_max).any() == lowers
+        agent.drop_task()
+
+
+def sampled_memory(tasks, n_known, rng, *, pairs=None):
+    """A memory of models estimated from `n_known` draws of each pair."""
+    m = tasks[0]
+    memory = hl.TaskMemory(m.n_states, m.n_actions)
+    memory.bind(
+        hl.Setting(
+            n_states=m.n_states, n_actions=m.n_actions, gamma=m.gamma, terminating=m.terminating
+        )
+    )
+    for task in tasks:
+        model = hl.LearnedModel(m.n_states, m.n_actions, n_known=n_known)
+        T = task.T.toarray().reshape(m.n_states, m.n_actions, m.n_states)
+        for s, a in np.ndindex(m.n_states, m.n_actions):
+            outcomes = rng.choice(m.n_states, n_known, p=T[s, a] / T[s, a].sum())
+            rewards = (rng.random(n_known) < task.R[s, a]).astype(float)
+            for r, s_next in zip(rewards, outcomes, strict=True):
+                model.observe(s, a, float(r), int(s_next), terminated=False)
+        memory.add(hl.Source.of(model, np.full(m.R.size, memory.setting.v_max)))
+    return memory
+
+
+@pytest.mark.parametrize("n_known", [5, 10, 50, 500])
+def test_true_nearness_is_contradicted_with_probability_delta_at_most(n_known):
+    """With δ = 0.5, so that a test that is too strict would show."""
+    alarms, n = 0, 40 if n_known == 500 else 100
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        first = hl.garnet(2, 2, branching=2, gamma=0.9, seed=rng)
+        other = hl.garnet(2, 2, branching=2, gamma=0.9, seed=rng)
+        tasks = [first, mixed(first, other, rewards=0.2, transitions=0.2)]
+        near = hl.family_nearness(tasks)
+        memory = sampled_memory([tasks[i % 2] for i in range(4)], n_known, rng)
+        alarms += hl.audit(memory, near, delta=0.5).contradicted
+        assert not hl.audit(memory, d_max=hl.family_distance(tasks), delta=1e-6).contradicted
+    assert alarms <= 0.5 * n + 3 * np.sqrt(n / 4)
+
+
+def test_audit_says_that_few_visits_detect_nothing():
+    m = hl.garnet(2, 2, branching=2, gamma=0.9, seed=0)
+    memory = sampled_memory([m, m], 5, np.random.default_rng(0))
+    audit = hl.audit(memory, hl.Nearness(rewards=0.0, transitions=0.0))
+    assert audit.blind == ("rewards", "transitions")
+    assert "No difference of rewards or transitions can be detected" in audit.verdict
+    memory = sampled_memory([m, m], 1000, np.random.default_rng(0))
+    assert hl.audit(memory, hl.Nearness(rewards=0.0, transitions=0.0)).blind == ()
+
+
+def test_large_differences_of_estimated_models_are_contradicted():
+    good, bad = (
+        hl.TabularMDP(np.full((1, 1), r), np.ones((1, 1, 1)), gamma=0.9) for r in (0.9, 0.1)
+    )
+    memory = sampled_memory([good, bad], 200, np.random.default_rng(0))
+    audit = hl.audit(memory, hl.Nearness(rewards=0.1, transitions=0.0))
+    assert audit.contradicted
+    (found,) = audit.contradictions
+    assert (found.part, found.tasks, found.state, found.action) == ("rewards", (2, 1), 0, 0)
+    assert 0.1 < found.difference <= 0.8
+    assert hl.audit(memory, d_max=0.1).contradicted
+
+
+def test_excluded_successor_is_a_contradiction_at_once():
+    m = hl.grid_world(["S..G"], gamma=0.9)
+    memory = memory_of([m], np.random.default_rng(0), n_known=1)
+    possible = np.zeros((4, 4, 4), dtype=bool)
+    possible[:, :, 0] = True
+    near = hl.Nearness(rewards=1.0, transitions=1.0, successors=possible)
+    audit = hl.audit(memory, near)
+    (found,) = audit.contradictions
+    assert (found.part, found.tasks) == ("successors", (1,))
+    never_ends = hl.Nearness(rewards=1.0, transitions=1.0, terminates=np.zeros((4, 4), bool))
+    assert hl.audit(memory, never_ends).contradicted == bool(m.ends.any())
+
+
+def test_too_many_different_tasks_contradict_p_min():
+    rng = np.random.default_rng(0)
+    tasks = [hl.garnet(3, 2, branching=2, gamma=0.9, seed=rng) for _ in range(4)]
+    memory = memory_of([*tasks, *tasks], rng)
+    assert not hl.audit(memory, p_min=0.25, exact=True).contradicted
+    audit = hl.audit(memory, p_min=0.3, exact=True)
+    assert audit.contradicted
+    assert audit.different_tasks == (1, 2, 3, 4)
+    assert audit.largest_p_min == 0.25
+    assert not hl.audit(memory, p_min=1.0).contradicted  # one visit proves nothing
+
+
+def test_tasks_without_recorded_visits_are_not_tested():
+    rng = np.random.default_rng(0)
+    tasks = [hl.garnet(3, 2, branching=2, gamma=0.9, seed=rng) for _ in range(2)]
+    audit = hl.audit(memory_of(tasks, rng, n_known=0), hl.Nearness(rewards=0, transitions=0))
+    assert not audit.contradicted
+    assert audit.untested == (1, 2)
+
+
+def test_numbers_of_an_audit_are_available_as_xarray():
+    rng = np.random.default_rng(0)
+    tasks = [hl.garnet(3, 2, branching=2, gamma=0.9, seed=rng) for _ in range(2)]
+    dataset = hl.audit(memory_of(tasks, rng), 0.1, exact=True).to_xarray()
+    assert dataset.sizes == {"state": 3, "action": 2}
+    assert bool((dataset.d_max_sure > 0.1).any())
+    assert dataset.attrs["contradicted"] == 1
+
+
+def test_empty_memory_is_not_tested():
+    memory = hl.TaskMemory(2, 1)
+    memory.bind(hl.Setting(n_states=2, n_actions=1, gamma=0.9))
+    assert "not tested" in str(hl.audit(memory, 0.1))
+    assert hl.audit(memory).different_tasks == ()
+    with pytest.raises(hl.InvalidArgument, match="no setting"):
+        hl.audit(hl.TaskMemory(2, 1), 0.1)
+
+
+def test_two_claims_at_once_are_refused():
+    memory = hl.TaskMemory(2, 1)
+    memory.bind(hl.Setting(n_states=2, n_actions=1, gamma=0.9))
+    with pytest.raises(hl.InvalidArgument, match="audit each claim by itself"):
+        hl.audit(memory, 0.1, p_min=0.5)
