@@ -120,7 +120,7 @@ def _compute(
     if min(n_parallel, len(jobs)) == 1:
         yield from (compute_job(spec_json, job) for job in jobs)
         return
-    calls = (delayed(_compute_in_child)(functions, spec_json, job) for job in jobs)
+    calls = (delayed(_compute_in_child)(functions, spec.seed, spec_json, job) for job in jobs)
     try:
         yield from Parallel(n_jobs=n_parallel, backend="loky", return_as="generator_unordered")(
             calls
@@ -133,7 +133,7 @@ def _compute(
 
 
 def _compute_in_child(
-    functions: Mapping[str, Callable[..., Any]], spec: dict[str, Any], job: Job
+    functions: Mapping[str, Callable[..., Any]], seed: int, spec: Any, job: Job
 ) -> Any:
-    with _available(functions, spec["seed"]):
+    with _available(functions, seed):
         return compute_job(spec, job)
