@@ -129,7 +129,7 @@ def write_atomically(
 def read(path: str | os.PathLike[str], kind: str) -> Content:
     """Read a file; raise `InvalidFile` unless it is intact and of this kind."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe or a device may never end
+        if not stat.S_ISREG(Path(path).stat().st_mode):  # a pipe or a device may never end
             raise ValueError("it is not a file")
         data = Path(path).read_bytes()
     except (OSError, ValueError, TypeError, MemoryError) as error:
