@@ -1,5 +1,7 @@
 """Batches: jobs are committed in time, small batches are merged, and runs have few files."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -129,3 +131,21 @@ def test_run_is_read_correctly_while_its_batches_are_merged(tmp_path, monkeypatc
     monkeypatch.setattr(stored_run, "Batches", merge_before_reading)
     status = reader.status()
     assert (len(status.done), status.damaged) == (20, [])
+
+
+@pytest.mark.slow
+def test_store_of_a_hundred_thousand_jobs_has_few_files_and_is_read_in_seconds(tmp_path):
+    """The results are made up, so that only storing and reading takes time."""
+    spec = TINY.with_changes(repetitions=33_334)
+    store = RunStore(tmp_path / "run", spec)
+    for number in range(store.layout.n_jobs):
+        _, results, origin = entry(store.layout, number)
+        store.add(job_of(number, 3), results, origin)
+    store.finish()
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) < 300
+    started = time.process_time()
+    stored = StoredRun(tmp_path / "run")
+    assert stored.status().is_complete
+    assert time.process_time() - started < 10
+    expected = np.arange(100_002).reshape(33_334, 3).T + 0.5
+    assert np.array_equal(stored.results().returns[:, :, 0, 0], expected)
