@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli import calculators
-from heirloom.envs import paper_tasks, toy_text
+from heirloom.envs import maintenance, paper_tasks, toy_text
 from heirloom.envs.inventory import inventory
 from heirloom.envs.numbered import Numbered
 
@@ -364,6 +364,26 @@ CALLS = {
         },
         dict.fromkeys(("goods", "storing", "losing"), "(reward|reward_range)"),
     ),
+    "envs.machine": lambda: Call(
+        maintenance.machine,
+        {
+            "wear": 0.2,
+            "failure": 0.1,
+            "income": 200.0,
+            "parts": 300.0,
+            "replacement": 900.0,
+            "gamma": 0.9,
+            "reward_range": (-5000.0, 500.0),
+        },
+        dict.fromkeys(("income", "parts", "replacement"), "(reward|reward_range)"),
+    ),
+    "envs.Machines.draw": lambda: Call(
+        maintenance.Machines().draw, {"rng": np.random.default_rng(0)}
+    ),
+    "envs.Machines.task": lambda: Call(
+        maintenance.Machines().task,
+        {"wear": 0.2, "failure": 0.2, "income": 200.0, "parts": 300.0, "replacement": 900.0},
+    ),
     "envs.frozen_lake": lambda: Call(
         toy_text.frozen_lake,
         {"cells": ("SF", "HG"), "slip": 0.1, "prize": 1.0, "gamma": 0.9},
@@ -603,6 +623,9 @@ CALLS = {
     "comparison_table": lambda: Call(
         hl.comparison_table, {"results": results(), "last": 1, "baseline": "RMax"}
     ),
+    "helps_from": lambda: Call(
+        hl.helps_from, {"results": results(), "agent": "RMax", "baseline": "RMax"}
+    ),
     "ExperimentSpec": lambda: Call(hl.ExperimentSpec, SPEC | {"agents": EXPANDED}),
     "ExperimentSpec.read": lambda: Call(hl.ExperimentSpec.read, {"data": SPEC}, {"data": "spec"}),
     "ExperimentSpec.load": lambda: Call(
@@ -723,6 +746,7 @@ NOT_CALLED = {
     "Agent": "a protocol",
     "Bound": "a protocol; its methods are those of Constant",
     "ModelDistance": "a protocol",
+    "BoxFamily": "an abstract class; Machines is derived from it",
     "TaskFamily": "an abstract class; FiniteFamily is derived from it",
     "Change": "plain data; bounds check it",
     "Details": "plain data",
@@ -745,6 +769,7 @@ def public_callables():
         if isinstance(value, type) and name not in (
             "Agent",
             "Bound",
+            "BoxFamily",
             "ModelDistance",
             "TaskFamily",
         ):

@@ -27,6 +27,7 @@ _NAMES_BY_MODULE = {
         "WorkerLost",
         "WrongOrder",
     ),
+    "envs.box": ("BoxFamily",),
     "envs.family": ("FiniteFamily", "TaskFamily"),
     "envs.grid": ("GridMap", "grid_world"),
     "experiments.spec": ("ExperimentSpec",),
@@ -49,7 +50,7 @@ _NAMES_BY_MODULE = {
         "policy_q_pseudometric",
         "policy_v_pseudometric",
     ),
-    "runs.compare": ("compare", "comparison_table"),
+    "runs.compare": ("compare", "comparison_table", "helps_from"),
     "runs.run": ("run",),
     "planning.solve": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
     "theory": (
@@ -74,6 +75,7 @@ __all__ = [
     "Agent",
     "BisimulationTransfer",
     "Bound",
+    "BoxFamily",
     "CannotWrite",
     "Change",
     "Constant",
@@ -127,6 +129,7 @@ __all__ = [
     "garnet",
     "global_pseudometric",
     "grid_world",
+    "helps_from",
     "learn",
     "lipschitz_bound",
     "local_pseudometric",
@@ -153,6 +156,7 @@ if TYPE_CHECKING:
     from heirloom.agents.paper_algorithms import LRMax, LRMaxQInit, MaxQInit, RMax
     from heirloom.agents.protocol import Agent
     from heirloom.agents.qlearning import QLearning
+    from heirloom.envs.box import BoxFamily
     from heirloom.envs.family import FiniteFamily, TaskFamily
     from heirloom.envs.grid import GridMap, grid_world
     from heirloom.errors import (
@@ -188,7 +192,7 @@ if TYPE_CHECKING:
         policy_v_pseudometric,
     )
     from heirloom.planning.solve import Solution, evaluate, expected_return, optimal_return, solve
-    from heirloom.runs.compare import compare, comparison_table
+    from heirloom.runs.compare import compare, comparison_table, helps_from
     from heirloom.runs.run import run
     from heirloom.theory import (
         dynamic_programs,

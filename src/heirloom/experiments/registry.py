@@ -14,7 +14,7 @@ from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray
-from heirloom.envs import inventory, paper_families, toy_text
+from heirloom.envs import inventory, maintenance, paper_families, toy_text
 from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.mdp.tabular import TabularMDP, check_task
@@ -32,6 +32,7 @@ FAMILIES: dict[str, Callable[..., TaskFamily]] = {
     "cliffs": toy_text.cliffs,
     "prices": inventory.prices,
     "seasons": inventory.seasons,
+    "machines": maintenance.Machines,
 }
 
 MODULE_SEPARATOR = ":"
