@@ -31,7 +31,7 @@ results = hl.compare(
     tasks=N_WEEKS,
     episodes=N_MACHINES,
     max_steps=N_SHIFTS,
-    repetitions=20,
+    repetitions=10,
 )
 
 print(f"Rewards differ by up to {nearness.rewards.max():.0f} euros between weeks, transitions by")

@@ -207,6 +207,20 @@ def saved_memory():
     return "saved.memory"
 
 
+def binned():
+    return hl.Binned(gym.make("MountainCar-v0"), edges=[[0.0], [0.0]])
+
+
+def started(env):
+    env.reset(seed=0)
+    return env
+
+
+def saved_edges():
+    binned().save_edges("saved.edges")
+    return "saved.edges"
+
+
 def saved_spec():
     hl.ExperimentSpec.read(SPEC)
     with open("saved.toml", "w") as file:
@@ -405,6 +419,17 @@ CALLS = {
     "envs.Numbered.action_of": lambda: Call(
         Numbered(gym.make("Blackjack-v1")).action_of, {"action": 1}
     ),
+    "Binned": lambda: Call(
+        hl.Binned,
+        {"env": gym.make("MountainCar-v0"), "edges": [[0.0], [0.0]]},
+        {"env": "environment"},
+    ),
+    "Binned.state_of": lambda: Call(binned().state_of, {"observation": [0.1, 0.1]}),
+    "Binned.bin_of": lambda: Call(binned().bin_of, {"state": 3}),
+    "Binned.action_of": lambda: Call(binned().action_of, {"action": 1}),
+    "Binned.step": lambda: Call(started(binned()).step, {"action": 1}),
+    "Binned.save_edges": lambda: Call(binned().save_edges, {"path": "edges"}),
+    "Binned.load_edges": lambda: Call(hl.Binned.load_edges, {"path": saved_edges()}),
     # Planning and metrics
     "solve": lambda: Call(hl.solve, {"m": M, "tol": 1e-6}, {"m": "TabularMDP"}),
     "evaluate": lambda: Call(

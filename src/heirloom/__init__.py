@@ -27,6 +27,7 @@ _NAMES_BY_MODULE = {
         "WorkerLost",
         "WrongOrder",
     ),
+    "envs.binned": ("Binned",),
     "envs.box": ("BoxFamily",),
     "envs.family": ("FiniteFamily", "TaskFamily"),
     "envs.grid": ("GridMap", "grid_world"),
@@ -73,6 +74,7 @@ _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for nam
 
 __all__ = [
     "Agent",
+    "Binned",
     "BisimulationTransfer",
     "Bound",
     "BoxFamily",
@@ -156,6 +158,7 @@ if TYPE_CHECKING:
     from heirloom.agents.paper_algorithms import LRMax, LRMaxQInit, MaxQInit, RMax
     from heirloom.agents.protocol import Agent
     from heirloom.agents.qlearning import QLearning
+    from heirloom.envs.binned import Binned
     from heirloom.envs.box import BoxFamily
     from heirloom.envs.family import FiniteFamily, TaskFamily
     from heirloom.envs.grid import GridMap, grid_world

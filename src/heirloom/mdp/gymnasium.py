@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from gymnasium.wrappers import TimeLimit
 
 from heirloom.arrays import FloatArray
@@ -165,9 +165,11 @@ def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:
 
 def _size_of(space: gym.Space[Any], env: gym.Env[Any, Any], kind: str) -> int:
     if not isinstance(space, Discrete) or space.start != 0:
+        remedy = "heirloom.envs.numbered.Numbered(env) converts other discrete spaces"
+        if kind == "observation" and isinstance(space, Box) and space.dtype.kind == "f":
+            remedy = "heirloom.Binned(env, edges=[...]) cuts real numbers into bins"
         raise UnsupportedEnvironment(
-            f"the {kind} space of {env} is {space}: expected Discrete(n), numbered from 0; "
-            "heirloom.envs.numbered.Numbered(env) converts other discrete spaces"
+            f"the {kind} space of {env} is {space}: expected Discrete(n), numbered from 0; {remedy}"
         )
     return int(space.n)
 
