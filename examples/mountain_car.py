@@ -58,9 +58,9 @@ results = hl.compare(
     },
     car,
     tasks=6,
-    episodes=100,
+    episodes=80,
     max_steps=N_DECISIONS,
-    repetitions=4,
+    repetitions=5,
 )
 print("The guarantees do not hold: bins are not the states of an MDP.\n")
 print(hl.comparison_table(results, last=LAST), "\n")

@@ -147,6 +147,13 @@ MISFITS = {
     "a bound": hl.Constant(),
     "a change": hl.Change(10**9, np.ones(6), np.ones(3), np.array([10**9])),
 }
+TO_MDP = {
+    "gamma": 0.9,
+    "unknown": "optimistic",
+    "reward_range": (0.0, 1.0),
+    "terminating": True,
+    "start": 0,
+}
 STEP = {"s": 0, "a": 1, "r": 0.5, "s_next": 1, "terminated": False}
 STEP_NAMES = {"s": "state", "a": "action", "r": "reward", "s_next": "next state"}
 SPEC = {
@@ -205,6 +212,16 @@ def saved_agent():
 def saved_memory():
     memory().save("saved.memory")
     return "saved.memory"
+
+
+def saved_task():
+    M.save("saved.task")
+    return "saved.task"
+
+
+def saved_npz():
+    np.savez("saved.npz", R=R, T=T)
+    return "saved.npz"
 
 
 def binned():
@@ -309,6 +326,21 @@ CALLS = {
         },
         {"env": "environment"},
     ),
+    "TabularMDP.from_callable": lambda: Call(
+        hl.TabularMDP.from_callable,
+        {
+            "row": lambda s, a: [(1.0, s, 0.5, False)],
+            **SIZES,
+            "gamma": 0.9,
+            "start": 0,
+            "reward_range": (0.0, 1.0),
+        },
+    ),
+    "TabularMDP.from_npz": lambda: Call(
+        hl.TabularMDP.from_npz, {"path": saved_npz(), "gamma": 0.9, "start": 0}
+    ),
+    "TabularMDP.save": lambda: Call(M.save, {"path": "task"}),
+    "TabularMDP.load": lambda: Call(hl.TabularMDP.load, {"path": saved_task()}),
     "TabularMDP.to_gymnasium": lambda: Call(M.to_gymnasium, {"max_episode_steps": 5}),
     "garnet": lambda: Call(
         hl.garnet,
@@ -419,6 +451,12 @@ CALLS = {
     "envs.Numbered.action_of": lambda: Call(
         Numbered(gym.make("Blackjack-v1")).action_of, {"action": 1}
     ),
+    "LearnedModel.to_mdp": lambda: Call(model().to_mdp, TO_MDP),
+    "Source.to_mdp": lambda: Call(source().to_mdp, TO_MDP),
+    "learned_nearness": lambda: Call(
+        hl.learned_nearness,
+        {"models": [model(), source()], "reward_range": (0.0, 1.0), "epsilon": 0.01},
+    ),
     "Binned": lambda: Call(
         hl.Binned,
         {"env": gym.make("MountainCar-v0"), "edges": [[0.0], [0.0]]},
@@ -427,6 +465,7 @@ CALLS = {
     "Binned.state_of": lambda: Call(binned().state_of, {"observation": [0.1, 0.1]}),
     "Binned.bin_of": lambda: Call(binned().bin_of, {"state": 3}),
     "Binned.action_of": lambda: Call(binned().action_of, {"action": 1}),
+    "Binned.reset": lambda: Call(binned().reset, {}),
     "Binned.step": lambda: Call(started(binned()).step, {"action": 1}),
     "Binned.save_edges": lambda: Call(binned().save_edges, {"path": "edges"}),
     "Binned.load_edges": lambda: Call(hl.Binned.load_edges, {"path": saved_edges()}),

@@ -68,6 +68,7 @@ _NAMES_BY_MODULE = {
     "transfer.nearness.bound": ("NearModels",),
     "transfer.nearness.exact": ("family_nearness", "near_bound"),
     "transfer.nearness.knowledge": ("Nearness",),
+    "transfer.nearness.learned": ("learned_nearness",),
     "transfer.setting": ("Setting",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
@@ -133,6 +134,7 @@ __all__ = [
     "grid_world",
     "helps_from",
     "learn",
+    "learned_nearness",
     "lipschitz_bound",
     "local_pseudometric",
     "model_pseudometric",
@@ -211,6 +213,7 @@ if TYPE_CHECKING:
     from heirloom.transfer.nearness.bound import NearModels
     from heirloom.transfer.nearness.exact import family_nearness, near_bound
     from heirloom.transfer.nearness.knowledge import Nearness
+    from heirloom.transfer.nearness.learned import learned_nearness
     from heirloom.transfer.setting import Setting
 
 
