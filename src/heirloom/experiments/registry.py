@@ -14,7 +14,7 @@ from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray
-from heirloom.envs import inventory, maintenance, paper_families, toy_text
+from heirloom.envs import icu_sepsis, inventory, maintenance, paper_families, toy_text
 from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.mdp.tabular import TabularMDP, check_task
@@ -33,6 +33,7 @@ FAMILIES: dict[str, Callable[..., TaskFamily]] = {
     "prices": inventory.prices,
     "seasons": inventory.seasons,
     "machines": maintenance.Machines,
+    "hospitals": icu_sepsis.Hospitals,
 }
 
 MODULE_SEPARATOR = ":"
