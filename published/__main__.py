@@ -17,7 +17,9 @@ def main() -> None:
     )
     parser.add_argument("--images", action="store_true", help="only draw the images of docs")
     parser.add_argument(
-        "--only", help="measure one experiment, such as tight-text, `examples` or `coverage`"
+        "--only",
+        help="measure one experiment, such as tight-text, one example, such as taxi, all "
+        "`examples`, or `coverage`; default: everything",
     )
     arguments = parser.parse_args()
     if arguments.images:
@@ -29,7 +31,10 @@ def main() -> None:
         _store("speed", {name: measured[name] for name in ("rows", "errors", "versions")})
     elif not arguments.tables:
         _measure(arguments.only)
-    for path in documents.write(outputs=not (arguments.tables or arguments.speed)):
+    is_one_example = arguments.only in examples.EXAMPLES
+    for path in documents.write(
+        outputs=not (arguments.tables or arguments.speed or is_one_example)
+    ):
         print(f"written: {path.relative_to(results.PROJECT)}")
 
 
@@ -38,13 +43,19 @@ def _measure(only: str | None) -> None:
         if only in (None, experiment.key):
             measured, seconds = experiments.measure(experiment)
             _store(experiment.key, measured, {"all": seconds})
-    if only in (None, "examples"):
-        seconds_by_example, measured = {}, {}
-        for name in examples.EXAMPLES:
+    selected = [name for name in examples.EXAMPLES if only in (None, "examples", name)]
+    if selected:
+        stored = {} if only in (None, "examples") else results.load("examples")
+        seconds = {} if only in (None, "examples") else results.seconds("examples")
+        for name in selected:
             started = time.monotonic()
-            measured[name] = examples.measure(name)
-            seconds_by_example[name] = time.monotonic() - started
-        _store("examples", measured, seconds_by_example)
+            stored[name] = examples.measure(name)
+            seconds[name] = time.monotonic() - started
+        _store(
+            "examples",
+            {name: stored[name] for name in examples.EXAMPLES if name in stored},
+            {name: seconds[name] for name in examples.EXAMPLES if name in seconds},
+        )
     if only in (None, "coverage"):
         started = time.monotonic()
         rows = coverage.measure()

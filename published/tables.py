@@ -70,7 +70,7 @@ def _gains(printed: str) -> list[tuple[str, dict[str, str]]]:
             title = line[0].lower() + line[1:].split(":")[0]
         if line.startswith("agent "):
             tables.append((title, {}))
-        gain = re.match(r"(\w+) .*?([+-][\d.]+% ± [\d.]+%)$", line)
+        gain = re.match(r"(\w+) .*?([+-][\d.]+% ± [\d.]+%)\s*$", line)
         if gain and tables:
             tables[-1][1][gain[1]] = gain[2].replace("%", " %")
     return tables

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli import calculators
-from heirloom.envs import paper_tasks, toy_text
+from heirloom.envs import maintenance, paper_tasks, toy_text
 from heirloom.envs.inventory import inventory
 from heirloom.envs.numbered import Numbered
 
@@ -151,6 +151,13 @@ MISFITS = {
     "a bound": hl.Constant(),
     "a change": hl.Change(10**9, np.ones(6), np.ones(3), np.array([10**9])),
 }
+TO_MDP = {
+    "gamma": 0.9,
+    "unknown": "optimistic",
+    "reward_range": (0.0, 1.0),
+    "terminating": True,
+    "start": 0,
+}
 STEP = {"s": 0, "a": 1, "r": 0.5, "s_next": 1, "terminated": False}
 STEP_NAMES = {"s": "state", "a": "action", "r": "reward", "s_next": "next state"}
 SPEC = {
@@ -215,6 +222,30 @@ def saved_agent():
 def saved_memory():
     memory().save("saved.memory")
     return "saved.memory"
+
+
+def saved_task():
+    M.save("saved.task")
+    return "saved.task"
+
+
+def saved_npz():
+    np.savez("saved.npz", R=R, T=T)
+    return "saved.npz"
+
+
+def binned():
+    return hl.Binned(gym.make("MountainCar-v0"), edges=[[0.0], [0.0]])
+
+
+def started(env):
+    env.reset(seed=0)
+    return env
+
+
+def saved_edges():
+    binned().save_edges("saved.edges")
+    return "saved.edges"
 
 
 def saved_spec():
@@ -305,6 +336,21 @@ CALLS = {
         },
         {"env": "environment"},
     ),
+    "TabularMDP.from_callable": lambda: Call(
+        hl.TabularMDP.from_callable,
+        {
+            "row": lambda s, a: [(1.0, s, 0.5, False)],
+            **SIZES,
+            "gamma": 0.9,
+            "start": 0,
+            "reward_range": (0.0, 1.0),
+        },
+    ),
+    "TabularMDP.from_npz": lambda: Call(
+        hl.TabularMDP.from_npz, {"path": saved_npz(), "gamma": 0.9, "start": 0}
+    ),
+    "TabularMDP.save": lambda: Call(M.save, {"path": "task"}),
+    "TabularMDP.load": lambda: Call(hl.TabularMDP.load, {"path": saved_task()}),
     "TabularMDP.to_gymnasium": lambda: Call(M.to_gymnasium, {"max_episode_steps": 5}),
     "garnet": lambda: Call(
         hl.garnet,
@@ -374,6 +420,26 @@ CALLS = {
         },
         dict.fromkeys(("goods", "storing", "losing"), "(reward|reward_range)"),
     ),
+    "envs.machine": lambda: Call(
+        maintenance.machine,
+        {
+            "wear": 0.2,
+            "failure": 0.1,
+            "income": 200.0,
+            "parts": 300.0,
+            "replacement": 900.0,
+            "gamma": 0.9,
+            "reward_range": (-5000.0, 500.0),
+        },
+        dict.fromkeys(("income", "parts", "replacement"), "(reward|reward_range)"),
+    ),
+    "envs.Machines.draw": lambda: Call(
+        maintenance.Machines().draw, {"rng": np.random.default_rng(0)}
+    ),
+    "envs.Machines.task": lambda: Call(
+        maintenance.Machines().task,
+        {"wear": 0.2, "failure": 0.2, "income": 200.0, "parts": 300.0, "replacement": 900.0},
+    ),
     "envs.frozen_lake": lambda: Call(
         toy_text.frozen_lake,
         {"cells": ("SF", "HG"), "slip": 0.1, "prize": 1.0, "gamma": 0.9},
@@ -395,6 +461,24 @@ CALLS = {
     "envs.Numbered.action_of": lambda: Call(
         Numbered(gym.make("Blackjack-v1")).action_of, {"action": 1}
     ),
+    "LearnedModel.to_mdp": lambda: Call(model().to_mdp, TO_MDP),
+    "Source.to_mdp": lambda: Call(source().to_mdp, TO_MDP),
+    "learned_nearness": lambda: Call(
+        hl.learned_nearness,
+        {"models": [model(), source()], "reward_range": (0.0, 1.0), "epsilon": 0.01},
+    ),
+    "Binned": lambda: Call(
+        hl.Binned,
+        {"env": gym.make("MountainCar-v0"), "edges": [[0.0], [0.0]]},
+        {"env": "environment"},
+    ),
+    "Binned.state_of": lambda: Call(binned().state_of, {"observation": [0.1, 0.1]}),
+    "Binned.bin_of": lambda: Call(binned().bin_of, {"state": 3}),
+    "Binned.action_of": lambda: Call(binned().action_of, {"action": 1}),
+    "Binned.reset": lambda: Call(binned().reset, {}),
+    "Binned.step": lambda: Call(started(binned()).step, {"action": 1}),
+    "Binned.save_edges": lambda: Call(binned().save_edges, {"path": "edges"}),
+    "Binned.load_edges": lambda: Call(hl.Binned.load_edges, {"path": saved_edges()}),
     # Planning and metrics
     "solve": lambda: Call(hl.solve, {"m": M, "tol": 1e-6}, {"m": "TabularMDP"}),
     "evaluate": lambda: Call(
@@ -637,6 +721,9 @@ CALLS = {
     "comparison_table": lambda: Call(
         hl.comparison_table, {"results": results(), "last": 1, "baseline": "RMax"}
     ),
+    "helps_from": lambda: Call(
+        hl.helps_from, {"results": results(), "agent": "RMax", "baseline": "RMax"}
+    ),
     "ExperimentSpec": lambda: Call(hl.ExperimentSpec, SPEC | {"agents": EXPANDED}),
     "ExperimentSpec.read": lambda: Call(hl.ExperimentSpec.read, {"data": SPEC}, {"data": "spec"}),
     "ExperimentSpec.load": lambda: Call(
@@ -757,6 +844,7 @@ NOT_CALLED = {
     "Agent": "a protocol",
     "Bound": "a protocol; its methods are those of Constant",
     "ModelDistance": "a protocol",
+    "BoxFamily": "an abstract class; Machines is derived from it",
     "TaskFamily": "an abstract class; FiniteFamily is derived from it",
     "Change": "plain data; bounds check it",
     "Details": "plain data",
@@ -780,6 +868,7 @@ def public_callables():
         if isinstance(value, type) and name not in (
             "Agent",
             "Bound",
+            "BoxFamily",
             "ModelDistance",
             "TaskFamily",
         ):

@@ -29,6 +29,8 @@ _NAMES_BY_MODULE = {
         "WorkerLost",
         "WrongOrder",
     ),
+    "envs.binned": ("Binned",),
+    "envs.box": ("BoxFamily",),
     "envs.family": ("FiniteFamily", "TaskFamily"),
     "envs.grid": ("GridMap", "grid_world"),
     "experiments.spec": ("ExperimentSpec",),
@@ -52,7 +54,7 @@ _NAMES_BY_MODULE = {
         "policy_q_pseudometric",
         "policy_v_pseudometric",
     ),
-    "runs.compare": ("compare", "comparison_table"),
+    "runs.compare": ("compare", "comparison_table", "helps_from"),
     "runs.run": ("run",),
     "planning.solve": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
     "theory": (
@@ -70,6 +72,7 @@ _NAMES_BY_MODULE = {
     "transfer.nearness.bound": ("NearModels",),
     "transfer.nearness.exact": ("family_nearness", "near_bound"),
     "transfer.nearness.knowledge": ("Nearness",),
+    "transfer.nearness.learned_tasks": ("learned_nearness",),
     "transfer.refutation.audit": ("audit",),
     "transfer.refutation.audit_result": ("Audit",),
     "transfer.setting": ("Setting",),
@@ -79,8 +82,10 @@ _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for nam
 __all__ = [
     "Agent",
     "Audit",
+    "Binned",
     "BisimulationTransfer",
     "Bound",
+    "BoxFamily",
     "CannotWrite",
     "Change",
     "Constant",
@@ -139,7 +144,9 @@ __all__ = [
     "garnet",
     "global_pseudometric",
     "grid_world",
+    "helps_from",
     "learn",
+    "learned_nearness",
     "lipschitz_bound",
     "local_pseudometric",
     "model_pseudometric",
@@ -165,6 +172,8 @@ if TYPE_CHECKING:
     from heirloom.agents.paper_algorithms import LRMax, LRMaxQInit, MaxQInit, RMax
     from heirloom.agents.protocol import Agent
     from heirloom.agents.qlearning import QLearning
+    from heirloom.envs.binned import Binned
+    from heirloom.envs.box import BoxFamily
     from heirloom.envs.family import FiniteFamily, TaskFamily
     from heirloom.envs.grid import GridMap, grid_world
     from heirloom.errors import (
@@ -203,7 +212,7 @@ if TYPE_CHECKING:
         policy_v_pseudometric,
     )
     from heirloom.planning.solve import Solution, evaluate, expected_return, optimal_return, solve
-    from heirloom.runs.compare import compare, comparison_table
+    from heirloom.runs.compare import compare, comparison_table, helps_from
     from heirloom.runs.run import run
     from heirloom.theory import (
         dynamic_programs,
@@ -220,6 +229,7 @@ if TYPE_CHECKING:
     from heirloom.transfer.nearness.bound import NearModels
     from heirloom.transfer.nearness.exact import family_nearness, near_bound
     from heirloom.transfer.nearness.knowledge import Nearness
+    from heirloom.transfer.nearness.learned_tasks import learned_nearness
     from heirloom.transfer.refutation.audit import audit
     from heirloom.transfer.refutation.audit_result import Audit
     from heirloom.transfer.setting import Setting

@@ -79,14 +79,20 @@ def sizes(n_states: object, n_actions: object) -> tuple[int, int]:
 
 
 def real_number(
-    name: str, value: object, expected: str, *, least: float = -np.inf, above: float = -np.inf
+    name: str,
+    value: object,
+    expected: str,
+    *,
+    least: float = -np.inf,
+    above: float = -np.inf,
+    most: float = np.inf,
 ) -> float:
-    """Return `value` as a finite float, at least `least` and above `above`.
+    """Return `value` as a finite float, at least `least`, above `above` and at most `most`.
 
     The message of the error ends with `expected`, such as "expected a positive number".
     """
     number = math.nan if isinstance(value, bool | np.bool_) else _float(value)
-    if not (math.isfinite(number) and number >= least and number > above):
+    if not (math.isfinite(number) and least <= number <= most and number > above):
         raise InvalidArgument(f"{name} is {shown(value)}: {expected}")
     return number
 

@@ -132,3 +132,26 @@ def test_comparison_in_parallel_refuses_environments(tmp_path):
     with pytest.raises(hl.HeirloomError, match="TabularMDP"):
         compare(agents_to_compare(), draw, **NUMBERS, jobs=1)
     assert not list(tmp_path.iterdir())
+
+
+def with_returns(better_by_task):
+    """Return results in which an agent is better than RMax by these means, with little noise."""
+    results = compare(AGENTS, draw, **SIZES)
+    noise = np.random.default_rng(0).normal(size=(4, 1, 1)) * 1e-3
+    results.returns.loc[{"agent": "RMax"}] = 1.0
+    results.returns.loc[{"agent": "LRMax"}] = 1.0 + noise + np.array(better_by_task)[:, None]
+    return results
+
+
+@pytest.mark.parametrize(
+    ("better_by_task", "first"),
+    [((1, 1, 1), 1), ((0, 1, 1), 2), ((1, 0, 1), 3), ((1, 1, 0), None), ((1, 1, -1), None)],
+)
+def test_agent_helps_from_the_task_after_the_last_one_where_it_is_not_better(better_by_task, first):
+    assert hl.helps_from(with_returns(better_by_task), "LRMax") == first
+
+
+def test_unknown_agent_is_reported():
+    results = with_returns((1, 1, 1))
+    with pytest.raises(hl.InvalidArgument, match="agent is 'x': expected one of RMax, LRMax"):
+        hl.helps_from(results, "x")

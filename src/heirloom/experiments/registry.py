@@ -14,7 +14,7 @@ from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray
-from heirloom.envs import inventory, paper_families, toy_text
+from heirloom.envs import icu_sepsis, inventory, maintenance, paper_families, toy_text
 from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.experiments.mistakes import (
@@ -39,6 +39,8 @@ FAMILIES: dict[str, Callable[..., TaskFamily]] = {
     "cliffs": toy_text.cliffs,
     "prices": inventory.prices,
     "seasons": inventory.seasons,
+    "machines": maintenance.Machines,
+    "hospitals": icu_sepsis.Hospitals,
 }
 
 MODULE_SEPARATOR = ":"

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from gymnasium.wrappers import TimeLimit
 
 from heirloom.arrays import FloatArray
-from heirloom.errors import InvalidArgument, InvalidTask, UnsupportedEnvironment
-from heirloom.mdp.transitions import Outcomes, Transitions, collect
+from heirloom.errors import InvalidTask, UnsupportedEnvironment
+from heirloom.mdp.from_rows import collect_rows
+from heirloom.mdp.transitions import Transitions
 from heirloom.validation import index, numbers, shown, whole_number
 
 if TYPE_CHECKING:
@@ -110,47 +111,14 @@ def read_table(env: gym.Env[Any, Any]) -> Transitions:
             f"{env} has no transition table `P` to read its model from: "
             "let an agent learn in it, or build a TabularMDP from arrays"
         )
-    rows = []
-    for s in range(n_states):
-        for a in range(n_actions):
-            try:
-                outcomes = table[s][a]
-            except (KeyError, IndexError, TypeError):
-                raise InvalidTask(
-                    f"P[{s}][{a}] is missing: expected outcomes for every pair"
-                ) from None
-            rows += [(s * n_actions + a, *_outcome(o, f"P[{s}][{a}]", n_states)) for o in outcomes]
-    pairs, successors, p, rewards, ends = zip(*rows, strict=True) if rows else ((),) * 5
-    return collect(
-        Outcomes(
-            np.array(pairs, dtype=np.int64),
-            np.array(successors, dtype=np.int64),
-            np.array(p, dtype=np.float64),
-            np.array(rewards, dtype=np.float64),
-            np.array(ends, dtype=bool),
-        ),
-        n_states,
-        n_actions,
-    )
 
+    def row(s: int, a: int) -> Any:
+        try:
+            return table[s][a]
+        except (KeyError, IndexError, TypeError):
+            raise InvalidTask(f"P[{s}][{a}] is missing: expected outcomes for every pair") from None
 
-def _outcome(outcome: Any, where: str, n_states: int) -> tuple[int, float, float, bool]:
-    """Return (successor, probability, reward, terminated) of an entry of a table."""
-    try:
-        p, successor, reward, terminated = outcome
-        p, reward = float(p), float(reward)
-        if terminated not in (True, False):
-            raise ValueError
-    except (TypeError, ValueError):
-        raise InvalidTask(
-            f"{where} contains {shown(outcome)}: expected (probability, successor, reward, "
-            "terminated)"
-        ) from None
-    try:
-        successor = whole_number("successor", successor, least=0, most=n_states - 1)
-    except InvalidArgument as error:
-        raise InvalidTask(f"{where} contains {shown(outcome)}: the {error}") from None
-    return successor, p, reward, bool(terminated)
+    return collect_rows(row, n_states, n_actions, where="P[{s}][{a}]")
 
 
 def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:
@@ -165,9 +133,11 @@ def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:
 
 def _size_of(space: gym.Space[Any], env: gym.Env[Any, Any], kind: str) -> int:
     if not isinstance(space, Discrete) or space.start != 0:
+        remedy = "heirloom.envs.numbered.Numbered(env) converts other discrete spaces"
+        if kind == "observation" and isinstance(space, Box) and space.dtype.kind == "f":
+            remedy = "heirloom.Binned(env, edges=[...]) cuts real numbers into bins"
         raise UnsupportedEnvironment(
-            f"the {kind} space of {env} is {space}: expected Discrete(n), numbered from 0; "
-            "heirloom.envs.numbered.Numbered(env) converts other discrete spaces"
+            f"the {kind} space of {env} is {space}: expected Discrete(n), numbered from 0; {remedy}"
         )
     return int(space.n)
 

@@ -4,14 +4,19 @@ A pair is known after `n_known` visits. Its empirical mean reward and transition
 and further visits are ignored. Memory use is a few numbers per pair, plus its distinct outcomes.
 """
 
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, read_only
 from heirloom.kernels import learning
 from heirloom.theory import n_known_for
 from heirloom.validation import Range, index, reward, sizes, truth, whole_number
+
+if TYPE_CHECKING:
+    from heirloom.mdp.from_learned import Unknown
+    from heirloom.mdp.tabular import TabularMDP
 
 INITIAL_CAPACITY = 256  # transitions, and outcomes, for which a new model has room
 
@@ -171,6 +176,38 @@ class LearnedModel:
         row = slice(self._arrays.first[k], self._arrays.last[k])
         successors, p = self._arrays.successors[row].tolist(), self._arrays.p[row].tolist()
         return dict(zip(successors, p, strict=True))
+
+    def to_mdp(
+        self,
+        *,
+        gamma: float,
+        unknown: "Unknown",
+        reward_range: Range = (0.0, 1.0),
+        terminating: bool = True,
+        start: int | ArrayLike | None = None,
+    ) -> "TabularMDP":
+        """Return the learned model as a task, which can be solved, compared and saved.
+
+        Args:
+            gamma: the discount factor.
+            unknown: what an unknown pair is worth: the largest value of any task in the reward
+                range ("optimistic"), or the smallest ("pessimistic"). It ends the episode with this
+                value as its reward, so the reward range of the result is the range of values.
+            reward_range: the range of the rewards of the task.
+            terminating: whether the task may terminate, which matters for the range of values.
+            start: the first state, or a distribution over first states; uniform by default.
+        """
+        from heirloom.mdp.from_learned import mdp_of
+
+        return mdp_of(
+            self.rows,
+            self.n_states,
+            gamma=gamma,
+            unknown=unknown,
+            reward_range=reward_range,
+            terminating=terminating,
+            start=start,
+        )
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> int | None:
         """Count a visit; return the pair k if this visit made it known, otherwise None."""

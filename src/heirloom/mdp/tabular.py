@@ -1,5 +1,6 @@
 """`TabularMDP`: a task with an exact, known model."""
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -10,8 +11,10 @@ from scipy import sparse
 from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.from_arrays import checked_names, range_around, read_start, read_transitions
+from heirloom.mdp.from_rows import Row, collect_rows
 from heirloom.mdp.transitions import Transitions, check_transitions
-from heirloom.validation import Range, check_gamma, shown
+from heirloom.storage import archive
+from heirloom.validation import Range, check_gamma, shown, sizes
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -106,6 +109,51 @@ class TabularMDP:
             state_names=state_names,
             action_names=action_names,
         )
+
+    @classmethod
+    def from_callable(cls, row: Row, n_states: int, n_actions: int, **options: Any) -> Self:
+        """Create a task from a function that returns the outcomes of one pair, without a dense T.
+
+        Args:
+            row: returns the outcomes of (s, a), each (probability, successor, reward, terminated).
+            n_states: the number of states, S.
+            n_actions: the number of actions, A.
+            options: `gamma` and the other options of the constructor except `terminates`.
+        """
+        if not callable(row):
+            raise InvalidArgument(f"row is {shown(row)}: expected a function of a state and action")
+        n_states, n_actions = sizes(n_states, n_actions)
+        transitions = collect_rows(row, n_states, n_actions, where="row({s}, {a})")
+        return cls.from_transitions(transitions, **options)
+
+    @classmethod
+    def from_npz(cls, path: str | os.PathLike[str], **options: Any) -> Self:
+        """Create a task from an `.npz` file with the arrays `R` and `T` of the constructor.
+
+        The file may also hold `gamma`, `start` and `terminates`. A sparse T is given by the arrays
+        `T_data`, `T_indices` and `T_indptr` of a csr_array of shape (S·A, S). Options are those of
+        the constructor, and replace what is in the file. Raises `InvalidFile` unless the file can
+        be read without unpickling.
+        """
+        from heirloom.mdp.task_file import read_npz
+
+        given = {**read_npz(path), **options}
+        if "gamma" not in given:
+            raise InvalidArgument("gamma is not in the file: give gamma, the discount factor")
+        return cls(given.pop("R"), given.pop("T"), **given)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "TabularMDP":
+        """Load the task that was saved in a file; raise `InvalidFile` if the file is damaged."""
+        from heirloom.mdp.task_file import unpacked
+
+        return unpacked(archive.read(path, "task"), str(path))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the task to one file atomically; `numpy.load` opens it without Heirloom."""
+        from heirloom.mdp.task_file import packed
+
+        archive.write(path, "task", packed(self))
 
     def to_gymnasium(self, *, max_episode_steps: int | None = None) -> "gym.Env[Any, Any]":
         """Return a Gymnasium environment that simulates this task, with its table `P`.

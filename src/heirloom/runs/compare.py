@@ -17,7 +17,7 @@ from heirloom.mdp.gymnasium import sizes_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.runs.callables import run_callables, spec_of
 from heirloom.stats import gain, student_interval
-from heirloom.validation import LARGEST_SIZE, shown, whole_number
+from heirloom.validation import LARGEST_SIZE, one_of, shown, whole_number
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -204,3 +204,21 @@ def _is_near_zero(reference: np.ndarray, all_means: np.ndarray) -> bool:
     changes_sign = reference.min() < 0 < reference.max()
     largest = np.abs(all_means.mean(axis=1)).max()
     return bool(changes_sign or sizes.min() <= 0.1 * sizes.mean() or sizes.mean() <= 0.01 * largest)
+
+
+def helps_from(results: "xr.Dataset", agent: str, *, baseline: str = "RMax") -> int | None:
+    """Return the task from which on an agent has higher returns than the baseline.
+
+    In that task and in all later ones, the 95 % Student interval over repetitions of the difference
+    of mean returns is above 0. None if it is not in the last task.
+    """
+    check_results(results, ("returns",))
+    names = [str(name) for name in results.agent.values]
+    for key, name in (("agent", agent), ("baseline", baseline)):
+        one_of(key, name, names)
+    mean = results.returns.mean("episode").transpose("agent", "repetition", "task")
+    difference = mean.sel(agent=agent).values - mean.sel(agent=baseline).values
+    centre, half = student_interval(difference)
+    not_above = np.flatnonzero(~(centre - half > 0))
+    first = 0 if not_above.size == 0 else int(not_above[-1]) + 1
+    return None if first == centre.size else int(results.task.values[first])

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self, cast, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.choices import Keep
 from heirloom.errors import IncompatibleTasks, InvalidArgument
+from heirloom.mdp.from_learned import Unknown, mdp_of
 from heirloom.mdp.learned import Known, LearnedModel
-from heirloom.mdp.tabular import value_range
+from heirloom.mdp.tabular import TabularMDP, value_range
 from heirloom.storage import archive
 from heirloom.transfer.rows import compact, read_rows, values
 from heirloom.transfer.setting import Setting
-from heirloom.validation import instance, one_of, sizes, whole_number
+from heirloom.validation import Range, instance, one_of, sizes, whole_number
 
 RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the limits of their range
 
@@ -83,6 +85,26 @@ class Source:
     def known(self) -> BoolArray:
         """The known set of the task."""
         return self.rows.known
+
+    def to_mdp(
+        self,
+        *,
+        gamma: float,
+        unknown: Unknown,
+        reward_range: Range = (0.0, 1.0),
+        terminating: bool = True,
+        start: int | ArrayLike | None = None,
+    ) -> TabularMDP:
+        """Return the stored model as a task; the arguments are those of `LearnedModel.to_mdp`."""
+        return mdp_of(
+            self.rows,
+            self.V.size,
+            gamma=gamma,
+            unknown=unknown,
+            reward_range=reward_range,
+            terminating=terminating,
+            start=start,
+        )
 
 
 class EnvelopeState(NamedTuple):

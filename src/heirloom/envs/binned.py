@@ -1,0 +1,150 @@
+"""`Binned`: a wrapper that turns observations of real numbers into numbered bins.
+
+Each dimension of a `Box` is cut at given edges, and a state is one combination of bins. The last
+dimension varies fastest, as in a C-ordered array. The numbering depends on the edges alone: tasks
+with the same edges share it, and `save_edges` and `load_edges` keep it for an agent that is saved.
+
+Binning voids the guarantees. Agents assume that the next state depends on the current state and the
+action only. Observations in one bin differ, and what follows depends on where in the bin the
+environment is, and thus on the way there. An agent learns averages over its own visits, so neither
+bounds nor certificates hold for the environment, and finer bins make the error smaller without
+removing it. What remains true is what is measured: the returns of a fixed policy over independent
+episodes, with their confidence interval, are those of the policy in the environment itself.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import ArrayLike
+
+from heirloom.arrays import FloatArray, frozen
+from heirloom.envs.spaces import LARGEST, size_of_space, value_of
+from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
+from heirloom.storage import archive
+from heirloom.validation import numbers, shown, whole_number
+
+
+class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """A wrapper whose observations are the numbers of bins, and whose actions are numbers from 0.
+
+    Args:
+        env: an environment whose observations are arrays of real numbers, a `Box`.
+        edges: for each dimension, the numbers at which it is cut, in increasing order. n edges make
+            n + 1 bins; a number equal to an edge is in the bin above it, and the outer bins have
+            no limit. A dimension without edges is ignored.
+
+    Example:
+        >>> env = Binned(gym.make("MountainCar-v0"), edges=[[-0.9, -0.5, 0.0], [0.0]])
+        >>> env.observation_space, env.state_of([-0.6, 0.01])
+        (Discrete(8), 3)
+        >>> env.bin_of(3)
+        [(-0.9, -0.5), (0.0, inf)]
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], *, edges: Sequence[ArrayLike]) -> None:
+        if not isinstance(env, gym.Env):
+            raise UnsupportedEnvironment(
+                f"env is {shown(env)}, which is not a Gymnasium environment: gymnasium.make(name) "
+                "makes one"
+            )
+        space = env.observation_space
+        if not isinstance(space, spaces.Box):
+            raise UnsupportedEnvironment(
+                f"the observation space of {env} is {space}, not a Box of real numbers: "
+                "heirloom.envs.numbered.Numbered(env) numbers discrete observations"
+            )
+        self.edges: tuple[FloatArray, ...] = checked_edges(edges)
+        """The edges of each dimension."""
+        RecordConstructorArgs.__init__(self, edges=[row.tolist() for row in self.edges])
+        gym.Wrapper.__init__(self, env)
+        n_dimensions = int(np.prod(space.shape))
+        if len(self.edges) != n_dimensions:
+            raise InvalidArgument(
+                f"edges has {len(self.edges)} entries: expected one for each of the {n_dimensions} "
+                "dimensions of the observations; an empty one ignores its dimension"
+            )
+        self._sizes = [row.size + 1 for row in self.edges]
+        n_states = int(np.prod(self._sizes, dtype=object))
+        if n_states > LARGEST:
+            raise InvalidArgument(f"edges make {n_states:,} bins: expected at most {LARGEST:,}")
+        self.n_states, self.n_actions = n_states, size_of_space(env.action_space, "action", env)
+        self.observation_space = spaces.Discrete(self.n_states)
+        self.action_space = spaces.Discrete(self.n_actions)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Begin an episode and return the number of the first bin."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self.state_of(observation), info
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Take the action with this number and return the number of the next bin."""
+        observation, reward, terminated, truncated, info = self.env.step(self.action_of(action))
+        return self.state_of(observation), float(reward), terminated, truncated, info
+
+    def state_of(self, observation: Any) -> int:
+        """Return the number of the bin of an observation."""
+        values = numbers("observation", observation, UnsupportedEnvironment).ravel()
+        if values.size != len(self.edges) or np.isnan(values).any():
+            raise UnsupportedEnvironment(
+                f"the observation is {shown(observation)}: expected {len(self.edges)} numbers, "
+                "none of them NaN"
+            )
+        state = 0
+        for value, row in zip(values.tolist(), self.edges, strict=True):
+            state = state * (row.size + 1) + int(row.searchsorted(value, side="right"))
+        return state
+
+    def bin_of(self, state: int) -> list[tuple[float, float]]:
+        """Return the lower and the upper edge of a bin in each dimension, infinite outside."""
+        state = whole_number("state", state, least=0, most=self.n_states - 1)
+        places = np.unravel_index(state, self._sizes)
+        ends = [np.concatenate([[-np.inf], row, [np.inf]]) for row in self.edges]
+        return [
+            (float(row[place]), float(row[place + 1]))
+            for row, place in zip(ends, places, strict=True)
+        ]
+
+    def action_of(self, action: int) -> Any:
+        """Return the environment's action with this number."""
+        action = whole_number("action", action, least=0, most=self.n_actions - 1)
+        return value_of(self.env.action_space, action)
+
+    def save_edges(self, path: str | os.PathLike[str]) -> None:
+        """Write the edges to a file, to be kept beside an agent or a memory that is saved."""
+        arrays = {f"dimension_{i}": row for i, row in enumerate(self.edges)}
+        archive.write(path, "edges", archive.Content({"dimensions": len(self.edges)}, arrays))
+
+    @staticmethod
+    def load_edges(path: str | os.PathLike[str]) -> tuple[FloatArray, ...]:
+        """Read edges from a file, to be given as `edges`: `Binned(env, edges=load_edges(path))`."""
+        header, arrays = archive.read(path, "edges")
+        with archive.parsing(str(path), "edges"):
+            rows = [arrays[f"dimension_{i}"] for i in range(header["dimensions"])]
+            if len(rows) != len(arrays) or any(row.dtype != np.float64 for row in rows):
+                raise InvalidFile("the arrays are not one of float64 for each dimension")
+            return checked_edges(rows)
+
+
+def checked_edges(edges: Sequence[ArrayLike]) -> tuple[FloatArray, ...]:
+    """Return the edges of each dimension; raise `InvalidArgument` unless they increase."""
+    if not isinstance(edges, list | tuple) or not edges:
+        raise InvalidArgument(
+            f"edges is {shown(edges)}: expected a list with the edges of each dimension"
+        )
+    rows = []
+    for i, given in enumerate(edges):
+        row = np.array(numbers(f"edges[{i}]", given))
+        if row.ndim != 1 or not np.isfinite(row).all() or (np.diff(row) <= 0).any():
+            raise InvalidArgument(
+                f"edges[{i}] is {shown(given)}: expected finite numbers in increasing order, or an "
+                "empty list"
+            )
+        rows.append(frozen(row + 0.0))
+    return tuple(rows)

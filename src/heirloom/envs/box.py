@@ -1,0 +1,179 @@
+"""`BoxFamily`: a family whose tasks have parameters from intervals, and what follows from these.
+
+Prices, rates and shares are usually known up to a range. If mean rewards and transition
+probabilities are affine in each parameter separately, any two tasks of the family differ at most as
+much as two tasks at the corners of the box of parameters, so `nearness` is exact.
+"""
+
+import itertools
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from heirloom.arrays import FloatArray, frozen
+from heirloom.envs.family import FamilyOptions, TaskFamily
+from heirloom.errors import InvalidArgument
+from heirloom.mdp.tabular import TabularMDP
+from heirloom.transfer.nearness.exact import ROUNDING, family_nearness, near_bound
+from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.validation import Range, check_generator, real_number, shown
+
+Interval = tuple[float, float]
+
+DIGITS = 4  # of the ends of the reward range, which are rounded outwards
+
+
+class BoxFamily(TaskFamily):
+    """Tasks with independent parameters, each drawn uniformly from its interval.
+
+    A derived class defines `intervals` and `build`. What `build` returns must be affine in each
+    parameter separately: probabilities, mean rewards, and rewards of transitions. A parameter that
+    has a few values only is listed in `choices`; `build` may depend on it in any way.
+    """
+
+    @property
+    @abstractmethod
+    def intervals(self) -> Mapping[str, Interval]:
+        """The interval of each parameter, by its name."""
+
+    @property
+    def choices(self) -> Mapping[str, tuple[Any, ...]]:
+        """The values of each parameter that has only a few, by its name; equally likely."""
+        return {}
+
+    @abstractmethod
+    def build(self, *, reward_range: Range | None, **parameters: Any) -> TabularMDP:
+        """Build the task with these parameters."""
+
+    def task(self, **parameters: Any) -> TabularMDP:
+        """Return the task with these parameters, which must lie in their intervals."""
+        return self.build(reward_range=self.reward_range, **self._checked(parameters))
+
+    def draw(self, rng: np.random.Generator) -> TabularMDP:
+        """Draw all parameters, in the order of `intervals` and then of `choices`."""
+        return self.task(**self.draw_parameters(rng))
+
+    def draw_parameters(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the parameters of a task, by name."""
+        check_generator(rng)
+        drawn: dict[str, Any] = {
+            name: float(rng.uniform(*interval)) for name, interval in self._intervals.items()
+        }
+        for name, values in self.choices.items():
+            drawn[name] = values[int(rng.integers(len(values)))]
+        return drawn
+
+    @property
+    def corners(self) -> list[TabularMDP]:
+        """The tasks whose parameters are ends of their intervals, with every choice."""
+        return [self.task(**parameters) for parameters in self._corner_parameters()]
+
+    @property
+    def nearness(self) -> Nearness:
+        """By how much the models of any two tasks can differ, from the corners."""
+        return self._nearness
+
+    @property
+    def d_max(self) -> FloatArray:
+        """A valid prior, [s, a]: an upper bound on the distance between any two tasks.
+
+        With (r, t) the nearness and W an upper bound on the weights of any task, it is r + γ t
+        times the sum of the two largest W.
+        """
+        return self._d_max
+
+    @property
+    def reward_range(self) -> Range:
+        """A range that contains the rewards of all tasks."""
+        return self._reward_range
+
+    @property
+    def options(self) -> FamilyOptions:
+        """What an agent must know, as keyword arguments: `hl.RMax(n_known=10, **options)`."""
+        m = self._one_task
+        return {
+            "n_states": m.n_states,
+            "n_actions": m.n_actions,
+            "gamma": m.gamma,
+            "reward_range": self.reward_range,
+            "terminating": m.terminating,
+        }
+
+    @cached_property
+    def _intervals(self) -> dict[str, Interval]:
+        return {name: checked_interval(name, given) for name, given in self.intervals.items()}
+
+    @cached_property
+    def _one_task(self) -> TabularMDP:
+        return self.task(**next(iter(self._corner_parameters())))
+
+    @cached_property
+    def _nearness(self) -> Nearness:
+        return family_nearness(self.corners)
+
+    @cached_property
+    def _reward_range(self) -> Range:
+        lowest, highest = math.inf, -math.inf
+        for parameters in self._corner_parameters():
+            t = self.build(reward_range=None, **parameters).transitions
+            rewards = t.R if t.rewards is None else t.rewards
+            lowest = min(lowest, float(rewards.min()))
+            highest = max(highest, float(rewards.max()))
+        return -_rounded_up(-lowest), _rounded_up(highest)
+
+    @cached_property
+    def _d_max(self) -> FloatArray:
+        m, near = self._one_task, self._nearness
+        # The bound on Q* that follows from one task and the nearness holds for every task.
+        V = near_bound(m, m, near).max(axis=1)
+        floor = min(0.0, m.reward_range[0] / (1 - m.gamma))
+        weights = np.append(V, 0.0 if m.terminating else floor) - floor
+        top = np.sort(weights)[-2:].sum()
+        return frozen((near.rewards + m.gamma * near.transitions * top) * ROUNDING)
+
+    def _corner_parameters(self) -> list[dict[str, Any]]:
+        ends = [tuple(dict.fromkeys(interval)) for interval in self._intervals.values()]
+        names = [*self._intervals, *self.choices]
+        corners = itertools.product(*ends, *self.choices.values())
+        return [dict(zip(names, corner, strict=True)) for corner in corners]
+
+    def _checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters; raise `InvalidArgument` unless they are those of one task."""
+        names = [*self._intervals, *self.choices]
+        if set(parameters) != set(names):
+            raise InvalidArgument(
+                f"the parameters are {', '.join(parameters) or 'none'}: expected {', '.join(names)}"
+            )
+        checked: dict[str, Any] = {}
+        for name, (low, high) in self._intervals.items():
+            what = f"expected a number from {low:g} to {high:g}, the interval of the family"
+            checked[name] = real_number(name, parameters[name], what, least=low, most=high)
+        for name, values in self.choices.items():
+            if not any(parameters[name] is value or parameters[name] == value for value in values):
+                raise InvalidArgument(
+                    f"{name} is {shown(parameters[name])}: expected one of "
+                    f"{', '.join(map(str, values))}"
+                )
+            checked[name] = parameters[name]
+        return checked
+
+
+def checked_interval(name: str, interval: object) -> Interval:
+    """Return an interval; raise `InvalidArgument` unless it is two numbers in increasing order."""
+    what = "expected two numbers, the lower one first"
+    if not isinstance(interval, tuple | list) or len(interval) != 2:
+        raise InvalidArgument(f"{name} is {shown(interval)}: {what}")
+    low = real_number(name, interval[0], what)
+    return low, real_number(name, interval[1], what, least=low)
+
+
+def _rounded_up(x: float) -> float:
+    """Return a number with a few digits that is at least `x`, and more unless `x` is 0."""
+    if x == 0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(abs(x))) - DIGITS + 1)
+    return float((math.floor(x / unit) + 1) * unit)

@@ -1,0 +1,123 @@
+"""Machine maintenance: when to run a machine, inspect it, repair it or replace it.
+
+A machine has a level of wear, from 0 (as new) to 4, or has failed. The state is known at the
+beginning of each shift, and rewards are the money that the shift earns or costs. While the machine
+works, its wear may rise by one level, and it may fail; the higher the wear, the more likely a
+failure. A new order every week brings another material, which changes how fast machines wear and
+fail, and other prices. The week is a task.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heirloom.envs.box import BoxFamily, Interval
+from heirloom.mdp.tabular import TabularMDP
+from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.validation import Range, probability, real_number
+
+N_LEVELS = 5
+FAILED = N_LEVELS
+STATES = (*(f"wear {w}" for w in range(N_LEVELS)), "failed")
+ACTIONS = ("run", "inspect", "repair", "replace")
+RUN, INSPECT, REPAIR, REPLACE = range(len(ACTIONS))
+
+INSPECTION = 15.0  # money
+WORKED = 0.9  # the share of a shift that an inspection leaves for work
+DAMAGE = 500.0  # money, caused by a failure, which also ends the shift halfway
+AVOIDED = 0.7  # the share of failures that an inspection prevents
+REPAIRED = 1  # the wear after a repair, unless it was lower
+SUCCESS = 0.9  # probability that a repair succeeds
+MOST_MONEY = 1e100  # of a price; sums of larger ones could overflow
+
+Outcome = tuple[float, int, float]  # probability, next state, reward
+
+
+def machine(
+    *,
+    wear: float,
+    failure: float,
+    income: float,
+    parts: float,
+    replacement: float,
+    gamma: float = 0.95,
+    reward_range: Range | None = None,
+) -> TabularMDP:
+    """Build the task of one week, whose episodes begin at a random level of wear.
+
+    Args:
+        wear: the probability that a shift of work raises the wear by one level.
+        failure: the probability of a failure in a shift at the highest wear; at wear w it is
+            ((w + 1) / 5)² times as large.
+        income: what a full shift of work earns.
+        parts: the price of parts for a repair; repairing a failed machine takes twice as many.
+        replacement: the price of a new machine.
+        gamma: the discount factor per shift.
+        reward_range: a range that contains the rewards of all weeks; by default that of this week.
+    """
+    wear, failure = probability("wear", wear), probability("failure", failure)
+    money = {"income": income, "parts": parts, "replacement": replacement}
+    for name, price in money.items():
+        what = f"expected an amount of money from 0 to {MOST_MONEY:g}"
+        money[name] = real_number(name, price, what, least=0, most=MOST_MONEY)
+    rows = [
+        (s * len(ACTIONS) + a, s_next, p, reward, False)
+        for s in range(len(STATES))
+        for a in range(len(ACTIONS))
+        for p, s_next, reward in _outcomes(s, a, wear=wear, failure=failure, **money)
+    ]
+    outcomes = Outcomes(*(np.array(column) for column in zip(*rows, strict=True)))
+    return TabularMDP.from_transitions(
+        collect(outcomes, len(STATES), len(ACTIONS)),
+        gamma=gamma,
+        start=[1 / N_LEVELS] * N_LEVELS + [0.0],
+        reward_range=reward_range,
+        state_names=STATES,
+        action_names=ACTIONS,
+    )
+
+
+def _outcomes(
+    s: int, a: int, *, wear: float, failure: float, income: float, parts: float, replacement: float
+) -> list[Outcome]:
+    """Return the outcomes of one shift."""
+    if a == REPLACE:
+        return [(1.0, 0, -replacement)]
+    if s == FAILED:
+        if a == REPAIR:
+            return [(SUCCESS, REPAIRED, -2 * parts), (1 - SUCCESS, FAILED, -2 * parts)]
+        return [(1.0, FAILED, 0.0 if a == RUN else -INSPECTION)]
+    if a == REPAIR:
+        reward = income / 2 - parts
+        return [(SUCCESS, min(s, REPAIRED), reward), (1 - SUCCESS, s, reward)]
+    fails = failure * ((s + 1) / N_LEVELS) ** 2
+    worked, cost = income, 0.0
+    if a == INSPECT:
+        fails, worked, cost = (1 - AVOIDED) * fails, WORKED * income, INSPECTION
+    return [
+        (fails, FAILED, worked / 2 - cost - DAMAGE),
+        ((1 - fails) * wear, min(s + 1, N_LEVELS - 1), worked - cost),
+        ((1 - fails) * (1 - wear), s, worked - cost),
+    ]
+
+
+@dataclass(frozen=True)
+class Machines(BoxFamily):
+    """Machine maintenance: weeks that differ in wear, failures and prices, each in an interval."""
+
+    wear: Interval = (0.15, 0.25)
+    failure: Interval = (0.1, 0.25)
+    income: Interval = (180.0, 220.0)
+    parts: Interval = (250.0, 350.0)
+    replacement: Interval = (900.0, 1000.0)
+    gamma: float = 0.95
+
+    @property
+    def intervals(self) -> dict[str, Interval]:
+        """The interval of each parameter of `machine`."""
+        names = ("wear", "failure", "income", "parts", "replacement")
+        return {name: getattr(self, name) for name in names}
+
+    def build(self, *, reward_range: Range | None, **parameters: float) -> TabularMDP:
+        """Build the week with these parameters."""
+        return machine(gamma=self.gamma, reward_range=reward_range, **parameters)

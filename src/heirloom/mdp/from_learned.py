@@ -1,0 +1,65 @@
+"""A learned model as an exact task, with values for what is not known."""
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from heirloom.arrays import BoolArray
+from heirloom.mdp.learned import Known
+from heirloom.mdp.tabular import TabularMDP, value_range
+from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.validation import Range, check_gamma, check_range, one_of, truth
+
+Unknown = Literal["optimistic", "pessimistic"]
+
+
+def mdp_of(
+    rows: Known,
+    n_states: int,
+    *,
+    gamma: float,
+    unknown: Unknown,
+    reward_range: Range,
+    terminating: bool,
+    start: int | ArrayLike | None,
+) -> TabularMDP:
+    """Return the task with the models of the known pairs.
+
+    An unknown pair ends the episode with the largest value of any task as its reward if `unknown`
+    is "optimistic", and with the smallest if it is "pessimistic". So the reward range of the result
+    is the range of values.
+    """
+    one_of("unknown", unknown, get_args(Unknown))
+    gamma = check_gamma(gamma)
+    reward_range = check_range(reward_range, gamma)
+    lo, hi = value_range(reward_range, gamma, terminating=truth("terminating", terminating))
+    value = hi if unknown == "optimistic" else lo
+    known: BoolArray = rows.known
+    pairs = np.flatnonzero(known)
+    lengths = (rows.last - rows.first)[pairs]
+    taken = np.repeat(rows.first[pairs] - np.cumsum(lengths) + lengths, lengths) + np.arange(
+        int(lengths.sum())
+    )
+    owner = np.repeat(pairs, lengths)
+    ending = pairs[rows.ends[pairs] > 0]
+    others = np.flatnonzero(~known)
+    n_actions = known.size // n_states
+    outcomes = Outcomes(
+        pairs=np.concatenate([owner, ending, others]),
+        # The successor of a terminal transition has no effect; it is the state itself.
+        successors=np.concatenate(
+            [rows.successors[taken], ending // n_actions, others // n_actions]
+        ).astype(np.int64),
+        p=np.concatenate([rows.p[taken], rows.ends[ending], np.ones(others.size)]),
+        rewards=np.concatenate([rows.R[owner], rows.R[ending], np.full(others.size, value)]),
+        ends=np.concatenate(
+            [np.zeros(owner.size, dtype=bool), np.ones(ending.size + others.size, dtype=bool)]
+        ),
+    )
+    return TabularMDP.from_transitions(
+        collect(outcomes, n_states, n_actions),
+        gamma=gamma,
+        start=start,
+        reward_range=(min(lo, reward_range[0]), max(hi, reward_range[1])),
+    )

@@ -1,0 +1,83 @@
+"""Nearness of learned tasks: by how much their models differ where both are known."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from heirloom.arrays import FloatArray, frozen
+from heirloom.errors import IncompatibleTasks, InvalidArgument
+from heirloom.kernels import distances
+from heirloom.mdp.learned import Known, LearnedModel
+from heirloom.transfer.memory import Source
+from heirloom.transfer.nearness.exact import ROUNDING
+from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.rows import compact
+from heirloom.validation import Range, check_range, real_number, shown
+
+
+def learned_nearness(
+    models: Iterable[LearnedModel | Source],
+    *,
+    reward_range: Range = (0.0, 1.0),
+    epsilon: float = 0.0,
+) -> Nearness:
+    """Return the smallest nearness that agrees with any two of these learned models.
+
+    At a pair that one of two tasks does not know, they may differ by the whole reward range, and by
+    a total variation of 1. Where both know the pair, their models differ by the difference of the
+    means that they have learned, and of the frequencies.
+
+    The result describes the learned models. It is true for the tasks themselves if known pairs are
+    `epsilon`-accurate, in mean reward and in L1 norm of transitions; with `epsilon` = 0 (the
+    default), if they are exact.
+
+    Args:
+        models: learned models (`agent.model`) or sources of a memory, of tasks of the same size.
+        reward_range: the range of rewards of all tasks.
+        epsilon: the accuracy of known pairs.
+    """
+    lo, hi = check_range(reward_range)
+    epsilon = real_number("epsilon", epsilon, "expected a number, 0 or more", least=0)
+    tasks = [_read(i, model) for i, model in enumerate(_listed(models))]
+    shape = tasks[0][1]
+    for _, other in tasks[1:]:
+        if other != shape:
+            raise IncompatibleTasks(
+                f"a model has {other[0]} states and {other[1]} actions, and another one {shape[0]} "
+                f"and {shape[1]}: compare tasks of the same size"
+            )
+    r, t = np.zeros(shape[0] * shape[1]), np.zeros(shape[0] * shape[1])
+    for i, (rows, _) in enumerate(tasks):
+        for other_rows, _ in tasks[:i]:
+            both = rows.known & other_rows.known
+            difference = np.abs(rows.R - other_rows.R) * ROUNDING + 2 * epsilon
+            np.maximum(r, np.where(both, np.minimum(difference, hi - lo), hi - lo), out=r)
+            variation = _total_variation(rows, other_rows, shape[0]) * ROUNDING + epsilon
+            np.maximum(t, np.where(both, np.minimum(variation, 1.0), 1.0), out=t)
+    return Nearness(rewards=r.reshape(shape), transitions=t.reshape(shape))
+
+
+def _listed(models: Iterable[LearnedModel | Source]) -> list[LearnedModel | Source]:
+    listed = list(models) if isinstance(models, Iterable) else []
+    if len(listed) < 2:
+        raise InvalidArgument(f"models has {len(listed)} entries: give two or more learned models")
+    return listed
+
+
+def _read(i: int, model: object) -> tuple[Known, tuple[int, int]]:
+    """Return the rows of a model, one after the other, and its numbers of states and actions."""
+    if isinstance(model, LearnedModel):
+        return compact(model.rows), (model.n_states, model.n_actions)
+    if isinstance(model, Source):
+        return model.rows, (model.V.size, model.Q.size // model.V.size)
+    raise InvalidArgument(
+        f"models[{i}] is {shown(model)}: expected a LearnedModel, such as agent.model, or a Source"
+    )
+
+
+def _total_variation(rows: Known, other: Known, n_states: int) -> FloatArray:
+    """Return ½ Σ |T - T̄| over the states and ⊥ at each pair; meaningless at unknown pairs."""
+    L1 = np.empty(rows.R.size)
+    matrices = [(frozen(np.append(x.first, x.last[-1:])), x.successors, x.p) for x in (rows, other)]
+    distances.weigh_differences(*matrices[0], *matrices[1], frozen(np.ones(n_states)), L1)
+    return (L1 + np.abs(rows.ends - other.ends)) / 2

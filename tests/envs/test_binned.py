@@ -1,0 +1,97 @@
+"""`Binned`: real observations as numbered bins, and edges that are saved."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import heirloom as hl
+
+EDGES = [[-0.9, -0.5, 0.0], [0.0]]
+
+
+def binned(edges=EDGES):
+    return hl.Binned(gym.make("MountainCar-v0"), edges=edges)
+
+
+def test_every_bin_contains_its_middle_and_its_lower_edge():
+    env = binned()
+    assert env.n_states == 8
+    seen = set()
+    for s in range(env.n_states):
+        bounds = [(max(lo, -2.0), min(hi, 2.0)) for lo, hi in env.bin_of(s)]
+        assert env.state_of([(lo + hi) / 2 for lo, hi in bounds]) == s
+        assert env.state_of(np.array([lo for lo, _ in bounds])) == s
+        seen.add(s)
+    assert seen == set(range(8))
+
+
+def test_numbers_agree_with_a_c_ordered_array_of_bins():
+    rng = np.random.default_rng(0)
+    edges = [np.sort(rng.normal(size=n)).tolist() for n in (3, 0, 5, 1)]
+    env = hl.Binned(gym.make("CartPole-v1"), edges=edges)
+    for x in rng.normal(size=(200, 4)):
+        places = [sum(edge <= value for edge in row) for value, row in zip(x, edges, strict=True)]
+        assert env.state_of(x) == np.ravel_multi_index(places, (4, 1, 6, 2))
+
+
+def test_infinite_observations_are_in_the_outer_bins_and_nan_is_refused():
+    env = binned()
+    assert env.state_of([-np.inf, np.inf]) == 1
+    with pytest.raises(hl.UnsupportedEnvironment, match="none of them NaN"):
+        env.state_of([np.nan, 0.0])
+
+
+def test_agents_learn_in_a_binned_environment():
+    env = binned()
+    agent = hl.RMax(n_states=8, n_actions=3, gamma=0.9, n_known=2, reward_range=(-1.0, 0.0), seed=0)
+    record = hl.learn(agent, env, episodes=2, max_steps=30, seed=0)
+    assert record.returns.shape == (2,)
+    assert agent.known.any()
+
+
+def test_saved_edges_give_the_same_numbering_to_a_later_process(tmp_path):
+    env = binned([[-0.1, 0.3], []])
+    env.save_edges(tmp_path / "edges")
+    again = binned(hl.Binned.load_edges(tmp_path / "edges"))
+    rng = np.random.default_rng(0)
+    for x in rng.normal(size=(50, 2)):
+        assert env.state_of(x) == again.state_of(x)
+    assert again.observation_space == spaces.Discrete(3)
+
+
+def test_damaged_file_of_edges_is_reported(tmp_path):
+    binned().save_edges(tmp_path / "edges")
+    data = bytearray((tmp_path / "edges").read_bytes())
+    data[60] ^= 1
+    (tmp_path / "edges").write_bytes(data)
+    with pytest.raises(hl.InvalidFile, match="edges"):
+        hl.Binned.load_edges(tmp_path / "edges")
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ([[0.0]], "edges has 1 entries: expected one for each of the 2 dimensions"),
+        ([[1.0, 0.0], []], r"edges\[0\] is \[1.0, 0.0\]: expected finite numbers in increasing"),
+        ([[0.0, 0.0], []], r"edges\[0\] is"),
+        ([[], [np.inf]], r"edges\[1\] is"),
+        ([["x"], []], r"edges\[0\] is not an array of real numbers"),
+        (3, "edges is 3: expected a list with the edges of each dimension"),
+        ([np.arange(1e5), np.arange(1e5)], "edges make 10,000,200,001 bins"),
+    ],
+)
+def test_invalid_edges_are_reported(edges, message):
+    with pytest.raises(hl.InvalidArgument, match=message):
+        binned(edges)
+
+
+def test_discrete_observations_are_refused_with_the_name_of_the_right_wrapper():
+    with pytest.raises(hl.UnsupportedEnvironment, match=r"Numbered\(env\)"):
+        hl.Binned(gym.make("Blackjack-v1"), edges=[[0.5]])
+
+
+def test_error_for_real_observations_names_binned():
+    agent = hl.RMax(n_states=8, n_actions=3, gamma=0.9, n_known=1)
+    with pytest.raises(hl.UnsupportedEnvironment, match=r"heirloom\.Binned\(env, edges=\[\.\.\.\]"):
+        hl.learn(agent, gym.make("MountainCar-v0"), episodes=1, max_steps=1)

@@ -1,0 +1,92 @@
+"""Families with parameters from intervals: what they promise holds for drawn tasks."""
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import heirloom as hl
+from heirloom.envs.maintenance import Machines
+from heirloom.experiments.registry import FAMILIES, make_family
+
+BOXES = {
+    "machines": Machines(),
+    "wide machines": Machines(wear=(0.0, 1.0), failure=(0.0, 1.0), parts=(0.0, 2000.0)),
+}
+
+
+@pytest.fixture(params=BOXES, name="family")
+def _family(request):
+    return BOXES[request.param]
+
+
+def drawn(family, n, seed=0):
+    rng = np.random.default_rng(seed)
+    return [family.draw(rng) for _ in range(n)]
+
+
+def test_drawn_tasks_are_as_near_as_the_nearness_of_the_family_says(family):
+    near = family.nearness
+    between = hl.family_nearness(drawn(family, 20))
+    assert (between.rewards <= near.rewards * (1 + 1e-9) + 1e-9).all()
+    assert (between.transitions <= near.transitions * (1 + 1e-9) + 1e-12).all()
+    for k in range(near.successors.first.size - 1):
+        possible, found = (
+            set(x.states[x.first[k] : x.first[k + 1]].tolist())
+            for x in (near.successors, between.successors)
+        )
+        assert found <= possible
+
+
+def test_transitions_of_drawn_tasks_are_distributions_and_rewards_lie_in_the_range(family):
+    lo, hi = family.reward_range
+    for m in drawn(family, 10):
+        assert np.asarray(m.T.sum(axis=1)).ravel() == pytest.approx(1.0)
+        assert m.T.data.min() >= 0
+        assert m.reward_range == (lo, hi)
+        rewards = m.R if m.transitions.rewards is None else m.transitions.rewards
+        assert lo <= rewards.min()
+        assert rewards.max() <= hi
+
+
+def test_prior_of_the_family_is_at_least_the_distance_between_any_two_drawn_tasks(family):
+    assert (hl.family_distance(drawn(family, 6)) <= family.d_max + 1e-6).all()
+
+
+def test_bound_from_one_task_holds_for_another_task_of_the_family(family):
+    source, *targets = drawn(family, 6, seed=1)
+    for m in targets:
+        sol = hl.solve(m)
+        assert (hl.near_bound(m, source, family.nearness) >= sol.Q - sol.error).all()
+
+
+def test_drawn_task_passes_gymnasiums_environment_check(family):
+    check_env(drawn(family, 1)[0].to_gymnasium().unwrapped, skip_render_check=True)
+
+
+def test_task_with_given_parameters_is_the_one_that_was_drawn(family):
+    parameters = family.draw_parameters(np.random.default_rng(3))
+    m = family.task(**parameters)
+    assert np.array_equal(m.R, drawn(family, 1, seed=3)[0].R)
+
+
+def test_parameters_outside_the_box_are_reported():
+    family = Machines()
+    parameters = family.draw_parameters(np.random.default_rng(0))
+    with pytest.raises(hl.InvalidArgument, match=r"wear is 0\.9: expected a number from 0\.15 to"):
+        family.task(**{**parameters, "wear": 0.9})
+    with pytest.raises(hl.InvalidArgument, match="the parameters are wear: expected wear, fail"):
+        family.task(wear=0.2)
+
+
+@pytest.mark.parametrize("interval", [(0.3, 0.1), (0.1,), 0.3, ("x", "y"), (0.0, float("nan"))])
+def test_invalid_interval_is_reported(interval):
+    with pytest.raises(hl.InvalidArgument, match=r"wear is .*: expected two numbers"):
+        Machines(wear=interval).draw(np.random.default_rng(0))
+
+
+def test_specs_name_the_family_and_its_intervals():
+    assert FAMILIES["machines"] is Machines
+    family = make_family("machines", {"wear": [0.1, 0.2]})
+    assert family.intervals["wear"] == (0.1, 0.2)
+    with pytest.raises(hl.InvalidArgument, match=r"family.wear is \[0.1\]"):
+        make_family("machines", {"wear": [0.1]})
