@@ -23,7 +23,8 @@ from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import InvalidArgument, InvalidFile
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Outcomes, Transitions, collect
-from heirloom.transfer.nearness.knowledge import Nearness, Successors
+from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.nearness.successors import Successors
 from heirloom.validation import check_generator, probability, real_number
 
 PACKAGE = "icu_sepsis"
