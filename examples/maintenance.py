@@ -37,7 +37,8 @@ results = hl.compare(
 print(f"Rewards differ by up to {nearness.rewards.max():.0f} euros between weeks, transitions by")
 print(f"up to {nearness.transitions.max():.0%}. The prior of LRMax that follows is up to", end=" ")
 print(f"{family.d_max.max():.0f} euros.\n")
-print(hl.comparison_table(results, last=LAST), "\n")
+last = min(LAST, results.sizes["task"])
+print(hl.comparison_table(results, last=last), "\n")
 
 weeks = results.isel(task=slice(-LAST, None)).mean("task")
 best = N_MACHINES * weeks.optimal.values

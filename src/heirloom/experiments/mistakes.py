@@ -145,7 +145,8 @@ def spec_mistakes(
         )
         if details["type"] == "missing" and str(details["loc"][-1]) in explained:
             continue
-        if details["type"] == "too_short" and details["input"]:  # its entries are wrong instead
+        given = details["input"]  # if agents were given, their own mistakes are listed instead
+        if details["type"] == "too_short" and isinstance(given, list | tuple) and given:
             continue
         messages += _messages(details, key, model, keys)
     return list(dict.fromkeys(messages))  # agents of one sweep share their mistakes

@@ -209,10 +209,10 @@ class ExperimentSpec(_Strict):
         mistakes: list[str] = []
         with collected(mistakes):
             check_defaults(defaults)
+        complete: list[tuple[int, Any]] = []
         agent_numbers: list[int] = []  # for each expanded agent, the index of its table in `agents`
         if isinstance(agents, list | tuple):
             data["agents"] = []
-            complete = []
             for i, given in enumerate(agents):
                 with collected(mistakes):
                     given = with_defaults(given, defaults if isinstance(defaults, dict) else {})
@@ -229,7 +229,7 @@ class ExperimentSpec(_Strict):
             spec = cls.model_validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
             found = spec_mistakes(error, ExperimentSpec, agent_numbers, _keys())
-            if mistakes and agents and not data["agents"]:  # all agents have other mistakes
+            if mistakes and complete and not agent_numbers:  # all agents have other mistakes
                 found = [message for message in found if not message.startswith("agents is []")]
             raise InvalidArgument(*mistakes, *found) from None
         except (TypeError, ValueError, RecursionError) as error:

@@ -125,7 +125,9 @@ class PolicyIteration:
         if self.kind != "direct" or self.small:
             self.rates[self.kind] = rate
         other: Kind = "in place" if self.kind == "plain" else "plain"
-        left = np.log(self.estimate / self.target)
+        # A smaller target could not be reached, and the quotient could overflow.
+        target = max(self.target, 1e-300 * self.estimate, np.nextafter(0, 1))
+        left = np.log(self.estimate / target)
         if (self.kind == "direct" and self.small) or left <= rate * ACCEPTABLE_WORK:
             return
         if self.kind == "direct":

@@ -13,7 +13,7 @@ from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.planning.certificate import Certified, Tolerance, fixed_point
 from heirloom.planning.finite_horizon import values_over
 from heirloom.planning.operators import Best, PolicyMean, Problem, greedy
-from heirloom.validation import whole_number
+from heirloom.validation import truth, whole_number
 
 TOLERANCE = 1e-8
 
@@ -82,7 +82,8 @@ def expected_return(
     The time is proportional to `horizon`, until the values of states change by the same amount in
     each step, or repeat such a pattern.
     """
-    chain = PolicyMean(read_policy(policy, m)).restrict(_problem(m))
+    problem = _problem(m)
+    chain = PolicyMean(read_policy(policy, m)).restrict(problem)
     return _return(m, chain, horizon=horizon, discounted=discounted)
 
 
@@ -150,6 +151,7 @@ def _error_of(m: TabularMDP, R: FloatArray | None) -> float:
 
 def _return(m: TabularMDP, problem: Problem, *, horizon: int, discounted: bool) -> float:
     horizon = whole_number("horizon", horizon, least=0)
+    discounted = truth("discounted", discounted)
     V = values_over(problem, horizon, discounted=discounted)
     # Not `m.start @ V`: the rounding of BLAS depends on the number of threads.
     return float((m.start * V).sum())

@@ -175,10 +175,9 @@ def test_bound_solves_the_joint_program(seed, epsilon):
             if not agent.known.any():
                 np.testing.assert_allclose(agent.Q.ravel(), expected, atol=1e-6 * scale)
         a = agent.act(s)
-        s, r, terminated, _, _ = env.step(a)
-        agent.observe(s, a, r, s, terminated=terminated)
-        if terminated:
-            s, _ = env.reset()
+        s_next, r, terminated, _, _ = env.step(a)
+        agent.observe(s, a, r, s_next, terminated=terminated)
+        s = env.reset()[0] if terminated else s_next
 
 
 @pytest.mark.parametrize("seed", range(6))
