@@ -7,8 +7,10 @@ For D over pairs, the dissimilarity d is the fixed point of
 
 `lower_dissimilarity` solves this by sweeps over all pairs. The rest of the file solves it for many
 sources at once: d of each source is lowered from its last solution along a worklist, and then the
-bound U on the optimal values of the current task is lowered to Q̄ + d. In names, `to_source` stands
-for d(M ‖ M̄), from the current task M to a source M̄, and `from_source` for d(M̄ ‖ M).
+bound U on the optimal values of the current task is lowered to Q̄ + d. Each call does a limited
+amount of work, so that Ctrl-C is handled between calls; d is an upper bound at any time. In names,
+`to_source` stands for d(M ‖ M̄), from the current task M to a source M̄, and `from_source` for
+d(M̄ ‖ M).
 
 Functions that Python calls take plain tuples in the order of fields, because numba unpacks them in
 half the time that named tuples take, and convert them to named tuples.
@@ -22,6 +24,7 @@ from numba import njit
 # Status of d to a source: never solved, solved for earlier values of D, or solved for D as it is.
 NEVER_SOLVED, OUTDATED, UP_TO_DATE = range(3)
 TO_SOURCE, FROM_SOURCE = range(2)  # columns of `Distances.largest`
+MAX_WORK = 50_000_000  # units of work in one call, each of up to 10 ns
 
 
 class Graph(NamedTuple):
@@ -49,13 +52,14 @@ class Parameters(NamedTuple):
     """The discount factor, the accuracy of models, the slack, and the directions in use.
 
     `slack` is how much one more backup of a solution may lower d. Unless `both_ways`, only
-    d(M ‖ M̄) is used as a bound.
+    d(M ‖ M̄) is used as a bound. `budget` limits the work of each solution.
     """
 
     gamma: Any
     epsilon: Any
     slack: Any
     both_ways: Any
+    budget: Any
 
 
 class Solved(NamedTuple):
@@ -63,7 +67,8 @@ class Solved(NamedTuple):
 
     `pending` bounds how much a backup of each pair would lower it because of decreases since its
     last backup, and `pending_all` how much a backup of any pair would because the largest d
-    decreased. `n_at_largest` is the number of states that attain the largest d.
+    decreased; it is infinite if the budget of the last solution was used up. `n_at_largest` is the
+    number of states that attain the largest d.
     """
 
     d: Any
@@ -104,12 +109,18 @@ class Distances(NamedTuple):
 
 
 class Worklist(NamedTuple):
-    """A circular queue of pairs to back up, and the pairs whose d decreased; each with marks."""
+    """A circular queue of pairs to back up, and the pairs whose d decreased; each with marks.
+
+    `left[0]` is the work that is left in this call, and `n_unfinished[0]` the number of solutions
+    whose budget was used up in this call.
+    """
 
     queue: Any
     queued: Any
     decreased: Any
     is_decreased: Any
+    left: Any
+    n_unfinished: Any
 
 
 class Bound(NamedTuple):
@@ -145,17 +156,18 @@ class Solver(NamedTuple):
 
 
 @njit(cache=True)
-def lower_dissimilarity(m, D, gamma, epsilon, slack, d, d_state):
+def lower_dissimilarity(m, D, gamma, epsilon, slack, d, d_state, max_sweeps):
     """Lower d[k] and d_state[s] = max_a d[s, a] towards the fixed point, from above.
 
     Stops after a sweep that lowered no entry by more than `slack`; d is then above the fixed point
-    by at most gamma / (1 - gamma) * slack. Returns the largest d.
+    by at most gamma / (1 - gamma) * slack. Returns the largest d, and whether this was reached
+    within `max_sweeps`.
     """
     known, ends, first, last = m.known, m.ends, m.first, m.last
     successors, p = m.successors, m.p
     n_actions = d.size // d_state.size
     largest = min(d_state.max(), D.max() / (1.0 - gamma))
-    while True:
+    for _ in range(max_sweeps):
         decrease = 0.0
         highest = 0.0
         for s in range(d_state.size):
@@ -175,7 +187,8 @@ def lower_dissimilarity(m, D, gamma, epsilon, slack, d, d_state):
             highest = max(highest, d_state[s])
         largest = min(largest, highest)
         if decrease <= slack:
-            return largest
+            return largest, True
+    return largest, False
 
 
 @njit(cache=True)
@@ -246,6 +259,15 @@ def update_sources(pair, known, agent_U, active, model, sources, solver, result)
 
 
 @njit(cache=True)
+def resume_source(i, direction, model, sources, solver):
+    """Continue to lower d of source i in a direction, after its budget was used up.
+
+    U is not lowered.
+    """
+    _resume_source(i, direction, Graph(*model), Graph(*sources), _as_solver(solver))
+
+
+@njit(cache=True)
 def _as_solver(solver):
     """Convert a plain tuple of tuples to a `Solver`."""
     distances, to_source, from_source, parameters, bound, work = solver
@@ -260,12 +282,28 @@ def _as_solver(solver):
 
 
 @njit(cache=True)
+def _resume_source(i, direction, model, sources, solver):
+    distances, parameters, work = solver.distances, solver.parameters, solver.work
+    work.left[0], work.n_unfinished[0] = MAX_WORK, 0
+    if direction == TO_SOURCE:
+        solved = solver.to_source.solved
+        solved.pending_all[i] = 0.0
+        D = distances.to_source[i]
+        _solve_from_queue(i, model, D, parameters, solved, work, _queue_all(work))
+    else:
+        solved = solver.from_source
+        solved.pending_all[i] = 0.0
+        _update_from_source(i, sources, distances, solved, parameters, work, _queue_all(work))
+
+
+@njit(cache=True)
 def _begin_sources(sources, solver):
     distances, from_source, bound = solver.distances, solver.from_source, solver.bound
     parameters, work = solver.parameters, solver.work
     gamma, largest_D = parameters.gamma, distances.largest
     largest_to_source = solver.to_source.solved.largest
     d = from_source.d
+    work.left[0], work.n_unfinished[0] = MAX_WORK, 0
     for i in range(sources.index.shape[0]):
         largest_to_source[i] = largest_D[i, TO_SOURCE] / (1.0 - gamma)
         if parameters.both_ways:
@@ -305,18 +343,20 @@ def _update_sources(pair, known, active, model, sources, solver, result):
     if changed.size > 1:
         changed.sort()
     c, n_lowered = 0, 0
+    work.left[0], work.n_unfinished[0] = MAX_WORK, 0
     for i in active:
         largest_before = largest_to_source[i]
+        unfinished = _is_unfinished(i, to_source, from_source)
         _update_to_source(i, pair, model, distances, to_source, parameters, work)
         c, n_queued = _queue_changed(i, changed, c, work)
         if distances.all_changed[i]:
             distances.all_changed[i], n_queued = False, _queue_all(work)
         n_decreased = 0
-        if n_queued > 0:
+        if n_queued > 0 or from_source.pending_all[i] == np.inf:
             n_decreased = _update_from_source(
                 i, sources, distances, from_source, parameters, work, n_queued
             )
-        everywhere = largest_to_source[i] < largest_before
+        everywhere = unfinished or largest_to_source[i] < largest_before
         for v in range(n_pairs if everywhere else n_decreased):
             k = v if everywhere else decreased[v]
             d = min(
@@ -334,6 +374,12 @@ def _update_sources(pair, known, active, model, sources, solver, result):
     for v in range(n_lowered):
         is_lowered[lowered[v]] = False
     return n_lowered
+
+
+@njit(cache=True)
+def _is_unfinished(i, to_source, from_source):
+    """Return whether the budget of a solution of source i was used up."""
+    return to_source.solved.pending_all[i] == np.inf or from_source.pending_all[i] == np.inf
 
 
 @njit(cache=True)
@@ -413,7 +459,8 @@ def _solve_from_queue(i, model, D, parameters, solved, work, n_queued):
 
     Whenever `d_state` decreases at a state, the pairs that may lead to it are queued. At the end
     `pending` and `pending_all` are at most slack / 2 each, so no backup would lower a pair by more
-    than `slack`. Lists the pairs whose d decreased in `decreased`, and returns their number.
+    than `slack`; unless the budget is used up before, which sets `pending_all` to infinity. Lists
+    the pairs whose d decreased in `decreased`, and returns their number.
     """
     index, ends, first, last = model.index, model.ends, model.first, model.last
     successors, p, owner = model.successors, model.p, model.owner
@@ -425,15 +472,19 @@ def _solve_from_queue(i, model, D, parameters, solved, work, n_queued):
     decreased, is_decreased = work.decreased, work.is_decreased
     n_actions = d.size // d_state.size
     front, n_decreased = 0, 0
+    budget = min(parameters.budget, work.left[0])
+    left = budget
     while True:
-        while n_queued > 0:
+        while n_queued > 0 and left > 0:
             k = queue[front]
             front = front + 1 if front + 1 < queue.size else 0
             n_queued -= 1
             queued[k] = False
             pending[k] = 0.0
             next_d, j = largest[i], index[k]
+            left -= 1
             if j >= 0:
+                left -= last[j] - first[j]
                 next_d = _worst_case_mean(
                     first[j], last[j], successors, p, ends[j], d_state, largest[i], epsilon
                 )
@@ -456,6 +507,7 @@ def _solve_from_queue(i, model, D, parameters, solved, work, n_queued):
             d_state[s] = top
             t = into[s]
             while t >= 0:
+                left -= 1
                 predecessor = owner[t]
                 pending[predecessor] += gamma * p[t] * decrease
                 if pending[predecessor] > 0.5 * slack and not queued[predecessor]:
@@ -466,10 +518,17 @@ def _solve_from_queue(i, model, D, parameters, solved, work, n_queued):
                 t = next_into[t]
         if n_at_largest[i] <= 0:
             _limit_largest(i, d_state.max(), gamma, solved)
-        if pending_all[i] <= 0.5 * slack:
+        if n_queued == 0 and pending_all[i] <= 0.5 * slack:
+            break
+        if left <= 0:
+            pending_all[i] = np.inf
+            work.n_unfinished[0] += 1
+            for v in range(n_queued):
+                queued[queue[(front + v) % queue.size]] = False
             break
         pending_all[i] = 0.0
         front, n_queued = 0, _queue_all(work)
+    work.left[0] -= budget - left
     for c in range(n_decreased):
         is_decreased[decreased[c]] = False
     return n_decreased
