@@ -24,7 +24,8 @@ from numba import njit
 # Status of d to a source: never solved, solved for earlier values of D, or solved for D as it is.
 NEVER_SOLVED, OUTDATED, UP_TO_DATE = range(3)
 TO_SOURCE, FROM_SOURCE = range(2)  # columns of `Distances.largest`
-MAX_WORK = 50_000_000  # units of work in one call, each of up to 10 ns
+BUDGET, MAX_BACKUPS, LEFT, N_UNFINISHED = range(4)  # entries of `Worklist.limits`
+MAX_WORK = 20_000_000  # units of work in one call: transitions that backups read
 
 
 class Graph(NamedTuple):
@@ -52,14 +53,13 @@ class Parameters(NamedTuple):
     """The discount factor, the accuracy of models, the slack, and the directions in use.
 
     `slack` is how much one more backup of a solution may lower d. Unless `both_ways`, only
-    d(M ‖ M̄) is used as a bound. `budget` limits the work of each solution.
+    d(M ‖ M̄) is used as a bound.
     """
 
     gamma: Any
     epsilon: Any
     slack: Any
     both_ways: Any
-    budget: Any
 
 
 class Solved(NamedTuple):
@@ -111,16 +111,15 @@ class Distances(NamedTuple):
 class Worklist(NamedTuple):
     """A circular queue of pairs to back up, and the pairs whose d decreased; each with marks.
 
-    `left[0]` is the work that is left in this call, and `n_unfinished[0]` the number of solutions
-    whose budget was used up in this call.
+    `limits` has the numbers of backups that a solution and a call may take, the number that is left
+    in this call, and the number of solutions whose budget was used up in this call.
     """
 
     queue: Any
     queued: Any
     decreased: Any
     is_decreased: Any
-    left: Any
-    n_unfinished: Any
+    limits: Any
 
 
 class Bound(NamedTuple):
@@ -284,7 +283,7 @@ def _as_solver(solver):
 @njit(cache=True)
 def _resume_source(i, direction, model, sources, solver):
     distances, parameters, work = solver.distances, solver.parameters, solver.work
-    work.left[0], work.n_unfinished[0] = MAX_WORK, 0
+    work.limits[LEFT], work.limits[N_UNFINISHED] = work.limits[MAX_BACKUPS], 0
     if direction == TO_SOURCE:
         solved = solver.to_source.solved
         solved.pending_all[i] = 0.0
@@ -303,7 +302,7 @@ def _begin_sources(sources, solver):
     gamma, largest_D = parameters.gamma, distances.largest
     largest_to_source = solver.to_source.solved.largest
     d = from_source.d
-    work.left[0], work.n_unfinished[0] = MAX_WORK, 0
+    work.limits[LEFT], work.limits[N_UNFINISHED] = work.limits[MAX_BACKUPS], 0
     for i in range(sources.index.shape[0]):
         largest_to_source[i] = largest_D[i, TO_SOURCE] / (1.0 - gamma)
         if parameters.both_ways:
@@ -343,7 +342,7 @@ def _update_sources(pair, known, active, model, sources, solver, result):
     if changed.size > 1:
         changed.sort()
     c, n_lowered = 0, 0
-    work.left[0], work.n_unfinished[0] = MAX_WORK, 0
+    work.limits[LEFT], work.limits[N_UNFINISHED] = work.limits[MAX_BACKUPS], 0
     for i in active:
         largest_before = largest_to_source[i]
         unfinished = _is_unfinished(i, to_source, from_source)
@@ -472,19 +471,17 @@ def _solve_from_queue(i, model, D, parameters, solved, work, n_queued):
     decreased, is_decreased = work.decreased, work.is_decreased
     n_actions = d.size // d_state.size
     front, n_decreased = 0, 0
-    budget = min(parameters.budget, work.left[0])
+    budget = min(work.limits[BUDGET], work.limits[LEFT])
     left = budget
     while True:
-        while n_queued > 0 and left > 0:
+        while n_queued > 0:
             k = queue[front]
             front = front + 1 if front + 1 < queue.size else 0
             n_queued -= 1
             queued[k] = False
             pending[k] = 0.0
             next_d, j = largest[i], index[k]
-            left -= 1
             if j >= 0:
-                left -= last[j] - first[j]
                 next_d = _worst_case_mean(
                     first[j], last[j], successors, p, ends[j], d_state, largest[i], epsilon
                 )
@@ -507,10 +504,10 @@ def _solve_from_queue(i, model, D, parameters, solved, work, n_queued):
             d_state[s] = top
             t = into[s]
             while t >= 0:
-                left -= 1
                 predecessor = owner[t]
                 pending[predecessor] += gamma * p[t] * decrease
-                if pending[predecessor] > 0.5 * slack and not queued[predecessor]:
+                if pending[predecessor] > 0.5 * slack and not queued[predecessor] and left > 0:
+                    left -= 1
                     queued[predecessor] = True
                     end = front + n_queued
                     queue[end if end < queue.size else end - queue.size] = predecessor
@@ -518,17 +515,16 @@ def _solve_from_queue(i, model, D, parameters, solved, work, n_queued):
                 t = next_into[t]
         if n_at_largest[i] <= 0:
             _limit_largest(i, d_state.max(), gamma, solved)
-        if n_queued == 0 and pending_all[i] <= 0.5 * slack:
-            break
-        if left <= 0:
+        if left <= 0:  # pairs may have been left out of the queue
             pending_all[i] = np.inf
-            work.n_unfinished[0] += 1
-            for v in range(n_queued):
-                queued[queue[(front + v) % queue.size]] = False
+            work.limits[N_UNFINISHED] += 1
+            break
+        if pending_all[i] <= 0.5 * slack:
             break
         pending_all[i] = 0.0
         front, n_queued = 0, _queue_all(work)
-    work.left[0] -= budget - left
+        left -= n_queued
+    work.limits[LEFT] -= budget - left
     for c in range(n_decreased):
         is_decreased[decreased[c]] = False
     return n_decreased

@@ -27,7 +27,7 @@ from heirloom.transfer.bound import Change
 from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1, measure
 from heirloom.transfer.lipschitz.known_rows import KnownRows, plain_tuples
 from heirloom.transfer.lipschitz.measuring import ByCall, ByKernel
-from heirloom.transfer.lipschitz.solutions import Solutions, budget_of, lower_by_sweeps
+from heirloom.transfer.lipschitz.solutions import Solutions, budgets, lower_by_sweeps
 from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
 
@@ -72,14 +72,10 @@ class AllSources:
             to_source=self.to_source,
             from_source=self.from_source,
             parameters=dissimilarity.Parameters(
-                setting.gamma,
-                setting.epsilon,
-                setting.slack,
-                bool(distance.both_ways),
-                budget_of(setting),
+                setting.gamma, setting.epsilon, setting.slack, bool(distance.both_ways)
             ),
             bound=dissimilarity.Bound(U, decider, tasks, Q),
-            work=_worklist(n_pairs),
+            work=_worklist(setting, max(model.widest, *(source.widest for source in sources))),
         )
         self._graph, self._solver = plain_tuples(known.graph), plain_tuples(solver)
         dissimilarity.begin_sources(self._graph, self._solver)
@@ -87,8 +83,8 @@ class AllSources:
         self._index = np.full(n_pairs, -1)
         self._model_arrays: learning.Model | None = None
         self._task_rows: Any = None
-        self._solutions, self._n_unfinished = Solutions(solver, setting), solver.work.n_unfinished
-        if self._n_unfinished[0]:
+        self._solutions, self._limits = Solutions(solver, setting), solver.work.limits
+        if self._limits[dissimilarity.N_UNFINISHED]:
             self._finish(np.arange(n))
 
     def refine(self, change: Change, active: IntArray) -> tuple[IntArray, BoolArray]:
@@ -98,7 +94,8 @@ class AllSources:
         a bound.
         """
         arrays, pair = self.model._arrays, change.pair
-        self._read_task()
+        if self._model_arrays is not arrays:  # the model has allocated larger arrays
+            self._read_task()
         if self._index[pair] < 0:  # false if an interrupted update is repeated
             self.measured.add(pair)
             self._index[pair] = pair
@@ -115,17 +112,16 @@ class AllSources:
             self._result_arrays,
         )
         lowered = self._result.lowered[:n_lowered].copy()
-        if self._n_unfinished[0]:
+        if self._limits[dissimilarity.N_UNFINISHED]:
             lowered = np.union1d(lowered, self._finish(active))
         return lowered, self._result.useful
 
     def _read_task(self) -> None:
-        """Find the arrays of the model of the task, unless they are the same as before."""
+        """Find the arrays of the model of the task."""
         arrays = self.model._arrays
-        if self._model_arrays is not arrays:  # the model has allocated larger arrays
-            task_rows = plain_tuples(KnownRows.of_task(arrays, self._index))
-            # Assigned last, so that an interruption before leaves both attributes consistent.
-            self._task_rows, self._model_arrays = task_rows, arrays
+        task_rows = plain_tuples(KnownRows.of_task(arrays, self._index))
+        # Assigned last, so that an interruption before leaves both attributes consistent.
+        self._task_rows, self._model_arrays = task_rows, arrays
 
     def _finish(self, active: IntArray) -> IntArray:
         """Complete the solutions whose budget was used up; return the pairs where U decreased.
@@ -215,10 +211,10 @@ def _to_source(n: int, setting: Setting) -> dissimilarity.ToSource:
     )
 
 
-def _worklist(n_pairs: int) -> dissimilarity.Worklist:
-    left, n_unfinished = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    marked = *_marked_pairs(n_pairs), *_marked_pairs(n_pairs)
-    return dissimilarity.Worklist(*marked, left, n_unfinished)
+def _worklist(setting: Setting, widest: int) -> dissimilarity.Worklist:
+    n_pairs, limits = setting.n_pairs, np.zeros(4, dtype=np.int64)
+    limits[[dissimilarity.BUDGET, dissimilarity.MAX_BACKUPS]] = budgets(setting, widest)
+    return dissimilarity.Worklist(*_marked_pairs(n_pairs), *_marked_pairs(n_pairs), limits)
 
 
 def _marked_pairs(n_pairs: int) -> tuple[IntArray, BoolArray]:

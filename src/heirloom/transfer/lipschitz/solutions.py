@@ -23,12 +23,12 @@ from heirloom.transfer.setting import Setting
 MAX_ACCELERATIONS = 20
 
 
-def budget_of(setting: Setting) -> int:
-    """Return the work after which `kernels.dissimilarity` interrupts a solution."""
-    budget = dissimilarity.MAX_WORK
+def budgets(setting: Setting, widest: int) -> tuple[int, int]:
+    """Return the backups that a solution and a call may take; rows have `widest` successors."""
+    backups = most = max(1, dissimilarity.MAX_WORK // (widest + 1))
     if setting.gamma > MAX_PLAIN_GAMMA:
-        budget = min(budget, PATIENCE + PATIENCE_PER_PAIR * setting.n_pairs)
-    return budget
+        backups = min(most, PATIENCE + PATIENCE_PER_PAIR * setting.n_pairs)
+    return backups, most
 
 
 class Solutions:
@@ -118,8 +118,8 @@ def lower_by_sweeps(
 
     Raises `NotConverged` as `Solutions.finish` does.
     """
-    work = d.size + rows.p.size
-    max_sweeps = max(1, budget_of(setting) // work)
+    widest = int((rows.last - rows.first).max())
+    max_sweeps = max(1, budgets(setting, widest)[0] // d.size)
     parameters = setting.gamma, setting.epsilon, setting.slack
     index, accelerations, gap = np.where(rows.known, np.arange(d.size), -1), 0, np.inf
     while not dissimilarity.lower_dissimilarity(rows, D, *parameters, d, d_state, max_sweeps)[1]:
