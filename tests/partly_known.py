@@ -62,14 +62,14 @@ def blur(model, setting, rng):
         a.p[row], a.ends[k] = p[:-1], p[-1]
 
 
-def draw_deterministic_family(rng, *, n_tasks=3, terminating=0.0):
+def draw_deterministic_family(rng, *, n_tasks=3, terminating=0.0, gamma=0.9, n_states=None):
     """Deterministic tasks with the same transitions and rewards that differ by up to 0.1.
 
     One visit makes a pair of such a task known exactly.
     """
-    n_states, n_actions = int(rng.integers(2, 8)), int(rng.integers(2, 4))
+    drawn, n_actions = int(rng.integers(2, 8)), int(rng.integers(2, 4))
     first = hl.garnet(
-        n_states, n_actions, branching=1, gamma=0.9, seed=rng, terminating=terminating
+        n_states or drawn, n_actions, branching=1, gamma=gamma, seed=rng, terminating=terminating
     )
     ends = first.T
     ends.data = first.transitions.ends.astype(float) if first.terminating else np.zeros(ends.nnz)
@@ -77,7 +77,7 @@ def draw_deterministic_family(rng, *, n_tasks=3, terminating=0.0):
         hl.TabularMDP(
             np.clip(first.R + rng.uniform(-0.05, 0.05, first.R.shape), 0, 1),
             first.T,
-            gamma=0.9,
+            gamma=gamma,
             terminates=ends,
         )
         for _ in range(n_tasks)

@@ -20,6 +20,21 @@ short = hl.TabularMDP(m.R, m.T, gamma=0.5)
 hl.learn(other, short, episodes=1, max_steps=10, seed=0)  # compiles, before the call is timed
 call = lambda: hl.learn(agent, m, episodes=1, max_steps=10, seed=0)
 """
+DISTANCES = """
+from heirloom.transfer.lipschitz import solutions
+from heirloom.transfer.optimistic_program import UpperBounds
+import numpy as np
+no_bounds = lambda D, *_: UpperBounds(np.full(D.size, np.inf), np.inf, 0.0)
+solutions.upper_bounds, solutions.PATIENCE, solutions.MAX_ACCELERATIONS = no_bounds, 10**12, 10**12
+options = dict(n_states=6, n_actions=2, n_known=1, d_max=0.1, seed=0)
+m = hl.garnet(6, 2, branching=1, gamma=1 - 1e-9, seed=0)
+short = hl.TabularMDP(m.R, m.T, gamma=0.5)
+other, agent = (hl.LRMax(gamma=gamma, **options) for gamma in (0.5, 1 - 1e-9))
+for _ in range(2):  # compiles, before the call is timed
+    hl.learn(other, short, episodes=1, max_steps=100, seed=0)
+hl.learn(agent, m, episodes=1, max_steps=100, seed=0)
+call = lambda: hl.learn(agent, m, episodes=1, max_steps=100, seed=0)
+"""
 SOLVED = """
 from heirloom.planning import linear, policy_iteration
 policy_iteration.MAX_SWEEPS, linear.MAX_OPERATIONS = 10**12, 0
@@ -38,7 +53,11 @@ call = lambda: hl.optimal_return(m, horizon=10**15)
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
-@pytest.mark.parametrize("code", [LEARNED, SOLVED, RETURNS], ids=["learn", "solve", "returns"])
+@pytest.mark.parametrize(
+    "code",
+    [LEARNED, DISTANCES, SOLVED, RETURNS],
+    ids=["learn", "distances", "solve", "returns"],
+)
 def test_interrupt_ends_a_long_call(code):
     program = f"import heirloom as hl\n{code}\nprint('ready', flush=True)\ncall()\n"
     process = subprocess.Popen(

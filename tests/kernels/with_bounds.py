@@ -19,8 +19,11 @@ from heirloom import kernels
 
 TESTS = (
     "tests/kernels/test_kernels_agree_with_reference.py",
+    "tests/kernels/test_krylov.py",
+    "tests/kernels/test_largest_rows.py",
     "tests/agents/test_agents.py",
     "tests/agents/test_refutation.py",
+    "tests/learning/test_discount_factors_close_to_1.py",
     "tests/learning/test_learn.py",
     "tests/mdp/test_mean_rewards.py",
     "tests/planning/test_action_elimination.py",
@@ -29,6 +32,7 @@ TESTS = (
     "tests/transfer/refutation/test_audit.py",
     "tests/transfer/test_all_sources.py",
     "tests/transfer/test_different_tasks.py",
+    "tests/transfer/test_discount_factors_close_to_1.py",
     "tests/transfer/test_learned_distances.py",
 )
 

@@ -5,9 +5,12 @@ import pytest
 from scipy import sparse
 
 import heirloom as hl
+from heirloom.envs.grid import grid_world
 from heirloom.kernels import values
 from heirloom.planning import linear, policy_iteration
 from heirloom.planning.linear import MarkovChain
+from heirloom.planning.policy_iteration import PolicyIteration
+from heirloom.planning.solve import _problem
 
 N_STATES = 2000
 SWEEPS = ("improve", "improve_in_place", "follow", "follow_in_place")
@@ -115,3 +118,13 @@ def test_solve_that_needs_too_much_work_raises_not_converged_with_the_error_reac
     monkeypatch.setattr(linear, "MAX_OPERATIONS", 0)
     with pytest.raises(hl.NotConverged, match="sweeps reached an error of"):
         hl.solve(random_walk_with_an_end(1 - 1e-7))
+
+
+def test_grid_without_a_narrow_band_is_solved_by_few_sweeps():
+    """The estimate increases until values have reached all cells, which must not mislead."""
+    cells = ["." * 159 + "G", *["." * 160] * 159]
+    m = grid_world(cells, gamma=0.999, slip=0.05, slip_to="sides")
+    iteration = PolicyIteration(_problem(m))
+    iteration.run_until(1e-3)
+    assert iteration.estimate <= 1e-3
+    assert iteration.work < 1000

@@ -137,7 +137,8 @@ class Distances:
     def lower(self, rows):
         """Lower d̂ to its fixed point through the model `rows`, within the tolerance."""
         setting = self.setting
-        largest = dissimilarity.lower_dissimilarity(
-            rows, self.D, setting.gamma, setting.epsilon, setting.slack, self.d, self.d_state
+        parameters = setting.gamma, setting.epsilon, setting.slack
+        largest, _ = dissimilarity.lower_dissimilarity(
+            rows, self.D, *parameters, self.d, self.d_state, 10**9
         )
         self.largest = min(self.largest, largest)

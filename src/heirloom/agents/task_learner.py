@@ -103,7 +103,7 @@ class TaskLearner:
             if isinstance(bound, NearModels):
                 near = bound._rows(LearnerArrays(self._values.V, self.decider, i + 1))
                 if near is not None:
-                    self._solve(near, near.pairs)
+                    program.update(self.model._arrays, self._values, near, near.pairs)
                 return near
         return None
 
@@ -211,11 +211,8 @@ class TaskLearner:
         memory.add(source)
 
     def _update_values(self, pairs: IntArray) -> None:
-        self._solve(self._near, pairs)
+        program.update(self.model._arrays, self._values, self._near, pairs)
         self.greedy.clear()
-
-    def _solve(self, near: learning.Near | None, pairs: IntArray) -> None:
-        program.update(self.model._arrays, self._values, near, pairs)
 
     def _finish_update(self) -> None:
         """Complete an update that compiled code began, and whose budget of work is used up."""

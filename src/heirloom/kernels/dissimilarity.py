@@ -7,8 +7,10 @@ For D over pairs, the dissimilarity d is the fixed point of
 
 `lower_dissimilarity` solves this by sweeps over all pairs. The rest of the file solves it for many
 sources at once: d of each source is lowered from its last solution along a worklist, and then the
-bound U on the optimal values of the current task is lowered to Q̄ + d. In names, `to_source` stands
-for d(M ‖ M̄), from the current task M to a source M̄, and `from_source` for d(M̄ ‖ M).
+bound U on the optimal values of the current task is lowered to Q̄ + d. Each call does a limited
+amount of work, so that Ctrl-C is handled between calls; d is an upper bound at any time. In names,
+`to_source` stands for d(M ‖ M̄), from the current task M to a source M̄, and `from_source` for
+d(M̄ ‖ M).
 
 Functions that Python calls take plain tuples in the order of fields, because numba unpacks them in
 half the time that named tuples take, and convert them to named tuples.
@@ -22,6 +24,8 @@ from numba import njit
 # Status of d to a source: never solved, solved for earlier values of D, or solved for D as it is.
 NEVER_SOLVED, OUTDATED, UP_TO_DATE = range(3)
 TO_SOURCE, FROM_SOURCE = range(2)  # columns of `Distances.largest`
+BUDGET, MAX_BACKUPS, LEFT, N_UNFINISHED = range(4)  # entries of `Worklist.limits`
+MAX_WORK = 20_000_000  # units of work in one call: transitions that backups read
 
 
 class Graph(NamedTuple):
@@ -63,7 +67,8 @@ class Solved(NamedTuple):
 
     `pending` bounds how much a backup of each pair would lower it because of decreases since its
     last backup, and `pending_all` how much a backup of any pair would because the largest d
-    decreased. `n_at_largest` is the number of states that attain the largest d.
+    decreased; it is infinite if the budget of the last solution was used up. `n_at_largest` is the
+    number of states that attain the largest d.
     """
 
     d: Any
@@ -104,12 +109,17 @@ class Distances(NamedTuple):
 
 
 class Worklist(NamedTuple):
-    """A circular queue of pairs to back up, and the pairs whose d decreased; each with marks."""
+    """A circular queue of pairs to back up, and the pairs whose d decreased; each with marks.
+
+    `limits` has the numbers of backups that a solution and a call may take, the number that is left
+    in this call, and the number of solutions whose budget was used up in this call.
+    """
 
     queue: Any
     queued: Any
     decreased: Any
     is_decreased: Any
+    limits: Any
 
 
 class Bound(NamedTuple):
@@ -145,17 +155,18 @@ class Solver(NamedTuple):
 
 
 @njit(cache=True)
-def lower_dissimilarity(m, D, gamma, epsilon, slack, d, d_state):
+def lower_dissimilarity(m, D, gamma, epsilon, slack, d, d_state, max_sweeps):
     """Lower d[k] and d_state[s] = max_a d[s, a] towards the fixed point, from above.
 
     Stops after a sweep that lowered no entry by more than `slack`; d is then above the fixed point
-    by at most gamma / (1 - gamma) * slack. Returns the largest d.
+    by at most gamma / (1 - gamma) * slack. Returns the largest d, and whether this was reached
+    within `max_sweeps`.
     """
     known, ends, first, last = m.known, m.ends, m.first, m.last
     successors, p = m.successors, m.p
     n_actions = d.size // d_state.size
     largest = min(d_state.max(), D.max() / (1.0 - gamma))
-    while True:
+    for _ in range(max_sweeps):
         decrease = 0.0
         highest = 0.0
         for s in range(d_state.size):
@@ -175,7 +186,8 @@ def lower_dissimilarity(m, D, gamma, epsilon, slack, d, d_state):
             highest = max(highest, d_state[s])
         largest = min(largest, highest)
         if decrease <= slack:
-            return largest
+            return largest, True
+    return largest, False
 
 
 @njit(cache=True)
@@ -246,6 +258,15 @@ def update_sources(pair, known, agent_U, active, model, sources, solver, result)
 
 
 @njit(cache=True)
+def resume_source(i, direction, model, sources, solver):
+    """Continue to lower d of source i in a direction, after its budget was used up.
+
+    U is not lowered.
+    """
+    _resume_source(i, direction, Graph(*model), Graph(*sources), _as_solver(solver))
+
+
+@njit(cache=True)
 def _as_solver(solver):
     """Convert a plain tuple of tuples to a `Solver`."""
     distances, to_source, from_source, parameters, bound, work = solver
@@ -260,12 +281,28 @@ def _as_solver(solver):
 
 
 @njit(cache=True)
+def _resume_source(i, direction, model, sources, solver):
+    distances, parameters, work = solver.distances, solver.parameters, solver.work
+    work.limits[LEFT], work.limits[N_UNFINISHED] = work.limits[MAX_BACKUPS], 0
+    if direction == TO_SOURCE:
+        solved = solver.to_source.solved
+        solved.pending_all[i] = 0.0
+        D = distances.to_source[i]
+        _solve_from_queue(i, model, D, parameters, solved, work, _queue_all(work))
+    else:
+        solved = solver.from_source
+        solved.pending_all[i] = 0.0
+        _update_from_source(i, sources, distances, solved, parameters, work, _queue_all(work))
+
+
+@njit(cache=True)
 def _begin_sources(sources, solver):
     distances, from_source, bound = solver.distances, solver.from_source, solver.bound
     parameters, work = solver.parameters, solver.work
     gamma, largest_D = parameters.gamma, distances.largest
     largest_to_source = solver.to_source.solved.largest
     d = from_source.d
+    work.limits[LEFT], work.limits[N_UNFINISHED] = work.limits[MAX_BACKUPS], 0
     for i in range(sources.index.shape[0]):
         largest_to_source[i] = largest_D[i, TO_SOURCE] / (1.0 - gamma)
         if parameters.both_ways:
@@ -305,18 +342,20 @@ def _update_sources(pair, known, active, model, sources, solver, result):
     if changed.size > 1:
         changed.sort()
     c, n_lowered = 0, 0
+    work.limits[LEFT], work.limits[N_UNFINISHED] = work.limits[MAX_BACKUPS], 0
     for i in active:
         largest_before = largest_to_source[i]
+        unfinished = _is_unfinished(i, to_source, from_source)
         _update_to_source(i, pair, model, distances, to_source, parameters, work)
         c, n_queued = _queue_changed(i, changed, c, work)
         if distances.all_changed[i]:
             distances.all_changed[i], n_queued = False, _queue_all(work)
         n_decreased = 0
-        if n_queued > 0:
+        if n_queued > 0 or from_source.pending_all[i] == np.inf:
             n_decreased = _update_from_source(
                 i, sources, distances, from_source, parameters, work, n_queued
             )
-        everywhere = largest_to_source[i] < largest_before
+        everywhere = unfinished or largest_to_source[i] < largest_before
         for v in range(n_pairs if everywhere else n_decreased):
             k = v if everywhere else decreased[v]
             d = min(
@@ -334,6 +373,12 @@ def _update_sources(pair, known, active, model, sources, solver, result):
     for v in range(n_lowered):
         is_lowered[lowered[v]] = False
     return n_lowered
+
+
+@njit(cache=True)
+def _is_unfinished(i, to_source, from_source):
+    """Return whether the budget of a solution of source i was used up."""
+    return to_source.solved.pending_all[i] == np.inf or from_source.pending_all[i] == np.inf
 
 
 @njit(cache=True)
@@ -413,7 +458,8 @@ def _solve_from_queue(i, model, D, parameters, solved, work, n_queued):
 
     Whenever `d_state` decreases at a state, the pairs that may lead to it are queued. At the end
     `pending` and `pending_all` are at most slack / 2 each, so no backup would lower a pair by more
-    than `slack`. Lists the pairs whose d decreased in `decreased`, and returns their number.
+    than `slack`; unless the budget is used up before, which sets `pending_all` to infinity. Lists
+    the pairs whose d decreased in `decreased`, and returns their number.
     """
     index, ends, first, last = model.index, model.ends, model.first, model.last
     successors, p, owner = model.successors, model.p, model.owner
@@ -425,6 +471,8 @@ def _solve_from_queue(i, model, D, parameters, solved, work, n_queued):
     decreased, is_decreased = work.decreased, work.is_decreased
     n_actions = d.size // d_state.size
     front, n_decreased = 0, 0
+    budget = min(work.limits[BUDGET], work.limits[LEFT])
+    left = budget
     while True:
         while n_queued > 0:
             k = queue[front]
@@ -458,7 +506,8 @@ def _solve_from_queue(i, model, D, parameters, solved, work, n_queued):
             while t >= 0:
                 predecessor = owner[t]
                 pending[predecessor] += gamma * p[t] * decrease
-                if pending[predecessor] > 0.5 * slack and not queued[predecessor]:
+                if pending[predecessor] > 0.5 * slack and not queued[predecessor] and left > 0:
+                    left -= 1
                     queued[predecessor] = True
                     end = front + n_queued
                     queue[end if end < queue.size else end - queue.size] = predecessor
@@ -466,10 +515,16 @@ def _solve_from_queue(i, model, D, parameters, solved, work, n_queued):
                 t = next_into[t]
         if n_at_largest[i] <= 0:
             _limit_largest(i, d_state.max(), gamma, solved)
+        if left <= 0:  # pairs may have been left out of the queue
+            pending_all[i] = np.inf
+            work.limits[N_UNFINISHED] += 1
+            break
         if pending_all[i] <= 0.5 * slack:
             break
         pending_all[i] = 0.0
         front, n_queued = 0, _queue_all(work)
+        left -= n_queued
+    work.limits[LEFT] -= budget - left
     for c in range(n_decreased):
         is_decreased[decreased[c]] = False
     return n_decreased

@@ -3,7 +3,7 @@
 The set of a row contains the distributions within total variation t of it: mass of up to t moves
 from the outcomes with the smallest values to the possible outcome with the largest. With t = 0 the
 set contains the row only. A row without any mass stands for all distributions over the possible
-outcomes. `transfer.acceleration` uses these rows as the policy of an adversary.
+outcomes. `transfer.optimistic_program` uses these rows as the policy of an adversary.
 """
 
 import numpy as np

@@ -37,6 +37,7 @@ MAX_DIRECT_STATES = 500  # factorised without looking at the matrix first
 ACCEPTABLE_WORK = 60.0  # sweeps over all actions; a kind expected to need no more is kept
 # The same for the sweeps of a problem above MAX_DIRECT_STATES, with a narrow band and without.
 LONG_WORK, VERY_LONG_WORK = 300.0, 3000.0
+FIRST_WORK = 1000.0  # sweeps of a problem without a narrow band, before direct rounds are tried
 ROUNDING = 1e-12  # relative changes of this size may be rounding, in long rows and on long paths
 MAX_STALLED_BATCHES = 20  # in sequence; then rounding is assumed to prevent further progress
 MAX_STALLED_LONG_BATCHES = 3  # the same for direct rounds above MAX_DIRECT_STATES
@@ -131,7 +132,10 @@ class PolicyIteration:
         if (self.kind == "direct" and self.small) or left <= rate * ACCEPTABLE_WORK:
             return
         if self.kind == "direct":
-            self.poor_rounds += rate <= (0.0 if self.has_band else max(self.rates.values()))
+            is_slow = not self.has_band and left > rate * VERY_LONG_WORK
+            self.poor_rounds += is_slow or rate <= (
+                0.0 if self.has_band else max(self.rates.values())
+            )
             if self.poor_rounds < MAX_POOR_ROUNDS:
                 return
             self.poor_rounds, self.direct_after = 0, 2 * self.work
@@ -150,7 +154,8 @@ class PolicyIteration:
             return False
         if self.has_band is None:
             self.has_band = MarkovChain(self._chain()[1], self.problem.gamma).has_band
-        return self.has_band or left > rate * VERY_LONG_WORK
+        # The estimate may increase in the first sweeps, until values have reached all states.
+        return self.has_band or (self.work > FIRST_WORK and left > rate * VERY_LONG_WORK)
 
     def _improve(self) -> float:
         """Do a plain sweep over all actions; return the error of V + offset, without rounding."""

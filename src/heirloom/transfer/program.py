@@ -52,7 +52,8 @@ def update(model: Model, values: Values, near: Near | None, pairs: IntArray) -> 
 
     Raises `NotConverged` as `finish` does.
     """
-    _update_values(model, values, near, pairs, values.budget)
+    rows = None if near is None else tuple(near)
+    learning.update_values(tuple(model), tuple(values), rows, pairs, None, values.budget)
     if values.queue_state[learning.LENGTH]:
         finish(model, values, near)
 
@@ -77,14 +78,7 @@ def finish(model: Model, values: Values, near: Near | None) -> None:
             )
             accelerations += 1
             budget = min(values.budget * 2**accelerations, learning.MAX_WORK)
-        work += _update_values(model, values, near, NO_PAIRS, budget)
-
-
-def _update_values(
-    model: Model, values: Values, near: Near | None, pairs: IntArray, budget: int
-) -> int:
-    work: int = learning.update_values(*_plain(model, values, near), pairs, None, budget)
-    return work
+        work += learning.update_values(*_plain(model, values, near), NO_PAIRS, None, budget)
 
 
 def _plain(model: Model, values: Values, near: Near | None) -> tuple[object, object, object]:

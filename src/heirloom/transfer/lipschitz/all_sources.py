@@ -13,7 +13,7 @@ For each source M̄, the bound combines two distances over pairs:
 When a pair becomes known, D̂ decreases at pairs whose models or values changed (`measuring`). Then
 d̂ is lowered from its last solution, at those pairs and at pairs that lead to them. The operator is
 monotone and below the previous one, so every iterate is an upper bound. The iteration stops within
-the tolerance (`kernels`).
+the tolerance (`kernels`). A solution that takes long is completed by `solutions`.
 """
 
 from typing import Any
@@ -27,6 +27,7 @@ from heirloom.transfer.bound import Change
 from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1, measure
 from heirloom.transfer.lipschitz.known_rows import KnownRows, plain_tuples
 from heirloom.transfer.lipschitz.measuring import ByCall, ByKernel
+from heirloom.transfer.lipschitz.solutions import Solutions, budgets, lower_by_sweeps
 from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
 
@@ -59,9 +60,10 @@ class AllSources:
         else:
             self.measured = ByCall(sources, distance, priors, model, setting)
         self.to_source, self.from_source = _to_source(n, setting), _solved(n, setting)
+        self.bound = bound
         U, decider = bound
         tasks = np.array([source.task for source in sources])
-        Q = np.array([source.Q for source in sources])
+        Q = self._Q = np.array([source.Q for source in sources])
         self._result = dissimilarity.UpdateResult(
             *_marked_pairs(n_pairs), np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64)
         )
@@ -73,7 +75,7 @@ class AllSources:
                 setting.gamma, setting.epsilon, setting.slack, bool(distance.both_ways)
             ),
             bound=dissimilarity.Bound(U, decider, tasks, Q),
-            work=dissimilarity.Worklist(*_marked_pairs(n_pairs), *_marked_pairs(n_pairs)),
+            work=_worklist(setting, max(model.widest, *(source.widest for source in sources))),
         )
         self._graph, self._solver = plain_tuples(known.graph), plain_tuples(solver)
         dissimilarity.begin_sources(self._graph, self._solver)
@@ -81,6 +83,9 @@ class AllSources:
         self._index = np.full(n_pairs, -1)
         self._model_arrays: learning.Model | None = None
         self._task_rows: Any = None
+        self._solutions, self._limits = Solutions(solver, setting), solver.work.limits
+        if self._limits[dissimilarity.N_UNFINISHED]:
+            self._finish(np.arange(n))
 
     def refine(self, change: Change, active: IntArray) -> tuple[IntArray, BoolArray]:
         """Update the `active` sources after a change.
@@ -90,9 +95,7 @@ class AllSources:
         """
         arrays, pair = self.model._arrays, change.pair
         if self._model_arrays is not arrays:  # the model has allocated larger arrays
-            task_rows = plain_tuples(KnownRows.of_task(arrays, self._index))
-            # Assigned last, so that an interruption before leaves both attributes consistent.
-            self._task_rows, self._model_arrays = task_rows, arrays
+            self._read_task()
         if self._index[pair] < 0:  # false if an interrupted update is repeated
             self.measured.add(pair)
             self._index[pair] = pair
@@ -108,7 +111,36 @@ class AllSources:
             self._solver,
             self._result_arrays,
         )
-        return self._result.lowered[:n_lowered].copy(), self._result.useful
+        lowered = self._result.lowered[:n_lowered].copy()
+        if self._limits[dissimilarity.N_UNFINISHED]:
+            lowered = np.union1d(lowered, self._finish(active))
+        return lowered, self._result.useful
+
+    def _read_task(self) -> None:
+        """Find the arrays of the model of the task."""
+        arrays = self.model._arrays
+        task_rows = plain_tuples(KnownRows.of_task(arrays, self._index))
+        # Assigned last, so that an interruption before leaves both attributes consistent.
+        self._task_rows, self._model_arrays = task_rows, arrays
+
+    def _finish(self, active: IntArray) -> IntArray:
+        """Complete the solutions whose budget was used up; return the pairs where U decreased.
+
+        Raises `NotConverged` if this takes too long. The bound is then still valid.
+        """
+        self._read_task()
+        U, decider = self.bound
+        unknown, before = ~self.model._arrays.known, U.copy()
+        largest, d = self.to_source.solved.largest, self.from_source.d
+        for i, direction in self._solutions.unfinished(active):
+            try:
+                self._solutions.finish(i, direction, self._task_rows[1], self._graph)
+            finally:
+                to_source = self.measured.D.to_source[i] + self.setting.gamma * largest[i]
+                value = self._Q[i] + np.minimum(to_source, d[i])
+                lower = unknown & (value < U)
+                U[lower], decider[lower] = value[lower], self.sources[i].task
+        return np.flatnonzero(U < before)
 
 
 class OneSource:
@@ -153,8 +185,7 @@ def dissimilarity_by_sweeps(D: FloatArray, model: LearnedModel, setting: Setting
     """Return d̂(M ‖ M̄) at all pairs, known ones too, for D̂(M ‖ M̄) and the model of the task."""
     largest = float(D.max()) / (1 - setting.gamma)
     d, d_state = np.full(setting.n_pairs, largest), np.full(setting.n_states, largest)
-    parameters = setting.gamma, setting.epsilon, setting.slack
-    dissimilarity.lower_dissimilarity(model.rows, D, *parameters, d, d_state)
+    lower_by_sweeps(D, model.rows, setting, d, d_state)
     return d
 
 
@@ -178,6 +209,12 @@ def _to_source(n: int, setting: Setting) -> dissimilarity.ToSource:
         candidate=np.zeros(n, dtype=np.int64),
         candidate_value=np.full(n, -1.0),
     )
+
+
+def _worklist(setting: Setting, widest: int) -> dissimilarity.Worklist:
+    n_pairs, limits = setting.n_pairs, np.zeros(4, dtype=np.int64)
+    limits[[dissimilarity.BUDGET, dissimilarity.MAX_BACKUPS]] = budgets(setting, widest)
+    return dissimilarity.Worklist(*_marked_pairs(n_pairs), *_marked_pairs(n_pairs), limits)
 
 
 def _marked_pairs(n_pairs: int) -> tuple[IntArray, BoolArray]:

@@ -1,0 +1,163 @@
+"""Complete the solutions for d̂ whose budget of work was used up.
+
+`kernels.dissimilarity` lowers d̂ along a worklist, in calls of limited length, so that Ctrl-C is
+handled between calls. If γ is close to 1, a worklist needs about 1 / (1-γ) backups per pair. Policy
+iteration then needs few evaluations instead: d̂ is the fixed point of a Markov decision process with
+rewards D̂, where the transitions of known pairs are all distributions within ε of their row, and
+those of unknown pairs all distributions (`optimistic_program`).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from heirloom.arrays import FloatArray, IntArray
+from heirloom.errors import NotConverged
+from heirloom.kernels import dissimilarity
+from heirloom.kernels.dissimilarity import FROM_SOURCE, TO_SOURCE, UP_TO_DATE
+from heirloom.transfer.lipschitz.known_rows import plain_tuples
+from heirloom.transfer.optimistic_program import OptimisticProgram, Rows, UpperBounds
+from heirloom.transfer.program import MAX_PLAIN_GAMMA, PATIENCE, PATIENCE_PER_PAIR
+from heirloom.transfer.setting import Setting
+
+MAX_ACCELERATIONS = 20
+
+
+def budgets(setting: Setting, widest: int) -> tuple[int, int]:
+    """Return the backups that a solution and a call may take; rows have `widest` successors."""
+    backups = most = max(1, dissimilarity.MAX_WORK // (widest + 1))
+    if setting.gamma > MAX_PLAIN_GAMMA:
+        backups = min(most, PATIENCE + PATIENCE_PER_PAIR * setting.n_pairs)
+    return backups, most
+
+
+class Solutions:
+    """The solutions for d̂ of all sources, in both directions."""
+
+    def __init__(self, solver: dissimilarity.Solver, setting: Setting) -> None:
+        self.solver, self.setting, self._plain = solver, setting, plain_tuples(solver)
+
+    def unfinished(self, active: IntArray) -> list[tuple[int, int]]:
+        """Return those of the `active` sources whose budget was used up, and the directions."""
+        to_source, from_source = self.solver.to_source, self.solver.from_source
+        is_used = to_source.status[active] == UP_TO_DATE
+        to = active[is_used & np.isinf(to_source.solved.pending_all[active])]
+        back = active[np.isinf(from_source.pending_all[active])]
+        return [(int(i), TO_SOURCE) for i in to] + [(int(i), FROM_SOURCE) for i in back]
+
+    def finish(self, i: int, direction: int, model: Any, sources: Any) -> None:
+        """Lower d̂ of source i to its fixed point, within the tolerance or what rounding permits.
+
+        `model` and `sources` are the known rows of the task and of all sources, as a plain
+        `dissimilarity.Graph`. Raises `NotConverged` if this takes too long; d̂ is then still an
+        upper bound, and the next update continues with it.
+        """
+        solved, D, index, graph = self._problem(i, direction, model, sources)
+        setting, accelerations, gap = self.setting, 0, np.inf
+        while np.isinf(solved.pending_all[i]):
+            if setting.gamma > MAX_PLAIN_GAMMA:
+                if accelerations == MAX_ACCELERATIONS:
+                    raise _not_converged(gap, setting)
+                bounds = upper_bounds(D, index, graph, setting, solved.d_state[i])
+                accelerations, gap = accelerations + 1, bounds.gap
+                _lower(solved.d[i], solved.d_state[i], bounds)
+                solved.largest[i] = min(solved.largest[i], solved.d_state[i].max())
+                solved.n_at_largest[i] = int((solved.d_state[i] >= solved.largest[i]).sum())
+                if _is_enough(bounds, setting):
+                    # No backup can lower d̂ by more. The next update backs up all pairs first.
+                    solved.pending_all[i] = max(gap, setting.slack)
+                    return
+            dissimilarity.resume_source(i, direction, model, sources, self._plain)
+
+    def _problem(
+        self, i: int, direction: int, model: Any, sources: Any
+    ) -> tuple[dissimilarity.Solved, FloatArray, IntArray, dissimilarity.Graph]:
+        """Return d̂ and D̂ of a direction, and the rows of its model with their numbers."""
+        if direction == TO_SOURCE:
+            graph = dissimilarity.Graph(*model)
+            D = self.solver.distances.to_source[i]
+            return self.solver.to_source.solved, D, graph.index, graph
+        graph = dissimilarity.Graph(*sources)
+        D = self.solver.distances.from_source[i]
+        return self.solver.from_source, D, graph.index[i], graph
+
+
+def upper_bounds(
+    D: FloatArray, index: IntArray, rows: Any, setting: Setting, d_state: FloatArray
+) -> UpperBounds:
+    """Return upper bounds on d̂ over pairs; pair k has the row `index[k]`, or -1 if unknown."""
+    is_known = index >= 0
+
+    def of_pairs(array: Any) -> Any:
+        result = np.zeros(index.size, dtype=array.dtype)
+        result[is_known] = array[index[is_known]]
+        return result
+
+    program = OptimisticProgram(
+        Rows(
+            pairs=np.arange(index.size),
+            R=D,
+            first=of_pairs(rows.first),
+            last=of_pairs(rows.last),
+            ends=of_pairs(rows.ends),
+            t=np.where(is_known, 0.5 * setting.epsilon, 1.0),
+        ),
+        (rows.successors, rows.p),
+        setting.gamma,
+        np.full(setting.n_states, -np.inf),
+        setting.n_actions,
+        _any_state,
+    )
+    return program.upper_bounds(d_state)
+
+
+def lower_by_sweeps(
+    D: FloatArray, rows: Any, setting: Setting, d: FloatArray, d_state: FloatArray
+) -> None:
+    """Lower d over pairs, and its maximum over actions, to the fixed point by sweeps.
+
+    Raises `NotConverged` as `Solutions.finish` does.
+    """
+    widest = int((rows.last - rows.first).max())
+    max_sweeps = max(1, budgets(setting, widest)[0] // d.size)
+    parameters = setting.gamma, setting.epsilon, setting.slack
+    index, accelerations, gap = np.where(rows.known, np.arange(d.size), -1), 0, np.inf
+    while not dissimilarity.lower_dissimilarity(rows, D, *parameters, d, d_state, max_sweeps)[1]:
+        if setting.gamma <= MAX_PLAIN_GAMMA:
+            continue
+        if accelerations == MAX_ACCELERATIONS:
+            raise _not_converged(gap, setting)
+        bounds = upper_bounds(D, index, rows, setting, d_state)
+        accelerations, gap = accelerations + 1, bounds.gap
+        _lower(d, d_state, bounds)
+        if _is_enough(bounds, setting):
+            return
+
+
+def _any_state(pairs: IntArray, d_state: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the state with the largest d̂, and this d̂, for each pair; termination has 0."""
+    s = int(d_state.argmax())
+    return np.full(pairs.size, s), np.full(pairs.size, d_state[s])
+
+
+def _lower(d: FloatArray, d_state: FloatArray, bounds: UpperBounds) -> None:
+    """Lower d over pairs, and its maximum over actions, to upper bounds on the fixed point."""
+    np.minimum(d, bounds.bounds, out=d)
+    np.minimum(d_state, d.reshape(d_state.size, -1).max(axis=1), out=d_state)
+
+
+def _is_enough(bounds: UpperBounds, setting: Setting) -> bool:
+    return bounds.gap <= max(_tol(setting), bounds.attainable)
+
+
+def _tol(setting: Setting) -> float:
+    return setting.slack / (1 - setting.gamma)
+
+
+def _not_converged(gap: float, setting: Setting) -> NotConverged:
+    return NotConverged(
+        f"the distance between tasks is above its fixed point by up to {gap:.2g} after "
+        f"{MAX_ACCELERATIONS} policy iterations with gamma={setting.gamma}, and expected within "
+        f"tol={_tol(setting):.2g}: it is still an upper bound; create the agent with "
+        f"tol={2 * gap:.1g} or more, or with a smaller gamma"
+    )
