@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from heirloom.paper.near import is_near, of_the_paper
+from heirloom.studies import agents
 from heirloom.studies import knowledge as study
 from heirloom.studies.families import setting_of
 from published import results
@@ -246,6 +247,22 @@ def knowledge(columns: dict[str, str], *, optimum: bool) -> Callable[[], str]:
     return write
 
 
+def learned_knowledge() -> str:
+    """Tabulate the mean returns of the tasks in which learned knowledge is used."""
+    rows = []
+    for family, measured in results.load("knowledge")["summary"]["families"].items():
+        learned = measured["learned"]
+        optimal, row = learned["optimal"], [setting_of(family).title, str(learned["used_from"])]
+        for name in (agents.RMAX, *agents.LEARNING, agents.ARRAYS):
+            numbers = (learned["agents"][name][key] for key in ("return", "ci95"))
+            cell = " ± ".join(study.format_return(x, optimal) for x in numbers)
+            helps = learned["helps_from"].get(name)
+            row.append(cell if helps is None else f"{cell} (from {helps})")
+        rows.append(row)
+    header = ["family", "from task", agents.RMAX, *agents.LEARNING, agents.ARRAYS]
+    return table(header, rows, right=1)
+
+
 def coverage() -> str:
     """Return how often learned bounds were valid, beside what is promised."""
     rows = []
@@ -331,18 +348,30 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "claims of bounds-illustration": claims_without_variants("bounds-illustration"),
     "claims of prior-illustration": claims_without_variants("prior-illustration"),
     "knowledge": knowledge(
-        {name: name for name in (study.RMAX, study.VALID, *study.TRUE)},
+        {name: name for name in (agents.RMAX, agents.VALID, *agents.TRUE)},
         optimum=True,
     ),
     "false knowledge": knowledge(
         {
-            "RMax": study.RMAX,
-            "NearRMax (true arrays)": study.ARRAYS,
-            "half of them": study.HALF,
-            "a tenth of them": study.TENTH,
+            "RMax": agents.RMAX,
+            "NearRMax (true arrays)": agents.ARRAYS,
+            "half of them": agents.HALF,
+            "a tenth of them": agents.TENTH,
+            "all tasks equal": agents.EQUAL,
         },
         optimum=False,
     ),
+    "checked knowledge": knowledge(
+        {
+            "RMax": agents.RMAX,
+            "a tenth": agents.TENTH,
+            "a tenth, widening": agents.TENTH_WIDENING,
+            "all tasks equal": agents.EQUAL,
+            "all tasks equal, widening": agents.EQUAL_WIDENING,
+        },
+        optimum=False,
+    ),
+    "learned knowledge": learned_knowledge,
     "claims of knowledge": claims_without_variants("knowledge"),
     "coverage": coverage,
     "reproducibility": reproducibility,

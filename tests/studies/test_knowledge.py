@@ -17,19 +17,27 @@ from heirloom.paper.experiment import Options
 from heirloom.paper.registry import reproduce
 from heirloom.storage.location import Location
 from heirloom.studies import knowledge
-from heirloom.studies.families import FAMILIES, setting_of, two_numbers, valid_prior
-from heirloom.studies.knowledge import (
+from heirloom.studies.agents import (
     ARRAYS,
+    CHECKED,
+    ENVELOPE,
+    EQUAL,
+    EQUAL_WIDENING,
     FALSE,
     HALF,
+    LEARNED,
+    LEARNING,
+    MAX_Q,
     NUMBERS,
     RMAX,
     SUCCESSORS,
     TENTH,
+    TENTH_WIDENING,
     TRUE,
     VALID,
-    LaterReturns,
 )
+from heirloom.studies.families import FAMILIES, setting_of, two_numbers, valid_prior
+from heirloom.studies.returns import FamilyReturns, LaterReturns, later_returns, measure
 
 REPETITIONS = 10
 GUESS = "LRMax(0.1)"
@@ -42,10 +50,22 @@ class TestSpecOfFamily:
         assert ExperimentSpec.read(spec.as_json()) == spec
         assert spec.repetitions == REPETITIONS
 
-    def test_spec_has_agents_from_no_knowledge_to_false_knowledge(self, family):
+    def test_spec_has_agents_from_no_knowledge_to_learned_knowledge(self, family):
         names = [agent.name for agent in knowledge.settings(family=family).agents]
         guess = [GUESS] if family.startswith("tight") else []
-        assert names == [RMAX, VALID, *guess, *TRUE, *FALSE]
+        assert names == [RMAX, VALID, *guess, *TRUE, *FALSE, *CHECKED, *LEARNING]
+
+    def test_false_knowledge_is_compared_with_exact_models_only_in_deterministic_families(
+        self, family
+    ):
+        spec = knowledge.settings(family=family).with_changes(tasks=4)
+        deterministic = all(np.isin(task.T.toarray(), (0, 1)).all() for task in draw_tasks(spec, 0))
+        by_name = {agent.name: agent.options for agent in spec.agents}
+        for name in CHECKED:
+            assert by_name[name]["on_refutation"] == "widen"
+            assert by_name[name].get("exact", False) == deterministic
+        for name in FALSE:
+            assert by_name[name]["on_refutation"] == "ignore"
 
     def test_two_numbers_are_true_for_the_drawn_tasks(self, family):
         spec = knowledge.settings(family=family).with_changes(tasks=4)
@@ -91,13 +111,20 @@ def made_up(family, **changes):
         ARRAYS: 2.8,
         HALF: 2.7,
         TENTH: 0.5,
+        EQUAL: 0.4,
+        TENTH_WIDENING: 2.0,
+        EQUAL_WIDENING: 1.9,
+        LEARNED: 2.0,
+        MAX_Q: 1.8,
+        ENVELOPE: 1.7,
     }
     if family.startswith("tight"):
         levels[GUESS] = 1.8
     levels.update(changes.get(family, {}))
     noise = rng.normal(0, 0.02, (len(levels), REPETITIONS))
     returns = {name: level + e for (name, level), e in zip(levels.items(), noise, strict=True)}
-    return LaterReturns(returns, np.full(REPETITIONS, 3.0))
+    later = LaterReturns(returns, np.full(REPETITIONS, 3.0))
+    return FamilyReturns(later, 12, later, {LEARNED: 12, MAX_Q: 13, ENVELOPE: None})
 
 
 def verdicts(**changes):
@@ -134,16 +161,30 @@ class TestClaims:
         assert failed.startswith(f"{NUMBERS} performs at least as well as {GUESS}")
 
     def test_false_knowledge_above_rmax_contradicts_only_that_it_can_be_below_rmax(self):
-        levels = {TENTH: 2.0}
+        levels = {TENTH: 2.0, EQUAL: 2.0, TENTH_WIDENING: 2.1, EQUAL_WIDENING: 2.1}
         (failed,) = contradicted(**{family.replace("-", "_"): levels for family in FAMILIES})
         assert failed == f"false knowledge can lower returns below those of {RMAX}"
 
     def test_false_knowledge_as_good_as_the_truth_contradicts_that_it_can_be_worse(self):
-        levels = {HALF: 2.8, TENTH: 2.8}
+        levels = dict.fromkeys([*FALSE, *CHECKED], 2.8)
         failed = contradicted(**{family.replace("-", "_"): levels for family in FAMILIES})
-        assert failed == [
+        assert failed[:2] == [
             f"false knowledge can lower returns below those of {other}" for other in (ARRAYS, RMAX)
         ]
+
+    def test_widening_without_effect_contradicts_only_that_it_can_raise_returns(self):
+        levels = {TENTH_WIDENING: 0.5, EQUAL_WIDENING: 0.4}
+        (failed,) = contradicted(**{family.replace("-", "_"): levels for family in FAMILIES})
+        assert failed == "widening false knowledge can raise returns"
+
+    def test_widening_that_lowers_returns_in_one_family_contradicts_its_claim(self):
+        (failed,) = contradicted(maze={TENTH_WIDENING: 0.2})
+        assert failed == "widening false knowledge never lowers returns"
+
+    @pytest.mark.parametrize("name", LEARNING)
+    def test_learned_knowledge_below_rmax_in_one_family_contradicts_its_claim(self, name):
+        (failed,) = contradicted(cliffs={name: 0.8})
+        assert failed == "learned knowledge, once it is used, never gives less than RMax"
 
     def test_families_in_which_an_agent_is_below_rmax_are_named(self):
         returns = {family: made_up(family, maze={VALID: 0.5}) for family in FAMILIES}
@@ -153,7 +194,7 @@ class TestClaims:
 
     def test_all_claims_but_that_of_lrmax_are_marked_as_ours(self):
         returns = {family: made_up(family) for family in FAMILIES}
-        assert [claim.whose for claim in knowledge.claims(returns)[1:]] == ["ours"] * 8
+        assert [claim.whose for claim in knowledge.claims(returns)[1:]] == ["ours"] * 11
 
 
 def test_later_returns_leave_out_the_first_task_and_discount_only_in_families_of_the_paper():
@@ -173,10 +214,64 @@ def test_later_returns_leave_out_the_first_task_and_discount_only_in_families_of
         ("tight-text", "discounted_returns", "optimal_discounted"),
         ("taxis", "returns", "optimal"),
     ):
-        later = knowledge.later_returns(setting_of(family), results)
+        later = later_returns(setting_of(family), results)
         expected = results[kind].values[1, :, 1:].mean(axis=(1, 2))
         assert later.agents[VALID] == pytest.approx(expected)
         assert later.optimal == pytest.approx(results[optimal].values[:, 1:].mean(axis=1))
+
+
+def results_of(agents, *, tasks, from_task=None):
+    """Made-up results of the corridor: agents other than RMax are better only from a task on."""
+    rng = np.random.default_rng(0)
+    dimensions = ("agent", "repetition", "task", "episode")
+    shape = (len(agents), 5, tasks, 3)
+    returns = rng.normal(0, 0.01, shape)
+    if from_task is not None:
+        returns[1:] -= 1
+        returns[1:, :, from_task - 1 :] += 2
+    optimal = (dimensions[1:3], np.full(shape[1:3], 1.0))
+    return xr.Dataset(
+        {
+            "returns": (dimensions, np.zeros(shape)),
+            "discounted_returns": (dimensions, returns),
+            "optimal": optimal,
+            "optimal_discounted": optimal,
+        },
+        coords={"agent": agents, "repetition": np.arange(5), "task": np.arange(1, tasks + 1)},
+    )
+
+
+class TestLearnedKnowledge:
+    def test_it_is_measured_in_the_tasks_after_those_it_is_learned_from(self):
+        spec = knowledge.settings(family="corridor")
+        results = results_of([RMAX, *LEARNING], tasks=spec.tasks, from_task=12)
+        measured = measure(setting_of("corridor"), spec, results)
+        assert measured.used_from == 12  # the smallest m + 1 with 0.8^m <= 0.1
+        assert measured.used.agents[LEARNED] == pytest.approx(np.ones(5), abs=0.05)
+        assert measured.later.agents[LEARNED] == pytest.approx(np.full(5, -1 / 19), abs=0.05)
+
+    def test_task_from_which_on_it_helps_is_that_of_higher_discounted_returns(self):
+        spec = knowledge.settings(family="corridor")
+        results = results_of([RMAX, *LEARNING], tasks=spec.tasks, from_task=14)
+        helps_from = measure(setting_of("corridor"), spec, results).helps_from
+        assert helps_from == dict.fromkeys(LEARNING, 14)
+
+    def test_run_that_ends_before_it_is_used_shows_the_last_task(self):
+        spec = knowledge.settings(family="corridor").with_changes(tasks=4)
+        results = results_of([RMAX, *LEARNING], tasks=4, from_task=4)
+        used = measure(setting_of("corridor"), spec, results).used
+        assert used.agents[MAX_Q] == pytest.approx(np.ones(5), abs=0.05)
+
+    def test_table_shows_from_which_task_on_it_is_used_and_helps(self):
+        returns = {"corridor": made_up("corridor")}
+        report = knowledge.report({"corridor": knowledge.settings(family="corridor")}, returns)
+        table = report.tables[-1]
+        row = dict(zip(table.header, table.rows[0], strict=True))
+        assert row["from task"] == "12"
+        assert row[f"{MAX_Q} helps from task"] == "13"
+        assert row[f"{ENVELOPE} helps from task"] == "-"
+        learned = report.summary["families"]["corridor"]["learned"]
+        assert learned["helps_from"] == {LEARNED: 12, MAX_Q: 13, ENVELOPE: None}
 
 
 def test_share_of_the_gap_is_0_for_rmax_and_1_for_the_optimum():
@@ -200,7 +295,7 @@ def test_report_shows_each_family_in_table_figure_and_summary():
     assert report.specs == tuple(specs.values())
     assert list(report.summary["families"]) == list(FAMILIES)
     numbers = report.summary["families"]["taxis"]["agents"][ARRAYS]
-    assert numbers["return"] == pytest.approx(returns["taxis"].agents[ARRAYS].mean())
+    assert numbers["return"] == pytest.approx(returns["taxis"].later.agents[ARRAYS].mean())
     assert numbers["share_of_gap"] == pytest.approx(0.9, abs=0.02)
     assert len(report.summary["claims"]) == len(report.claims)
     json.dumps(report.summary, allow_nan=False)
@@ -231,6 +326,9 @@ def test_command_prints_claims_and_returns_of_a_quick_run(tmp_path, monkeypatch)
     printed = " ".join(result.output.split())
     assert "mean return of later tasks" in printed
     assert "mean return with false knowledge" in printed
+    assert "mean return with checked knowledge" in printed
+    assert "mean return once learned knowledge is used" in printed
+    assert "RefutedKnowledgeWarning" not in printed
     assert "knowledge, quick" in printed
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["repetitions"] == 2

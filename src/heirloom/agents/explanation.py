@@ -254,7 +254,7 @@ def _checks(agent: OptimisticAgent) -> str:
         return (
             f"With n_known = {agent.n_known} no difference between tasks can be detected: the "
             "radii of the estimated models are too large to refute the knowledge. Use a larger "
-            "n_known, or declare exact models (exact=True)."
+            "n_known; if tasks are deterministic, use exact=True."
         )
     return "Pairs that become known are compared with the knowledge; nothing contradicts it so far."
 

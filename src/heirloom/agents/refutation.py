@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from heirloom.agents.task_learner import TaskLearner
 
 REMEDY = (
-    "hl.audit(agent.memory, ...) compares all stored tasks; give larger numbers, or use "
+    "hl.audit(agent.memory, ...) compares all stored tasks; give a wider claim, or use "
     "on_refutation='widen'"
 )
 

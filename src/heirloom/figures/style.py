@@ -26,7 +26,7 @@ COLOURS = {
     "LRMaxQInit": "#CC79A7",
     "LRMaxQInit(0.1)": "#D55E00",
 }
-OTHER_COLOURS = ("#882255", "#44AA99", "#332288", "#999933", "#AA4499", "#999999")
+OTHER_COLOURS = ("#882255", "#44AA99", "#332288", "#999933", "#AA4499", "#999999", "#117733")
 MARKERS = "osD^vPX"
 # Metadata that would hold the time of rendering, by file format.
 TIMESTAMPS = {"pdf": "CreationDate", "svg": "Date"}

@@ -35,6 +35,8 @@ class Setting(NamedTuple):
     """A prior d_max that the paper uses although it is not valid."""
     lrmax_options: Mapping[str, Any] = MappingProxyType({})
     """Further options of LRMax only."""
+    deterministic: bool = False
+    """Whether all tasks are deterministic, so that one visit gives an exact model of a pair."""
 
     @property
     def task_family(self) -> TaskFamily:
@@ -70,8 +72,12 @@ def _of_example(
 FAMILIES: dict[str, Callable[[], Setting]] = {
     "tight-released": lambda: _of_paper("tight (released)", tight.settings("released"), 0.1),
     "tight-text": lambda: _of_paper("tight (text)", tight.settings("text"), 0.1),
-    "corridor": lambda: _of_paper("corridor", corridor.settings("released"), **EXACT_MODELS),
-    "maze": lambda: _of_paper("maze", maze.settings("text"), **EXACT_MODELS),
+    "corridor": lambda: _of_paper(
+        "corridor", corridor.settings("released"), **EXACT_MODELS
+    )._replace(deterministic=True),
+    "maze": lambda: _of_paper("maze", maze.settings("text"), **EXACT_MODELS)._replace(
+        deterministic=True
+    ),
     "frozen-lakes": lambda: _of_example(
         "FrozenLake", "frozen-lakes", tasks=15, episodes=2000, steps=100, n_known=10
     ),
@@ -80,7 +86,10 @@ FAMILIES: dict[str, Callable[[], Setting]] = {
     ),
     "taxis": lambda: _of_example(
         "Taxi", "taxis", tasks=14, episodes=300, steps=100, n_known=1
-    )._replace(lrmax_options={"capacity": 2, "keep": "most_used"}),  # which saves time
+    )._replace(
+        lrmax_options={"capacity": 2, "keep": "most_used"},  # which saves time
+        deterministic=True,
+    ),
     "prices": lambda: _of_example(
         "inventory, prices", "prices", tasks=15, episodes=50, steps=50, n_known=20
     ),

@@ -7,41 +7,42 @@ The agents know, in this order,
 - two numbers, by how much rewards and transition probabilities of two tasks can differ (NearRMax);
 - the possible successors of each pair as well;
 - the two numbers for each pair, as arrays, and the successors;
-- the same arrays multiplied by one half or by a tenth, which is false.
+- the same arrays multiplied by one half, by a tenth or by 0, which is false;
+- the same false knowledge, which the agent compares with what it learns, and widens;
+- what the agent learns from its first tasks.
 
-Returns are compared over the tasks from the second on.
+Returns are compared over the tasks from the second on, and those of agents that learn their
+knowledge over the tasks in which they use it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from heirloom.choices import Variant
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.figures.points import draw_rows
-from heirloom.paper.claims import OURS, Claim, format_interval, undecided_if_few
+from heirloom.paper.claims import OURS, Claim, undecided_if_few
 from heirloom.paper.experiment import Experiment, Options, Report, ResultTable, band, nan_to_none
-from heirloom.stats import FloatArray, Interval, student_interval
-from heirloom.studies.families import (
-    FAMILIES,
-    Setting,
-    base_spec,
-    setting_of,
-    two_numbers,
-    valid_prior,
+from heirloom.stats import student_interval
+from heirloom.studies.agents import (
+    ARRAYS,
+    CHECKED,
+    FALSE,
+    LEARNING,
+    NAMED,
+    NUMBERS,
+    RMAX,
+    TRUE,
+    UNCHECKED,
+    VALID,
+    agents_of,
 )
+from heirloom.studies.claims import always_above, can_fall_below, can_rise_above, never_below
+from heirloom.studies.families import FAMILIES, base_spec, setting_of
+from heirloom.studies.returns import FamilyReturns, LaterReturns, measure
 
-if TYPE_CHECKING:
-    import xarray as xr
-
-RMAX, VALID = "RMax", "LRMax (valid prior)"
-NUMBERS, SUCCESSORS, ARRAYS = (
-    f"NearRMax ({known})" for known in ("two numbers", "numbers, successors", "arrays")
-)
-HALF, TENTH = (f"NearRMax ({factor} of the arrays)" for factor in ("half", "a tenth"))
-TRUE = (NUMBERS, SUCCESSORS, ARRAYS)
-FALSE = (HALF, TENTH)
 OPTIMUM = "optimum"
 QUICK_TASKS, QUICK_EPISODES = 4, 1000
 
@@ -53,24 +54,7 @@ def settings(variant: Variant = "released", *, family: str = "tight-released") -
         variant: ignored, because the name of a family includes its variant.
         family: the family, a key of `FAMILIES`.
     """
-    setting = setting_of(family)
-    numbers = two_numbers(setting.task_family)
-    lrmax = {"algorithm": "LRMax", **setting.lrmax_options}
-    agents: list[dict[str, Any]] = [
-        {"name": RMAX, "algorithm": "RMax"},
-        {"name": VALID, **lrmax, "d_max": valid_prior(setting.task_family)},
-    ]
-    if setting.guess is not None:
-        agents.append({**lrmax, "d_max": setting.guess})
-    near: dict[str, dict[str, Any]] = {
-        NUMBERS: {"nearness": numbers},
-        SUCCESSORS: {"nearness": {**numbers, "successors": "family"}},
-        ARRAYS: {"nearness": "family"},
-        HALF: {"nearness": "family", "nearness_scale": 0.5},
-        TENTH: {"nearness": "family", "nearness_scale": 0.1},
-    }
-    agents += [{"name": name, "algorithm": "NearRMax", **known} for name, known in near.items()]
-    return base_spec(family, agents)
+    return base_spec(family, agents_of(setting_of(family)))
 
 
 def reproduce(options: Options) -> Report:
@@ -81,47 +65,13 @@ def reproduce(options: Options) -> Report:
         fewer = {"tasks": QUICK_TASKS, "episodes": min(spec.episodes, QUICK_EPISODES)}
         specs[family] = options.apply(spec, fewer)
         results = options.run(specs[family], f"run-{family}")
-        returns[family] = later_returns(setting_of(family), results)
+        returns[family] = measure(setting_of(family), specs[family], results)
     return report(specs, returns, title_suffix=options.title_suffix)
-
-
-class LaterReturns(NamedTuple):
-    """Mean returns of the tasks from the second on, in each repetition."""
-
-    agents: dict[str, FloatArray]
-    """The mean return of an agent, [repetition], by its name."""
-    optimal: FloatArray
-    """The optimal expected return, [repetition]."""
-
-    @property
-    def gap(self) -> float:
-        """By how much the optimal return exceeds that of RMax, in the mean."""
-        return float((self.optimal - self.agents[RMAX]).mean())
-
-    def closed(self, name: str, other: str = RMAX) -> FloatArray:
-        """The return of an agent minus that of another one, as a share of the gap, [repetition].
-
-        Compared with RMax, this is 0 for the return of RMax and 1 for the optimal return.
-        """
-        difference = self.agents[name] - self.agents[other]
-        return difference / self.gap if self.gap else np.full_like(difference, np.nan)
-
-
-def later_returns(setting: Setting, results: "xr.Dataset") -> LaterReturns:
-    """Average the returns over the episodes of the tasks from the second on."""
-    returns = results.discounted_returns if setting.discounted else results.returns
-    optimal = results.optimal_discounted if setting.discounted else results.optimal
-    later = slice(1, None)
-    mean = returns.isel(task=later).mean(("task", "episode"))
-    return LaterReturns(
-        {str(name): mean.sel(agent=name).values for name in results.agent.values},
-        optimal.isel(task=later).mean("task").values,
-    )
 
 
 def report(
     specs: Mapping[str, ExperimentSpec],
-    returns: Mapping[str, LaterReturns],
+    returns: Mapping[str, FamilyReturns],
     *,
     title_suffix: str = "",
 ) -> Report:
@@ -129,11 +79,12 @@ def report(
 
     Args:
         specs: the specs as they were run, by family.
-        returns: the returns of the later tasks, by family.
+        returns: what was measured, by family.
         title_suffix: the end of the title of the figure.
     """
     first, *others = specs.values()
     by_title = {setting_of(family).title: of_family for family, of_family in returns.items()}
+    later = {title: of_family.later for title, of_family in by_title.items()}
     decided = undecided_if_few(claims(by_title), first.repetitions)
     return Report(
         spec=first,
@@ -145,8 +96,10 @@ def report(
         },
         claims=decided,
         tables=[
-            _result_table("mean return of later tasks", (RMAX, VALID, *TRUE), by_title),
-            _result_table("mean return with false knowledge", (ARRAYS, *FALSE), by_title),
+            _result_table("mean return of later tasks", (RMAX, VALID, *TRUE), later),
+            _result_table("mean return with false knowledge", (ARRAYS, *FALSE), later),
+            _result_table("mean return with checked knowledge", (RMAX, *CHECKED), later),
+            _learned_table(by_title),
         ],
         figures={
             "knowledge": draw_rows(
@@ -154,9 +107,9 @@ def report(
                     title: {
                         name: band(of_family.closed(name))
                         for name in of_family.agents
-                        if name != RMAX
+                        if name not in (RMAX, *CHECKED, *LEARNING)
                     }
-                    for title, of_family in by_title.items()
+                    for title, of_family in later.items()
                 },
                 levels={RMAX: 0.0, OPTIMUM: 1.0},
                 hollow=FALSE,
@@ -167,24 +120,32 @@ def report(
     )
 
 
-def _numbers(returns: LaterReturns) -> dict[str, Any]:
+def _numbers(returns: FamilyReturns) -> dict[str, Any]:
     """Return what `summary.json` has of a family."""
-
-    def of_agent(name: str) -> dict[str, float | None]:
-        mean, half_width = student_interval(returns.agents[name])
-        closed = student_interval(returns.closed(name))
-        (relative,) = nan_to_none(mean / abs(returns.agents[RMAX].mean() or np.nan))
-        return {
-            "return": float(mean),
-            "ci95": nan_to_none(half_width)[0],
-            "return_over_size_of_rmax": relative,
-            "share_of_gap": nan_to_none(closed.mean)[0],
-            "share_of_gap_ci95": nan_to_none(closed.half_width)[0],
-        }
-
+    later, used = returns.later, returns.used
     return {
-        "optimal": float(returns.optimal.mean()),
-        "agents": {name: of_agent(name) for name in returns.agents},
+        "optimal": float(later.optimal.mean()),
+        "agents": {name: _of_agent(later, name) for name in later.agents},
+        "learned": {
+            "used_from": returns.used_from,
+            "optimal": float(used.optimal.mean()),
+            "agents": {name: _of_agent(used, name) for name in (RMAX, *LEARNING, ARRAYS)},
+            "helps_from": returns.helps_from,
+        },
+    }
+
+
+def _of_agent(returns: LaterReturns, name: str) -> dict[str, float | None]:
+    """Return the mean return of an agent and its share of the gap, with intervals."""
+    mean, half_width = student_interval(returns.agents[name])
+    closed = student_interval(returns.closed(name))
+    (relative,) = nan_to_none(mean / abs(returns.agents[RMAX].mean() or np.nan))
+    return {
+        "return": float(mean),
+        "ci95": nan_to_none(half_width)[0],
+        "return_over_size_of_rmax": relative,
+        "share_of_gap": nan_to_none(closed.mean)[0],
+        "share_of_gap_ci95": nan_to_none(closed.half_width)[0],
     }
 
 
@@ -200,31 +161,66 @@ def _result_table(
     return ResultTable(title, ["family", *agents, OPTIMUM], rows)
 
 
+def _learned_table(returns: Mapping[str, FamilyReturns]) -> ResultTable:
+    """Tabulate the returns of the tasks in which learned knowledge is used."""
+    used = {title: of_family.used for title, of_family in returns.items()}
+    title, header, rows = _result_table(
+        "mean return once learned knowledge is used", (RMAX, *LEARNING, ARRAYS), used
+    )
+    for row, of_family in zip(rows, returns.values(), strict=True):
+        row.insert(1, str(of_family.used_from))
+        row += [format_task(of_family.helps_from[name]) for name in LEARNING]
+    helps = [f"{name} helps from task" for name in LEARNING]
+    return ResultTable(title, [header[0], "from task", *header[1:], *helps], rows)
+
+
+def format_task(task: int | None) -> str:
+    """Format the task from which on an agent is better than RMax."""
+    return "-" if task is None else str(task)
+
+
 def format_return(number: float, optimal: float) -> str:
     """Format a return with three decimals if the optimal return is below 2, otherwise with one."""
     return f"{number:.{3 if abs(optimal) < 2 else 1}f}"
 
 
-def claims(returns: Mapping[str, LaterReturns]) -> list[Claim]:
+def claims(returns: Mapping[str, FamilyReturns]) -> list[Claim]:
     """Decide the claims on the worth of knowledge.
 
     Differences are those of the same repetition, as shares of the gap between RMax and the optimum.
 
     Args:
-        returns: the returns of the later tasks, by family.
+        returns: what was measured, by family.
     """
+    later = {family: each.later for family, each in returns.items()}
+    return [
+        *_claims_on_true_knowledge(later),
+        *_claims_on_false_knowledge(later),
+        never_below(
+            "learned knowledge, once it is used, never gives less than RMax",
+            {
+                f"{family}, {name}": each.used.closed(name)
+                for family, each in returns.items()
+                for name in LEARNING
+            },
+        ),
+    ]
+
+
+def _claims_on_true_knowledge(returns: Mapping[str, LaterReturns]) -> list[Claim]:
+    """Claim that true knowledge does not harm, and that more of it gives more."""
     steps = list(zip((RMAX, *TRUE), TRUE, strict=False))
     guessed = {family: _guess(each) for family, each in returns.items() if _guess(each)}
     return [
         *(
-            _never_below(
+            never_below(
                 f"{name} never performs worse than RMax",
                 {family: each.closed(name) for family, each in returns.items()},
                 whose,
             )
             for name, whose in ((VALID, "paper"), *((true, OURS) for true in TRUE))
         ),
-        _never_below(
+        never_below(
             "more knowledge gives at least as much: two numbers, then successors, then arrays",
             {
                 f"{family}, {more}": each.closed(more, less)
@@ -233,13 +229,24 @@ def claims(returns: Mapping[str, LaterReturns]) -> list[Claim]:
             },
             OURS,
         ),
-        _always_above(
+        always_above(
             f"{ARRAYS} outperforms {VALID}",
             {family: each.closed(ARRAYS, VALID) for family, each in returns.items()},
         ),
         *_guess_claims(returns, guessed),
+    ]
+
+
+def _claims_on_false_knowledge(returns: Mapping[str, LaterReturns]) -> list[Claim]:
+    """Claim that false knowledge can harm, and that checks reduce the harm."""
+    widened = {
+        f"{family}, {name}": each.closed(name, unchecked)
+        for family, each in returns.items()
+        for name, unchecked in UNCHECKED.items()
+    }
+    return [
         *(
-            _can_fall_below(
+            can_fall_below(
                 f"false knowledge can lower returns below those of {other}",
                 {
                     f"{family}, {name}": each.closed(name, other)
@@ -249,12 +256,14 @@ def claims(returns: Mapping[str, LaterReturns]) -> list[Claim]:
             )
             for other in (ARRAYS, RMAX)
         ),
+        never_below("widening false knowledge never lowers returns", widened),
+        can_rise_above("widening false knowledge can raise returns", widened),
     ]
 
 
 def _guess(returns: LaterReturns) -> str | None:
     """Return the name of the agent with a guessed prior; None if there is none."""
-    names = [name for name in returns.agents if name not in (RMAX, VALID, *TRUE, *FALSE)]
+    names = [name for name in returns.agents if name not in NAMED]
     return names[0] if names else None
 
 
@@ -265,59 +274,11 @@ def _guess_claims(
     if not guessed:
         return
     (name,) = {name for name in guessed.values() if name is not None}
-    yield _never_below(
+    yield never_below(
         f"{NUMBERS} performs at least as well as {name}, whose prior is a guess",
         {family: returns[family].closed(NUMBERS, name) for family in guessed},
         OURS,
     )
-
-
-def _intervals(differences: Mapping[str, FloatArray]) -> dict[str, Interval]:
-    """Return intervals that contain all means at once with probability 95 % (Bonferroni)."""
-    confidence = 1 - 0.05 / len(differences)
-    return {
-        label: student_interval(difference, confidence=confidence)
-        for label, difference in differences.items()
-    }
-
-
-def _lowest(intervals: Mapping[str, Interval]) -> tuple[str, Interval]:
-    return min(intervals.items(), key=lambda item: float(item[1].mean))
-
-
-def _never_below(statement: str, differences: Mapping[str, FloatArray], whose: str) -> Claim:
-    """Claim that no difference is below 0."""
-    intervals = _intervals(differences)
-    below = [label for label, x in intervals.items() if x.mean + x.half_width < 0]
-    label, lowest = _lowest(intervals)
-    where = f" ({'; '.join(below)})" if below else ""
-    return Claim(
-        statement,
-        f"the difference is at worst {format_interval(lowest)} of the gap ({label}); in "
-        f"{len(below)} of {len(intervals)} cases the interval is below 0{where}",
-        not below,
-        whose,
-    )
-
-
-def _always_above(statement: str, differences: Mapping[str, FloatArray]) -> Claim:
-    """Claim that all differences are above 0."""
-    intervals = _intervals(differences)
-    above = [label for label, x in intervals.items() if x.mean - x.half_width > 0]
-    label, lowest = _lowest(intervals)
-    return Claim(
-        f"{statement} in every family",
-        f"the difference is at least {format_interval(lowest)} of the gap ({label}); in "
-        f"{len(above)} of {len(intervals)} families the interval is above 0",
-        len(above) == len(intervals),
-        OURS,
-    )
-
-
-def _can_fall_below(statement: str, differences: Mapping[str, FloatArray]) -> Claim:
-    """Claim that at least one difference is below 0."""
-    never = _never_below(statement, differences, OURS)
-    return never._replace(holds=not never.holds)
 
 
 EXPERIMENT = Experiment(reproduce, settings, has_variants=False)

@@ -241,3 +241,25 @@ def test_two_claims_at_once_are_refused():
     memory.bind(hl.Setting(n_states=2, n_actions=1, gamma=0.9))
     with pytest.raises(hl.InvalidArgument, match="audit each claim by itself"):
         hl.audit(memory, 0.1, p_min=0.5)
+
+
+def test_number_that_is_due_to_rounding_is_printed_as_zero():
+    memory = memory_of(draw_tasks(np.random.default_rng(0), 2), np.random.default_rng(1))
+    shape = memory.n_states, memory.n_actions
+    d_max = np.full(shape, 1e-300)
+    d_max[0, 0] = 200.0
+    assert hl.audit(memory, d_max=d_max).knowledge == "d_max = 0 to 200"
+
+
+def test_audit_does_not_suggest_values_below_zero():
+    memory = memory_of(draw_tasks(np.random.default_rng(0), 2), np.random.default_rng(1))
+    audit = hl.audit(memory, exact=True)
+    assert audit.largest_useful_d_max <= 0
+    assert "(no value can lower a bound)" in audit.verdict
+
+
+def test_verdict_on_p_min_says_that_no_two_tasks_are_proved_to_differ():
+    task = draw_tasks(np.random.default_rng(0), 1)[0]
+    memory = memory_of([task, task], np.random.default_rng(1))
+    verdict = hl.audit(memory, p_min=0.5, exact=True).verdict
+    assert "no two of those seen are proved to be different" in verdict

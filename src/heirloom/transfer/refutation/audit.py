@@ -12,7 +12,7 @@ from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
 from heirloom.transfer.radii import Accuracy, all_outcomes
-from heirloom.transfer.refutation.audit_result import Audit, Contradiction, Part
+from heirloom.transfer.refutation.audit_result import Audit, Contradiction, Part, formatted_range
 from heirloom.transfer.refutation.differences import Differences, Largest, possible_outcomes
 from heirloom.transfer.refutation.different import count_different_tasks
 from heirloom.transfer.refutation.usefulness import useful_below
@@ -225,4 +225,4 @@ def _as_text(nearness: Nearness | None, d_max: FloatArray | None, p_min: float |
         return ""
     if d_max.ndim == 0:
         return f"d_max = {float(d_max):g}"
-    return f"d_max = {d_max.min():.4g} to {d_max.max():.4g}"
+    return f"d_max = {formatted_range(d_max)}"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 WIDTH = 100  # columns of the printed text
+NEGLIGIBLE = 1e-9  # of the largest number of a range: a smaller one is due to rounding
 TITLES = {
     "rewards": "difference of mean rewards",
     "transitions": "total variation of transitions",
@@ -181,7 +182,7 @@ class Audit:
         n_contradicted = {found.part: int(found.pairs.sum()) for found in self.contradictions}
         for name, part in self.parts.items():
             count = "" if part.claimed is None else f"{n_contradicted.get(name, 0):,}"
-            cells = (_range(part.claimed), _largest(part.seen), _largest(part.sure), count)
+            cells = (formatted_range(part.claimed), _largest(part.seen), _largest(part.sure), count)
             lines.append(f"{TITLES[name]:<{width}}" + "".join(f"  {cell:>18}" for cell in cells))
         return lines
 
@@ -219,9 +220,10 @@ class Audit:
                 f"all different (such as {tasks}). The largest p_min that agrees is "
                 f"{self.largest_p_min:.4g}."
             )
+        seen = f"{n:,} of those seen are" if n > 1 else "no two of those seen are"
         return (
-            f"{self.knowledge} holds so far: it admits {most:,} tasks, and {n:,} of those seen are "
-            "proved to be different."
+            f"{self.knowledge} holds so far: it admits {most:,} tasks, and {seen} proved to be "
+            "different."
         )
 
     def _differences(self) -> str:
@@ -231,8 +233,10 @@ class Audit:
             f"rewards={near.rewards.max():.4g} and transitions={near.transitions.max():.4g} for a "
             f"nearness, and d_max = {d_max:.4g}"
         )
-        if math.isfinite(self.largest_useful_d_max):
-            text += f" (only values below {self.largest_useful_d_max:.4g} can lower a bound)"
+        limit = self.largest_useful_d_max
+        if math.isfinite(limit):
+            which = f"only values below {limit:.4g}" if limit > 0 else "no value"
+            text += f" ({which} can lower a bound)"
         return text + "."
 
     def _limits(self) -> str:
@@ -242,17 +246,19 @@ class Audit:
             text += (
                 f" No difference of {' or '.join(self.blind)} can be detected, because the tasks "
                 "have too few visits per pair: the radii of two models exceed the largest "
-                "difference. Use a larger n_known, or declare exact models."
+                "difference. Use a larger n_known; if tasks are deterministic, use exact=True."
             )
         if self.untested:
             text += f" The visits of {len(self.untested):,} tasks are not recorded: not tested."
         return text
 
 
-def _range(array: FloatArray | None) -> str:
+def formatted_range(array: FloatArray | None) -> str:
+    """Return the smallest and the largest number of an array, or the only one, as text."""
     if array is None:
         return "-"
     low, high = float(array.min()), float(array.max())
+    low = 0.0 if low < NEGLIGIBLE * high else low
     return f"{high:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
 
 
