@@ -37,7 +37,7 @@ MAX_DIRECT_STATES = 500  # factorised without looking at the matrix first
 ACCEPTABLE_WORK = 60.0  # sweeps over all actions; a kind expected to need no more is kept
 # The same for the sweeps of a problem above MAX_DIRECT_STATES, with a narrow band and without.
 LONG_WORK, VERY_LONG_WORK = 300.0, 3000.0
-FIRST_WORK = 1000.0  # sweeps of a problem without a narrow band, before direct rounds are tried
+FIRST_WORK = 500.0  # sweeps of a problem without a narrow band, before direct rounds are tried
 ROUNDING = 1e-12  # relative changes of this size may be rounding, in long rows and on long paths
 MAX_STALLED_BATCHES = 20  # in sequence; then rounding is assumed to prevent further progress
 MAX_STALLED_LONG_BATCHES = 3  # the same for direct rounds above MAX_DIRECT_STATES
