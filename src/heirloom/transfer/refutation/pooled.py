@@ -142,5 +142,7 @@ def is_due(n_tasks: int) -> bool:
 
     Then its cost, which grows with the number of tasks, is constant per task on average.
     """
+    if n_tasks < 2:
+        return False
     odd = n_tasks >> ((n_tasks & -n_tasks).bit_length() - 1)  # without factors 2
-    return n_tasks > 1 and odd in (1, 3)
+    return odd in (1, 3)
