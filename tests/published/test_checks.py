@@ -23,6 +23,12 @@ def test_stored_alarms_are_at_most_delta_and_match_the_first_lifetimes(i):
     assert first == stored["first"]
 
 
+@pytest.mark.parametrize("n", checks.VISITS)
+def test_lifetimes_in_which_tasks_differ_by_much_more_are_refuted(n):
+    """So that lifetimes without alarms do not show that nothing was compared."""
+    assert all(checks.is_refuted(n, 0.05, seed, difference=0.96) for seed in range(4))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "delta"), SIZES)
 def test_alarms_of_new_lifetimes_are_at_most_delta(n, delta):
