@@ -67,7 +67,7 @@ class OptimisticAgent:
         refutation_delta: the probability that true knowledge is refuted by estimated models, in all
             tasks of the agent together. Half of it is for differences at single pairs, and half for
             the evidence of all pairs and tasks together, which is computed at the end of tasks 2,
-            3, 4, 6, 8, 12, 16, 24, ....
+            4, 8, 16, ....
         explore: the probability of an exploratory step: it takes the unknown action with the
             fewest visits, or a random action if all are known, instead of a greedy one. Then false
             knowledge can be refuted near the agent's path where it would not look.

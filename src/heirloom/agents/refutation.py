@@ -96,6 +96,9 @@ class Refutation:
         claims = Claims.of(list(learner.bounds))
         if claims.nearness is None and claims.d_max is None:
             return
+        pooled = pooled_evidence(memory, claims, setting, from_above=True)
+        if pooled is None or not pooled.refutes(self.accuracy.delta):
+            return
         pooled = pooled_evidence(memory, claims, setting)
         if pooled is None or not pooled.refutes(self.accuracy.delta):
             return

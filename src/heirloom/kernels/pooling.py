@@ -9,7 +9,7 @@ STEPS = 60  # of the bisection, after which the interval is exact up to rounding
 
 
 @njit(cache=True)
-def pair_evidence(start, n, X, claim, left_out, rates, width, log_E):
+def pair_evidence(start, n, X, claim, left_out, rates, width, from_above, log_E):
     """Set log_E[l, k] to a lower bound on ln min_b Π_j F_j(b), for each rate λ_l and pair k.
 
         F_j(b) = exp(-n_j (λ r / 2 + λ² c / 8)) cosh(λ n_j (X_j - b)),    c = width²
@@ -19,7 +19,8 @@ def pair_evidence(start, n, X, claim, left_out, rates, width, log_E):
     exp(-λ r / 2 - λ² c / 8) for each.
 
     ln Π cosh is convex in b. So its minimum is at least its value at any b, less the derivative
-    there times the width of the range in which the minimum lies.
+    there times the width of the range in which the minimum lies. If `from_above`, log_E is set to
+    the value at the mean of all visits instead, which is an upper bound and takes less time.
     """
     for k in range(start.size - 1):
         first, end = start[k], start[k + 1]
@@ -39,7 +40,20 @@ def pair_evidence(start, n, X, claim, left_out, rates, width, log_E):
             log_E[which, k] = -cost
             # The minimum is at most the value at the mean, and ln cosh x is at most |x|.
             if rate * spread > cost:
-                log_E[which, k] += _least(n[first:end], X[first:end], rate, low, high)
+                if from_above:
+                    log_E[which, k] += _value(n, X, first, end, rate, total / stored)
+                else:
+                    log_E[which, k] += _least(n[first:end], X[first:end], rate, low, high)
+
+
+@njit(cache=True)
+def _value(n, X, first, end, rate, b):
+    """Return Σ_j ln cosh(λ n_j (X_j - b))."""
+    value = 0.0
+    for j in range(first, end):
+        x = abs(rate * n[j] * (X[j] - b))
+        value += x + math.log1p(math.exp(-2 * x)) - math.log(2.0)
+    return value
 
 
 @njit(cache=True)
@@ -57,9 +71,7 @@ def _least(n, X, rate, low, high):
             right = middle
         if right - left <= 1e-12 * (high - low):
             break
-    b, value, slope = (left + right) / 2, 0.0, 0.0
+    b, slope = (left + right) / 2, 0.0
     for j in range(n.size):
-        x = rate * n[j] * (X[j] - b)
-        value += abs(x) + math.log1p(math.exp(-2 * abs(x))) - math.log(2.0)
-        slope -= rate * n[j] * math.tanh(x)
-    return max(0.0, value - abs(slope) * (right - left))
+        slope -= rate * n[j] * math.tanh(rate * n[j] * (X[j] - b))
+    return max(0.0, _value(n, X, 0, n.size, rate, b) - abs(slope) * (right - left))

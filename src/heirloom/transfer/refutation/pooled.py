@@ -35,21 +35,21 @@ P than the smallest true claim: all claims have the same δ together.
 
 import math
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.kernels import pooling as kernels
-from heirloom.kernels.audit import Rows
-from heirloom.transfer.memory import TaskMemory
-from heirloom.transfer.radii import Radii
-from heirloom.transfer.refutation.rows import rows_by_pair
+from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.nearness.rows import gathered
 from heirloom.transfer.refutation.watch import Claims
 from heirloom.transfer.setting import Setting
 
 RATES = np.array([0.125, 0.25, 0.5, 1.0, 2.0])  # λ w; a difference of d w is detected best by 2 d
 SHARES = (1.0, 0.1, 0.01)  # q: the share of the pairs that are expected to contradict the claim
 SHARE_OF_DELTA = 0.5  # of pooled evidence; the rest is that of single pairs
+LARGE = 50.0
 LARGEST = 700.0  # of a logarithm whose exponential is a float
 
 
@@ -73,76 +73,114 @@ class Pooled(NamedTuple):
         return self.log_e >= -math.log(SHARE_OF_DELTA * delta)
 
 
-def pooled_evidence(memory: TaskMemory, claims: Claims, setting: Setting) -> Pooled | None:
-    """Return the evidence against the claims, or None if the visits were not recorded."""
+def pooled_evidence(
+    memory: TaskMemory, claims: Claims, setting: Setting, *, from_above: bool = False
+) -> Pooled | None:
+    """Return the evidence against the claims, or None if the visits were not recorded.
+
+    With `from_above`, it is an upper bound on the evidence, which takes less time.
+    """
     stored = {source.task: source for source in (*memory._first, *memory.sources)}
     sources = [stored[task] for task in sorted(stored)]
     if memory.visits is None or not sources or any(one.n_known == 0 for one in sources):
         return None
-    n_pairs = setting.n_pairs
-    rows = rows_by_pair(sources, [Radii(0.0, np.zeros(n_pairs))] * len(sources), setting)
-    n = np.array([source.n_known for source in sources])[rows.source]
-    left_out = memory.visits - _visits(rows, n)
+    n_pairs, (lo, hi) = setting.n_pairs, setting.reward_range
+    data = _gathered(sources, n_pairs)
+    left_out = memory.visits - data.visits
     nearness, d_max = claims
     r = np.full(n_pairs, np.inf)
     if nearness is not None:
         r = np.minimum(r, nearness._per_pair("rewards", n_pairs))
     if d_max is not None:
         r = np.minimum(r, d_max.reshape(-1))
-    lo, hi = setting.reward_range
-    parts = [np.full((RATES.size, n_pairs), 0.0), np.full((RATES.size, n_pairs), 0.0)]
-    if hi > lo:
-        kernels.pair_evidence(rows.start, n, rows.R, r, left_out, RATES, hi - lo, parts[0])
-    logs = [_product(parts[0])]
+
+    def logs(i: int, claim: FloatArray, width: float) -> FloatArray:
+        found = np.zeros((RATES.size, n_pairs))
+        if width > 0:
+            arguments = data.start, data.n, data.X[i], claim, left_out, RATES, width
+            kernels.pair_evidence(*arguments, from_above, found)
+        return found
+
+    rewards, transitions = logs(0, r, hi - lo), np.zeros((1, n_pairs))
+    product = _largest_product if from_above else _product
+    parts = [product(rewards)]
     if nearness is not None:
         t = np.array(nearness._per_pair("transitions", n_pairs))
-        parts[1] = _transitions(rows, n, t, left_out, setting)
-        logs.append(_product(parts[1]))
-    log_e = float(np.logaddexp.reduce(logs)) - math.log(len(logs))
-    return Pooled(log_e, parts[0].max(axis=0), parts[1].max(axis=0))
+        digits = np.array([logs(i, t, 1.0) for i in range(1, len(data.X))])
+        transitions = digits.max(axis=0)
+        if not from_above:
+            transitions += np.log(np.exp(digits - transitions).mean(axis=0))
+        parts.append(product(transitions))
+    log_e = float(np.logaddexp.reduce(parts)) - math.log(len(parts))
+    return Pooled(log_e, rewards.max(axis=0), transitions.max(axis=0))
 
 
-def _visits(rows: Rows, n: IntArray) -> IntArray:
-    """Return the number of visits of each pair in its rows."""
+class _Data(NamedTuple):
+    """The means of all tasks, ordered by pair: those of pair k are `start[k]:start[k + 1]`."""
+
+    start: IntArray
+    n: IntArray
+    """The number of visits of each row."""
+    X: FloatArray
+    """The mean reward of each row, and the frequency of each digit; [1 + digit, row]."""
+    visits: IntArray
+    """The number of visits of each pair in all rows."""
+
+
+def _gathered(sources: list[Source], n_pairs: int) -> _Data:
+    pairs = np.concatenate([gathered(source).pairs for source in sources])
+    order = np.argsort(pairs, kind="stable")
+    start = np.zeros(n_pairs + 1, dtype=np.int64)
+    np.cumsum(np.bincount(pairs, minlength=n_pairs), out=start[1:])
+    lengths = [gathered(source).pairs.size for source in sources]
+    n = np.repeat([source.n_known for source in sources], lengths)[order]
+    X = np.take(np.concatenate([_means(source) for source in sources], axis=1), order, axis=1)
     total = np.concatenate([[0], np.cumsum(n)])
-    visits: IntArray = np.diff(total[rows.start])
-    return visits
+    return _Data(start, n, X, np.diff(total[start]))
 
 
-def _transitions(
-    rows: Rows, n: IntArray, t: FloatArray, left_out: IntArray, setting: Setting
-) -> FloatArray:
-    """Return the logarithms of the e-values of transitions, averaged over digits; [λ, pair]."""
-    n_digits = max(1, int(setting.n_states).bit_length())
-    lengths = rows.last - rows.first
-    row = np.repeat(np.arange(lengths.size), lengths)
-    at = np.repeat(rows.first - (np.cumsum(lengths) - lengths), lengths) + np.arange(row.size)
-    successors, p = rows.successors[at], rows.p[at]
-    logs = np.empty((n_digits, RATES.size, setting.n_pairs))
-    for digit in range(n_digits):
-        has_digit = (successors >> digit) & 1 == 1
-        X = np.bincount(row[has_digit], p[has_digit], minlength=lengths.size)
-        X = X + rows.ends * ((setting.n_states >> digit) & 1)
-        kernels.pair_evidence(rows.start, n, X, t, left_out, RATES, 1.0, logs[digit])
-    averaged: FloatArray = np.logaddexp.reduce(logs, axis=0) - math.log(n_digits)
-    return averaged
+# A source serves many tasks: its means are computed once.
+_MEANS: WeakKeyDictionary[Source, FloatArray] = WeakKeyDictionary()
+
+
+def _means(source: Source) -> FloatArray:
+    """Return the means of the known pairs of a source, as in `_Data.X`."""
+    X = _MEANS.get(source)
+    if X is None:
+        rows, n_states = gathered(source), source.V.size
+        lengths, n_digits = rows.last - rows.first, n_states.bit_length()
+        row = np.repeat(np.arange(lengths.size), lengths)
+        at = np.repeat(rows.first - (np.cumsum(lengths) - lengths), lengths) + np.arange(row.size)
+        successors, p = source.rows.successors[at], source.rows.p[at]
+        X = np.empty((1 + n_digits, lengths.size))
+        X[0] = rows.R
+        for digit in range(n_digits):
+            mass = p * ((successors >> digit) & 1)
+            ends = rows.ends * ((n_states >> digit) & 1)
+            X[1 + digit] = np.bincount(row, mass, minlength=lengths.size) + ends
+        _MEANS[source] = X
+    return X
 
 
 def _product(logs: FloatArray) -> float:
     """Return ln of the average of Π_k (1 - q + q E_k) over λ and q; `logs` is ln E, [λ, pair]."""
     totals = []
+    E_minus_1 = np.expm1(np.minimum(logs, LARGE))
+    above = np.maximum(logs - LARGE, 0.0)  # where 1 - q is less than the rounding error of q E
     for q in SHARES:
-        without = math.log(1 - q) if q < 1 else -math.inf
-        totals.append(np.logaddexp(without, math.log(q) + logs).sum(axis=1))
+        factors = logs if q == 1 else np.log1p(q * E_minus_1) + above
+        totals.append(factors.sum(axis=1))
     return float(np.logaddexp.reduce(np.concatenate(totals))) - math.log(len(SHARES) * RATES.size)
 
 
+def _largest_product(logs: FloatArray) -> float:
+    """Return an upper bound on `_product`: each factor is at most 1 or E_k, for the best λ."""
+    return float(np.maximum(logs, 0.0).sum(axis=1).max())
+
+
 def is_due(n_tasks: int) -> bool:
-    """Return whether evidence is pooled after this task: 2, 3, 4, 6, 8, 12, 16, 24, ...
+    """Return whether evidence is pooled after this task: 2, 4, 8, 16, ...
 
     Then its cost, which grows with the number of tasks, is constant per task on average.
     """
-    if n_tasks < 2:
-        return False
-    odd = n_tasks >> ((n_tasks & -n_tasks).bit_length() - 1)  # without factors 2
-    return odd in (1, 3)
+    return n_tasks > 1 and n_tasks & (n_tasks - 1) == 0
