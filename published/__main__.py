@@ -5,7 +5,7 @@ import json
 import time
 from pathlib import Path
 
-from published import coverage, documents, examples, experiments, images, results
+from published import checks, coverage, documents, examples, experiments, images, results
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument(
         "--only",
         help="measure one experiment, such as tight-text, one example, such as taxi, all "
-        "`examples`, or `coverage`; default: everything",
+        "`examples`, `coverage` or `checks`; default: everything",
     )
     arguments = parser.parse_args()
     if arguments.images:
@@ -60,6 +60,9 @@ def _measure(only: str | None) -> None:
         started = time.monotonic()
         rows = coverage.measure()
         _store("coverage", {"cases": rows}, {"all": time.monotonic() - started})
+    if only in (None, "checks"):
+        started = time.monotonic()
+        _store("checks", checks.measure(), {"all": time.monotonic() - started})
 
 
 def _store(name: str, measured: dict, seconds: dict[str, float] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The images of docs/nearness.md, drawn from computed values: `python -m published --images`."""
+"""The images of docs, drawn from computed values: `python -m published --images`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +10,8 @@ import heirloom as hl
 from heirloom.envs.paper_families import Corridor, Tight
 from heirloom.envs.paper_tasks import tight
 from heirloom.figures.nearness import draw_claims, draw_moved_mass
+from heirloom.figures.power import draw_power
+from published import checks, results
 from published.results import PROJECT
 
 if TYPE_CHECKING:
@@ -125,6 +127,14 @@ def curves(bounds: Callable[[float], dict[str, float]], x: np.ndarray) -> dict[s
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
+def power() -> dict[str, dict[str, dict[int, list[float]]]]:
+    """Return the stored shares of detected contradictions, by part, test and `n_known`."""
+    found: dict[str, dict[str, dict[int, list[float]]]] = {}
+    for row in results.load("checks")["power"]:
+        found.setdefault(row["part"], {}).setdefault(row["test"], {})[row["n"]] = row["shares"]
+    return found
+
+
 def draw() -> dict[str, "Figure"]:
     """Draw all images, by name."""
     return {
@@ -143,6 +153,11 @@ def draw() -> dict[str, "Figure"]:
             truth=TRUTH,
             xlabel="claimed number: d_max of LRMax, rewards of NearRMax (transitions = 0)",
             title="Corridor: bounds from one source, over the number that is claimed",
+        ),
+        "knowledge-power": draw_power(
+            checks.RATIOS,
+            power(),
+            title=f"{checks.POWER_TASKS} tasks of 4 pairs that all differ, claim {checks.CLAIM:g}",
         ),
     }
 

@@ -10,7 +10,7 @@ from heirloom.paper.near import is_near, of_the_paper
 from heirloom.studies import agents
 from heirloom.studies import knowledge as study
 from heirloom.studies.families import setting_of
-from published import results
+from published import checks, results
 from published.experiments import REPEATED
 
 YES_OR_NO = {True: "yes", False: "**no**", None: "?"}
@@ -285,6 +285,39 @@ def coverage() -> str:
 PROMISED = {"each task": "tasks", "all tasks": "sequences"}
 
 
+def false_alarms() -> str:
+    """Return how often checks refuted a true claim, beside δ."""
+    rows = [
+        [
+            "1, exact" if row["n"] == 1 else f"{row['n']}",
+            f"{row['delta']:g}",
+            f"{row['alarms']} of {checks.LIFETIMES}",
+        ]
+        for row in results.load("checks")["size"]
+    ]
+    return table(["`n_known`", "δ", "lifetimes with a false alarm"], rows, right=1)
+
+
+def power() -> str:
+    """Return how often checks refuted a false claim, over the true difference / claim."""
+    rows = []
+    for row in results.load("checks")["power"]:
+        shares = [f"{share:.0%}" for share in row["shares"]]
+        if not any(row["shares"]):
+            shares = ["never"] * len(shares)
+        rows.append([row["part"], f"{row['n']}", row["test"], *shares])
+    header = ["part", "`n_known`", "test", *(f"{ratio:g} times" for ratio in checks.RATIOS)]
+    return table(header, rows, right=3).replace("%", " %")
+
+
+def cost_of_exploration() -> str:
+    """Return the mean return in the main experiment for each `explore`."""
+    rows = [
+        [f"{row['explore']:g}", f"{row['return']:.3f}"] for row in results.load("checks")["explore"]
+    ]
+    return table(["`explore`", "mean return of an episode"], rows, right=1)
+
+
 def speed() -> str:
     """Return the ratios measured by `make bench`."""
     rows = [row["cells"] for row in results.load("speed")["rows"] if row["part"] != "start-up"]
@@ -374,6 +407,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "learned knowledge": learned_knowledge,
     "claims of knowledge": claims_without_variants("knowledge"),
     "coverage": coverage,
+    "false alarms": false_alarms,
+    "power": power,
+    "cost of exploration": cost_of_exploration,
     "reproducibility": reproducibility,
     "versions of tight": versions("tight-released"),
     "speed": speed,

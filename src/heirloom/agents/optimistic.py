@@ -65,7 +65,9 @@ class OptimisticAgent:
         exact: whether the models of known pairs are exact, up to `epsilon`, when they are compared
             with knowledge; otherwise they are estimates, and few visits cannot refute anything.
         refutation_delta: the probability that true knowledge is refuted by estimated models, in all
-            tasks of the agent together.
+            tasks of the agent together. Half of it is for differences at single pairs, and half for
+            the evidence of all pairs and tasks together, which is computed at the end of tasks 2,
+            4, 8, 16, ....
         explore: the probability of an exploratory step: it takes the unknown action with the
             fewest visits, or a random action if all are known, instead of a greedy one. Then false
             knowledge can be refuted near the agent's path where it would not look.
@@ -238,10 +240,13 @@ class OptimisticAgent:
         if not self.in_task:
             raise WrongOrder("end_task() was called outside a task: call begin_task() first")
         self.task.end(self.memory)
-        self.drop_task()
+        self.in_task = False
+        self.refutation.end_task(self.task)
 
     def drop_task(self) -> None:
         """End the task without storing it."""
+        if self.in_task and self._task is not None:
+            self.memory._count_visits(self._task.model.counts)
         self.in_task = False
 
     @property

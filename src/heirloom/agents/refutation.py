@@ -1,6 +1,7 @@
 """What an agent does when a pair that becomes known contradicts its prior knowledge."""
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
@@ -10,15 +11,16 @@ from heirloom.errors import RefutedKnowledge, RefutedKnowledgeWarning
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.radii import Accuracy
-from heirloom.transfer.refutation.watch import (
-    Claims,
-    Difference,
-    Observed,
-    TaskWatch,
-    differences,
-    outside,
+from heirloom.transfer.refutation.observed import Difference, Observed, differences, outside
+from heirloom.transfer.refutation.pooled import SHARE_OF_DELTA, Pooled, is_due, pooled_evidence
+from heirloom.transfer.refutation.watch import Claims, TaskWatch
+from heirloom.transfer.refutation.widening import (
+    raised_where,
+    revise,
+    widened_d_max,
+    widened_everywhere,
+    widened_nearness,
 )
-from heirloom.transfer.refutation.widening import revise, widened_d_max, widened_nearness
 from heirloom.validation import one_of, positive_probability, truth
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ class Refutation:
         memory = learner.memory
         return TaskWatch.begin(
             claims,
-            self.accuracy,
+            replace(self.accuracy, delta=(1 - SHARE_OF_DELTA) * self.accuracy.delta),
             learner.setting,
             list(memory.sources),
             task=memory.n_tasks + 1,
@@ -83,6 +85,44 @@ class Refutation:
                 watch.check.active[0] = False
             warnings.warn(message, RefutedKnowledgeWarning, stacklevel=2)
             return
+        self._widen_at(learner, watch, seen, found)
+
+    def end_task(self, learner: "TaskLearner") -> None:
+        """React if the evidence of all stored pairs and tasks together refutes the knowledge."""
+        memory, setting = learner.memory, learner.setting
+        is_off = self.reaction == "ignore" or (self.reaction == "warn" and self.warned)
+        if is_off or self.accuracy.exact or not is_due(memory.n_tasks):
+            return
+        claims = Claims.of(list(learner.bounds))
+        if claims.nearness is None and claims.d_max is None:
+            return
+        pooled = pooled_evidence(memory, claims, setting, from_above=True)
+        if pooled is None or not pooled.refutes(self.accuracy.delta):
+            return
+        pooled = pooled_evidence(memory, claims, setting)
+        if pooled is None or not pooled.refutes(self.accuracy.delta):
+            return
+        message = f"{_described_pooled(pooled, self.accuracy, memory.n_tasks)}: {REMEDY}"
+        if self.reaction == "raise":
+            raise RefutedKnowledge(message)
+        if self.reaction == "warn":
+            self.warned = True
+            warnings.warn(message, RefutedKnowledgeWarning, stacklevel=3)
+            return
+        self.n_widened += 1
+        largest = setting.reward_range[1] - setting.reward_range[0]
+        largest += 2 * setting.gamma * (setting.v_max - setting.floor)
+        for bound in learner.bounds:
+            if type(bound) is NearModels and claims.nearness is not None:
+                bound.nearness = widened_everywhere(claims.nearness, pooled, setting)
+            elif type(bound) is Lipschitz and bound.d_max is not None:
+                bound.d_max = raised_where(bound.d_max, pooled.rewards > 0, largest)
+        revise(memory, setting)
+
+    def _widen_at(
+        self, learner: "TaskLearner", watch: TaskWatch, seen: Observed, found: list[Difference]
+    ) -> None:
+        """Widen the knowledge to the model of a pair, and compute everything anew."""
         self.n_widened += 1
         for bound in learner.bounds:
             if type(bound) is NearModels and watch.claims.nearness is not None:
@@ -100,6 +140,19 @@ def _observed(learner: "TaskLearner", pair: int) -> Observed:
     T[arrays.successors[row]] = arrays.p[row]
     T[n_states] = arrays.ends[pair]
     return Observed(pair, float(arrays.R[pair]), T)
+
+
+def _described_pooled(pooled: Pooled, accuracy: Accuracy, n_tasks: int) -> str:
+    """Return how strong the evidence is, and where it is strongest."""
+    parts = {"mean rewards": pooled.rewards, "transitions": pooled.transitions}
+    what = max(parts, key=lambda name: float(parts[name].max()))
+    n_pairs = int((parts[what] > 0).sum())
+    limit = 1 / (SHARE_OF_DELTA * accuracy.delta)
+    return (
+        f"the knowledge is refuted by {n_tasks} tasks together (models estimated, probability of "
+        f"error {accuracy.delta:g}): the pooled evidence is e = {pooled.e:.3g}, above {limit:.4g}; "
+        f"{what} differ by more than claimed at {n_pairs} pairs"
+    )
 
 
 def _described(

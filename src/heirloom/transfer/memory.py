@@ -145,6 +145,8 @@ class TaskMemory:
         """The number of tasks seen."""
         self.max_Q: FloatArray | None = None
         """The largest Q of all tasks seen, over pairs; None before the first."""
+        self.visits: IntArray | None = np.zeros(self.n_pairs, dtype=np.int64)
+        """The visits of each pair in all tasks, each time up to `n_known`; None if not recorded."""
         self.learned: dict[str, tuple[FloatArray, int]] = {}
         """For the name of a model distance: its maximum over the first tasks, and their number.
 
@@ -255,9 +257,18 @@ class TaskMemory:
             if self.capacity is not None:
                 self._first = self.first_tasks()
 
-    def add(self, source: Source) -> None:
-        """Add a task that ended, and forget a source if the memory is full."""
+    def add(self, source: Source, *, visits: IntArray | None = None) -> None:
+        """Add a task that ended, and forget a source if the memory is full.
+
+        Args:
+            source: the task.
+            visits: the visits of each pair, as in `LearnedModel.counts`; by default the largest
+                numbers that are possible.
+        """
         self._check_fit(source)
+        if visits is None and source.n_known:
+            visits = source.n_known - np.asarray(~source.known, dtype=np.int64)
+        self._count_visits(visits)
         self.n_tasks += 1
         largest = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
         self.max_Q = frozen(largest)
@@ -273,6 +284,13 @@ class TaskMemory:
         if len(self._sources) > self.capacity:
             forgotten = self._sources.pop(self._index_to_forget())
             del self.uses[forgotten.task]
+
+    def _count_visits(self, visits: IntArray | None) -> None:
+        """Add the visits of a task, which is stored or not."""
+        if visits is None or self.visits is None:
+            self.visits = None
+        else:
+            self.visits = frozen(self.visits + visits.reshape(-1))
 
     def _check_fit(self, source: Source) -> None:
         """Raise unless a source has the states and actions of the memory, and its value range."""

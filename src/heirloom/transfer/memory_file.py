@@ -12,6 +12,7 @@ compared and kept. The arrays are over N stored tasks and the pairs k = s * A + 
     lengths     [N, k]      the numbers of successors of known pairs
     successors, p           the rows of known pairs, one after the other
     max_Q       [k]         the largest Q of all tasks seen, if there were any
+    visits      [k]         the visits in all tasks, up to n_known in each; missing if not recorded
     learned/D   [k]         the largest distance between the first tasks, for the model distance D,
                             or the largest difference for a part of a learned nearness
     envelope/E/...          for each envelope E: `E` [k], and the `scores` and `tasks` of its
@@ -78,6 +79,8 @@ def packed(memory: TaskMemory) -> Content:
     }
     if memory.max_Q is not None:
         arrays["max_Q"] = memory.max_Q
+    if memory.visits is not None:
+        arrays["visits"] = memory.visits
     return Content(_header(memory), arrays)
 
 
@@ -137,6 +140,11 @@ def _unpacked(cls: type[M], content: Content) -> M:
         memory.max_Q = _finite(take(arrays, "max_Q", np.float64, (n_pairs,)), "max_Q")
         if memory.setting is not None:
             check_values(memory.max_Q, memory.setting)
+    memory.visits = None if memory.n_tasks else memory.visits
+    if "visits" in arrays:  # older files do not have it
+        visits = take(arrays, "visits", np.int64, (n_pairs,))
+        _check(bool((visits >= 0).all()), "visits has a negative entry")
+        memory.visits = frozen(visits)
     for name, n_compared in header["learned"].items():
         largest = _finite(take(arrays, f"learned/{name}", np.float64, (n_pairs,)), name)
         _check(bool((largest >= 0).all()), f"learned/{name} has a negative entry")
@@ -144,6 +152,10 @@ def _unpacked(cls: type[M], content: Content) -> M:
         memory.learned[name] = frozen(largest), n_compared
     memory.envelopes.update(_envelopes(memory, arrays))
     _restore_sources(memory, _sources(memory, arrays), arrays)
+    if memory.visits is not None:
+        stored = {source.task: source for source in (*memory._sources, *memory._first)}
+        least = sum((one.n_known * one.known for one in stored.values()), np.int64(0))
+        _check(bool((memory.visits >= least).all()), "visits is below that of the stored tasks")
     return memory
 
 

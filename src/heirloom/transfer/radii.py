@@ -80,9 +80,13 @@ def transition_radii(n: int, log_pairs: float, outcomes: IntArray) -> FloatArray
     """Return τ for n visits and each number of outcomes; with one outcome there is no error."""
     if n == 0:
         return np.full(outcomes.shape, math.inf)
-    K = np.maximum(outcomes, 2).astype(np.float64)
+    fewest, most = int(outcomes.min()), int(outcomes.max())
+    K = np.arange(max(fewest, 2), max(most, 2) + 1, dtype=np.float64)  # few, and shared by pairs
     log_subsets = K * math.log(2) + np.log1p(-(2.0 ** (1 - K)))  # ln(2^K - 2)
-    return np.where(outcomes > 1, np.sqrt(2 * (log_subsets + log_pairs) / n) / 2, 0.0)
+    radii = np.sqrt(2 * (log_subsets + log_pairs) / n) / 2
+    if fewest > 1:
+        return radii[outcomes - fewest]
+    return np.where(outcomes > 1, radii[np.maximum(outcomes, 2) - 2], 0.0)
 
 
 def all_outcomes(setting: Setting) -> IntArray:

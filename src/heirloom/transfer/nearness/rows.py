@@ -131,7 +131,7 @@ def reward_tasks(
     return tasks
 
 
-class _OneSource(NamedTuple):
+class KnownRows(NamedTuple):
     """The known pairs of a source in ascending order, and their rows."""
 
     pairs: IntArray
@@ -143,32 +143,33 @@ class _OneSource(NamedTuple):
 
 
 # A source serves many tasks: its rows are gathered once.
-_GATHERED: WeakKeyDictionary[Source, _OneSource] = WeakKeyDictionary()
+_GATHERED: WeakKeyDictionary[Source, KnownRows] = WeakKeyDictionary()
 
 
-def _gathered(source: Source) -> _OneSource:
+def gathered(source: Source) -> KnownRows:
+    """Return the known rows of a source."""
     found = _GATHERED.get(source)
     if found is None:
         rows, pairs = source.rows, np.flatnonzero(source.known)
         first, last, ends = rows.first[pairs], rows.last[pairs], rows.ends[pairs]
         hashes = np.empty(pairs.size, dtype=np.uint64)
         kernels.hash_rows(first, last, ends, rows.successors, rows.p, hashes)
-        found = _GATHERED[source] = _OneSource(pairs, first, last, rows.R[pairs], ends, hashes)
+        found = _GATHERED[source] = KnownRows(pairs, first, last, rows.R[pairs], ends, hashes)
     return found
 
 
 def _rows_by_pair(sources: list[Source], n_pairs: int) -> SourceRows:
     """Return the rows of all sources by pair, without those that equal another of the same pair."""
-    gathered = [_gathered(source) for source in sources]
+    all_rows = [gathered(source) for source in sources]
     sizes = np.array([source.rows.p.size for source in sources], dtype=np.int64)
-    lengths = np.array([one.pairs.size for one in gathered], dtype=np.int64)
-    pairs = _joined([one.pairs for one in gathered], np.int64)
+    lengths = np.array([one.pairs.size for one in all_rows], dtype=np.int64)
+    pairs = _joined([one.pairs for one in all_rows], np.int64)
     order = np.argsort(pairs, kind="stable")
     start = np.zeros(n_pairs + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs, minlength=n_pairs), out=start[1:])
-    R = _joined([one.R for one in gathered], np.float64)[order]
+    R = _joined([one.R for one in all_rows], np.float64)[order]
     kept = np.empty(pairs.size, dtype=bool)
-    hashes = _joined([one.hashes for one in gathered], np.uint64)[order]
+    hashes = _joined([one.hashes for one in all_rows], np.uint64)[order]
     kernels.drop_equal_rows(start, hashes, kept)
     lowest = np.full(n_pairs, np.inf)
     has_rows = np.diff(start) > 0
@@ -180,9 +181,9 @@ def _rows_by_pair(sources: list[Source], n_pairs: int) -> SourceRows:
     return SourceRows(
         start=np.append(0, np.cumsum(kept))[start],
         lowest_rewards=lowest,
-        first=_joined([one.first for one in gathered], np.int64)[order] + shift,
-        last=_joined([one.last for one in gathered], np.int64)[order] + shift,
-        ends=_joined([one.ends for one in gathered], np.float64)[order],
+        first=_joined([one.first for one in all_rows], np.int64)[order] + shift,
+        last=_joined([one.last for one in all_rows], np.int64)[order] + shift,
+        ends=_joined([one.ends for one in all_rows], np.float64)[order],
         tasks=tasks[order],
         successors=_joined([source.rows.successors for source in sources], np.int32),
         p=_joined([source.rows.p for source in sources], np.float64),

@@ -15,7 +15,9 @@ from heirloom.transfer.radii import Accuracy, all_outcomes
 from heirloom.transfer.refutation.audit_result import Audit, Contradiction, Part, formatted_range
 from heirloom.transfer.refutation.differences import Differences, Largest, possible_outcomes
 from heirloom.transfer.refutation.different import count_different_tasks
+from heirloom.transfer.refutation.pooled import SHARE_OF_DELTA, pooled_evidence
 from heirloom.transfer.refutation.usefulness import useful_below
+from heirloom.transfer.refutation.watch import Claims
 from heirloom.transfer.setting import Setting
 from heirloom.validation import instance, numbers, positive_probability, truth, weights
 
@@ -37,6 +39,9 @@ def audit(
     contradicted with probability δ at most, over all audits of a memory with the same δ: the radii
     of the learned models are subtracted from every difference (`transfer/radii.py`). If the number
     of visits of a task is not recorded, its models are not tested.
+
+    In the same way, all pairs and tasks are tested together by an e-value, which can refute a claim
+    that no single pair refutes (`transfer/refutation/pooled.py`). Each test has half of δ.
 
     A nearness is compared directly with the models. A `d_max` is compared with a lower bound on the
     distance D = |R - R̄| + γ Σ V̄ |T - T̄|, in which the values V̄ are as small as the known pairs
@@ -89,6 +94,7 @@ class _Auditor:
     def __init__(self, memory: TaskMemory, sources: list[Source], accuracy: Accuracy) -> None:
         assert memory.setting is not None
         self.memory, self.sources, self.accuracy = memory, sources, accuracy
+        self.delta = accuracy.delta
         self.setting = memory.setting
         self.shape = memory.n_states, memory.n_actions
 
@@ -96,9 +102,13 @@ class _Auditor:
         self, nearness: Nearness | None, d_max: FloatArray | None, p_min: float | None
     ) -> Audit:
         setting = self.setting
-        outcomes = all_outcomes(setting)
+        outcomes, pooled = all_outcomes(setting), None
         if nearness is not None:
             outcomes = possible_outcomes(nearness, setting)
+        is_claim = nearness is not None or d_max is not None
+        if is_claim and not self.accuracy.exact:
+            self.accuracy = Accuracy(exact=False, delta=(1 - SHARE_OF_DELTA) * self.delta)
+            pooled = pooled_evidence(self.memory, Claims(nearness, d_max), setting)
         found = Differences(self.sources, setting, self.accuracy, outcomes)
         parts, contradictions = self._parts(found, nearness, d_max)
         different = count_different_tasks(self.sources, setting, self.accuracy)
@@ -106,7 +116,9 @@ class _Auditor:
         return Audit(
             knowledge=_as_text(nearness, d_max, p_min),
             exact=self.accuracy.exact,
-            delta=self.accuracy.delta,
+            delta=self.delta,
+            pooled_e=None if pooled is None else pooled.e,
+            pooled_limit=1 / (SHARE_OF_DELTA * self.delta),
             tasks=tuple(source.task for source in self.sources),
             n_tasks=self.memory.n_tasks,
             untested=tuple(

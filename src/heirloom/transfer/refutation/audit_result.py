@@ -106,6 +106,13 @@ class Audit:
     """The value below which a `d_max` can lower a bound of the next task; infinite if unknown."""
     helps: bool | None
     """Whether the knowledge can lower a bound of a new task; None if that is not known."""
+    pooled_e: float | None
+    """The evidence of all pairs and tasks together against a nearness or `d_max`; None if unknown.
+
+    A true claim reaches `pooled_limit` with probability δ/2 at most. Without a claim, with models
+    declared exact, or if visits were not recorded, it is not known."""
+    pooled_limit: float
+    """The evidence from which on a claim is refuted, 2/δ."""
     blind: tuple[str, ...]
     """The parts in which no difference can be detected, because the radii are too large."""
 
@@ -113,7 +120,12 @@ class Audit:
     def contradicted(self) -> bool:
         """Whether the tasks contradict the knowledge."""
         too_many = self.p_min is not None and len(self.different_tasks) > self.most_tasks
-        return bool(self.contradictions) or too_many
+        return bool(self.contradictions) or too_many or self.pooled_refutes
+
+    @property
+    def pooled_refutes(self) -> bool:
+        """Whether all pairs and tasks together refute the knowledge."""
+        return self.pooled_e is not None and self.pooled_e >= self.pooled_limit
 
     @property
     def most_tasks(self) -> float:
@@ -173,7 +185,11 @@ class Audit:
         how = "models declared exact" if self.exact else f"confidence {1 - self.delta:.4g}"
         title = f"{of}: {len(self.tasks):,} tasks, {compared} known in two or more, {how}"
         verdict = fill(self.verdict, WIDTH, break_on_hyphens=False)
-        return "\n".join([fill(title, WIDTH, break_on_hyphens=False), *self._table(), verdict])
+        lines = [fill(title, WIDTH, break_on_hyphens=False), *self._table()]
+        if self.pooled_e is not None:
+            limit = f"refuted at confidence {1 - self.delta:.4g} from {self.pooled_limit:.4g} on"
+            lines.append(f"pooled evidence: e = {self.pooled_e:.3g}, {limit}")
+        return "\n".join([*lines, verdict])
 
     def _table(self) -> list[str]:
         columns = ("claimed", "largest seen", "at least", "pairs contradicted")
@@ -196,6 +212,12 @@ class Audit:
         if self.contradictions:
             worst = "; ".join(str(found) for found in self.contradictions)
             return f"{self.knowledge} is contradicted: {worst}. {self._differences()}"
+        if self.pooled_refutes:
+            return (
+                f"{self.knowledge} is contradicted by all pairs and tasks together, although no "
+                f"single pair contradicts it: e = {self.pooled_e:.3g} is above "
+                f"{self.pooled_limit:.4g}. {self._differences()}"
+            )
         if not self.compared.any():
             return f"{self.knowledge} is not tested: no pair is known in two tasks.{self._limits()}"
         return f"{self.knowledge} holds so far{self._use()}.{self._limits()}"

@@ -4,6 +4,7 @@ import numpy as np
 
 from heirloom.kernels.audit import Rows
 from heirloom.transfer.memory import Source
+from heirloom.transfer.nearness.rows import gathered
 from heirloom.transfer.radii import Radii
 from heirloom.transfer.setting import Setting
 
@@ -15,34 +16,27 @@ def rows_by_pair(sources: list[Source], radii: list[Radii], setting: Setting) ->
     and are reduced to these.
     """
     n_pairs, (lo, hi) = setting.n_pairs, setting.reward_range
-    pairs = [np.flatnonzero(source.known) for source in sources]
-    lengths = [own.size for own in pairs]
+    own = [gathered(source) for source in sources]
+    lengths = [one.pairs.size for one in own]
     sizes = np.array([source.rows.p.size for source in sources], dtype=np.int64)
-    shift = np.repeat(np.cumsum(sizes) - sizes, lengths)
-    all_pairs = _joined(pairs, np.int64)
-    order = np.argsort(all_pairs, kind="stable")
+    pairs = _joined([one.pairs for one in own], np.int64)
+    order = np.argsort(pairs, kind="stable")
+    shift = np.repeat(np.cumsum(sizes) - sizes, lengths)[order]
     start = np.zeros(n_pairs + 1, dtype=np.int64)
-    np.cumsum(np.bincount(all_pairs, minlength=n_pairs), out=start[1:])
-
-    def known(name: str, dtype: type) -> np.ndarray:
-        arrays = [getattr(one.rows, name)[own] for one, own in zip(sources, pairs, strict=True)]
-        return _joined(arrays, dtype)
-
-    tau = [
-        np.minimum(radius.transitions[own], 1.0) for radius, own in zip(radii, pairs, strict=True)
-    ]
+    np.cumsum(np.bincount(pairs, minlength=n_pairs), out=start[1:])
     eta = np.array([min(radius.reward, hi - lo) for radius in radii], dtype=np.float64)
+    tau = [radius.transitions[one.pairs] for radius, one in zip(radii, own, strict=True)]
     return Rows(
         start=start,
         source=np.repeat(np.arange(len(sources)), lengths)[order],
-        R=known("R", np.float64)[order],
-        ends=known("ends", np.float64)[order],
-        first=(known("first", np.int64) + shift)[order],
-        last=(known("last", np.int64) + shift)[order],
+        R=_joined([one.R for one in own], np.float64)[order],
+        ends=_joined([one.ends for one in own], np.float64)[order],
+        first=_joined([one.first for one in own], np.int64)[order] + shift,
+        last=_joined([one.last for one in own], np.int64)[order] + shift,
         successors=_joined([source.rows.successors for source in sources], np.int32),
         p=_joined([source.rows.p for source in sources], np.float64),
         eta=np.repeat(eta, lengths)[order],
-        tau=_joined(tau, np.float64)[order],
+        tau=np.minimum(_joined(tau, np.float64)[order], 1.0),
     )
 
 

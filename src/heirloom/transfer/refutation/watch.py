@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.arrays import FloatArray, IntArray
+from heirloom.kernels.audit import Rows
 from heirloom.kernels.learning import Check
 from heirloom.transfer.bound import Bound
 from heirloom.transfer.lipschitz.bound import Lipschitz
@@ -82,7 +83,7 @@ class TaskWatch:
         nearness = claims.nearness
         outcomes = all_outcomes(setting)
         if nearness is not None and claims.d_max is None:
-            outcomes = possible_outcomes(nearness, setting)
+            outcomes = _fixed(nearness, setting).outcomes
         own = accuracy.radii_of(n_known, task, setting, outcomes)
         n_sources = len(sources)
         if _is_blind(claims, accuracy, setting, sources, own, outcomes):
@@ -94,102 +95,67 @@ class TaskWatch:
 
     def _check(self, accuracy: Accuracy) -> Check | None:
         nearness, d_max = self.claims
-        n_pairs = self.setting.n_pairs
-        low, high = self._interval()
+        setting = self.setting
+        fixed = _fixed(nearness, setting)
+        (lo, hi), n_pairs = setting.reward_range, setting.n_pairs
+        if not self.sources:
+            high = self._highest(np.inf)
+            if nearness is None or not (fixed.excludes or np.min(high) < hi):
+                return None
+            return self._with_rows(fixed, np.full(n_pairs, -np.inf), high)
+        rows = rows_by_pair(self.sources, self.source_radii, setting)
+        low, high = self._interval(rows)
         limit, prior = np.full(n_pairs, np.inf), np.full(n_pairs, np.inf)
-        smallest = self._smallest_tau()
         if nearness is not None:
             limit = nearness._per_pair("transitions", n_pairs) + self.radii.transitions
-            limit = np.where(limit + smallest < 1.0, limit, np.inf)
-        if d_max is not None and self.sources and (self.radii.transitions < 1.0).any():
-            (lo, hi), setting = self.setting.reward_range, self.setting
+            limit = np.where(
+                limit + _of_rows(np.minimum, rows.tau, rows, np.inf) < 1, limit, np.inf
+            )
+        if d_max is not None and (self.radii.transitions < 1.0).any():
             largest = hi - lo + 2 * setting.gamma * (setting.v_max - setting.floor)
             prior[:] = np.where(d_max < largest, d_max, np.inf).reshape(-1)
-        excludes = nearness is not None and (
-            nearness.successors is not None or nearness.terminates is not None
-        )
-        reward_range = self.setting.reward_range
-        fires = (low > reward_range[0]).any() or (high < reward_range[1]).any()
+        fires = bool((low > lo).any() or (high < hi).any())
         needs_rows = bool((limit < 1.0).any() or np.isfinite(prior).any())
-        if not (excludes or fires or needs_rows):
+        if not (fixed.excludes or fires or needs_rows):
             return None
-        return self._arrays(low, high, limit, prior, accuracy, needs_rows=needs_rows)
+        check = self._with_rows(fixed, low, high)
+        if not needs_rows:
+            return check
+        W, top = _weights(self.sources if np.isfinite(prior).any() else [], setting, accuracy)
+        shared = {name: getattr(rows, name) for name in rows._fields}
+        return check._replace(**shared, limit=limit, d_max=prior, W=W, top=top)
 
-    def _arrays(
-        self,
-        low: FloatArray,
-        high: FloatArray,
-        limit: FloatArray,
-        d_max: FloatArray,
-        accuracy: Accuracy,
-        *,
-        needs_rows: bool,
-    ) -> Check:
-        setting, nearness = self.setting, self.claims.nearness
-        n_pairs = setting.n_pairs
-        sources, radii = (self.sources, self.source_radii) if needs_rows else ([], [])
-        rows = rows_by_pair(sources, radii, setting)
-        W, top = _weights(sources if np.isfinite(d_max).any() else [], setting, accuracy)
-        possible = None if nearness is None else nearness.successors
-        may_end = np.ones(n_pairs, dtype=bool)
-        if nearness is not None and nearness.terminates is not None:
-            may_end &= nearness._per_pair("terminates", n_pairs)
-        empty = np.zeros(n_pairs + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
-        first, states = empty if possible is None else possible
-        return Check(
+    def _with_rows(self, fixed: "_Fixed", low: FloatArray, high: FloatArray) -> Check:
+        """Return a check of rewards and successors, without rows of sources."""
+        return fixed.check._replace(
             active=np.ones(1, dtype=bool),
             low=low,
             high=high,
-            any_successor=possible is None,
-            possible_first=first,
-            possible=states,
-            may_end=may_end,
-            start=rows.start,
-            first=rows.first,
-            last=rows.last,
-            R=rows.R,
-            ends=rows.ends,
-            source=rows.source,
-            successors=rows.successors,
-            p=rows.p,
-            eta=rows.eta,
-            tau=rows.tau,
             task_eta=float(self.radii.reward),
             task_tau=np.minimum(self.radii.transitions, 1.0),
-            limit=limit,
-            d_max=d_max,
-            W=W,
-            W_end=-setting.floor,
-            top=top,
-            gamma=setting.gamma,
         )
 
-    def _interval(self) -> tuple[FloatArray, FloatArray]:
+    def _interval(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Return the interval in which the claims put the mean reward of each pair."""
         n_pairs = self.setting.n_pairs
-        lowest, highest = np.full(n_pairs, np.inf), np.full(n_pairs, -np.inf)
-        for source, radii in zip(self.sources, self.source_radii, strict=True):
-            known, R = source.known, source.rows.R
-            np.minimum(lowest, R + radii.reward, out=lowest, where=known)
-            np.maximum(highest, R - radii.reward, out=highest, where=known)
         r = np.full(n_pairs, np.inf)
         nearness, d_max = self.claims
         if nearness is not None:
             r = np.minimum(r, nearness._per_pair("rewards", n_pairs))
         if d_max is not None:
             r = np.minimum(r, d_max.reshape(-1))
-        high = lowest + r + self.radii.reward
+        r = r + self.radii.reward
+        lowest = _of_rows(np.minimum, rows.R + rows.eta, rows, np.inf)
+        highest = _of_rows(np.maximum, rows.R - rows.eta, rows, -np.inf)
+        return highest - r, self._highest(lowest + r)
+
+    def _highest(self, high: FloatArray | float) -> FloatArray:
+        """Return `high`, or less where the nearness gives the largest mean reward."""
+        n_pairs, nearness = self.setting.n_pairs, self.claims.nearness
         if nearness is not None and nearness.highest_rewards is not None:
             absolute = nearness._per_pair("highest_rewards", n_pairs) + self.radii.reward
-            high = np.minimum(high, absolute)
-        return highest - r - self.radii.reward, high
-
-    def _smallest_tau(self) -> FloatArray:
-        """Return the smallest radius of the transitions of a source that knows each pair."""
-        smallest = np.full(self.setting.n_pairs, np.inf)
-        for source, radii in zip(self.sources, self.source_radii, strict=True):
-            np.minimum(smallest, radii.transitions, out=smallest, where=source.known)
-        return smallest
+            return np.minimum(high, absolute)
+        return np.full(n_pairs, high)
 
     @property
     def blind(self) -> bool:
@@ -223,6 +189,67 @@ def _is_blind(
     return bool(reward >= hi - lo and (limit >= 1.0).all())
 
 
+def _of_rows(ufunc: np.ufunc, values: FloatArray, rows: Rows, empty: float) -> FloatArray:
+    """Return the extreme value of the rows of each pair, and `empty` without rows."""
+    extreme, has_rows = np.full(rows.start.size - 1, empty), np.diff(rows.start) > 0
+    if values.size:
+        extreme[has_rows] = ufunc.reduceat(values, rows.start[:-1][has_rows])
+    return extreme
+
+
+class _Fixed(NamedTuple):
+    """What is checked in every task in the same way, because it is said about single tasks."""
+
+    setting: Setting
+    outcomes: IntArray
+    excludes: bool
+    """Whether a successor or termination is excluded somewhere."""
+    check: Check
+    """A check without rows of sources."""
+
+
+# A nearness serves many tasks. The key of an agent without one is None.
+_FIXED: WeakKeyDictionary[Nearness, _Fixed] = WeakKeyDictionary()
+
+
+def _fixed(nearness: Nearness | None, setting: Setting) -> _Fixed:
+    found = None if nearness is None else _FIXED.get(nearness)
+    if found is not None and found.setting == setting:
+        return found
+    n_pairs = setting.n_pairs
+    possible = None if nearness is None else nearness.successors
+    may_end, excludes = np.ones(n_pairs, dtype=bool), possible is not None
+    if nearness is not None and nearness.terminates is not None:
+        may_end &= nearness._per_pair("terminates", n_pairs)
+        excludes = True
+    empty = np.zeros(n_pairs + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
+    first, states = empty if possible is None else possible
+    nothing, rows = np.empty(0), rows_by_pair([], [], setting)
+    check = Check(
+        **{name: getattr(rows, name) for name in rows._fields},
+        active=np.ones(1, dtype=bool),
+        low=nothing,
+        high=nothing,
+        any_successor=possible is None,
+        possible_first=first,
+        possible=states,
+        may_end=may_end,
+        task_eta=0.0,
+        task_tau=nothing,
+        limit=np.full(n_pairs, np.inf),
+        d_max=np.full(n_pairs, np.inf),
+        W=np.empty((0, setting.n_states)),
+        W_end=-setting.floor,
+        top=nothing,
+        gamma=setting.gamma,
+    )
+    outcomes = all_outcomes(setting) if nearness is None else possible_outcomes(nearness, setting)
+    found = _Fixed(setting, outcomes, excludes, check)
+    if nearness is not None:
+        _FIXED[nearness] = found
+    return found
+
+
 # Lower weights of a source serve many tasks.
 _WEIGHTS: WeakKeyDictionary[Source, tuple[Any, FloatArray, float]] = WeakKeyDictionary()
 
@@ -242,65 +269,3 @@ def _weights(
             found = _WEIGHTS[source] = key, own, two_largest(own, setting)[1]
         W[i], top[i] = found[1], found[2]
     return W, top
-
-
-class Observed(NamedTuple):
-    """The model of a pair that became known, over the states and ⊥ (the last entry)."""
-
-    pair: int
-    R: float
-    T: FloatArray
-
-
-class Difference(NamedTuple):
-    """The difference between the task at hand and a source at a pair."""
-
-    task: int
-    reward: float
-    eta: float
-    """The sum of the radii of both mean rewards."""
-    tv: float
-    tau: float
-    """The sum of the radii of both distributions."""
-    distance: float
-    """A lower bound on the distance D, weighed with the values of the source; 0 without d_max."""
-
-
-def differences(watch: TaskWatch, seen: Observed) -> list[Difference]:
-    """Return how far the model of a pair is from that of each source that knows the pair."""
-    found, n_states = [], watch.setting.n_states
-    for i, (source, radii) in enumerate(zip(watch.sources, watch.source_radii, strict=True)):
-        if not source.known[seen.pair]:
-            continue
-        rows = source.rows
-        T = np.zeros(n_states + 1)
-        row = slice(rows.first[seen.pair], rows.last[seen.pair])
-        T[rows.successors[row]] = rows.p[row]
-        T[n_states] = rows.ends[seen.pair]
-        gap = np.abs(T - seen.T)
-        tau = float(watch.radii.transitions[seen.pair] + radii.transitions[seen.pair])
-        reward = abs(seen.R - float(rows.R[seen.pair]))
-        eta = watch.radii.reward + radii.reward
-        distance, check = 0.0, watch.check
-        if check is not None and len(check.W):
-            weighted = float(check.W[i] @ gap[:-1] + check.W_end * gap[-1])
-            moved = max(weighted - min(tau, 2.0) * float(check.top[i]), 0.0)
-            distance = max(reward - eta, 0.0) + watch.setting.gamma * moved
-        found.append(Difference(source.task, reward, eta, float(gap.sum()) / 2, tau, distance))
-    return found
-
-
-def outside(nearness: Nearness, seen: Observed) -> tuple[IntArray, BoolArray]:
-    """Return the observed states that a nearness excludes at a pair, and whether ⊥ is excluded."""
-    states = np.flatnonzero(seen.T[:-1] > 0)
-    excluded = np.empty(0, dtype=np.int64)
-    if nearness.successors is not None:
-        first, possible = nearness.successors
-        allowed = possible[first[seen.pair] : first[seen.pair + 1]]
-        excluded = np.setdiff1d(states, allowed)
-    ends = np.array(seen.T[-1] > 0)
-    if nearness.terminates is not None:
-        ends &= ~nearness.terminates.reshape(-1)[seen.pair if nearness.terminates.ndim else 0]
-    else:
-        ends &= False
-    return excluded, ends

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heirloom.arrays import FloatArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.kernels import audit as kernels
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.learned import REWARDS, TRANSITIONS
 from heirloom.transfer.nearness.successors import Successors
-from heirloom.transfer.refutation.watch import Difference, Observed, TaskWatch, outside
+from heirloom.transfer.refutation.observed import Difference, Observed, outside
+from heirloom.transfer.refutation.pooled import Pooled
+from heirloom.transfer.refutation.watch import TaskWatch
 from heirloom.transfer.setting import Setting
 
 NEEDS_NO_VALUES = (REWARDS, TRANSITIONS)
@@ -72,6 +74,28 @@ def widened_d_max(
         default=0.0,
     )
     return _raised(d_max, k, largest)
+
+
+def widened_everywhere(nearness: Nearness, pooled: Pooled, setting: Setting) -> Nearness:
+    """Return a nearness that claims nothing where pooled evidence contradicts it.
+
+    The evidence does not say by how much tasks differ, and a larger claim might be false as well.
+    """
+    lo, hi = setting.reward_range
+    return Nearness(
+        rewards=raised_where(nearness.rewards, pooled.rewards > 0, hi - lo),
+        transitions=raised_where(nearness.transitions, pooled.transitions > 0, 1.0),
+        successors=nearness.successors,
+        terminates=nearness.terminates,
+        highest_rewards=nearness.highest_rewards,
+    )
+
+
+def raised_where(array: FloatArray, where: BoolArray, value: float) -> FloatArray:
+    """Return a claim with at least `value` at some pairs; one number is raised for all pairs."""
+    if array.ndim == 0:
+        return frozen(np.maximum(array, value if where.any() else 0.0) + 0.0)
+    return frozen(np.where(where.reshape(array.shape), np.maximum(array, value), array))
 
 
 def _raised(array: FloatArray, k: int, value: float) -> FloatArray:

@@ -1,0 +1,71 @@
+"""How far the model of one pair that became known is from those of the sources."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.refutation.watch import TaskWatch
+
+
+class Observed(NamedTuple):
+    """The model of a pair that became known, over the states and ⊥ (the last entry)."""
+
+    pair: int
+    R: float
+    T: FloatArray
+
+
+class Difference(NamedTuple):
+    """The difference between the task at hand and a source at a pair."""
+
+    task: int
+    reward: float
+    eta: float
+    """The sum of the radii of both mean rewards."""
+    tv: float
+    tau: float
+    """The sum of the radii of both distributions."""
+    distance: float
+    """A lower bound on the distance D, weighed with the values of the source; 0 without d_max."""
+
+
+def differences(watch: TaskWatch, seen: Observed) -> list[Difference]:
+    """Return how far the model of a pair is from that of each source that knows the pair."""
+    found, n_states = [], watch.setting.n_states
+    for i, (source, radii) in enumerate(zip(watch.sources, watch.source_radii, strict=True)):
+        if not source.known[seen.pair]:
+            continue
+        rows = source.rows
+        T = np.zeros(n_states + 1)
+        row = slice(rows.first[seen.pair], rows.last[seen.pair])
+        T[rows.successors[row]] = rows.p[row]
+        T[n_states] = rows.ends[seen.pair]
+        gap = np.abs(T - seen.T)
+        tau = float(watch.radii.transitions[seen.pair] + radii.transitions[seen.pair])
+        reward = abs(seen.R - float(rows.R[seen.pair]))
+        eta = watch.radii.reward + radii.reward
+        distance, check = 0.0, watch.check
+        if check is not None and len(check.W):
+            weighted = float(check.W[i] @ gap[:-1] + check.W_end * gap[-1])
+            moved = max(weighted - min(tau, 2.0) * float(check.top[i]), 0.0)
+            distance = max(reward - eta, 0.0) + watch.setting.gamma * moved
+        found.append(Difference(source.task, reward, eta, float(gap.sum()) / 2, tau, distance))
+    return found
+
+
+def outside(nearness: Nearness, seen: Observed) -> tuple[IntArray, BoolArray]:
+    """Return the observed states that a nearness excludes at a pair, and whether ⊥ is excluded."""
+    states = np.flatnonzero(seen.T[:-1] > 0)
+    excluded = np.empty(0, dtype=np.int64)
+    if nearness.successors is not None:
+        first, possible = nearness.successors
+        allowed = possible[first[seen.pair] : first[seen.pair + 1]]
+        excluded = np.setdiff1d(states, allowed)
+    ends = np.array(seen.T[-1] > 0)
+    if nearness.terminates is not None:
+        ends &= ~nearness.terminates.reshape(-1)[seen.pair if nearness.terminates.ndim else 0]
+    else:
+        ends &= False
+    return excluded, ends

@@ -1,0 +1,186 @@
+"""Evidence against a claim from all pairs and tasks together: a product of e-values.
+
+A claim says that the means of a pair in all tasks lie in an interval of length r: mean rewards for
+a nearness or a `d_max`, and for a nearness the probabilities of any set of outcomes, where r is its
+total variation t. Let b be the middle of this interval. After n visits of the pair in a task, with
+outcomes X_1, ..., X_n in an interval of width w, let
+
+    F(b) = exp(-n (λ r / 2 + λ² w² / 8)) cosh(λ Σ_i (X_i - b)).
+
+Whatever the agent did before, the next outcome has the mean μ of the task, with |μ - b| <= r / 2.
+So exp(±λ (X - b)) has the conditional mean exp(λ r / 2 + λ² w² / 8) at most (Hoeffding), and F(b)
+never increases on average with a visit. It starts at 1. The same is true of
+
+    P = Π_k (1 - q + q Π_j F_jk(b_k))
+
+over pairs k and tasks j, since a step visits one pair, and of any average of such P over fixed λ
+and q. Therefore P ever exceeds 1 / δ with probability δ at most (Ville, 1939), at whatever times
+one looks, and however the agent chose its visits and its user chose the next task.
+
+The following steps only make P smaller, so that this remains true:
+
+- b_k is not known: the minimum over b_k is taken.
+- The outcomes of a pair that did not become known, or whose task is no longer stored, are not
+  known, but only the number of visits (`TaskMemory.visits`). As cosh >= 1, each of these visits
+  contributes the factor exp(-λ r / 2 - λ² w² / 8). Leaving these pairs out would not be valid:
+  whether a pair becomes known may depend on its first outcomes.
+
+For transitions, outcomes have numbers (states from 0, and S for ⊥), and the sets of outcomes are
+those whose numbers have a certain binary digit 1. The factors of a pair are averaged over the
+digits. Differences that cancel in every digit are not detected.
+
+P decreases as r grows. So a claim that was widened because of the data, and is true, has no larger
+P than the smallest true claim: all claims have the same δ together.
+"""
+
+import math
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from heirloom.arrays import FloatArray, IntArray
+from heirloom.kernels import pooling as kernels
+from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.nearness.rows import gathered
+from heirloom.transfer.refutation.watch import Claims
+from heirloom.transfer.setting import Setting
+
+RATES = np.array([0.125, 0.25, 0.5, 1.0, 2.0])  # λ w; a difference of d w is detected best by 2 d
+SHARES = (1.0, 0.1, 0.01)  # q: the share of the pairs that are expected to contradict the claim
+SHARE_OF_DELTA = 0.5  # of pooled evidence; the rest is that of single pairs
+LARGE = 50.0
+LARGEST = 700.0  # of a logarithm whose exponential is a float
+
+
+class Pooled(NamedTuple):
+    """The evidence of all pairs and tasks together against a claim."""
+
+    log_e: float
+    """The logarithm of the e-value; the claim is refuted at δ if e is 1 / δ or more."""
+    rewards: FloatArray
+    """The largest logarithm of the e-value of each pair over λ, for mean rewards; [pair]."""
+    transitions: FloatArray
+    """The same for transitions."""
+
+    @property
+    def e(self) -> float:
+        """The e-value, at most 10^304."""
+        return math.exp(min(self.log_e, LARGEST))
+
+    def refutes(self, delta: float) -> bool:
+        """Return whether the evidence refutes the claim, with the share of δ of this test."""
+        return self.log_e >= -math.log(SHARE_OF_DELTA * delta)
+
+
+def pooled_evidence(
+    memory: TaskMemory, claims: Claims, setting: Setting, *, from_above: bool = False
+) -> Pooled | None:
+    """Return the evidence against the claims, or None if the visits were not recorded.
+
+    With `from_above`, it is an upper bound on the evidence, which takes less time.
+    """
+    stored = {source.task: source for source in (*memory._first, *memory.sources)}
+    sources = [stored[task] for task in sorted(stored)]
+    if memory.visits is None or not sources or any(one.n_known == 0 for one in sources):
+        return None
+    n_pairs, (lo, hi) = setting.n_pairs, setting.reward_range
+    data = _gathered(sources, n_pairs)
+    left_out = memory.visits - data.visits
+    nearness, d_max = claims
+    r = np.full(n_pairs, np.inf)
+    if nearness is not None:
+        r = np.minimum(r, nearness._per_pair("rewards", n_pairs))
+    if d_max is not None:
+        r = np.minimum(r, d_max.reshape(-1))
+
+    def logs(i: int, claim: FloatArray, width: float) -> FloatArray:
+        found = np.zeros((RATES.size, n_pairs))
+        if width > 0:
+            arguments = data.start, data.n, data.X[i], claim, left_out, RATES, width
+            kernels.pair_evidence(*arguments, from_above, found)
+        return found
+
+    rewards, transitions = logs(0, r, hi - lo), np.zeros((1, n_pairs))
+    product = _largest_product if from_above else _product
+    parts = [product(rewards)]
+    if nearness is not None:
+        t = np.array(nearness._per_pair("transitions", n_pairs))
+        digits = np.array([logs(i, t, 1.0) for i in range(1, len(data.X))])
+        transitions = digits.max(axis=0)
+        if not from_above:
+            transitions += np.log(np.exp(digits - transitions).mean(axis=0))
+        parts.append(product(transitions))
+    log_e = float(np.logaddexp.reduce(parts)) - math.log(len(parts))
+    return Pooled(log_e, rewards.max(axis=0), transitions.max(axis=0))
+
+
+class _Data(NamedTuple):
+    """The means of all tasks, ordered by pair: those of pair k are `start[k]:start[k + 1]`."""
+
+    start: IntArray
+    n: IntArray
+    """The number of visits of each row."""
+    X: FloatArray
+    """The mean reward of each row, and the frequency of each digit; [1 + digit, row]."""
+    visits: IntArray
+    """The number of visits of each pair in all rows."""
+
+
+def _gathered(sources: list[Source], n_pairs: int) -> _Data:
+    pairs = np.concatenate([gathered(source).pairs for source in sources])
+    order = np.argsort(pairs, kind="stable")
+    start = np.zeros(n_pairs + 1, dtype=np.int64)
+    np.cumsum(np.bincount(pairs, minlength=n_pairs), out=start[1:])
+    lengths = [gathered(source).pairs.size for source in sources]
+    n = np.repeat([source.n_known for source in sources], lengths)[order]
+    X = np.take(np.concatenate([_means(source) for source in sources], axis=1), order, axis=1)
+    total = np.concatenate([[0], np.cumsum(n)])
+    return _Data(start, n, X, np.diff(total[start]))
+
+
+# A source serves many tasks: its means are computed once.
+_MEANS: WeakKeyDictionary[Source, FloatArray] = WeakKeyDictionary()
+
+
+def _means(source: Source) -> FloatArray:
+    """Return the means of the known pairs of a source, as in `_Data.X`."""
+    X = _MEANS.get(source)
+    if X is None:
+        rows, n_states = gathered(source), source.V.size
+        lengths, n_digits = rows.last - rows.first, n_states.bit_length()
+        row = np.repeat(np.arange(lengths.size), lengths)
+        at = np.repeat(rows.first - (np.cumsum(lengths) - lengths), lengths) + np.arange(row.size)
+        successors, p = source.rows.successors[at], source.rows.p[at]
+        X = np.empty((1 + n_digits, lengths.size))
+        X[0] = rows.R
+        for digit in range(n_digits):
+            mass = p * ((successors >> digit) & 1)
+            ends = rows.ends * ((n_states >> digit) & 1)
+            X[1 + digit] = np.bincount(row, mass, minlength=lengths.size) + ends
+        _MEANS[source] = X
+    return X
+
+
+def _product(logs: FloatArray) -> float:
+    """Return ln of the average of Π_k (1 - q + q E_k) over λ and q; `logs` is ln E, [λ, pair]."""
+    totals = []
+    E_minus_1 = np.expm1(np.minimum(logs, LARGE))
+    above = np.maximum(logs - LARGE, 0.0)  # where 1 - q is less than the rounding error of q E
+    for q in SHARES:
+        factors = logs if q == 1 else np.log1p(q * E_minus_1) + above
+        totals.append(factors.sum(axis=1))
+    return float(np.logaddexp.reduce(np.concatenate(totals))) - math.log(len(SHARES) * RATES.size)
+
+
+def _largest_product(logs: FloatArray) -> float:
+    """Return an upper bound on `_product`: each factor is at most 1 or E_k, for the best λ."""
+    return float(np.maximum(logs, 0.0).sum(axis=1).max())
+
+
+def is_due(n_tasks: int) -> bool:
+    """Return whether evidence is pooled after this task: 2, 4, 8, 16, ...
+
+    Then its cost, which grows with the number of tasks, is constant per task on average.
+    """
+    return n_tasks > 1 and n_tasks & (n_tasks - 1) == 0
