@@ -18,6 +18,7 @@ from heirloom.mdp.transitions import Outcomes, collect
 from heirloom.validation import Range, real_number, shown, whole_number
 
 MAX_CUSTOMERS = 30  # per day
+LARGEST_STOCK = 1000  # pieces; tasks of larger stocks would need too much memory
 LARGEST_COST = 1e100  # of a piece; sums of larger costs could overflow
 
 
@@ -50,8 +51,8 @@ def inventory(
         _cost("storing", storing),
         _cost("losing", losing),
     )
-    capacity = whole_number("capacity", capacity)
-    most_ordered = whole_number("most_ordered", most_ordered)
+    capacity = whole_number("capacity", capacity, most=LARGEST_STOCK)
+    most_ordered = whole_number("most_ordered", most_ordered, most=LARGEST_STOCK)
     p = _customers(demand)
     n_actions = most_ordered + 1
     rows = [

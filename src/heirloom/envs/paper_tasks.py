@@ -42,6 +42,7 @@ MAZE = (
     ".g.###.o.#.",
     ".#.....#...",
 )
+LARGEST_K = 100_000  # inner cells of a T
 LARGEST_WIDTH = 1e100  # of a heat map, in cells; squares of larger numbers would overflow
 HEAT_MAP = (".#.G", "....", ".###", "S...")
 OTHER_HEAT_MAP = (".#G.", "....", ".###", "S...")
@@ -130,7 +131,7 @@ def t_shape_map(k: int, *, goal: End) -> GridMap:
     The goal is B if `goal` is "up", and C if it is "down".
     """
     one_of("goal", goal, get_args(End))
-    wall = "#" * (whole_number("k", k, least=0) + 1)
+    wall = "#" * (whole_number("k", k, least=0, most=LARGEST_K) + 1)
     ends = ("G", ".") if goal == "up" else (".", "G")
     return GridMap.read((wall + ends[0], "S" + "." * (k + 1), wall + ends[1]))
 
