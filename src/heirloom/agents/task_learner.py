@@ -208,7 +208,7 @@ class TaskLearner:
             for task, n_pairs in zip(*np.unique(used, return_counts=True), strict=True):
                 memory._use(int(task), int(n_pairs))
             bound.end_task(source, memory)
-        memory.add(source, visits=self.model.counts)
+        memory._add(source, self.model.counts)
 
     def _update_values(self, pairs: IntArray) -> None:
         program.update(self.model._arrays, self._values, self._near, pairs)

@@ -22,6 +22,9 @@ from heirloom.validation import Range, instance, one_of, sizes, whole_number
 RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the limits of their range
 
 
+MOST_VISITS = 2**53  # that are counted, so that sums do not overflow
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """A task that ended: its known pairs, and upper bounds `Q` on its optimal values.
@@ -257,17 +260,16 @@ class TaskMemory:
             if self.capacity is not None:
                 self._first = self.first_tasks()
 
-    def add(self, source: Source, *, visits: IntArray | None = None) -> None:
-        """Add a task that ended, and forget a source if the memory is full.
-
-        Args:
-            source: the task.
-            visits: the visits of each pair, as in `LearnedModel.counts`; by default the largest
-                numbers that are possible.
-        """
+    def add(self, source: Source) -> None:
+        """Add a task that ended, and forget a source if the memory is full."""
         self._check_fit(source)
-        if visits is None and source.n_known:
+        visits = None
+        if source.n_known:  # the largest numbers of visits that are possible
             visits = source.n_known - np.asarray(~source.known, dtype=np.int64)
+        self._add(source, visits)
+
+    def _add(self, source: Source, visits: IntArray | None) -> None:
+        """Add a task that fits, with the visits of its pairs, as in `LearnedModel.counts`."""
         self._count_visits(visits)
         self.n_tasks += 1
         largest = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
@@ -290,7 +292,8 @@ class TaskMemory:
         if visits is None or self.visits is None:
             self.visits = None
         else:
-            self.visits = frozen(self.visits + visits.reshape(-1))
+            counted = np.minimum(visits.reshape(-1), MOST_VISITS)
+            self.visits = frozen(np.minimum(self.visits, MOST_VISITS) + counted)
 
     def _check_fit(self, source: Source) -> None:
         """Raise unless a source has the states and actions of the memory, and its value range."""
