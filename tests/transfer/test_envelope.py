@@ -223,7 +223,7 @@ def test_task_that_was_not_stored_does_not_count_as_calibration(monkeypatch, tmp
     agent = agent_with(hl.Envelope(alpha=0.25, first=1))
     learn(agent, draw_task(rng))
     with monkeypatch.context() as patched:
-        patched.setattr(agent.memory, "add", interrupt)
+        patched.setattr(agent.memory, "_add", interrupt)
         with pytest.raises(KeyboardInterrupt):
             learn(agent, draw_task(rng))
     agent.drop_task()

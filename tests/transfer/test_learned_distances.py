@@ -53,7 +53,7 @@ def test_task_that_was_not_stored_does_not_count_as_compared(monkeypatch):
     )
     hl.learn(agent, first, episodes=4, max_steps=4, seed=0)
     with monkeypatch.context() as patched:
-        patched.setattr(agent.memory, "add", interrupt)
+        patched.setattr(agent.memory, "_add", interrupt)
         with pytest.raises(KeyboardInterrupt):
             hl.learn(agent, lost, episodes=4, max_steps=4, seed=0)
     agent.drop_task()

@@ -27,6 +27,8 @@ from heirloom.transfer.setting import Setting
 
 ROUNDING = 1e-9  # largest difference of exact models that is due to rounding, relative to the range
 
+SMALLEST = 5e-324  # positive number; the share of δ of a task may underflow
+
 
 class Radii(NamedTuple):
     """The radius of all mean rewards of a task, and those of its transitions, over pairs."""
@@ -65,7 +67,8 @@ class Accuracy:
 
 def log_pairs_over_delta(task: int, delta: float, setting: Setting) -> float:
     """Return ln(2 S A / δ_j) of the task with the number j."""
-    return math.log(2 * setting.n_pairs) - math.log(6 * delta / (math.pi * max(task, 1)) ** 2)
+    share = max(6 * delta / (math.pi * max(task, 1)) ** 2, SMALLEST)
+    return math.log(2 * setting.n_pairs) - math.log(share)
 
 
 def reward_radius(n: int, log_pairs: float, setting: Setting) -> float:

@@ -70,14 +70,15 @@ class Pooled(NamedTuple):
 
     def refutes(self, delta: float) -> bool:
         """Return whether the evidence refutes the claim, with the share of δ of this test."""
-        return self.log_e >= -math.log(SHARE_OF_DELTA * delta)
+        return self.log_e >= -math.log(SHARE_OF_DELTA) - math.log(delta)
 
 
 def pooled_evidence(
     memory: TaskMemory, claims: Claims, setting: Setting, *, from_above: bool = False
 ) -> Pooled | None:
-    """Return the evidence against the claims, or None if the visits were not recorded.
+    """Return the evidence against the claims.
 
+    None if the visits were not recorded. The e-value is 0 if no data could contradict the claims.
     With `from_above`, it is an upper bound on the evidence, which takes less time.
     """
     stored = {source.task: source for source in (*memory._first, *memory.sources)}
@@ -85,14 +86,18 @@ def pooled_evidence(
     if memory.visits is None or not sources or any(one.n_known == 0 for one in sources):
         return None
     n_pairs, (lo, hi) = setting.n_pairs, setting.reward_range
-    data = _gathered(sources, n_pairs)
-    left_out = memory.visits - data.visits
     nearness, d_max = claims
-    r = np.full(n_pairs, np.inf)
+    r, t = np.full(n_pairs, hi - lo), np.ones(n_pairs)
     if nearness is not None:
         r = np.minimum(r, nearness._per_pair("rewards", n_pairs))
     if d_max is not None:
         r = np.minimum(r, d_max.reshape(-1))
+    if nearness is not None:
+        t = np.minimum(t, nearness._per_pair("transitions", n_pairs))
+    if (r >= hi - lo).all() and (t >= 1).all():
+        return Pooled(-math.inf, np.zeros(n_pairs), np.zeros(n_pairs))
+    data = _gathered(sources, n_pairs)
+    left_out = memory.visits - data.visits
 
     def logs(i: int, claim: FloatArray, width: float) -> FloatArray:
         found = np.zeros((RATES.size, n_pairs))
@@ -105,7 +110,6 @@ def pooled_evidence(
     product = _largest_product if from_above else _product
     parts = [product(rewards)]
     if nearness is not None:
-        t = np.array(nearness._per_pair("transitions", n_pairs))
         digits = np.array([logs(i, t, 1.0) for i in range(1, len(data.X))])
         transitions = digits.max(axis=0)
         if not from_above:
