@@ -118,7 +118,8 @@ class _Auditor:
             exact=self.accuracy.exact,
             delta=self.delta,
             pooled_e=None if pooled is None else pooled.e,
-            pooled_limit=1 / (SHARE_OF_DELTA * self.delta),
+            pooled_limit=1
+            / max(SHARE_OF_DELTA * self.delta, 1e-300),  # e-values are at most 10^304
             tasks=tuple(source.task for source in self.sources),
             n_tasks=self.memory.n_tasks,
             untested=tuple(
