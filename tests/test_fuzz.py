@@ -723,7 +723,6 @@ CALLS = {
             "jobs": None,
             "out": None,
         },
-        {"out": "location"},
     ),
     "comparison_table": lambda: Call(
         hl.comparison_table, {"results": results(), "last": 1, "baseline": "RMax"}

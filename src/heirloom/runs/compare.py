@@ -17,6 +17,7 @@ from heirloom.mdp.gymnasium import sizes_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.runs.callables import run_callables, spec_of
 from heirloom.stats import gain, student_interval
+from heirloom.storage.location import Location
 from heirloom.validation import LARGEST_SIZE, one_of, shown, whole_number
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ def compare(
             ("repetitions", repetitions),
         )
     )
+    if out is not None:
+        _check_out(out)
     if jobs is not None or out is not None:
         spec = spec_of(
             list(agents),
@@ -103,6 +106,16 @@ def compare(
             record = learn_tasks(agent, drawn, **options, name=name, repetition=j)
             returns[i, j], updates[i, j] = record["returns"], record["updates"]
     return _labelled_dataset(list(agents), returns, updates, optimal)
+
+
+def _check_out(out: object) -> None:
+    """Raise `InvalidArgument` unless results can be written to a location of this kind."""
+    try:
+        Location(out)  # type: ignore[arg-type]
+    except InvalidArgument as error:
+        raise InvalidArgument(
+            f"out is {shown(out)}: expected the path of a folder, or a URL"
+        ) from error
 
 
 def _drawn(draw_task: DrawTask, rng: np.random.Generator) -> "Task":
