@@ -115,10 +115,10 @@ def _can_compile(agent: OptimisticAgent) -> bool:
 def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record:
     rng, episodes = generator(plan.seed), plan.episodes
     learner, uniforms = agent.task, agent._uniforms
-    if (m.transitions.available is not None) != (learner.missing is not None):
+    if not np.array_equal(learner.model.available, m.available):
         raise WrongOrder(
-            "the task lacks actions that the agent was not told of, or the other way round: begin "
-            "it with begin_task(available=m.available), or resume with the same task"
+            "the available actions of the task are not those with which the agent began it: call "
+            "begin_task(available=m.available), or resume with the same task"
         )
     # Compiled code relies on this, whatever attributes of the agent were changed since it was made.
     if (m.n_states, m.R.size) != (learner._values.V.size, learner._values.Q.size):

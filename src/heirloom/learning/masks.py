@@ -70,10 +70,14 @@ def begin(agent: Agent, task: "Task", *, masks: bool = False) -> None:
                 "method 'observe_mask': expected observe_mask(s, mask), which is called with a "
                 "state and the mask of its available actions before the agent acts there"
             )
-    if available is None or not takes_available(agent):
+    if available is None:
         agent.begin_task()
-    else:
+    elif takes_available(agent):
         agent.begin_task(available=available)  # type: ignore[call-arg]
+    else:
+        agent.begin_task()
+        for s, mask in enumerate(available):
+            agent.observe_mask(s, mask)  # type: ignore[attr-defined]
 
 
 def takes_available(agent: Agent) -> bool:
