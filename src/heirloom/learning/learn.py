@@ -115,16 +115,16 @@ def _can_compile(agent: OptimisticAgent) -> bool:
 def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record:
     rng, episodes = generator(plan.seed), plan.episodes
     learner, uniforms = agent.task, agent._uniforms
-    if not np.array_equal(learner.model.available, m.available):
-        raise WrongOrder(
-            "the available actions of the task are not those with which the agent began it: call "
-            "begin_task(available=m.available), or resume with the same task"
-        )
     # Compiled code relies on this, whatever attributes of the agent were changed since it was made.
     if (m.n_states, m.R.size) != (learner._values.V.size, learner._values.Q.size):
         raise IncompatibleTasks(
             f"the task has {m.n_states} states and {m.n_actions} actions, which are not those of "
             "the task that the agent has begun: create an agent of this size"
+        )
+    if not np.array_equal(learner.model.available, m.available):
+        raise WrongOrder(
+            "the available actions of the task are not those with which the agent began it: call "
+            "begin_task(available=m.available), or resume with the same task"
         )
     task, values = tuple(_compiled_task(m)), tuple(learner._values)
     near, check = _optional(learner._near), _check(learner)
