@@ -102,8 +102,11 @@ class Nearness:
                 f"or a sparse matrix of shape ({n_pairs}, {n_states})"
             )
 
-    def _check_possible(self, setting: Setting) -> None:
-        """Raise `InvalidArgument` if no task of the setting can have this nearness."""
+    def _check_possible(self, setting: Setting, available: BoolArray | None = None) -> None:
+        """Raise `InvalidArgument` if no task of the setting can have this nearness.
+
+        `available` marks the pairs that the task has, None for all.
+        """
         lo = setting.reward_range[0]
         if self.highest_rewards is not None and self.highest_rewards.min(initial=lo) < lo:
             raise InvalidArgument(
@@ -114,6 +117,8 @@ class Nearness:
         if self.successors is None:
             return
         is_impossible = np.diff(self.successors.first) == 0
+        if available is not None:
+            is_impossible &= available
         if setting.terminating and self.terminates is None:
             return
         if setting.terminating:
