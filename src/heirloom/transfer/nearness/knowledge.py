@@ -132,7 +132,8 @@ class Nearness:
 
     def _per_pair(self, name: str, n_pairs: int) -> Any:
         """Return one of the arrays over pairs k = s * A + a, also if it is a single number."""
-        return np.broadcast_to(getattr(self, name).reshape(-1), n_pairs)
+        array = getattr(self, name).reshape(-1)
+        return array if array.size == n_pairs else np.broadcast_to(array, n_pairs)
 
     def __and__(self, other: "Nearness") -> "Nearness":
         """Return what follows if both are true: smaller differences, and common successors."""
