@@ -29,6 +29,7 @@ from heirloom.transfer.lipschitz.distance import (
     WeightedL1,
     attributes_of,
     check_distance,
+    checked_pairs,
     measure,
 )
 from heirloom.transfer.lipschitz.missing_actions import Priors, with_masks
@@ -128,6 +129,7 @@ class Lipschitz(Bound):
     def exclude(self, pairs: IntArray) -> None:
         """Leave the actions of `pairs`, which do not exist, out of every maximum."""
         check_begun(self)
+        pairs = checked_pairs(pairs, self.setting)
         self.U[pairs], self._decider[pairs] = -np.inf, 0
         if self._all is not None:
             self._all.exclude(pairs)
