@@ -286,6 +286,7 @@ def bound_calls(name, make):
             make().begin_task, {"setting": setting(), "model": model(), "memory": memory()}
         ),
         f"{name}.refine": lambda: Call(begun(make()).refine, {"change": change()}),
+        f"{name}.exclude": lambda: Call(begun(make()).exclude, {"pairs": np.array([3])}),
         f"{name}.end_task": lambda: Call(
             begun(make()).end_task, {"source": source(), "memory": memory()}
         ),
@@ -302,6 +303,12 @@ def agent_calls(name, kind, **options):
         f"{name}.save": lambda: Call(kind(**AGENT, **options).save, {"path": "agent"}),
         f"{name}.act": lambda: Call(agent(kind, **options).act, {"s": 1}, STEP_NAMES),
         f"{name}.observe": lambda: Call(agent(kind, **options).observe, STEP, STEP_NAMES),
+        f"{name}.begin_task": lambda: Call(
+            kind(**AGENT, **options).begin_task, {"available": np.ones((4, 4), dtype=bool)}
+        ),
+        f"{name}.observe_mask": lambda: Call(
+            agent(kind, **options).observe_mask, {"s": 3, "mask": [1, 1, 0, 1]}, STEP_NAMES
+        ),
     }
 
 
@@ -317,6 +324,7 @@ CALLS = {
             "start": 0,
             "terminates": [3],
             "reward_range": (0.0, 1.0),
+            "available": np.ones((4, 4), dtype=bool),
             "state_names": list("abcd"),
             "action_names": list("urdl"),
         },
@@ -331,6 +339,7 @@ CALLS = {
             "gamma": 0.9,
             "start": 0,
             "reward_range": (0.0, 1.0),
+            "masks": False,
             "state_names": list("abcd"),
             "action_names": list("urdl"),
         },
@@ -568,6 +577,7 @@ CALLS = {
             "V": np.ones(4),
             "task": 1,
             "n_known": 1,
+            "available": np.ones(16, dtype=bool),
         },
         {"V": "rows"},
     ),
@@ -680,6 +690,9 @@ CALLS = {
     ),
     "QLearning.act": lambda: Call(q_learning().act, {"s": 1}, STEP_NAMES),
     "QLearning.observe": lambda: Call(q_learning().observe, STEP, STEP_NAMES),
+    "QLearning.observe_mask": lambda: Call(
+        q_learning().observe_mask, {"s": 3, "mask": [1, 1, 0, 1]}, STEP_NAMES
+    ),
     "BisimulationTransfer": lambda: Call(
         hl.BisimulationTransfer,
         {
@@ -707,6 +720,7 @@ CALLS = {
             "callback": lambda done, episodes: None,
             "every": 1,
             "resume": False,
+            "masks": False,
         },
         {"env": "environment"},
     ),

@@ -23,12 +23,13 @@ def mdp_of(
     reward_range: Range,
     terminating: bool,
     start: int | ArrayLike | None,
+    missing: BoolArray | None = None,
 ) -> TabularMDP:
     """Return the task with the models of the known pairs.
 
     An unknown pair ends the episode with the largest value of any task as its reward if `unknown`
     is "optimistic", and with the smallest if it is "pessimistic". So the reward range of the result
-    is the range of values.
+    is the range of values. The result lacks the pairs that are `missing`.
     """
     one_of("unknown", unknown, get_args(Unknown))
     gamma = check_gamma(gamma)
@@ -43,7 +44,7 @@ def mdp_of(
     )
     owner = np.repeat(pairs, lengths)
     ending = pairs[rows.ends[pairs] > 0]
-    others = np.flatnonzero(~known)
+    others = np.flatnonzero(~known if missing is None else ~(known | missing))
     n_actions = known.size // n_states
     outcomes = Outcomes(
         pairs=np.concatenate([owner, ending, others]),
@@ -58,7 +59,7 @@ def mdp_of(
         ),
     )
     return TabularMDP.from_transitions(
-        collect(outcomes, n_states, n_actions),
+        collect(outcomes, n_states, n_actions, available=None if missing is None else ~missing),
         gamma=gamma,
         start=start,
         reward_range=(min(lo, reward_range[0]), max(hi, reward_range[1])),

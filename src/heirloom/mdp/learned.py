@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, read_only
 from heirloom.kernels import learning
+from heirloom.mdp.available import Availability
 from heirloom.theory import n_known_for
 from heirloom.validation import Range, index, reward, sizes, truth, whole_number
 
@@ -50,6 +51,7 @@ class LearnedModel:
         self._n_states, self._n_actions = sizes(n_states, n_actions)
         n_known = whole_number("n_known", n_known)
         n_pairs = self.n_states * self.n_actions
+        self._availability = Availability(self.n_states, self.n_actions)
         widest = min(n_known, self.n_states)
         capacity = max(INITIAL_CAPACITY, widest)
 
@@ -145,6 +147,13 @@ class LearnedModel:
         return self._by_pair(self._arrays.ends)
 
     @property
+    def available(self) -> BoolArray:
+        """The actions that exist, [s, a], as far as is known: all if no mask was given."""
+        missing = self._availability.missing
+        available = np.ones(self._arrays.known.size, dtype=bool) if missing is None else ~missing
+        return self._by_pair(available)
+
+    @property
     def reached(self) -> BoolArray:
         """The states that were visited, or were the successor of a transition, [s]."""
         reached = self.counts.sum(axis=1) > 0
@@ -207,6 +216,7 @@ class LearnedModel:
             reward_range=reward_range,
             terminating=terminating,
             start=start,
+            missing=self._availability.missing,
         )
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> int | None:

@@ -17,7 +17,7 @@ from heirloom.mdp.tabular import TabularMDP, value_range
 from heirloom.storage import archive
 from heirloom.transfer.rows import compact, read_rows, values
 from heirloom.transfer.setting import Setting
-from heirloom.validation import Range, instance, one_of, sizes, whole_number
+from heirloom.validation import Range, instance, one_of, shown, sizes, whole_number
 
 RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the limits of their range
 
@@ -41,9 +41,14 @@ class Source:
     """The number of the task among all tasks seen by its memory, from 1; 0 outside of a memory."""
     n_known: int = 0
     """The number of visits after which its pairs were known; 0 if it is not recorded."""
+    available: BoolArray | None = None
+    """The pairs whose action surely exists; None for all.
+
+    Where an action is missing, Q is -infinity. At all other pairs its existence was not observed.
+    """
 
     def __post_init__(self) -> None:
-        Q, V = values("Q", self.Q), values("V", self.V)
+        Q, V = values("Q", self.Q, missing=True), values("V", self.V)
         if V.size == 0 or Q.size == 0 or Q.size % V.size:
             raise InvalidArgument(
                 f"Q has {Q.size} entries and V has {V.size}: expected one entry of V for each "
@@ -55,29 +60,54 @@ class Source:
             V=V,
             task=whole_number("task", self.task, least=0),
             n_known=whole_number("n_known", self.n_known, least=0),
+            available=_checked_mask(self.available, self.rows, Q),
         )
 
     @classmethod
     def of(cls, model: LearnedModel, Q: FloatArray) -> "Source":
         """Make a source from a model; it keeps the known pairs only, in the order of pairs."""
         instance("model", model, LearnedModel, "such as agent.model")
-        Q = values("Q", Q)
+        Q = values("Q", Q, missing=True)
         n_pairs = model.n_states * model.n_actions
         if Q.size != n_pairs:
             raise InvalidArgument(
                 f"Q has {Q.size} entries: expected one for each of the {n_pairs} pairs of the model"
             )
         V = frozen(Q.reshape(model.n_states, -1).max(axis=1))
-        return cls._of_valid(compact(model.rows), Q, V, n_known=model.n_known)
+        sure = model._availability.sure
+        if sure is not None:
+            frozen(sure)
+        return cls._of_valid(compact(model.rows), Q, V, n_known=model.n_known, available=sure)
 
     @classmethod
     def _of_valid(
-        cls, rows: Known, Q: FloatArray, V: FloatArray, task: int = 0, n_known: int = 0
+        cls,
+        rows: Known,
+        Q: FloatArray,
+        V: FloatArray,
+        task: int = 0,
+        n_known: int = 0,
+        available: BoolArray | None = None,
     ) -> "Source":
         """Make a source from read-only arrays that are known to be valid."""
         source = cls.__new__(cls)
-        source.__dict__.update(rows=rows, Q=Q, V=V, task=task, n_known=n_known)
+        source.__dict__.update(rows=rows, Q=Q, V=V, task=task, n_known=n_known, available=available)
         return source
+
+    @property
+    def missing(self) -> BoolArray:
+        """The pairs whose action does not exist."""
+        return np.isneginf(self.Q)
+
+    @property
+    def completed_Q(self) -> FloatArray:
+        """Upper bounds on Q* of the task in which missing actions are copies of the best ones.
+
+        Actions that were not observed to exist have the value of the best one, too.
+        """
+        if self.available is None:
+            return self.Q
+        return np.where(self.available, self.Q, np.repeat(self.V, self.Q.size // self.V.size))
 
     @property
     def widest(self) -> int:
@@ -107,7 +137,33 @@ class Source:
             reward_range=reward_range,
             terminating=terminating,
             start=start,
+            missing=None if self.available is None else self.missing,
         )
+
+
+def _checked_mask(available: object, rows: Known, Q: FloatArray) -> BoolArray | None:
+    """Return which pairs surely exist; raise `InvalidArgument` unless it agrees with a source."""
+    missing = np.isneginf(Q)
+    if available is None:
+        if missing.any():
+            raise InvalidArgument("Q is -infinity, and available is None: mark missing actions")
+        return None
+    if (
+        not isinstance(available, np.ndarray)
+        or available.dtype != np.bool_
+        or available.shape != Q.shape
+    ):
+        raise InvalidArgument(
+            f"available is {shown(available)}: expected booleans of shape {Q.shape}, the pairs "
+            "that surely exist, or None for all"
+        )
+    mask = np.array(available)
+    if (mask & missing).any() or (rows.known & ~mask).any():
+        raise InvalidArgument(
+            "available contradicts Q or the known pairs: expected True where a pair is known, and "
+            "False where Q is -infinity"
+        )
+    return frozen(mask)
 
 
 class EnvelopeState(NamedTuple):
@@ -147,7 +203,10 @@ class TaskMemory:
         self.n_tasks = 0
         """The number of tasks seen."""
         self.max_Q: FloatArray | None = None
-        """The largest Q of all tasks seen, over pairs; None before the first."""
+        """The largest Q of all tasks seen, over pairs; None before the first.
+
+        It is -infinity where no task has had the action.
+        """
         self.visits: IntArray | None = np.zeros(self.n_pairs, dtype=np.int64)
         """The visits of each pair in all tasks, each time up to `n_known`; None if not recorded."""
         self.learned: dict[str, tuple[FloatArray, int]] = {}
@@ -274,7 +333,9 @@ class TaskMemory:
         self.n_tasks += 1
         largest = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
         self.max_Q = frozen(largest)
-        source = Source._of_valid(source.rows, source.Q, source.V, self.n_tasks, source.n_known)
+        source = Source._of_valid(
+            source.rows, source.Q, source.V, self.n_tasks, source.n_known, source.available
+        )
         self._sources.append(source)
         self.uses[source.task] = 0
         if self.capacity is None:
@@ -339,7 +400,8 @@ def check_values(Q: FloatArray, setting: Setting) -> None:
     """Raise `InvalidArgument` unless Q is in the range of values of a setting, up to rounding."""
     low, high = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
     tol = RELATIVE * max(abs(low), abs(high))
-    if Q.size and not (Q.min() >= low - tol and Q.max() <= high + tol):
+    least = Q.min(initial=np.inf, where=~np.isneginf(Q))  # -infinity stands for no action
+    if Q.size and not (least >= low - tol and Q.max() <= high + tol):
         raise InvalidArgument(
             f"a value is outside ({low:g}, {high:g}), the range of values for rewards in "
             f"{setting.reward_range} and gamma={setting.gamma}: expected upper bounds on Q*"
