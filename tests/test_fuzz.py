@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli import calculators
-from heirloom.envs import maintenance, paper_tasks, toy_text
+from heirloom.envs import maintenance, paper_tasks, perishables, queueing, toy_text
 from heirloom.envs.inventory import inventory
 from heirloom.envs.numbered import Numbered
 
@@ -440,6 +440,29 @@ CALLS = {
         maintenance.Machines().task,
         {"wear": 0.2, "failure": 0.2, "income": 200.0, "parts": 300.0, "replacement": 900.0},
     ),
+    "envs.queue": lambda: Call(
+        queueing.queue,
+        {
+            "arrival": 0.4,
+            "service": 0.3,
+            "sent_away": 15.0,
+            "gamma": 0.9,
+            "reward_range": (-50.0, 0.0),
+        },
+        {"sent_away": "(reward|reward_range)"},
+    ),
+    "envs.perishables": lambda: Call(
+        perishables.perishables,
+        {
+            "busy": 0.5,
+            "fresh": 0.8,
+            "price": 4.0,
+            "goods": 2.0,
+            "gamma": 0.9,
+            "reward_range": (-50.0, 50.0),
+        },
+        dict.fromkeys(("price", "goods"), "(reward|reward_range)"),
+    ),
     "envs.frozen_lake": lambda: Call(
         toy_text.frozen_lake,
         {"cells": ("SF", "HG"), "slip": 0.1, "prize": 1.0, "gamma": 0.9},
@@ -728,7 +751,8 @@ CALLS = {
         hl.comparison_table, {"results": results(), "last": 1, "baseline": "RMax"}
     ),
     "helps_from": lambda: Call(
-        hl.helps_from, {"results": results(), "agent": "RMax", "baseline": "RMax"}
+        hl.helps_from,
+        {"results": results(), "agent": "RMax", "baseline": "RMax", "confidence": 0.9},
     ),
     "ExperimentSpec": lambda: Call(hl.ExperimentSpec, SPEC | {"agents": EXPANDED}),
     "ExperimentSpec.read": lambda: Call(hl.ExperimentSpec.read, {"data": SPEC}, {"data": "spec"}),
