@@ -18,11 +18,16 @@ def test_every_family_from_practice_has_a_spec_named_after_it():
     assert families == {name: name for name in ("hospitals", "machines", "perishables", "queues")}
 
 
-@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+SLOW = {"hospitals": [pytest.mark.slow]}
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(p, id=p.stem, marks=SLOW.get(p.stem, [])) for p in SPECS]
+)
 def test_spec_of_an_example_runs_at_a_small_size(path, tmp_path):
     if path.stem == "hospitals" and tables_path() is None:
         pytest.skip("icu-sepsis is not installed")
     spec = ExperimentSpec.load(path).with_changes(**SMALL)
     results = hl.run(spec, tmp_path / "run", jobs=1)
-    assert {"RMax", "NearRMax", "all equal"} <= set(results.agent.values.tolist())
+    assert {"RMax", "MaxQInit", "all equal"} <= set(results.agent.values.tolist())
     assert np.isfinite(results.returns).all()

@@ -173,7 +173,7 @@ def test_higher_confidence_states_less():
     assert hl.helps_from(results, "LRMax", confidence=0.8) == 1
     assert hl.helps_from(results, "LRMax", confidence=0.99) == 2
     for confidence in (0.0, 1.0, "x"):
-        with pytest.raises(hl.InvalidArgument, match="confidence is .*: expected a probability"):
+        with pytest.raises(hl.InvalidArgument, match=r"confidence is .*: expected a pro"):
             hl.helps_from(results, "LRMax", confidence=confidence)
 
 
