@@ -9,6 +9,7 @@ from heirloom.arrays import BoolArray
 from heirloom.mdp.learned import Known
 from heirloom.mdp.tabular import TabularMDP, value_range
 from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.naming import NamesLike
 from heirloom.validation import Range, check_gamma, check_range, one_of, truth
 
 Unknown = Literal["optimistic", "pessimistic"]
@@ -23,6 +24,8 @@ def mdp_of(
     reward_range: Range,
     terminating: bool,
     start: int | ArrayLike | None,
+    state_names: NamesLike = None,
+    action_names: NamesLike = None,
 ) -> TabularMDP:
     """Return the task with the models of the known pairs.
 
@@ -62,4 +65,6 @@ def mdp_of(
         gamma=gamma,
         start=start,
         reward_range=(min(lo, reward_range[0]), max(hi, reward_range[1])),
+        state_names=state_names,
+        action_names=action_names,
     )

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, read_only
 from heirloom.kernels import learning
+from heirloom.naming import NamesLike
 from heirloom.theory import n_known_for
 from heirloom.validation import Range, index, reward, sizes, truth, whole_number
 
@@ -185,6 +186,8 @@ class LearnedModel:
         reward_range: Range = (0.0, 1.0),
         terminating: bool = True,
         start: int | ArrayLike | None = None,
+        state_names: NamesLike = None,
+        action_names: NamesLike = None,
     ) -> "TabularMDP":
         """Return the learned model as a task, which can be solved, compared and saved.
 
@@ -196,6 +199,8 @@ class LearnedModel:
             reward_range: the range of the rewards of the task.
             terminating: whether the task may terminate, which matters for the range of values.
             start: the first state, or a distribution over first states; uniform by default.
+            state_names: one name per state, such as `agent.memory.state_names`.
+            action_names: one name per action.
         """
         from heirloom.mdp.from_learned import mdp_of
 
@@ -207,6 +212,8 @@ class LearnedModel:
             reward_range=reward_range,
             terminating=terminating,
             start=start,
+            state_names=state_names,
+            action_names=action_names,
         )
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> int | None:

@@ -24,7 +24,7 @@ from heirloom.storage import archive
 from heirloom.storage.archive import Content, parsing, take
 
 SPARSE = ("T_data", "T_indices", "T_indptr")
-READ = {"R", "T", "start", "terminates", "gamma", *SPARSE}
+READ = {"R", "T", "start", "terminates", "gamma", "state_names", "action_names", *SPARSE}
 
 
 def packed(m: TabularMDP) -> Content:
