@@ -12,7 +12,7 @@ from heirloom.mdp.transitions import Outcomes, collect
 from heirloom.naming import NamesLike
 from heirloom.validation import Range, check_gamma, check_range, one_of, truth
 
-Unknown = Literal["optimistic", "pessimistic"]
+Unknown = Literal["optimistic", "pessimistic", "absent"]
 
 
 def mdp_of(
@@ -31,7 +31,8 @@ def mdp_of(
 
     An unknown pair ends the episode with the largest value of any task as its reward if `unknown`
     is "optimistic", and with the smallest if it is "pessimistic". So the reward range of the result
-    is the range of values.
+    is the range of values. If `unknown` is "absent", the result lacks the unknown actions of states
+    that have a known one; in the others, where an action must remain, they are as if pessimistic.
     """
     one_of("unknown", unknown, get_args(Unknown))
     gamma = check_gamma(gamma)
@@ -48,6 +49,10 @@ def mdp_of(
     ending = pairs[rows.ends[pairs] > 0]
     others = np.flatnonzero(~known)
     n_actions = known.size // n_states
+    available = None
+    if unknown == "absent":
+        has_known = known.reshape(n_states, n_actions).any(axis=1)
+        available = known | np.repeat(~has_known, n_actions)
     outcomes = Outcomes(
         pairs=np.concatenate([owner, ending, others]),
         # The successor of a terminal transition has no effect; it is the state itself.
@@ -61,7 +66,7 @@ def mdp_of(
         ),
     )
     return TabularMDP.from_transitions(
-        collect(outcomes, n_states, n_actions),
+        collect(outcomes, n_states, n_actions, available=available),
         gamma=gamma,
         start=start,
         reward_range=(min(lo, reward_range[0]), max(hi, reward_range[1])),

@@ -195,7 +195,9 @@ class LearnedModel:
             gamma: the discount factor.
             unknown: what an unknown pair is worth: the largest value of any task in the reward
                 range ("optimistic"), or the smallest ("pessimistic"). It ends the episode with this
-                value as its reward, so the reward range of the result is the range of values.
+                value as its reward, so the reward range of the result is the range of values. With
+                "absent", the action is missing instead; in a state without any known action all
+                actions remain, as if pessimistic.
             reward_range: the range of the rewards of the task.
             terminating: whether the task may terminate, which matters for the range of values.
             start: the first state, or a distribution over first states; uniform by default.
