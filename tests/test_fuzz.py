@@ -157,6 +157,8 @@ TO_MDP = {
     "reward_range": (0.0, 1.0),
     "terminating": True,
     "start": 0,
+    "state_names": list("abcd"),
+    "action_names": list("abcd"),
 }
 STEP = {"s": 0, "a": 1, "r": 0.5, "s_next": 1, "terminated": False}
 STEP_NAMES = {"s": "state", "a": "action", "r": "reward", "s_next": "next state"}
@@ -302,6 +304,9 @@ def agent_calls(name, kind, **options):
         f"{name}.save": lambda: Call(kind(**AGENT, **options).save, {"path": "agent"}),
         f"{name}.act": lambda: Call(agent(kind, **options).act, {"s": 1}, STEP_NAMES),
         f"{name}.observe": lambda: Call(agent(kind, **options).observe, STEP, STEP_NAMES),
+        f"{name}.end_task": lambda: Call(
+            agent(kind, **options).end_task, {"label": "Lyon", "time": "week 12"}
+        ),
     }
 
 
@@ -591,11 +596,32 @@ CALLS = {
             "V": np.ones(4),
             "task": 1,
             "n_known": 1,
+            "label": "a label",
+            "time": "week 12",
         },
         {"V": "rows"},
     ),
-    "Source.of": lambda: Call(hl.Source.of, {"model": model(), "Q": np.ones(16)}),
-    "TaskMemory": lambda: Call(hl.TaskMemory, {**SIZES, "capacity": 2, "keep": "first"}),
+    "Source.of": lambda: Call(
+        hl.Source.of, {"model": model(), "Q": np.ones(16), "label": "a", "time": "week 12"}
+    ),
+    "TaskMemory": lambda: Call(
+        hl.TaskMemory,
+        {
+            **SIZES,
+            "capacity": 2,
+            "keep": "first",
+            "state_names": list("abcd"),
+            "action_names": list("abcd"),
+        },
+        dict.fromkeys(("n_states", "n_actions"), "(state|action)_names"),
+    ),
+    "TaskMemory.set_names": lambda: Call(
+        memory().set_names, {"state_names": list("abcd"), "action_names": list("abcd")}
+    ),
+    "TaskMemory.label": lambda: Call(
+        memory().label, {"task": 1, "label": "Lyon", "time": "week 12"}
+    ),
+    "TaskMemory.task_name": lambda: Call(memory().task_name, {"task": 1}),
     "TaskMemory.load": lambda: Call(hl.TaskMemory.load, {"path": saved_memory()}),
     "TaskMemory.save": lambda: Call(memory().save, {"path": "memory"}),
     "TaskMemory.bind": lambda: Call(memory().bind, {"setting": setting()}),
@@ -730,6 +756,8 @@ CALLS = {
             "callback": lambda done, episodes: None,
             "every": 1,
             "resume": False,
+            "label": "Lyon",
+            "time": "week 12",
         },
         {"env": "environment"},
     ),

@@ -45,7 +45,7 @@ def test_names_come_from_lists_arrays_and_functions():
         assert m.state_names == m.action_names == ("a", "b")
     for names, message in (
         (["a"], "state_names has 1 names for 2 states"),
-        (lambda i: "a", "two states are named 'a'"),
+        (lambda i: "a", "state_names has the name 'a' twice"),
         (lambda: "a", "state_names is .*raised TypeError"),
         (3, "state_names is 3: expected a list of names"),
     ):

@@ -41,14 +41,17 @@ def checked_names(
             f"{noun}_names is {shown(names)}: expected a list of names, one per {noun}, in order, "
             f"or a function that returns the name of a {noun}"
         )
-    names = tuple(str(name) for name in names)
+    try:
+        names = tuple(str(name) for name in names)
+    except Exception as raised:  # objects may refuse to become texts
+        raise error(f"{noun}_names has a name that is not a text ({raised}): give texts") from None
     if len(names) != number:
         raise error(
             f"{noun}_names has {len(names)} names for {number} {noun}s: give one per {noun}"
         )
     if len(set(names)) < number:
         twice = Counter(names).most_common(1)[0][0]
-        raise error(f"two {noun}s are named {twice!r}: give each {noun} a different name")
+        raise error(f"{noun}_names has the name {twice!r} twice: give each {noun} a different name")
     return names
 
 

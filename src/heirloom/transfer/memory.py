@@ -288,6 +288,7 @@ class TaskMemory:
 
     def task_name(self, task: int) -> str:
         """Return the number of a task, with its label and time if it is stored and has any."""
+        task = whole_number("task", task, least=0)
         stored = (one for one in (*self._sources, *self._first) if one.task == task)
         return next((one.name for one in stored), str(task))
 
