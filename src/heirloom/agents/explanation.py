@@ -1,6 +1,7 @@
 """Explain where the values `Q` of an agent come from."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,9 @@ from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.task_learner import sources_used
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument
+from heirloom.naming import NO_NAMES, Names, number_of
 from heirloom.transfer.bound import Bound, Details, Dropped
-from heirloom.validation import shown, whole_number
+from heirloom.validation import shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -63,6 +65,21 @@ class Explanation:
     def _exists(self) -> BoolArray:
         return np.ones_like(self.known) if self.available is None else self.available
 
+    pair_names: Names = NO_NAMES
+    """The names of states and actions, as far as there are any."""
+    task_names: Mapping[int, str] = field(default_factory=dict)
+    """The number of each stored task with its label and time, such as "3 (Lyon, week 12)"."""
+
+    @property
+    def state_names(self) -> tuple[str, ...] | None:
+        """The names of the states; None if they have none."""
+        return self.pair_names.states
+
+    @property
+    def action_names(self) -> tuple[str, ...] | None:
+        """The names of the actions; None if they have none."""
+        return self.pair_names.actions
+
     @property
     def n_decided(self) -> dict[str, int]:
         """The number of pairs whose `Q` comes from each of `names`."""
@@ -74,11 +91,11 @@ class Explanation:
         """The share of pairs at which d_max was used, for each source in use."""
         return {name: float(used[self._exists].mean()) for name, used in self.prior_used.items()}
 
-    def why(self, s: int, a: int) -> str:
-        """Explain in one sentence where `Q` comes from at a pair."""
+    def why(self, s: int | str, a: int | str) -> str:
+        """Explain in one sentence where `Q` comes from at a pair, given by numbers or names."""
         n_states, n_actions = self.Q.shape
-        s = whole_number("s", s, least=0, most=n_states - 1)
-        a = whole_number("a", a, least=0, most=n_actions - 1)
+        s = number_of("s", s, n_states, self.state_names)
+        a = number_of("a", a, n_actions, self.action_names)
         if not self._exists[s, a]:
             return f"action {a} is not available in state {s}"
         bound = self.names[self.bound[s, a]]
@@ -86,7 +103,8 @@ class Explanation:
         bound = V_MAX if bound == V_MAX else f"the upper bound from {bound!r}"
         if used:
             bound += f" (by its {' and '.join(used)})"
-        value = f"Q({s}, {a}) = {self.Q[s, a]:.6g}"
+        state, action = self.pair_names.state(s), self.pair_names.action(a)
+        value = f"Q({state}, {action}) = {self.Q[s, a]:.6g}"
         if not self.known[s, a]:
             return f"{value} is {bound}, because the pair is unknown (visits: {self.counts[s, a]})"
         if self.names[self.decider[s, a]] == MODEL:
@@ -123,7 +141,9 @@ class Explanation:
             )
             dataset = dataset.assign_coords(source=list(self.prior_used))
         return dataset.assign_coords(
-            state=np.arange(self.Q.shape[0]), action=np.arange(self.Q.shape[1])
+            state=np.arange(self.Q.shape[0]),
+            action=np.arange(self.Q.shape[1]),
+            **self.pair_names.coordinates(),
         )
 
     def __repr__(self) -> str:
@@ -202,12 +222,13 @@ class Explanation:
         return [*notes, *self.notes, *(self._why_dropped(*dropped) for dropped in self.dropped)]
 
     def _why_dropped(self, task: int, n_known: int) -> str:
+        name = self.task_names.get(task, str(task))
         if n_known == 0:
             return (
-                f"Source task {task} is not used, because with this prior it cannot lower a bound."
+                f"Source task {name} is not used, because with this prior it cannot lower a bound."
             )
         return (
-            f"Source task {task} was dropped when {n_known:,} of {self._exists.sum():,} pairs were "
+            f"Source task {name} was dropped when {n_known:,} of {self._exists.sum():,} pairs were "
             "known, because it could not lower the bounds any further."
         )
 
@@ -250,6 +271,8 @@ def explain(agent: OptimisticAgent) -> Explanation:
         ),
         checks=_checks(agent),
         available=None if agent.task.missing is None else frozen(agent.model.available.copy()),
+        pair_names=agent.memory.names,
+        task_names={source.task: source.name for source in agent.memory.sources},
     )
 
 
@@ -320,4 +343,4 @@ def _name(agent: OptimisticAgent, i: int, task: int | None = None) -> str:
     name = type(agent.bounds[i]).__name__
     if [type(bound).__name__ for bound in agent.bounds].count(name) > 1:
         name += f" {i + 1}"
-    return name if task is None else f"{name}, task {task}"
+    return name if task is None else f"{name}, task {agent.memory.task_name(task)}"

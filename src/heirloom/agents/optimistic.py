@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.kernels import learning
 from heirloom.mdp.available import action_text, read_available, read_mask
 from heirloom.mdp.learned import LearnedModel
+from heirloom.naming import checked_label
 from heirloom.storage import archive
 from heirloom.transfer.bound import Bound
 from heirloom.transfer.memory import TaskMemory
@@ -265,11 +267,17 @@ class OptimisticAgent:
             task.check(pair)
         return True
 
-    def end_task(self) -> None:
-        """End the task, and store it in the memory as a source."""
+    def end_task(self, *, label: str | None = None, time: str | date | None = None) -> None:
+        """End the task, and store it in the memory as a source.
+
+        Args:
+            label: what the task is called, for texts; None for no label.
+            time: when it took place, such as "week 12" or a date; None for no time.
+        """
+        label, time = checked_label("label", label), checked_label("time", time)
         if not self.in_task:
             raise WrongOrder("end_task() was called outside a task: call begin_task() first")
-        self.task.end(self.memory)
+        self.task.end(self.memory, label=label, time=time)
         self.in_task = False
         self.refutation.end_task(self.task)
 

@@ -222,10 +222,10 @@ class TaskLearner:
             self._lower(self._values.U, i, unknown)
         self._update_values(np.arange(self.setting.n_pairs))
 
-    def end(self, memory: TaskMemory) -> None:
+    def end(self, memory: TaskMemory, *, label: str = "", time: str = "") -> None:
         """Store the task as a source, and count the pairs whose bound came from each source."""
         instance("memory", memory, TaskMemory, "such as agent.memory")
-        source = Source.of(self.model, self._values.Q)
+        source = Source.of(self.model, self._values.Q, label=label, time=time)
         memory._check_fit(source)
         for i, bound in enumerate(self.bounds):
             used = sources_used(bound, self.setting.n_pairs)[self.decider == i + 1]

@@ -1,6 +1,7 @@
 """`learn`: let an agent learn one task."""
 
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
 from heirloom.kernels import learning
 from heirloom.learning.masks import MaskNotice, begin, observe_mask, refused
+from heirloom.learning.naming import adopt_names, checked_texts
 from heirloom.learning.plan import Callback, Plan
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.validation import generator, shown, truth, whole_number
@@ -54,6 +56,8 @@ def learn(
     every: int | None = None,
     resume: bool = False,
     masks: bool = False,
+    label: str | None = None,
+    time: str | date | None = None,
 ) -> Record:
     """Let `agent` learn one task: begin it, run a number of episodes, and end it.
 
@@ -74,6 +78,8 @@ def learn(
         masks: whether the agent obeys the masks of available actions that an environment gives,
             in `info["action_mask"]` or by `env.unwrapped.action_masks()`. The missing actions of a
             `TabularMDP` are always respected.
+        label: what the task is called, for texts about the agent's memory; None for no label.
+        time: when the task took place, such as "week 12" or a date; None for no time.
     """
     every = None if every is None else whole_number("every", every)
     resume, masks = truth("resume", resume), truth("masks", masks)
@@ -82,6 +88,7 @@ def learn(
             f"callback is {shown(callback)}: expected a function of the number of episodes done "
             "and of all episodes"
         )
+    texts = checked_texts(agent, label, time)
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
     stride = max(1, plan.episodes // 100) if every is None else every
     plan = replace(plan, masks=masks)
@@ -91,8 +98,10 @@ def learn(
         if not agent.in_task:
             raise WrongOrder("there is no task to resume: call learn without resume=True")
         agent.task.resume()
+    adopt_names(agent, env)
     record = run_episodes(agent, env, replace(plan, callback=callback, stride=stride))
-    agent.end_task()
+    adopt_names(agent, env)  # again, since the environment may have numbered new states
+    agent.end_task(**texts)
     return record
 
 

@@ -3,7 +3,8 @@
 import math
 import os
 from dataclasses import dataclass
-from typing import NamedTuple, Self, cast, get_args
+from datetime import date
+from typing import Any, NamedTuple, Self, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,7 @@ from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.from_learned import Unknown, mdp_of
 from heirloom.mdp.learned import Known, LearnedModel
 from heirloom.mdp.tabular import TabularMDP, value_range
+from heirloom.naming import Names, NamesLike, checked_label, checked_names, with_name
 from heirloom.storage import archive
 from heirloom.transfer.rows import compact, read_rows, values
 from heirloom.transfer.setting import Setting
@@ -23,9 +25,10 @@ RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the l
 
 
 MOST_VISITS = 2**53  # that are counted, so that sums do not overflow
+MOST_LINES = 30  # sources that the text of a memory lists
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Source:
     """A task that ended: its known pairs, and upper bounds `Q` on its optimal values.
 
@@ -46,6 +49,10 @@ class Source:
 
     Where an action is missing, Q is -infinity. At all other pairs its existence was not observed.
     """
+    label: str = ""
+    """What the task is called; empty if it has no label."""
+    time: str = ""
+    """When the task took place, such as "week 12"; empty if that is not recorded."""
 
     def __post_init__(self) -> None:
         Q, V = values("Q", self.Q, missing=True), values("V", self.V)
@@ -61,10 +68,12 @@ class Source:
             task=whole_number("task", self.task, least=0),
             n_known=whole_number("n_known", self.n_known, least=0),
             available=_checked_mask(self.available, self.rows, Q),
+            label=checked_label("label", self.label),
+            time=checked_label("time", self.time),
         )
 
     @classmethod
-    def of(cls, model: LearnedModel, Q: FloatArray) -> "Source":
+    def of(cls, model: LearnedModel, Q: FloatArray, *, label: str = "", time: str = "") -> "Source":
         """Make a source from a model; it keeps the known pairs only, in the order of pairs."""
         instance("model", model, LearnedModel, "such as agent.model")
         Q = values("Q", Q, missing=True)
@@ -77,7 +86,8 @@ class Source:
         sure = model._availability.sure
         if sure is not None:
             frozen(sure)
-        return cls._of_valid(compact(model.rows), Q, V, n_known=model.n_known, available=sure)
+        source = cls._of_valid(compact(model.rows), Q, V, n_known=model.n_known, available=sure)
+        return source._with(label=checked_label("label", label), time=checked_label("time", time))
 
     @classmethod
     def _of_valid(
@@ -91,8 +101,25 @@ class Source:
     ) -> "Source":
         """Make a source from read-only arrays that are known to be valid."""
         source = cls.__new__(cls)
-        source.__dict__.update(rows=rows, Q=Q, V=V, task=task, n_known=n_known, available=available)
+        source.__dict__.update(rows=rows, Q=Q, V=V, task=task, n_known=n_known, label="", time="")
+        source.__dict__["available"] = available
         return source
+
+    def _with(self, **changed: Any) -> "Source":
+        """Return a copy with other attributes, which are known to be valid."""
+        source = type(self).__new__(type(self))
+        source.__dict__.update({**self.__dict__, **changed})
+        return source
+
+    @property
+    def name(self) -> str:
+        """The number of the task with its label and time, such as "3 (Lyon, week 12)"."""
+        return with_name(self.task, ", ".join(text for text in (self.label, self.time) if text))
+
+    def __repr__(self) -> str:
+        visits = f", n_known={self.n_known}" if self.n_known else ""
+        known = f"{int(self.known.sum()):,} of {self.known.size:,} pairs known"
+        return f"Source(task {self.name}: {known}{visits})"
 
     @property
     def missing(self) -> BoolArray:
@@ -127,6 +154,8 @@ class Source:
         reward_range: Range = (0.0, 1.0),
         terminating: bool = True,
         start: int | ArrayLike | None = None,
+        state_names: NamesLike = None,
+        action_names: NamesLike = None,
     ) -> TabularMDP:
         """Return the stored model as a task; the arguments are those of `LearnedModel.to_mdp`."""
         return mdp_of(
@@ -138,6 +167,8 @@ class Source:
             terminating=terminating,
             start=start,
             missing=None if self.available is None else self.missing,
+            state_names=state_names,
+            action_names=action_names,
         )
 
 
@@ -191,12 +222,25 @@ class TaskMemory:
         keep: which sources a full memory keeps: the "first" ones, the "latest" ones, or the
             "most_used" ones, which determined the bounds of the most pairs; "most_used" always
             keeps the most recent task, too.
+        state_names: one name per state, or a function that returns it; by default, `learn` takes
+            the names of the tasks.
+        action_names: one name per action, likewise.
     """
 
     def __init__(
-        self, n_states: int, n_actions: int, *, capacity: int | None = None, keep: Keep = "latest"
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        capacity: int | None = None,
+        keep: Keep = "latest",
+        state_names: NamesLike = None,
+        action_names: NamesLike = None,
     ) -> None:
         self._n_states, self._n_actions = sizes(n_states, n_actions)
+        self.names = Names()
+        """The names of states and actions, which only texts and exports use."""
+        self.set_names(state_names=state_names, action_names=action_names)
         self.capacity = None if capacity is None else whole_number("capacity", capacity)
         self.keep = cast(Keep, one_of("keep", keep, get_args(Keep)))
         self._sources: list[Source] = []
@@ -266,6 +310,48 @@ class TaskMemory:
         """The number of pairs, S·A."""
         return self.n_states * self.n_actions
 
+    @property
+    def state_names(self) -> tuple[str, ...] | None:
+        """The names of the states; None if they have none."""
+        return self.names.states
+
+    @property
+    def action_names(self) -> tuple[str, ...] | None:
+        """The names of the actions; None if they have none."""
+        return self.names.actions
+
+    def set_names(self, *, state_names: NamesLike = None, action_names: NamesLike = None) -> None:
+        """Name states and actions; None leaves the names as they are."""
+        states = checked_names(state_names, self.n_states, "state")
+        actions = checked_names(action_names, self.n_actions, "action")
+        self.names = Names(states or self.names.states, actions or self.names.actions)
+
+    def label(self, task: int, label: str | None = None, *, time: str | date | None = None) -> None:
+        """Give a stored task a label and a time, which replace those that it has.
+
+        Args:
+            task: the number of the task, from 1; `memory.n_tasks` is the last one.
+            label: what the task is called; None for no label.
+            time: when it took place, such as "week 12" or a date; None for no time.
+        """
+        texts = {"label": checked_label("label", label), "time": checked_label("time", time)}
+        task = whole_number("task", task)
+        stored = [one for one in (*self._sources, *self._first) if one.task == task]
+        if not stored:
+            raise InvalidArgument(
+                f"task is {task}, which is not stored: expected one of "
+                f"{', '.join(str(source.task) for source in self._sources) or 'no task'}"
+            )
+        labelled = stored[0]._with(**texts)
+        for sources in (self._sources, self._first, self._different):
+            sources[:] = [labelled if one.task == task else one for one in sources]
+
+    def task_name(self, task: int) -> str:
+        """Return the number of a task, with its label and time if it is stored and has any."""
+        task = whole_number("task", task, least=0)
+        stored = (one for one in (*self._sources, *self._first) if one.task == task)
+        return next((one.name for one in stored), str(task))
+
     def first_tasks(self) -> list[Source]:
         """Return tasks 1, 2, ..., up to the first one that is no longer stored."""
         stored = {source.task: source for source in (*self._sources, *self._first)}
@@ -285,7 +371,7 @@ class TaskMemory:
         instance("setting", setting, Setting, "such as agent.setting")
         if (setting.n_states, setting.n_actions) != (self.n_states, self.n_actions):
             raise IncompatibleTasks(
-                f"{self!r} does not fit an agent with {setting.n_states} states and "
+                f"{self._summary()} does not fit an agent with {setting.n_states} states and "
                 f"{setting.n_actions} actions: use a memory of the same size"
             )
         previous = setting if self.setting is None or self.n_tasks == 0 else self.setting
@@ -333,9 +419,7 @@ class TaskMemory:
         self.n_tasks += 1
         largest = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
         self.max_Q = frozen(largest)
-        source = Source._of_valid(
-            source.rows, source.Q, source.V, self.n_tasks, source.n_known, source.available
-        )
+        source = source._with(task=self.n_tasks)
         self._sources.append(source)
         self.uses[source.task] = 0
         if self.capacity is None:
@@ -388,6 +472,16 @@ class TaskMemory:
         return older.index(min(older)) if older else 0
 
     def __repr__(self) -> str:
+        shown = self._sources[-MOST_LINES:]
+        n_more = len(self._sources) - len(shown)
+        lines = [f"  ({n_more:,} earlier sources)"] if n_more else []
+        for source in shown:
+            known = f"{int(source.known.sum()):,} of {self.n_pairs:,} pairs known"
+            lines.append(f"  task {source.name}: {known}")
+        return "\n".join([self._summary(), *lines])
+
+    def _summary(self) -> str:
+        """Return the numbers of the memory in one line."""
         known = sum(int(source.known.sum()) for source in self._sources)
         full = "" if self.capacity is None else f" of at most {self.capacity} ({self.keep})"
         return (

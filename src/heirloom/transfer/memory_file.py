@@ -16,6 +16,8 @@ compared and kept. The arrays are over N stored tasks and the pairs k = s * A + 
     visits      [k]         the visits in all tasks, up to n_known in each; missing if not recorded
     learned/D   [k]         the largest distance between the first tasks, for the model distance D,
                             or the largest difference for a part of a learned nearness
+    names       [bytes]     names of states and actions and labels of tasks, as JSON in UTF-8;
+                            missing if there are none (`transfer/names_file.py`)
     envelope/E/...          for each envelope E: `E` [k], and the `scores` and `tasks` of its
                             calibration so far, [n]; missing if there is none
 """
@@ -35,6 +37,7 @@ from heirloom.transfer.memory import (
     check_rewards,
     check_values,
 )
+from heirloom.transfer.names_file import packed_names, restore_names
 from heirloom.transfer.rows import check_rows
 from heirloom.transfer.setting import Setting
 
@@ -82,6 +85,9 @@ def packed(memory: TaskMemory) -> Content:
         everywhere = np.ones(n_pairs, dtype=bool)
         masks = [everywhere if one.available is None else one.available for one in sources]
         arrays["available"] = stacked(masks, np.bool_)
+    names = packed_names(memory, sources)
+    if names is not None:
+        arrays["names"] = names
     if memory.max_Q is not None:
         arrays["max_Q"] = memory.max_Q
     if memory.visits is not None:
@@ -157,6 +163,8 @@ def _unpacked(cls: type[M], content: Content) -> M:
         memory.learned[name] = frozen(largest), n_compared
     memory.envelopes.update(_envelopes(memory, arrays))
     _restore_sources(memory, _sources(memory, arrays), arrays)
+    if "names" in arrays:
+        restore_names(memory, take(arrays, "names", np.uint8, (-1,)))
     if memory.visits is not None:
         stored = {source.task: source for source in (*memory._sources, *memory._first)}
         least = sum((one.n_known * one.known for one in stored.values()), np.int64(0))

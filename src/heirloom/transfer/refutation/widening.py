@@ -150,6 +150,4 @@ def _own_values(source: Source, setting: Setting) -> Source:
     Q = np.where(source.missing, -np.inf, setting.v_max)
     V = np.full(setting.n_states, setting.v_max)
     kernels.lower_values(*source.rows, setting.gamma, setting.slack, Q, V)
-    return Source._of_valid(
-        source.rows, frozen(Q), frozen(V), source.task, source.n_known, source.available
-    )
+    return source._with(Q=frozen(Q), V=frozen(V))
