@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.errors import IncompatibleTasks, InvalidArgument
+from heirloom.learning.recorder import Recorder
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.validation import LARGEST_SIZE, shown, whole_number
 
@@ -30,6 +31,8 @@ class Plan:
     stride: int = 1
     on_update: Callable[[], object] | None = None
     """Called after every update of the agent."""
+    recorder: Recorder | None = None
+    """Records chosen episodes; None for none."""
 
     @classmethod
     def checked(
