@@ -101,18 +101,11 @@ def learn(
         if not agent.in_task:
             raise WrongOrder("there is no task to resume: call learn without resume=True")
         agent.task.resume()
-    recorder = None if choice is None else new_recorder(choice, agent, env, plan)
+    recorder = None if choice is None else Recorder(choice, agent, env, plan.episodes)
     plan = replace(plan, callback=callback, stride=stride, recorder=recorder)
     result = run_episodes(agent, env, plan)
     agent.end_task()
     return result
-
-
-def new_recorder(
-    choice: Choice, agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan
-) -> Recorder:
-    """Return a recorder of the task that the agent has begun."""
-    return Recorder(choice, agent, env, plan.episodes)
 
 
 def run_episodes(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan) -> Record:

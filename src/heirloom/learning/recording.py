@@ -1,7 +1,7 @@
 """`Recording`: chosen episodes of a task, and what the agent knew at every step of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,7 +109,9 @@ FIELDS = (
 
 
 def encode(recordings: Sequence[Recording]) -> np.ndarray:
-    """Return recordings as the bytes of one file, an array of the type uint8."""
+    """Return recordings as the bytes of one file, an array of the type uint8; empty for none."""
+    if not recordings:
+        return np.empty(0, dtype=np.uint8)
     headers, arrays = [], {}
     for i, r in enumerate(recordings):
         header = {name: getattr(r, name) for name in FIELDS}
@@ -125,18 +127,15 @@ def encode(recordings: Sequence[Recording]) -> np.ndarray:
 
 
 def decode(data: bytes, where: str) -> list[Recording]:
-    """Return the recordings of a file; raise `InvalidFile` unless it is intact."""
+    """Return the recordings that `encode` wrote; raise `InvalidFile` unless they are intact."""
+    if not data:
+        return []
     content = archive.decode(data, KIND, where)
     with archive.parsing(where, KIND):
         return [
             _decoded(header, content.arrays, f"{i}_")
             for i, header in enumerate(content.header["recordings"])
         ]
-
-
-def labelled(recording: Recording, *, agent: str, repetition: int, task: int) -> Recording:
-    """Return a recording with the names of its job."""
-    return replace(recording, agent=agent, repetition=repetition, task=task)
 
 
 def _decoded(header: dict[str, Any], arrays: dict[str, np.ndarray], prefix: str) -> Recording:
