@@ -1,0 +1,97 @@
+"""`recordings_of`: the recordings of a stored run."""
+
+import os
+from collections.abc import Iterator
+
+from heirloom.errors import InvalidArgument
+from heirloom.experiments.job import Job
+from heirloom.learning.recording import Recording, decode
+from heirloom.runs.schema import RECORDING
+from heirloom.runs.stored_run import StoredRun
+from heirloom.storage.location import Location
+from heirloom.validation import shown
+
+HOW_TO_RECORD = (
+    "add `record = true` to its spec, or a table [record] with `agents`, `repetitions`, `tasks`, "
+    "`first`, `last` and `every`, and run it in a new folder"
+)
+
+
+def recordings_of(
+    run: "StoredRun | str | os.PathLike[str] | Location",
+    *,
+    agents: list[str] | None = None,
+    repetition: int | None = None,
+    task: int | None = None,
+) -> list[Recording]:
+    """Read the recordings of a run; none if it has none. Nothing of the user's is imported.
+
+    Args:
+        run: the run, or its folder or URL.
+        agents: names of agents; by default all.
+        repetition: the number of a repetition; by default all.
+        task: the number of a task; by default all.
+    """
+    stored = run if isinstance(run, StoredRun) else StoredRun(run)
+    if stored.spec.record is None:
+        return []
+    found = []
+    for job in _recorded_jobs(stored):
+        name = stored.spec.agents[job[0]].name
+        if agents is not None and name not in agents:
+            continue
+        if repetition is not None and job[1] + 1 != repetition:
+            continue
+        state, results = stored.read_job(job)
+        if state == "done":
+            where = f"the recording of {name} in repetition {job[1] + 1} of {stored.location}"
+            found += decode(bytes(results[RECORDING]), where)
+    return [each for each in found if task is None or each.task == task]
+
+
+def chosen_recordings(
+    run: "str | os.PathLike[str] | Location",
+    *,
+    agents: list[str] | None,
+    repetition: int | None,
+    task: int | None,
+) -> list[Recording]:
+    """Read recordings like `recordings_of`; raise `InvalidArgument` if there are none.
+
+    The message says which recordings there are, or how to record.
+    """
+    stored = StoredRun(run)
+    names = [agent.name for agent in stored.spec.agents]
+    for name in agents or ():
+        if name not in names:
+            raise InvalidArgument(
+                f"agent is {shown(name)}: expected one of {', '.join(map(shown, names))}"
+            )
+    if stored.spec.record is None:
+        raise InvalidArgument(f"the run in {stored.location} has no recordings: {HOW_TO_RECORD}")
+    found = recordings_of(stored, agents=agents, repetition=repetition, task=task)
+    if not found:
+        raise InvalidArgument(
+            f"the run in {stored.location} has no recording for this choice: {_available(stored)}"
+        )
+    return found
+
+
+def _recorded_jobs(stored: StoredRun) -> Iterator[Job]:
+    """Yield the jobs that the spec asks to record, in order."""
+    record, spec = stored.spec.record, stored.spec
+    for job in stored.jobs:
+        if record is not None and record.tasks_of(spec.agents[job[0]].name, job[1], spec.tasks):
+            yield job
+
+
+def _available(stored: StoredRun) -> str:
+    found = recordings_of(stored)
+    if not found:
+        return "its recorded jobs are missing or damaged; resume the run to compute them"
+    agents = ", ".join(dict.fromkeys(shown(each.agent) for each in found))
+    repetitions, tasks = (
+        ", ".join(str(number) for number in sorted({getattr(each, name) for each in found}))
+        for name in ("repetition", "task")
+    )
+    return f"it has recordings of {agents} in repetitions {repetitions} and tasks {tasks}"
