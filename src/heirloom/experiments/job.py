@@ -44,10 +44,8 @@ def run_job(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.n
     return results
 
 
-def recorded_tasks(
-    spec: ExperimentSpec, agent: int, repetition: int
-) -> dict[int, Choice] | None:
-    """Return what is recorded of each task of a job, by its index; None if the run has no record."""
+def recorded_tasks(spec: ExperimentSpec, agent: int, repetition: int) -> dict[int, Choice] | None:
+    """Return what is recorded of each task of a job, by its index; None if nothing ever is."""
     if spec.record is None:
         return None
     tasks = spec.record.tasks_of(spec.agents[agent].name, repetition, spec.tasks)

@@ -15,7 +15,7 @@ MOST_STEPS = 10_000
 MOST_BYTES = 2**28
 """The largest size that the recordings of one job, or of one call of `learn`, may reach."""
 BYTES_PER_STEP = 18
-BYTES_PER_PAIR = 25  # of a snapshot in which everything changes
+BYTES_PER_PAIR = 27  # of a snapshot in which everything changes
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ PAGE = """<!doctype html>
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
 <style>
-body {{ margin: 0 auto; max-width: 1080px; padding: 1rem; background: #fff; font-family: system-ui, sans-serif; }}
+body {{ margin: 0 auto; max-width: 1080px; padding: 1rem; background: #fff; }}
+body {{ font-family: system-ui, sans-serif; }}
 h1 {{ font-size: 1.25rem; margin: 0 0 0.8rem; color: #1c2430; overflow-wrap: anywhere; }}
 @media (prefers-color-scheme: dark) {{
   :root:not([data-theme="light"]) body {{ background: #0f1318; }}

@@ -23,6 +23,18 @@
     node.append(...children);
     return node;
   };
+  const ICONS = {
+    play: "M6 4l14 8-14 8z", pause: "M6 4h4v16H6zM14 4h4v16h-4z", back: "M18 4v16L6 12z", forward: "M6 4l12 8-12 8z",
+    previous: "M5 4h3v16H5zM20 4v16L9 12z", next: "M16 4h3v16h-3zM4 4l11 8-11 8z",
+  };
+  const icon = (name) => {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    for (const [key, value] of [["viewBox", "0 0 24 24"], ["aria-hidden", "true"], ["class", "hlr-icon"]]) svg.setAttribute(key, value);
+    path.setAttribute("d", ICONS[name]);
+    svg.append(path);
+    return svg;
+  };
   const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
   const STOPS = SCALE.map(rgb);
   const scaled = (x) => {
@@ -64,13 +76,16 @@
 
     valueRange() {
       let low = Infinity, high = -Infinity;
+      const distinct = new Set();
       for (const name of ["Q", "U"]) {
         for (const value of this.changes[name]?.values ?? []) {
           if (value === null) continue;
           if (value < low) low = value;
           if (value > high) high = value;
+          distinct.add(Number(value.toPrecision(3)));
         }
       }
+      this.distinct = [...distinct];
       return [low, high];
     }
 
@@ -102,8 +117,8 @@
 
     state(s) {
       if (this.scene.kind === "grid" && !this.stateNames) {
-        const [row, column] = this.scene.positions[s];
-        return `(${row + 1}, ${column + 1})`;
+        const [row, column] = this.scene.positions[s], { slices, sliceNames } = this.scene;
+        return `(${row + 1}, ${column + 1})${slices ? `, ${sliceNames[slices[s]]}` : ""}`;
       }
       return this.stateNames ? this.stateNames[s] : String(s);
     }
@@ -266,7 +281,7 @@
         const tint = { "#": colours.wall, X: colours.wall, H: colours.hole, C: colours.hole }[symbol];
         if (tint && !this.picture) { context.fillStyle = tint; context.fillRect(column * cell, row * cell, cell, cell); }
       }));
-      context.globalAlpha = this.picture ? 0.72 : 1;
+      context.globalAlpha = this.picture ? 0.6 : 1;
       scene.positions.forEach(([row, column], s) => {
         if (scene.slices && scene.slices[s] !== slice) return;
         if (scene.cells[row]?.[column] !== "X") this.drawState(context, s, column * cell, row * cell, cell);
@@ -308,7 +323,11 @@
         context.moveTo(x + from[0], y + from[1]);
         context.lineTo(x + to[0], y + to[1]);
         context.lineTo(x + cell / 2, y + cell / 2);
+        context.closePath();
         context.fill();
+        context.strokeStyle = context.fillStyle;  // closes the seam between two triangles
+        context.lineWidth = 0.7;
+        if (!this.picture) context.stroke();
       });
     }
 
@@ -497,8 +516,8 @@
       const all = lines.flat().filter(([, y]) => Number.isFinite(y));
       this.node.hidden = !all.length;
       if (!all.length) return;
-      const end = 1.04 * Math.max(1, ...all.map(([x]) => x)), ys = all.map(([, y]) => y);
-      const low = Math.min(...ys), high = Math.max(...ys, low + 1e-9), [left, bottom] = [40, height - 16];
+      const end = this.player.end(), ys = all.map(([, y]) => y);
+      const low = Math.min(...ys), high = Math.max(...ys, low + 1e-9), [left, bottom] = [46, height - 16];
       const X = (x) => left + (Math.min(x, end) / end) * (width - left - 6);
       const Y = (y) => bottom - ((y - low) / (high - low)) * (bottom - 8);
       context.strokeStyle = colours.line;
@@ -547,7 +566,7 @@
       this.charts = [
         new Chart(this, "known pairs", (r) => (r.layers.known
           ? [[0, 0], ...r.updateSteps.map((step, i) => [step, i + 1])] : [])),
-        new Chart(this, "mean value (an upper bound)", (r) => r.snapshotSteps.map((step, i) => [step, r.means[i]])),
+        new Chart(this, "mean value over all pairs", (r) => r.snapshotSteps.map((step, i) => [step, r.means[i]])),
       ];
       this.build();
       this.retheme();
@@ -574,15 +593,16 @@
       [this.second, secondField] = select("Beside it", [], again);
       [this.speed, speedField] = select("Speed", options(SPEEDS, (x) => `${x}×`), () => this.schedule());
       this.speed.value = "1";
-      const button = (label, text, act) => element("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
-      this.playButton = button("Play", "▶", () => this.toggle());
+      this.task.value = tasks.findLast((key) => key.startsWith(`${repetitions[0]}/`));  // transfer helps there
+      const button = (label, name, act) => element("button", { type: "button", "aria-label": label, title: label, onclick: act }, icon(name));
+      this.playButton = button("Play", "play", () => this.toggle());
       this.playButton.classList.add("hlr-play");
       const controls = [
-        button("Previous episode", "⏮", () => this.jump(-1)),
-        button("One step back", "◀", () => this.step(-1)),
+        button("Previous episode", "previous", () => this.jump(-1)),
+        button("One step back", "back", () => this.step(-1)),
         this.playButton,
-        button("One step forward", "▶|", () => this.step(1)),
-        button("Next episode", "⏭", () => this.jump(1)),
+        button("One step forward", "forward", () => this.step(1)),
+        button("Next episode", "next", () => this.jump(1)),
       ];
       this.slider = element("input", { type: "range", min: "0", value: "0", "aria-label": "Position",
         oninput: () => { this.pause(); this.go(Number(this.slider.value)); } });
@@ -663,6 +683,10 @@
       });
       this.low = Math.min(...chosen.map((r) => r.range[0]));
       this.high = Math.max(...chosen.map((r) => r.range[1]));
+      const values = chosen.flatMap((r) => r.distinct);
+      values.sort((a, b) => a - b);
+      const at = (i) => values[Math.round((i / 12) * (values.length - 1))];
+      this.knots = [...new Set(Array.from({ length: 13 }, (_, i) => at(i)))];
       for (const radio of this.radios) {
         radio.disabled = radio.value !== "none" && !chosen.some((r) => r.layers[radio.value]);
         if (radio.disabled && radio.checked) { this.layer = "none"; this.radios.at(-1).checked = true; }
@@ -677,12 +701,39 @@
       return this.panels.filter((panel) => panel.recording);
     }
 
+    // The last time step of the charts: that of the last update or of the last recorded step.
+    end() {
+      const steps = this.shown().flatMap(({ recording: r }) => [...r.updateSteps.slice(-1), ...r.snapshotSteps.slice(-1)]);
+      return 1.04 * Math.max(1, ...steps);
+    }
+
     position() {
       return this.timeline[this.moment];
     }
 
+    // Values get colours half by their size and half by their rank, so that few large ones do not hide the others.
+    rank(value) {
+      if (!(this.high > this.low)) return 1;
+      const { knots } = this, clipped = Math.min(value, this.high);
+      const linear = (clipped - this.low) / (this.high - this.low);
+      const above = knots.findIndex((knot) => knot >= clipped);
+      if (above <= 0) return linear / 2 + (above < 0 ? 0.5 : 0);
+      const part = (clipped - knots[above - 1]) / (knots[above] - knots[above - 1]);
+      return linear / 2 + (above - 1 + part) / (knots.length - 1) / 2;
+    }
+
     scaled(value) {
-      return this.high > this.low ? scaled((Math.min(value, this.high) - this.low) / (this.high - this.low)) : scaled(1);
+      return scaled(this.rank(value));
+    }
+
+    // The value in the middle of the colour scale.
+    middle() {
+      let [low, high] = [this.low, this.high];
+      for (let i = 0; i < 40; i++) {
+        const middle = (low + high) / 2;
+        if (this.rank(middle) < 0.5) low = middle; else high = middle;
+      }
+      return high;
     }
 
     // The same source task has the same colour in both panels.
@@ -719,7 +770,7 @@
     play() {
       if (this.moment >= this.timeline.length - 1) this.go(0);
       this.playing = true;
-      this.setButton("Pause", "⏸");
+      this.setButton("Pause", "pause");
       this.status.setAttribute("aria-live", "off");
       this.schedule();
     }
@@ -728,12 +779,12 @@
       if (this.playing) cancelAnimationFrame(this.request);
       this.playing = false;
       this.fraction = 0;
-      this.setButton("Play", "▶");
+      this.setButton("Play", "play");
       this.status.setAttribute("aria-live", "polite");
     }
 
-    setButton(label, text) {
-      this.playButton.textContent = text;
+    setButton(label, name) {
+      this.playButton.replaceChildren(icon(name));
       this.playButton.setAttribute("aria-label", label);
       this.playButton.title = label;
     }
@@ -802,7 +853,8 @@
         element("span", { class: "hlr-key" }, element("span", { class: "hlr-chip", style: `background:${colour}` }), text);
       let key = this.layer + this.theme, parts = [];
       if (this.layer === "Q" || this.layer === "U") {
-        const gradient = element("span", { class: "hlr-scale", style: `background:linear-gradient(90deg,${SCALE.join(",")})` });
+        const middle = element("span", {}, number(this.middle()));
+        const gradient = element("span", { class: "hlr-scale", style: `background:linear-gradient(90deg,${SCALE.join(",")})` }, middle);
         const label = this.layer === "Q" ? "value Q, on which the agent acts" : "upper bound U on the optimal value";
         parts = [number(this.low), gradient, number(this.high), element("span", { class: "hlr-muted" }, label)];
         key += [this.low, this.high];

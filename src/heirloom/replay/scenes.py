@@ -71,13 +71,20 @@ def _positions(scene: Scene, cells: tuple[str, ...]) -> list[list[int]]:
 
 def _taxi(n_states: int) -> dict[str, Any]:
     """Return the walls, and for each state its slice and where passenger and destination are."""
+    letters = [TAXI[row][column] for row, column in TAXI_STANDS]
     slices = [s % (N_PLACES * N_DESTINATIONS) for s in range(n_states)]
     guests = []
     for slice_ in slices:
         place, destination = divmod(slice_, N_DESTINATIONS)
         waiting = [["P", *TAXI_STANDS[place]]] if place < len(TAXI_STANDS) else []
         guests.append([*waiting, ["D", *TAXI_STANDS[destination]]])
-    return {"slices": slices, "guests": guests, "walls": [list(wall) for wall in TAXI_WALLS]}
+    names = [
+        f"passenger {'in the taxi' if place == len(letters) else f'at {letters[place]}'}, to {end}"
+        for place in range(N_PLACES)
+        for end in letters
+    ]
+    walls = [list(wall) for wall in TAXI_WALLS]
+    return {"slices": slices, "sliceNames": names, "guests": guests, "walls": walls}
 
 
 def _picture(scene: Scene) -> str | None:

@@ -21,7 +21,9 @@ def replay_section(recordings: Sequence[Recording], *, keys: str = "section") ->
     """
     checked = checked_recordings(recordings)
     resources = files("heirloom.replay")
-    style, script = (resources.joinpath(f"player.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    style, script = (
+        resources.joinpath(f"player.{kind}").read_text("utf-8") for kind in ("css", "js")
+    )
     return (
         f'<section class="hlr" data-keys="{"page" if keys == "page" else "section"}" '
         'aria-label="Replay of recorded learning">\n'
