@@ -1,5 +1,8 @@
 """Recording chosen episodes while an agent learns."""
 
+import json
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -30,7 +33,12 @@ RECORD = {"first": 4, "last": 2, "every": 9, "updates": 5}
 
 
 def learned(name, record, *, stepwise):
-    agent, results = AGENTS[name](), []
+    return cached(name, json.dumps(record), stepwise)
+
+
+@cache
+def cached(name, record, stepwise):
+    agent, results, record = AGENTS[name](), [], json.loads(record)
     for i, m in enumerate(TASKS):
         env = m.to_gymnasium() if stepwise else m
         results.append(hl.learn(agent, env, episodes=60, max_steps=15, seed=i, record=record))
