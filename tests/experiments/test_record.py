@@ -55,7 +55,7 @@ def test_a_wrong_record_is_refused_with_a_remedy(record, message):
 
 def test_recordings_that_may_be_too_large_are_refused_before_anything_is_computed(tmp_path):
     spec = SPEC.with_changes(episodes=10**6, record={"every": 1})
-    with pytest.raises(InvalidArgument, match="record may keep up to .* MB"):
+    with pytest.raises(InvalidArgument, match=r"record may keep up to .* MB"):
         check_size(spec, Location(tmp_path / "run"))
     assert not (tmp_path / "run").exists()
 

@@ -143,7 +143,7 @@ def test_recordings_survive_a_file():
 def test_a_recording_with_an_index_out_of_range_is_refused(name, value):
     from dataclasses import replace
 
-    _, results = learned("RMax", True, stepwise=False)
+    _, results = learned("RMax", {}, stepwise=False)
     array = getattr(results[0].recording, name).copy()
     array = array[:-1] if value is None else np.where(np.arange(array.size) == 1, value, array)
     dtype = getattr(results[0].recording, name).dtype
@@ -179,9 +179,7 @@ def test_a_record_that_is_wrong_or_too_large_is_refused_before_the_task_begins(r
 def test_a_recording_is_never_larger_than_was_checked(name):
     for record in ({"first": 60}, RECORD, {"first": 0, "last": 0, "updates": 1}):
         _, results = learned(name, record, stepwise=False)
-        bound = Choice(**record).most_bytes(
-            episodes=60, steps=15, n_pairs=TASKS[0].n_states * 4
-        )
+        bound = Choice(**record).most_bytes(episodes=60, steps=15, n_pairs=TASKS[0].n_states * 4)
         for result in results:
             r = result.recording
             arrays = [r.states, r.actions, r.rewards, r.snapshots, r.snapshot_steps]

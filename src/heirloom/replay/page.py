@@ -81,6 +81,11 @@ def replay(
             and repetition in (None, each.repetition)
             and task in (None, each.task)
         ]
+        if not found:
+            raise InvalidArgument(
+                "there is no recording of these agents, this repetition and this task among those "
+                "given: choose others, or give the recordings of that task"
+            )
     title = f"How {_listed([each.agent for each in found])} learned"
     section = replay_section(found, keys="page")
     page = PAGE.format(title=escape(printable(title)), section=section)
