@@ -64,7 +64,7 @@ def read_record(given: Any) -> Any:
     What is neither a table nor true is returned as it is.
     """
     if given is True:
-        return RecordSpec()
+        return read_record({})
     if not isinstance(given, dict):
         return given
     try:

@@ -98,8 +98,8 @@ def learn_tasks(
         returns[k], discounted[k] = result.returns, result.discounted_returns
         updates[k], late[k] = result.update_steps.size, late_update(result.update_steps)
         if result.recording is not None:
-            names = {"agent": name, "repetition": repetition + 1, "task": k + 1}
-            recordings.append(replace(result.recording, **names))
+            job = replace(result.recording, agent=name, repetition=repetition + 1)
+            recordings.append(replace(job, task=k + 1))
     recorded = {} if record is None else {"recording": encode(recordings)}
     return recorded | {
         "returns": returns,

@@ -135,7 +135,7 @@ class Recorder:
             values = agent.task._values
             known = agent.model._arrays.known
             return {"Q": values.Q, "U": values.U, "known": known, "decided": self._decided(agent)}
-        Q = getattr(agent, "Q", None)
+        Q: Any = getattr(agent, "Q", None)
         shape = (agent.n_states, agent.n_actions)
         has_values = isinstance(Q, np.ndarray) and Q.shape == shape and Q.dtype.kind == "f"
         return {"Q": Q.reshape(-1)} if has_values else {}

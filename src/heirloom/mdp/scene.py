@@ -23,9 +23,9 @@ class Scene(NamedTuple):
 def scene_of(env: object) -> Scene | None:
     """Return the map of a Gymnasium environment; None if it has none that is known here."""
     unwrapped: Any = getattr(env, "unwrapped", env)
-    task = getattr(unwrapped, "task", None)
-    if isinstance(getattr(task, "scene", None), Scene):
-        return task.scene
+    scene = getattr(getattr(unwrapped, "task", None), "scene", None)
+    if isinstance(scene, Scene):
+        return scene
     if not type(unwrapped).__module__.startswith("gymnasium.envs.toy_text."):
         return None
     name = type(unwrapped).__name__.removesuffix("Env")

@@ -104,7 +104,7 @@ def _without_agent(scene: Scene) -> np.ndarray:
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     import gymnasium as gym
 
-    options = {"desc": list(scene.cells)} if scene.style == "FrozenLake" else {}
+    options: dict[str, Any] = {"desc": list(scene.cells)} if scene.style == "FrozenLake" else {}
     env: Any = gym.make(f"{scene.style}-v1", render_mode="rgb_array", **options)
     try:
         env.reset(seed=0)

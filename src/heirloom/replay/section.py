@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from importlib.resources import files
+from typing import Any
 
 from heirloom.errors import InvalidArgument
 from heirloom.learning.recording import Recording
@@ -33,7 +34,7 @@ def replay_section(recordings: Sequence[Recording], *, keys: str = "section") ->
     )
 
 
-def checked_recordings(recordings: object) -> list[Recording]:
+def checked_recordings(recordings: Any) -> list[Recording]:
     """Return recordings as a list; raise `InvalidArgument` unless there is one that has steps."""
     given = [recordings] if isinstance(recordings, Recording) else recordings
     remedy = "expected recordings, such as hl.learn(..., record=True).recording"

@@ -100,6 +100,7 @@ class _Stored:
         """Return the recordings of some jobs as objects; None if they cannot be read."""
         import zarr
 
+        unreadable: tuple[type[Exception], ...] = (*self._unreadable, InvalidFile)
         with self.location.reading():
             try:
                 data, sizes = (
@@ -109,7 +110,7 @@ class _Stored:
                 by_job = sizes.T.reshape(-1)
                 every = separated(data, np.maximum(by_job, 0))
                 return every[repetitions * self.layout.n_agents + agents]
-            except (*self._unreadable, InvalidFile):
+            except unreadable:
                 return None
 
     def _rows_by_chunk(self, array: Any, index: tuple[IntArray, ...]) -> np.ndarray:
