@@ -707,6 +707,7 @@ CALLS = {
             "callback": lambda done, episodes: None,
             "every": 1,
             "resume": False,
+            "record": {"first": 1},
         },
         {"env": "environment"},
     ),
@@ -765,11 +766,28 @@ CALLS = {
         },
         {"grid": "map"},
     ),
+    "Recording.layer": lambda: Call(recording().layer, {"name": "Q", "snapshot": 0}),
+    "replay": lambda: Call(
+        hl.replay,
+        {
+            "source": recording(),
+            "path": "replay.html",
+            "agents": "RMax",
+            "repetition": 1,
+            "task": 1,
+        },
+        {"source": "run"},
+    ),
     "save_figure": lambda: Call(
         hl.save_figure, {"figure": hl.draw_map(GRID), "path": "figure.png"}
     ),
 }
 EXPANDED = ({"name": "RMax", "algorithm": "RMax", "n_known": 1},)
+
+
+def recording():
+    agent = hl.RMax(**AGENT)
+    return hl.learn(agent, M, episodes=2, max_steps=2, seed=0, record=True).recording
 
 
 def q_learning():
@@ -840,6 +858,7 @@ NOT_CALLED = {
     "Audit": "plain data",
     "Explanation": "plain data",
     "Record": "plain data",
+    "Recording": "plain data",
     "Solution": "plain data",
     "Constant": "a constructor without arguments",
     "WeightedL1": "a constructor without arguments",

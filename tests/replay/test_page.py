@@ -116,7 +116,7 @@ def test_a_run_without_recordings_is_refused_with_a_remedy(tmp_path):
         ({"task": 9}, "in repetitions 1 and tasks 1, 2, 3"),
         ({"agents": "RMx"}, "agent is 'RMx': expected one of 'RMax'"),
         ({"task": 0}, "task is 0"),
-        ({"agents": [3]}, "expected names of agents"),
+        ({"agents": [3]}, "expected the name of an agent"),
     ],
 )
 def test_a_choice_without_recordings_is_refused(run, tmp_path, choice, message):

@@ -11,6 +11,7 @@ from heirloom.errors import InvalidFile
 from heirloom.mdp.scene import STYLES, Scene
 from heirloom.storage import archive
 from heirloom.storage.archive import Content, take
+from heirloom.validation import index, one_of
 
 KIND = "recording"
 LAYERS = {"Q": "f4", "U": "f4", "known": "bool", "decided": "i2"}
@@ -74,8 +75,9 @@ class Recording:
     """`Q`, `U`, `known` and `decided` at the snapshots, as far as the agent has them."""
 
     def layer(self, name: str, snapshot: int) -> np.ndarray:
-        """Return a layer at a snapshot, [s, a]."""
-        changes = self.layers[name]
+        """Return `Q`, `U`, `known` or `decided` at a snapshot, given by its index, [s, a]."""
+        changes = self.layers[one_of("name", name, self.layers)]
+        snapshot = index("snapshot", snapshot, self.snapshot_steps.size)
         array = np.zeros(self.n_states * self.n_actions, dtype=changes.values.dtype)
         end = changes.ends[snapshot]
         array[changes.pairs[:end]] = changes.values[:end]  # the last assignment counts

@@ -44,7 +44,7 @@ h1 {{ font-size: 1.25rem; margin: 0 0 0.8rem; color: #1c2430; overflow-wrap: any
 
 def replay(
     source: "str | os.PathLike[str] | Recording | Sequence[Recording]",
-    out: str | os.PathLike[str] = "replay.html",
+    path: str | os.PathLike[str] = "replay.html",
     *,
     agents: str | Sequence[str] | None = None,
     repetition: int | None = None,
@@ -59,25 +59,21 @@ def replay(
     Args:
         source: the folder or URL of a run whose spec has a `record`, or recordings:
             `heirloom.learn(..., record=True).recording`, or a list of such recordings.
-        out: the file to write.
+        path: the file to write.
         agents: the name of an agent, or a list of names; by default all that were recorded.
         repetition: the number of a repetition; by default all that were recorded.
         task: the number of a task; by default all that were recorded.
     """
-    if isinstance(agents, str):
-        agents = [agents]
-    if agents is not None and not all(isinstance(name, str) for name in agents):
-        raise InvalidArgument(f"agents is {shown(agents)}: expected names of agents")
+    names = None if agents is None else _names(agents)
     repetition = None if repetition is None else whole_number("repetition", repetition)
     task = None if task is None else whole_number("task", task)
-    if isinstance(source, str | os.PathLike | Location):
-        names = None if agents is None else list(agents)
+    if isinstance(source, str | os.PathLike | Location) and source != "":
         found = chosen_recordings(source, agents=names, repetition=repetition, task=task)
     else:
         found = [
             each
-            for each in checked_recordings(source)
-            if (agents is None or each.agent in agents)
+            for each in checked_recordings(source, "source")
+            if (names is None or each.agent in names)
             and repetition in (None, each.repetition)
             and task in (None, each.task)
         ]
@@ -89,8 +85,18 @@ def replay(
     title = f"How {_listed([each.agent for each in found])} learned"
     section = replay_section(found, keys="page")
     page = PAGE.format(title=escape(printable(title)), section=section)
-    write_atomically(out, page.encode())
-    return Path(out)
+    write_atomically(path, page.encode())
+    return Path(path)
+
+
+def _names(agents: object) -> list[str]:
+    """Return the names of agents as a list; raise `InvalidArgument` unless they are strings."""
+    given = [agents] if isinstance(agents, str) else agents
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        raise InvalidArgument(
+            f"agents is {shown(agents)}: expected the name of an agent, or a list of names"
+        )
+    return list(given)
 
 
 def _listed(names: list[str]) -> str:

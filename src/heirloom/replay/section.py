@@ -34,13 +34,13 @@ def replay_section(recordings: Sequence[Recording], *, keys: str = "section") ->
     )
 
 
-def checked_recordings(recordings: Any) -> list[Recording]:
+def checked_recordings(recordings: Any, name: str = "recordings") -> list[Recording]:
     """Return recordings as a list; raise `InvalidArgument` unless there is one that has steps."""
     given = [recordings] if isinstance(recordings, Recording) else recordings
     remedy = "expected recordings, such as hl.learn(..., record=True).recording"
     is_list = isinstance(given, list | tuple)
     if not is_list or not given or not all(isinstance(each, Recording) for each in given):
-        raise InvalidArgument(f"recordings is {shown(recordings)}: {remedy}")
+        raise InvalidArgument(f"{name} is {shown(recordings)}: {remedy}")
     found = [each for each in given if each.episodes.size]
     if not found:
         raise InvalidArgument(
