@@ -1,5 +1,6 @@
 """Recordings in a stored run: they are results like all others."""
 
+import csv
 import shutil
 
 import numpy as np
@@ -119,7 +120,19 @@ def test_recordings_whose_sizes_do_not_fit_are_refused():
 
 def test_tables_are_exported_from_a_run_with_recordings(recorded, tmp_path):
     tables = export(StoredRun(recorded), "csv", tmp_path / "tables")
-    assert {file.name for file in tables.files} >= {"episodes.csv", "tasks.csv"}
+    assert {file.name for file in tables.files} >= {"episodes.csv", "tasks.csv", "steps.csv"}
+    with open(tmp_path / "tables" / "steps.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    returns = StoredRun(recorded).results().returns
+    for data in recordings(recorded).values():
+        for r in decode(data, "x"):
+            for episode in r.episodes:
+                key = {"agent": r.agent, "repetition": r.repetition, "task": r.task}
+                key |= {"episode": int(episode)}
+                chosen = [row for row in rows if all(row[k] == str(v) for k, v in key.items())]
+                assert [int(row["step"]) for row in chosen] == [*range(1, len(chosen) + 1)]
+                total = sum(float(row["reward"]) for row in chosen)
+                assert total == pytest.approx(float(returns.sel(key)), abs=1e-12)
     export(StoredRun(recorded), "netcdf", tmp_path / "run.nc")
     with xr.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as dataset:
         assert dataset.recording.size == sum(map(len, recordings(recorded).values()))

@@ -6,8 +6,9 @@
   const STEPS_PER_SECOND = 4;
   const SPEEDS = [0.5, 1, 2, 4, 8, 16];
   const SCALE = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"];
-  const SOURCES = ["#e69f00", "#56b4e9", "#009e73", "#cc79a7", "#d55e00", "#f0e442", "#0072b2", "#b07aa1",
-    "#7fc97f", "#a6761d", "#66c2e0", "#e377c2"];
+  const SOURCES = ["#e69f00", "#56b4e9", "#009e73", "#cc79a7", "#d55e00", "#f0e442", "#0072b2", "#8c564b",
+    "#9467bd", "#17becf", "#bcbd22", "#aec7e8", "#98df8a", "#ff9896", "#c5b0d5", "#c49c94",
+    "#f7b6d2", "#dbdb8d", "#9edae5", "#393b79"];
   const PANELS = ["#0072b2", "#d55e00"];
   const TURNS = { up: 0, right: 1, down: 2, left: 3 };
   const LAYERS = [["Q", "values"], ["U", "bounds"], ["decided", "deciding source"], ["known", "known pairs"],

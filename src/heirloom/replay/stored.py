@@ -1,12 +1,10 @@
 """`recordings_of`: the recordings of a stored run."""
 
 import os
-from collections.abc import Iterator
 
 from heirloom.errors import InvalidArgument
-from heirloom.experiments.job import Job
-from heirloom.learning.recording import Recording, decode
-from heirloom.runs.schema import RECORDING
+from heirloom.learning.recording import Recording
+from heirloom.runs.recordings import recordings_in
 from heirloom.runs.stored_run import StoredRun
 from heirloom.storage.location import Location
 from heirloom.validation import shown
@@ -33,19 +31,7 @@ def recordings_of(
         task: the number of a task; by default all.
     """
     stored = run if isinstance(run, StoredRun) else StoredRun(run)
-    if stored.spec.record is None:
-        return []
-    found = []
-    for job in _recorded_jobs(stored):
-        name = stored.spec.agents[job[0]].name
-        if agents is not None and name not in agents:
-            continue
-        if repetition is not None and job[1] + 1 != repetition:
-            continue
-        state, results = stored.read_job(job)
-        if state == "done":
-            where = f"the recording of {name} in repetition {job[1] + 1} of {stored.location}"
-            found += decode(bytes(results[RECORDING]), where)
+    found = recordings_in(stored, agents=agents, repetition=repetition)
     return [each for each in found if task is None or each.task == task]
 
 
@@ -75,14 +61,6 @@ def chosen_recordings(
             f"the run in {stored.location} has no recording for this choice: {_available(stored)}"
         )
     return found
-
-
-def _recorded_jobs(stored: StoredRun) -> Iterator[Job]:
-    """Yield the jobs that the spec asks to record, in order."""
-    record, spec = stored.spec.record, stored.spec
-    for job in stored.jobs:
-        if record is not None and record.tasks_of(spec.agents[job[0]].name, job[1], spec.tasks):
-            yield job
 
 
 def _available(stored: StoredRun) -> str:
