@@ -1,8 +1,8 @@
 """Export the results of a run to other programs: as Parquet or CSV tables, or as one netCDF file.
 
 Tables are tidy: there is one table per kind of observation (`episodes`, `tasks`, `computations` in
-runs that measure them, and `steps` in runs that record them), with one row per observation. Only jobs that are complete
-and whose checksums match are exported.
+runs that measure them, and `steps` in runs that record them), with one row per observation. Only
+jobs that are complete and whose checksums match are exported.
 """
 
 import csv
