@@ -1,6 +1,7 @@
 """Recording chosen episodes while an agent learns."""
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -141,8 +142,6 @@ def test_recordings_survive_a_file():
     [("states", 99), ("actions", 7), ("snapshots", 9999), ("starts", -1), ("rewards", None)],
 )
 def test_a_recording_with_an_index_out_of_range_is_refused(name, value):
-    from dataclasses import replace
-
     _, results = learned("RMax", {}, stepwise=False)
     array = getattr(results[0].recording, name).copy()
     array = array[:-1] if value is None else np.where(np.arange(array.size) == 1, value, array)

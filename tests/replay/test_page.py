@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def test_a_page_is_small(tmp_path):
     assert path.stat().st_size < 100_000
 
 
-def test_numbers_that_are_not_finite_are_written_as_null():
+def test_infinite_numbers_are_written_in_json():
     agent = hl.OptimisticAgent(
         bounds=[], n_states=1, n_actions=1, gamma=0.5, n_known=1, reward_range=(0, 1e200), seed=0
     )
@@ -70,6 +71,10 @@ def test_numbers_that_are_not_finite_are_written_as_null():
     recording = hl.learn(agent, m, episodes=1, max_steps=1, seed=0, record=True).recording
     entry = as_data([recording])["recordings"][0]
     assert entry["changes"]["Q"]["values"][0] is None
+    lowest = recording.layers["Q"]._replace(values=np.array([-np.inf], dtype="f4"))
+    missing = replace(recording, layers=recording.layers | {"Q": lowest})
+    entry = as_data([missing])["recordings"][0]
+    assert entry["changes"]["Q"]["values"][0] is False
 
 
 def test_the_package_can_be_called_like_the_function(tmp_path):
@@ -177,8 +182,6 @@ def test_tasks_of_gymnasium_have_their_own_maps(m, style):
 
 
 def test_a_map_that_does_not_fit_its_task_is_not_drawn():
-    from dataclasses import replace
-
     wrong = replace(table_recording(), scene=Scene("grid", ("..", "..")))
     assert as_scene(wrong) == {"kind": "table"}
     assert action_names(table_recording()) == ["0", "1"]

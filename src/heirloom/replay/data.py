@@ -71,7 +71,11 @@ def _changes(changes: Changes) -> dict[str, Any]:
     }
 
 
-def _numbers(values: np.ndarray) -> list[float | int | None]:
-    """Return numbers with a few digits; None for those that are not finite."""
-    rounded = (float(f"{x:.{DIGITS}g}") if np.isfinite(x) else None for x in values.tolist())
-    return [int(x) if x is not None and x.is_integer() and abs(x) < 1e9 else x for x in rounded]
+def _numbers(values: np.ndarray) -> list[float | None]:
+    """Return numbers with a few digits: False for minus infinity, None for others not finite."""
+    return [_number(x) if np.isfinite(x) else (False if x < 0 else None) for x in values.tolist()]
+
+
+def _number(x: float) -> float:
+    rounded = float(f"{x:.{DIGITS}g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e9 else rounded

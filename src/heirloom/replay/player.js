@@ -38,12 +38,14 @@
   };
   const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
   const STOPS = SCALE.map(rgb);
-  const scaled = (x) => {
-    const at = Math.min(0.9999, Math.max(0, x)) * (STOPS.length - 1);
-    const i = Math.floor(at);
+  const SHADES = Array.from({ length: 128 }, (_, shade) => {
+    const at = (shade / 128) * (STOPS.length - 1), i = Math.floor(at);
     return `rgb(${STOPS[i].map((c, k) => Math.round(c + (at - i) * (STOPS[i + 1][k] - c))).join(",")})`;
-  };
-  const number = (x) => (x === null || !Number.isFinite(x) ? "∞" : String(Number(x.toPrecision(4))));
+  });
+  const scaled = (x) => SHADES[Math.min(127, Math.max(0, Math.floor(x * 128)))];
+  const number = (x) => (Number.isFinite(x) ? String(Number(x.toPrecision(4))) : x === -Infinity ? "–" : "∞");
+  // JSON has no infinities: null stands for infinity, and false for minus infinity, of an action that does not exist.
+  const read = (value) => (value === null ? Infinity : value === false ? -Infinity : value);
   const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
 
   // One recording, with the knowledge of the agent at the snapshot that was asked for last.
@@ -59,7 +61,8 @@
       this.means = this.snapshotSteps.map((_, i) => {
         this.seek(i);
         const Q = this.layers.Q;
-        return Q ? Q.reduce((sum, q) => sum + q, 0) / this.pairs : NaN;
+        const finite = Q ? Q.filter(Number.isFinite) : [];
+        return finite.length ? finite.reduce((sum, q) => sum + q, 0) / finite.length : NaN;
       });
       this.range = this.valueRange();
     }
@@ -70,7 +73,7 @@
         const array = this.layers[name];
         if (snapshot < this.at) array.fill(0);
         const from = snapshot < this.at || this.at < 0 ? 0 : ends[this.at];
-        for (let j = from; j < ends[snapshot]; j++) array[pairs[j]] = values[j] === null ? Infinity : values[j];
+        for (let j = from; j < ends[snapshot]; j++) array[pairs[j]] = read(values[j]);
       }
       this.at = snapshot;
     }
@@ -80,7 +83,7 @@
       const distinct = new Set();
       for (const name of ["Q", "U"]) {
         for (const value of this.changes[name]?.values ?? []) {
-          if (value === null) continue;
+          if (typeof value !== "number") continue;
           if (value < low) low = value;
           if (value > high) high = value;
           distinct.add(Number(value.toPrecision(3)));
@@ -138,10 +141,11 @@
     greedy(s) {
       const Q = this.layers.Q;
       if (!Q) return [];
-      const row = Array.from({ length: this.A }, (_, a) => Q[s * this.A + a]);
-      const best = Math.max(...row);
-      const tie = 1e-5 * Math.max(1, Math.abs(best));
-      return row.flatMap((q, a) => (q >= best - tie ? [a] : []));
+      let best = -Infinity;
+      for (let k = s * this.A; k < (s + 1) * this.A; k++) best = Math.max(best, Q[k]);
+      const least = best - 1e-5 * Math.max(1, Math.abs(best)), found = [];
+      for (let a = 0; a < this.A; a++) if (Q[s * this.A + a] >= least) found.push(a);
+      return found;
     }
   }
 
@@ -251,7 +255,7 @@
 
     drawMap() {
       const { rows, columns } = this.recording.scene, ratio = window.devicePixelRatio || 1;
-      const width = Math.min(this.node.clientWidth || 400, columns * 64, Math.max(240, (columns / rows) * 520));
+      const width = Math.min(this.width || 400, columns * 64, Math.max(240, (columns / rows) * 520));
       const cell = Math.floor((width * ratio) / columns);
       if (this.canvas.width !== cell * columns || this.canvas.height !== cell * rows) {
         this.canvas.width = cell * columns;
@@ -283,10 +287,11 @@
         if (tint && !this.picture) { context.fillStyle = tint; context.fillRect(column * cell, row * cell, cell, cell); }
       }));
       context.globalAlpha = this.picture ? 0.6 : 1;
-      scene.positions.forEach(([row, column], s) => {
-        if (scene.slices && scene.slices[s] !== slice) return;
-        if (scene.cells[row]?.[column] !== "X") this.drawState(context, s, column * cell, row * cell, cell);
-      });
+      const shown = scene.positions.map(([row, column], s) => [s, column, row]).filter(([s, column, row]) =>
+        (!scene.slices || scene.slices[s] === slice) && scene.cells[row]?.[column] !== "X");
+      const areas = new Map();  // one path for each colour, which is much faster than one for each pair
+      for (const [s, column, row] of shown) this.addState(areas, s, column * cell, row * cell, cell);
+      for (const [colour, path] of areas) { context.fillStyle = colour; context.fill(path); }
       context.globalAlpha = 1;
       context.strokeStyle = colours.line;
       context.lineWidth = 1;
@@ -298,37 +303,35 @@
         line(context, (column + 1) * cell, row * cell, (column + 1) * cell, (row + 1) * cell);
       }
       this.drawSymbols(context, cell);
-      if (this.player.arrows) {
-        scene.positions.forEach(([row, column], s) => {
-          if ((!scene.slices || scene.slices[s] === slice) && scene.cells[row]?.[column] !== "X") {
-            this.drawArrows(context, s, (column + 0.5) * cell, (row + 0.5) * cell, cell);
-          }
-        });
-      }
+      if (!this.player.arrows) return;
+      const arrows = new Path2D();
+      for (const [s, column, row] of shown) this.addArrows(arrows, s, (column + 0.5) * cell, (row + 0.5) * cell, cell);
+      context.lineWidth = Math.max(1, cell / 26);
+      context.fillStyle = "#fff";
+      context.strokeStyle = "#222";
+      context.fill(arrows);
+      context.stroke(arrows);
     }
 
-    drawState(context, s, x, y, cell) {
+    addState(areas, s, x, y, cell) {
       const { A } = this.recording, { layer } = this.player;
       if (layer === "none" || !this.recording.layers[layer]) return;
+      const area = (colour) => {
+        if (!areas.has(colour)) areas.set(colour, new Path2D());
+        return areas.get(colour);
+      };
       if (!this.byPair) {
-        const greedy = this.recording.greedy(s);
-        context.fillStyle = this.fill(s * A + (greedy[0] ?? 0), s);
-        if (context.fillStyle !== "none") context.fillRect(x, y, cell, cell);
+        area(this.fill(s * A + (this.recording.greedy(s)[0] ?? 0), s)).rect(x, y, cell, cell);
         return;
       }
-      const corners = [[0, 0], [cell, 0], [cell, cell], [0, cell]];
+      const out = this.picture ? 0 : 0.4;  // closes the seams between triangles
+      const corners = [[-out, -out], [cell + out, -out], [cell + out, cell + out], [-out, cell + out]];
       this.turns.forEach((turn, a) => {
-        const [from, to] = [corners[turn], corners[(turn + 1) % 4]];
-        context.fillStyle = this.fill(s * A + a, s);
-        context.beginPath();
-        context.moveTo(x + from[0], y + from[1]);
-        context.lineTo(x + to[0], y + to[1]);
-        context.lineTo(x + cell / 2, y + cell / 2);
-        context.closePath();
-        context.fill();
-        context.strokeStyle = context.fillStyle;  // closes the seam between two triangles
-        context.lineWidth = 0.7;
-        if (!this.picture) context.stroke();
+        const [from, to] = [corners[turn], corners[(turn + 1) % 4]], path = area(this.fill(s * A + a, s));
+        path.moveTo(x + from[0], y + from[1]);
+        path.lineTo(x + to[0], y + to[1]);
+        path.lineTo(x + cell / 2, y + cell / 2);
+        path.closePath();
       });
     }
 
@@ -359,25 +362,17 @@
       }));
     }
 
-    drawArrows(context, s, x, y, cell) {
+    addArrows(path, s, x, y, cell) {
       const greedy = this.recording.greedy(s);
-      if (!greedy.length || greedy.length === this.recording.A) return;
-      context.lineWidth = Math.max(1, cell / 26);
+      if (greedy.length === this.recording.A) return;
       for (const a of greedy) {
         if (this.turns[a] === undefined) continue;
-        context.save();
-        context.translate(x, y);
-        context.rotate((this.turns[a] * Math.PI) / 2);
-        context.beginPath();
-        context.moveTo(0, -cell * 0.44);
-        context.lineTo(cell * 0.1, -cell * 0.28);
-        context.lineTo(-cell * 0.1, -cell * 0.28);
-        context.closePath();
-        context.fillStyle = "#fff";
-        context.strokeStyle = "#222";
-        context.fill();
-        context.stroke();
-        context.restore();
+        const [dx, dy] = [[0, -1], [1, 0], [0, 1], [-1, 0]][this.turns[a]];
+        const [tip, base, side] = [0.44 * cell, 0.28 * cell, 0.1 * cell];
+        path.moveTo(x + tip * dx, y + tip * dy);
+        path.lineTo(x + base * dx - side * dy, y + base * dy + side * dx);
+        path.lineTo(x + base * dx + side * dy, y + base * dy - side * dx);
+        path.closePath();
       }
     }
 
@@ -507,16 +502,16 @@
 
     draw() {
       const shown = this.player.shown(), ratio = window.devicePixelRatio || 1, { colours } = this.player;
-      const width = this.node.clientWidth, height = 84;
-      this.canvas.width = width * ratio;
-      this.canvas.height = height * ratio;
-      this.canvas.style.height = `${height}px`;
-      const context = this.canvas.getContext("2d");
-      context.scale(ratio, ratio);
       const lines = shown.map((panel) => this.points(panel.recording));
       const all = lines.flat().filter(([, y]) => Number.isFinite(y));
       this.node.hidden = !all.length;
       if (!all.length) return;
+      this.width ||= this.node.clientWidth;
+      const { width } = this, height = 84, context = this.canvas.getContext("2d");
+      this.canvas.width = width * ratio;
+      this.canvas.height = height * ratio;
+      this.canvas.style.height = `${height}px`;
+      context.scale(ratio, ratio);
       const end = this.player.end(), ys = all.map(([, y]) => y);
       const low = Math.min(...ys), high = Math.max(...ys, low + 1e-9), [left, bottom] = [46, height - 16];
       const X = (x) => left + (Math.min(x, end) / end) * (width - left - 6);
@@ -640,7 +635,7 @@
       this.root.append(this.app);
       const target = this.root.dataset.keys === "page" ? document : this.root;
       target.addEventListener("keydown", (event) => this.key(event));
-      new ResizeObserver(() => this.render()).observe(this.app);
+      new ResizeObserver(() => { this.measure(); this.render(); }).observe(this.app);
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.retheme());
       new MutationObserver(() => this.retheme()).observe(document.documentElement, { attributeFilter: ["data-theme"] });
     }
@@ -692,10 +687,16 @@
         radio.disabled = radio.value !== "none" && !chosen.some((r) => r.layers[radio.value]);
         if (radio.disabled && radio.checked) { this.layer = "none"; this.radios.at(-1).checked = true; }
       }
+      this.measure();
       this.slider.max = String(this.timeline.length - 1);
       this.marks.replaceChildren(...this.firstMoments.map((moment) => element("i", {
         style: `left:${(100 * moment) / Math.max(1, this.timeline.length - 1)}%` })));
       this.go(0);
+    }
+
+    // Read the widths once: reading them after each change of the page would cost a layout.
+    measure() {
+      for (const part of [...this.panels, ...this.charts]) part.width = part.node.clientWidth || part.width;
     }
 
     shown() {
@@ -724,6 +725,7 @@
     }
 
     scaled(value) {
+      if (value === -Infinity) return this.colours.surface;
       return scaled(this.rank(value));
     }
 
