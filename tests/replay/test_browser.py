@@ -3,6 +3,7 @@
 import pytest
 
 import heirloom as hl
+from heirloom.replay import replay_section
 from tests.browser import console_errors, network_requests, open_page
 from tests.replay.pages import HOSTILE, maze_recordings, table_recording
 
@@ -22,9 +23,7 @@ def driver(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def from_the_beginning(driver):
     driver.execute_script(
-        "const p = player(); p.pause(); p.go(0); p.playButton.blur();".replace(
-            "player()", "document.querySelector('.hlr').player"
-        )
+        "const p = document.querySelector('.hlr').player; p.pause(); p.go(0); p.playButton.blur()"
     )
 
 
@@ -224,6 +223,27 @@ def test_the_page_follows_light_and_dark_and_fits_a_phone(driver):
     assert driver.execute_script("return document.documentElement.scrollWidth") <= 400
     metrics = {"width": 1200, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def test_a_section_works_in_a_page_that_may_load_nothing(driver, tmp_path):
+    policy = (
+        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+    )
+    meta = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
+    section = replay_section(list(maze_recordings()))
+    (tmp_path / "page.html").write_text(f"<!doctype html>{meta}<p tabindex=0>x</p>{section}")
+    page = driver.current_url
+    driver.get((tmp_path / "page.html").as_uri())
+    wait(driver, READY)
+    press(driver, " ")
+    assert not player(driver, "p.playing")  # keys outside of the section belong to the page
+    driver.execute_script("document.querySelector('.hlr canvas').focus()")
+    press(driver, " ")
+    assert player(driver, "p.playing") is True
+    assert console_errors(driver) == []
+    assert network_requests(driver) == []
+    driver.get(page)
+    wait(driver, READY)
 
 
 def test_a_task_without_a_map_is_a_table_of_its_states(driver, tmp_path):
