@@ -17,7 +17,7 @@ from heirloom.envs.toy_text import cliff_walking, frozen_lake, taxi
 from heirloom.errors import CannotWrite, InvalidArgument
 from heirloom.mdp.scene import Scene
 from heirloom.replay.data import as_data
-from heirloom.replay.scenes import TAXI_WALLS, action_names, as_scene
+from heirloom.replay.scenes import TAXI_WALLS, action_names, as_scene, directions
 from tests.replay.pages import HOSTILE, maze_recordings, table_recording
 from tests.small_run import FAST
 
@@ -168,13 +168,13 @@ def test_tasks_of_gymnasium_have_their_own_maps(m, style):
     scene = as_scene(r)
     assert r.scene.style == style
     assert len(scene["positions"]) == m.n_states
-    moves = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
-    names, T = action_names(r), m.T
+    moves = ((-1, 0), (0, 1), (1, 0), (0, -1))
+    turns, T = directions(r), m.T
     for s in range(m.n_states):
         row, column = scene["positions"][s]
-        for a, name in enumerate(names):
-            if name in moves and not m.ends[s].any() and style == "Taxi":
-                dr, dc = moves[name]
+        for a, turn in enumerate(turns):
+            if turn is not None and not m.ends[s].any() and style == "Taxi":
+                dr, dc = moves[turn]
                 t = scene["positions"][T[[s * m.n_actions + a]].indices[0]]
                 wall = (row, column + min(0, dc)) in TAXI_WALLS and dc
                 inside = 0 <= row + dr < 5 and 0 <= column + dc < 5

@@ -10,6 +10,8 @@ from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.learning.choosing import Choice
 from heirloom.learning.learn import run_episodes
+from heirloom.learning.masks import begin
+from heirloom.learning.naming import adopt_names
 from heirloom.learning.plan import Plan
 from heirloom.learning.recorder import Recorder
 from heirloom.learning.recording import Recording, encode
@@ -85,7 +87,8 @@ def learn_tasks(
     for k, task in enumerate(tasks):
         task_seed = int(stream(seed, "steps", name, repetition, k).integers(2**63))
         plan = Plan.checked(agent, task, episodes=episodes, max_steps=steps, seed=task_seed)
-        agent.begin_task()
+        begin(agent, task)
+        adopt_names(agent, task)
         if observer is not None:
             observer.begin_task(agent, task)
             plan = _observed(plan, observer)

@@ -12,6 +12,7 @@ from heirloom.learning.choosing import MOST_STEPS, Choice
 from heirloom.learning.recording import LAYERS, Changes, Recording, as_array
 from heirloom.mdp.scene import scene_of
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.naming import Names
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -97,6 +98,7 @@ class Recorder:
     def result(self, update_steps: IntArray) -> Recording:
         """Return what was recorded."""
         agent, task = self._agent, _task_of(self._env)
+        names = _names_of(self._env)
         columns = zip(*self._frames, strict=True) if self._frames else ((),) * 4
         states, actions, rewards, snapshots = columns
         layers = {name: layer.changes() for name, layer in self._layers.items()}
@@ -111,8 +113,8 @@ class Recorder:
             n_actions=agent.n_actions,
             n_episodes=self._n_episodes,
             v_max=agent.setting.v_max if isinstance(agent, OptimisticAgent) else None,
-            state_names=None if task is None else task.state_names,
-            action_names=None if task is None else task.action_names,
+            state_names=names.states,
+            action_names=names.actions,
             scene=scene_of(self._env) if task is None else task.scene,
             deciders=deciders,
             episodes=as_array(self._episodes, "i8"),
@@ -193,6 +195,15 @@ class _Layer:
         pairs = np.concatenate([np.empty(0, "i4"), *self._pairs])
         values = np.concatenate([np.empty(0, self._dtype), *self._values])
         return Changes(as_array(self._ends, "i8"), frozen(pairs), frozen(values))
+
+
+def _names_of(env: Any) -> Names:
+    """Return the names of the states and actions of what is learned."""
+    if isinstance(env, TabularMDP):
+        return Names(env.state_names, env.action_names)
+    from heirloom.mdp.gymnasium import read_names
+
+    return read_names(env)
 
 
 def _task_of(env: Any) -> TabularMDP | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from heirloom.escaping import printable
 from heirloom.learning.recording import Changes, Recording
-from heirloom.replay.scenes import action_names, as_scene
+from heirloom.replay.scenes import action_names, as_scene, directions
 
 DIGITS = 6  # of a value on the page
 
@@ -47,6 +47,7 @@ def _entry(r: Recording, scene: int) -> dict[str, Any]:
         "scene": scene,
         "stateNames": names,
         "actions": [printable(name) for name in action_names(r)],
+        "turns": directions(r),
         "deciders": [printable(name) for name in r.deciders],
         "episodes": r.episodes.tolist(),
         "terminated": r.terminated.tolist(),

@@ -10,7 +10,6 @@
     "#9467bd", "#17becf", "#bcbd22", "#aec7e8", "#98df8a", "#ff9896", "#c5b0d5", "#c49c94",
     "#f7b6d2", "#dbdb8d", "#9edae5", "#393b79"];
   const PANELS = ["#0072b2", "#d55e00"];
-  const TURNS = { up: 0, right: 1, down: 2, left: 3 };
   const LAYERS = [["Q", "values"], ["U", "bounds"], ["decided", "deciding source"], ["known", "known pairs"],
     ["none", "map only"]];
 
@@ -174,7 +173,7 @@
       this.table.hidden = isGrid;
       this.title.replaceChildren(element("span", { class: "hlr-dot", style: `background:${PANELS[this.slot]}` }),
         recording.agent);
-      const turns = recording.actions.map((name) => TURNS[name]);
+      const turns = recording.turns.map((turn) => turn ?? undefined);
       this.turns = turns;
       this.byPair = isGrid && turns.every((turn) => turn !== undefined);
       this.picture = null;

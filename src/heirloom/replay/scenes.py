@@ -49,6 +49,15 @@ def as_scene(recording: Recording) -> dict[str, Any]:
     return drawn if picture is None else drawn | {"picture": picture}
 
 
+def directions(recording: Recording) -> list[int | None]:
+    """Return the direction of each action in quarter turns from upwards; None if it has none."""
+    style = "" if recording.scene is None else recording.scene.style
+    names = action_names(recording) if style == "grid" else list(ACTIONS.get(style, ()))
+    if len(names) != recording.n_actions:
+        return [None] * recording.n_actions
+    return [ACTIONS["grid"].index(name) if name in ACTIONS["grid"] else None for name in names]
+
+
 def action_names(recording: Recording) -> list[str]:
     """Return the names of the actions; numbers if they have none."""
     if recording.action_names is not None:
