@@ -772,6 +772,7 @@ CALLS = {
             "masks": False,
             "label": "Lyon",
             "time": "week 12",
+            "record": {"first": 1},
         },
         {"env": "environment"},
     ),
@@ -831,11 +832,28 @@ CALLS = {
         },
         {"grid": "map"},
     ),
+    "Recording.layer": lambda: Call(recording().layer, {"name": "Q", "snapshot": 0}),
+    "replay": lambda: Call(
+        hl.replay,
+        {
+            "source": recording(),
+            "path": "replay.html",
+            "agents": "RMax",
+            "repetition": 1,
+            "task": 1,
+        },
+        {"source": "run"},
+    ),
     "save_figure": lambda: Call(
         hl.save_figure, {"figure": hl.draw_map(GRID), "path": "figure.png"}
     ),
 }
 EXPANDED = ({"name": "RMax", "algorithm": "RMax", "n_known": 1},)
+
+
+def recording():
+    agent = hl.RMax(**AGENT)
+    return hl.learn(agent, M, episodes=2, max_steps=2, seed=0, record=True).recording
 
 
 def q_learning():
@@ -906,6 +924,7 @@ NOT_CALLED = {
     "Audit": "plain data",
     "Explanation": "plain data",
     "Record": "plain data",
+    "Recording": "plain data",
     "Solution": "plain data",
     "Constant": "a constructor without arguments",
     "WeightedL1": "a constructor without arguments",

@@ -54,6 +54,8 @@ _NAMES_BY_MODULE = {
         "policy_q_pseudometric",
         "policy_v_pseudometric",
     ),
+    "learning.recording": ("Recording",),
+    "replay.page": ("replay",),
     "runs.compare": ("compare", "comparison_table", "helps_from"),
     "runs.run": ("run",),
     "planning.solve": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
@@ -115,6 +117,7 @@ __all__ = [
     "QLearning",
     "RMax",
     "Record",
+    "Recording",
     "RefutedKnowledge",
     "RefutedKnowledgeWarning",
     "Setting",
@@ -156,6 +159,7 @@ __all__ = [
     "pairs_to_learn",
     "policy_q_pseudometric",
     "policy_v_pseudometric",
+    "replay",
     "run",
     "save_figure",
     "solve",
@@ -196,6 +200,7 @@ if TYPE_CHECKING:
     from heirloom.figures.maps import draw_map, draw_on_grid
     from heirloom.figures.style import save_figure
     from heirloom.learning.learn import Record, learn
+    from heirloom.learning.recording import Recording
     from heirloom.learning.sample_complexity import pairs_to_learn
     from heirloom.mdp.garnet import garnet
     from heirloom.mdp.learned import LearnedModel
@@ -212,6 +217,7 @@ if TYPE_CHECKING:
         policy_v_pseudometric,
     )
     from heirloom.planning.solve import Solution, evaluate, expected_return, optimal_return, solve
+    from heirloom.replay.page import replay
     from heirloom.runs.compare import compare, comparison_table, helps_from
     from heirloom.runs.run import run
     from heirloom.theory import (

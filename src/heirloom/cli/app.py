@@ -12,6 +12,7 @@ import typer
 import heirloom
 from heirloom.choices import Format, Variant
 from heirloom.cli import audit, calculators
+from heirloom.cli import replay as replays
 from heirloom.cli.arguments import (
     ALL,
     VARIANT_HELP,
@@ -334,6 +335,7 @@ def show(experiment: ExperimentArgument, variant: VariantOption = "released") ->
 
 
 app.command("audit")(audit.audit)
+app.command("replay")(replays.replay)
 app.add_typer(
     calculators.app,
     name="theory",

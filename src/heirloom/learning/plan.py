@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.errors import IncompatibleTasks, InvalidArgument
+from heirloom.learning.recorder import Recorder
 from heirloom.mdp.from_arrays import rewards_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.validation import LARGEST_SIZE, shown, whole_number
@@ -33,6 +34,8 @@ class Plan:
     """Called after every update of the agent."""
     masks: bool = False
     """Whether the agent obeys the masks of an environment."""
+    recorder: Recorder | None = None
+    """Records chosen episodes; None for none."""
 
     @classmethod
     def checked(

@@ -75,8 +75,17 @@ class Options:
             changes |= {"name": f"{spec.name}, quick", **(quick_changes or {})}
         return spec.with_changes(**changes)
 
-    def run(self, spec: ExperimentSpec, name: str = "run") -> "xr.Dataset":
-        """Run an experiment in the folder `name` of the location, or resume it there."""
+    def run(
+        self, spec: ExperimentSpec, name: str = "run", *, record: dict[str, Any] | None = None
+    ) -> "xr.Dataset":
+        """Run an experiment in the folder `name` of the location, or resume it there.
+
+        With `record`, which has the keys of the table [record] of a spec, episodes of the first
+        repetition are recorded for `heirloom replay`; tasks that the spec does not have are not.
+        """
+        if record is not None:
+            tasks = [task for task in record["tasks"] if task <= spec.tasks]
+            spec = spec.with_changes(record={**record, "tasks": tasks})
         if self.dry_run:
             raise DryRun(spec)
         workers = local_workers if self.compute is None else lambda: nullcontext(self.compute)
