@@ -86,6 +86,7 @@ def settings(variant: Variant = "released", *, all_sources: bool = False) -> Exp
             "steps": 10,
             "repetitions": 10,
             "seed": SEED,
+            "measure": "transfer",
         }
     )
 
