@@ -35,7 +35,7 @@ _NAMES_BY_MODULE = {
     "envs.grid": ("GridMap", "grid_world"),
     "experiments.spec": ("ExperimentSpec",),
     "figures.audits": ("draw_audit",),
-    "figures.curves": ("draw_lifelong",),
+    "figures.curves": ("draw_episodes", "draw_lifelong"),
     "figures.maps": ("draw_map", "draw_on_grid"),
     "figures.style": ("save_figure",),
     "learning.learn": ("Record", "learn"),
@@ -54,6 +54,7 @@ _NAMES_BY_MODULE = {
         "policy_q_pseudometric",
         "policy_v_pseudometric",
     ),
+    "reporting.page": ("report",),
     "runs.compare": ("compare", "comparison_table", "helps_from"),
     "runs.run": ("run",),
     "planning.solve": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
@@ -133,6 +134,7 @@ __all__ = [
     "comparison_table",
     "dissimilarity",
     "draw_audit",
+    "draw_episodes",
     "draw_lifelong",
     "draw_map",
     "draw_on_grid",
@@ -156,6 +158,7 @@ __all__ = [
     "pairs_to_learn",
     "policy_q_pseudometric",
     "policy_v_pseudometric",
+    "report",
     "run",
     "save_figure",
     "solve",
@@ -192,7 +195,7 @@ if TYPE_CHECKING:
     )
     from heirloom.experiments.spec import ExperimentSpec
     from heirloom.figures.audits import draw_audit
-    from heirloom.figures.curves import draw_lifelong
+    from heirloom.figures.curves import draw_episodes, draw_lifelong
     from heirloom.figures.maps import draw_map, draw_on_grid
     from heirloom.figures.style import save_figure
     from heirloom.learning.learn import Record, learn
@@ -212,6 +215,7 @@ if TYPE_CHECKING:
         policy_v_pseudometric,
     )
     from heirloom.planning.solve import Solution, evaluate, expected_return, optimal_return, solve
+    from heirloom.reporting.page import report
     from heirloom.runs.compare import compare, comparison_table, helps_from
     from heirloom.runs.run import run
     from heirloom.theory import (

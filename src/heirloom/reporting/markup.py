@@ -40,19 +40,28 @@ def number(value: float, digits: int = 4) -> str:
     """Return a number with this many significant digits, as people write it."""
     if not math.isfinite(value):
         return "–"
+    if value == 0:
+        return "0"
     size = abs(value)
-    if size >= 10 ** (digits + 2) or (0 < size < 1e-4):
+    if size >= 10 ** (digits + 2) or size < 1e-4:
         return f"{value:.{digits - 1}e}"
-    decimals = max(0, digits - 1 - (math.floor(math.log10(size)) if size else 0))
+    decimals = max(0, digits - 1 - math.floor(math.log10(size)))
     return f"{value:,.{min(decimals, digits)}f}".replace("-", "\u2212")
 
 
-def interval(found: Interval, digits: int = 4) -> str:
-    """Return a mean and half the width of its interval as HTML, such as 1.23 ± 0.04."""
+def interval(found: Interval) -> str:
+    """Return a mean and half the width of its interval as HTML, such as 1.23 ± 0.04.
+
+    Half the width has two significant digits, and the mean as many decimals.
+    """
     mean, half = float(found.mean), float(found.half_width)
-    if not math.isfinite(half):
-        return number(mean, digits)
-    return f'{number(mean, digits)} <span class="half">± {number(half, 2)}</span>'
+    if not math.isfinite(mean) or not math.isfinite(half):
+        return number(mean)
+    if half == 0:
+        return f'{number(mean)} <span class="half">± 0</span>'
+    decimals = min(6, max(0, 1 - math.floor(math.log10(half))))
+    shown = [f"{x:,.{decimals}f}".replace("-", "\u2212") for x in (mean, half)]
+    return f'{shown[0]} <span class="half">± {shown[1]}</span>'
 
 
 def table(

@@ -2,8 +2,9 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from heirloom.experiments.measured_transfer import Transfer
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.variables import check_results
 from heirloom.runs.finding import runs_in
-from heirloom.runs.stored_run import StoredRun
+from heirloom.runs.stored_run import Status, StoredRun
 from heirloom.storage.location import Location
 from heirloom.validation import shown
 
@@ -43,6 +44,8 @@ class ShownRun:
     problems: list[str] = field(default_factory=list)
     """What is missing or damaged, each as a sentence."""
     stored: StoredRun | None = None
+    suffix: str = ""
+    """What is added to the names of agents; empty for the only or the main run."""
 
     @property
     def returns(self) -> FloatArray:
@@ -94,17 +97,22 @@ def read_sources(given: object) -> Sources:
         claims += summary.get("claims", [])
         references.append(summary.get("reference"))
         for run_location in found:
-            name = label or _name(location)
-            if len(found) > 1:
-                name = f"{name}/{_name(run_location)}" if len(labelled) > 1 else _name(run_location)
+            name = _label(run_location, location, label, several=len(labelled) > 1)
             try:
                 runs.append(_stored(StoredRun(run_location), name))
             except HeirloomError as error:
                 problems.append(f"The run {name} cannot be read and is left out: {error}.")
     if not runs:
         raise InvalidFile(f"no run can be read: {' '.join(problems)}")
-    reference = references[0] if len(references) == 1 else None
-    return Sources(_title(runs), _with_unique_labels(runs), claims, reference, problems)
+    several = len(labelled) > 1
+    reference = None if several else references[0] if references else None
+    return Sources(
+        _title(runs, several=several),
+        _with_suffixes(runs, several=several),
+        claims,
+        reference,
+        problems,
+    )
 
 
 def _labelled(given: object) -> list[tuple[str, Any]]:
@@ -164,23 +172,19 @@ def _in_memory(results: "xr.Dataset", label: str) -> ShownRun:
 
 
 def _stored(run: StoredRun, label: str) -> ShownRun:
-    results = run.results()
-    shown_run = _in_memory(results, label)
-    origins = run.origins()
-    return ShownRun(
-        label,
-        shown_run.agents,
-        shown_run.arrays,
+    status, origins = run.status(), run.origins()
+    return replace(
+        _in_memory(run.results(), label),
         spec=run.spec,
         versions=origins.by_versions[0].versions if origins.by_versions else run.versions,
         seconds=origins.seconds,
-        problems=_problems(run, len(origins.by_versions)),
+        problems=_problems(run, status, len(origins.by_versions)),
         stored=run,
     )
 
 
-def _problems(run: StoredRun, n_versions: int) -> list[str]:
-    status, total = run.status(), run.layout.n_jobs
+def _problems(run: StoredRun, status: Status, n_versions: int) -> list[str]:
+    total = run.layout.n_jobs
     problems = []
     if status.missing:
         problems.append(
@@ -230,24 +234,33 @@ def _summary(location: Location, problems: list[str]) -> dict[str, Any]:
         return {}
 
 
+def _label(run: Location, given: Location, label: str, *, several: bool) -> str:
+    """Return the label of a run that was found at a given location."""
+    name = label or _name(given)
+    if run.name == given.name:
+        return name
+    own = _name(run).removeprefix("run").lstrip("-") or "main run"
+    return f"{name}, {own}" if several else own
+
+
 def _name(location: Location) -> str:
     name = PurePath(location.name.rstrip("/")).name
     return location.path.name if location.is_local and name in ("", "..") else name or str(location)
 
 
-def _title(runs: list[ShownRun]) -> str:
+def _title(runs: list[ShownRun], *, several: bool) -> str:
     names = [run.label if run.spec is None else run.spec.name for run in runs]
-    return names[0] if len(set(names)) == 1 else f"{names[0]} and {len(names) - 1} more"
+    is_one = not several or len(set(names)) == 1
+    return names[0] if is_one else f"{names[0]} and {len(names) - 1} more"
 
 
-def _with_unique_labels(runs: list[ShownRun]) -> list[ShownRun]:
-    """Number the labels that several runs share."""
-    from dataclasses import replace
-
-    seen: dict[str, int] = {}
-    unique = []
+def _with_suffixes(runs: list[ShownRun], *, several: bool) -> list[ShownRun]:
+    """Number labels that several runs share, and set what is added to the names of agents."""
+    seen: Counter[str] = Counter()
+    found = []
     for run in runs:
-        seen[run.label] = seen.get(run.label, 0) + 1
-        n = seen[run.label]
-        unique.append(run if n == 1 else replace(run, label=f"{run.label} ({n})"))
-    return unique
+        seen[run.label] += 1
+        label = run.label if seen[run.label] == 1 else f"{run.label} ({seen[run.label]})"
+        is_main = len(runs) == 1 or (not several and run is runs[0])
+        found.append(replace(run, label=label, suffix="" if is_main else label))
+    return found

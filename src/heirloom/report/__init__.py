@@ -1,1 +1,0 @@
-"""The HTML report of one or several runs: one file that opens from disk, without a network."""
