@@ -48,7 +48,11 @@ class LipschitzUse(LipschitzObserver):
     the agent needs no bound there. NaN in tasks without a source.
     """
 
-    variables: ClassVar = {"lipschitz_use": Variable(TASK, "1", "fraction of computed Lipschitz bounds that are at most v_max")}
+    variables: ClassVar = {
+        "lipschitz_use": Variable(
+            TASK, "1", "fraction of computed Lipschitz bounds that are at most v_max"
+        )
+    }
 
     def begin(self) -> None:
         """Set the counts to 0."""
@@ -82,11 +86,13 @@ class PriorUse(LipschitzObserver):
     tasks without a source.
     """
 
-    variables: ClassVar = {"prior_use": Variable(
-        (*TASK, "computation"),
-        "1",
-        "fraction of pairs where the prior d_max is below the distance D",
-    )}
+    variables: ClassVar = {
+        "prior_use": Variable(
+            (*TASK, "computation"),
+            "1",
+            "fraction of pairs where the prior d_max is below the distance D",
+        )
+    }
     own_dimension: ClassVar = {
         "computation": (
             "index of the computation of the bound within its task",
@@ -120,9 +126,13 @@ class OptimalAfter(Observer):
     actions can reach from the start. NaN if it is not optimal at the end of the task.
     """
 
-    variables: ClassVar = {"optimal_after": Variable(
-        TASK, "episodes", "episodes after which the greedy policy is optimal for the rest of a task"
-    )}
+    variables: ClassVar = {
+        "optimal_after": Variable(
+            TASK,
+            "episodes",
+            "episodes after which the greedy policy is optimal for the rest of a task",
+        )
+    }
     looks_at_episodes = True
 
     def begin(self) -> None:

@@ -113,7 +113,7 @@ class Report:
         return () if self.spec is None else (self.spec, *self.more_specs)
 
     def write(self, location: Location) -> None:
-        """Write `summary.json` with the claims and their verdicts, and each figure as PNG and PDF."""
+        """Write `summary.json`, with the verdicts of claims, and each figure as PNG and PDF."""
         for name, figure in self.figures.items():
             for file_format in ("png", "pdf"):
                 location.write(f"figures/{name}.{file_format}", render(figure, file_format))

@@ -31,7 +31,7 @@ PREFIX = 16  # hexadecimal digits of a checksum that are kept
 def environment() -> dict[str, str]:
     """Return the versions and features of the processor that may change the last bits."""
     numeric = [name for name in (*COMPUTING, "python") if name != "heirloom-rl"]
-    simd = np.show_config(mode="dicts")["SIMD Extensions"]  # type: ignore[index]
+    simd = np.show_config(mode="dicts")["SIMD Extensions"]
     return {
         **{name: versions()[name] for name in numeric},
         "machine": platform.machine(),

@@ -1,11 +1,11 @@
-"""The curves of a report: numbers per repetition for the script of the page, and empty charts.
+"""The curves of a report: numbers per repetition, for the script of the page.
 
 The script computes means, intervals, differences and ratios from the numbers of each repetition, so
 that every reference can be chosen. Episodes (and tasks, if there are many) are averaged in blocks.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -15,14 +15,10 @@ from heirloom.reporting.colours import CurveStyle, curve_styles
 from heirloom.reporting.markup import packed
 from heirloom.reporting.sources import ShownRun
 
-if TYPE_CHECKING:
-    from bokeh.plotting import figure as Figure
-
 MOST_CURVES = 60
 MOST_POINTS = 200  # of a curve
 FEWEST_POINTS = 20
 MOST_NUMBERS = 60_000  # of all curves of a chart together, for each kind of return
-FIRST = 1  # the coordinates of a point that the script replaces; Bokeh needs one to set the ranges
 VIEWS = {"tasks": "task", "episodes": "episode"}
 """The charts, and the labels of their x axes."""
 KINDS = {"returns": "optimal", "discounted_returns": "optimal_discounted"}
@@ -123,67 +119,3 @@ def _of_agent(run: ShownRun, agent: str, n_curves: int) -> dict[str, Any]:
             means = returns.mean(axis=axis)
             data[view][kind] = packed(block_means(means, blocks(means.shape[1], n_curves, kept)))
     return data
-
-
-def empty_chart(view: str, curves: list[Curve]) -> "Figure":
-    """Return a Bokeh figure with a band, a line and markers per curve, without the points.
-
-    The script of the page finds the data sources by their names.
-    """
-    from bokeh.models import ColumnDataSource, Line, Scatter, Span, VArea
-    from bokeh.plotting import figure
-
-    chart = figure(
-        name=view,
-        height=380,
-        sizing_mode="stretch_width",
-        tools="pan,box_zoom,reset,save",
-        active_drag=None,  # so that a finger on a phone scrolls the page
-        toolbar_location="above",
-        output_backend="canvas",
-        x_axis_label=VIEWS[view],
-        background_fill_color=None,
-        border_fill_color=None,
-        outline_line_color=None,
-    )
-    chart.toolbar.logo = None
-    chart.add_layout(Span(name=f"{view}-level", dimension="width", location=0, visible=False))
-    hovered = []
-    for i, curve in enumerate(curves):
-        colour, columns = curve.style.light, ("x", "mean", "half", "label", "at")
-        points, marks, band = (
-            ColumnDataSource({name: [FIRST] for name in names}, name=f"{view}-{i}-{part}")
-            for part, names in (
-                ("points", columns),
-                ("marks", columns),
-                ("band", ("x", "low", "high")),
-            )
-        )
-        line = {"line_color": colour, "line_width": 1.8}
-        fill = None if curve.style.hollow else colour
-        marker = curve.style.marker.bokeh
-        # `add_glyph` makes one model per glyph; the methods of a figure make five.
-        chart.add_glyph(band, VArea(x="x", y1="low", y2="high", fill_color=colour, fill_alpha=0.13))
-        hovered += [
-            chart.add_glyph(points, Line(x="x", y="mean", line_dash=curve.style.dash, **line)),
-            chart.add_glyph(
-                marks, Scatter(x="x", y="mean", marker=marker, size=7, fill_color=fill, **line)
-            ),
-        ]
-    chart.add_tools(_hover(view, hovered))
-    return chart
-
-
-def _hover(view: str, renderers: list[Any]) -> Any:
-    from bokeh.models import HoverTool
-
-    return HoverTool(
-        renderers=renderers,
-        line_policy="nearest",
-        tooltips=[
-            ("agent", "@label"),
-            (VIEWS[view], "@at"),
-            ("mean", "@mean{0.0000}"),
-            ("95 % interval", "± @half{0.0000}"),
-        ],
-    )

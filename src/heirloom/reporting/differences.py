@@ -46,12 +46,13 @@ def _difference(
     paired = _same_tasks(one[0], two[0])
     n = min(len(means[0]), len(means[1]))
     gap = (
-        over_repetitions(means[1][:n] - means[0][:n]) if paired else welch_interval(*reversed(means))
+        over_repetitions(means[1][:n] - means[0][:n])
+        if paired
+        else welch_interval(*reversed(means))
     )
     same = one[1].shape == two[1].shape and np.array_equal(one[1], two[1], equal_nan=True)
-    return Difference(
-        name, two[0].label, *(over_repetitions(mean) for mean in means), gap, paired, bool(same)
-    )
+    first, other = (over_repetitions(mean) for mean in means)
+    return Difference(name, two[0].label, first, other, gap, paired=paired, identical=bool(same))
 
 
 def welch_interval(x: FloatArray, y: FloatArray, *, confidence: float = 0.95) -> Interval:

@@ -7,7 +7,8 @@ from typing import Any
 
 from heirloom.errors import CannotWrite, InvalidArgument
 from heirloom.reporting import sections
-from heirloom.reporting.curves import Curve, all_curves, chart_data, empty_chart
+from heirloom.reporting.charts import bokeh_script, chart_item
+from heirloom.reporting.curves import all_curves, chart_data
 from heirloom.reporting.differences import differences_section
 from heirloom.reporting.markup import script_data, text
 from heirloom.reporting.replay_hook import replay_fragment
@@ -87,7 +88,7 @@ def render(sources: Sources, *, title: str | None = None, baseline: str | None =
         replay_fragment(runs),
         sections.what_was_run(runs),
     ]
-    charts = {view: _chart_item(view, curves) for view in ("tasks", "episodes")}
+    charts = {view: chart_item(view, curves) for view in ("tasks", "episodes")}
     return "\n".join(
         [
             "<!doctype html>",
@@ -97,7 +98,7 @@ def render(sources: Sources, *, title: str | None = None, baseline: str | None =
             '<meta name="color-scheme" content="light dark">',
             f"<title>{text(title or sources.title)}</title>",
             f"<style>{_asset('page.css')}</style>",
-            f"<script>{_bokeh()}</script></head><body>",
+            f"<script>{bokeh_script()}</script></head><body>",
             *body,
             f'<script type="application/json" id="data">{script_data(data)}</script>',
             f'<script type="application/json" id="charts">{script_data(charts)}</script>',
@@ -115,32 +116,6 @@ def _checked_path(path: Any) -> Path:
         return file if file.suffix else file.with_suffix(".html")
     except (TypeError, ValueError):
         raise InvalidArgument(f"path is {shown(path)}: expected the name of a file") from None
-
-
-def _chart_item(view: str, curves: list[Curve]) -> dict[str, Any]:
-    """Return a chart as the JSON that Bokeh's script draws, as `bokeh.embed.json_item` does.
-
-    `bokeh.embed` would also import Bokeh's server, which takes longer than everything else.
-    """
-    from bokeh import __version__ as version
-    from bokeh.document import Document
-
-    document, chart = Document(), empty_chart(view, curves)
-    document.add_root(chart)
-    return {
-        "target_id": f"chart-{view}",
-        "root_id": chart.ref["id"],
-        "doc": {**document.to_json(deferred=False), "title": ""},
-        "version": version,
-    }
-
-
-def _bokeh() -> str:
-    """Return Bokeh's script: its core, without widgets and tables."""
-    from bokeh.resources import Resources
-
-    (script,) = Resources(mode="inline", components=["bokeh"]).js_raw[:1]
-    return str(script).replace("</script", "<\\/script")
 
 
 def _asset(name: str) -> str:

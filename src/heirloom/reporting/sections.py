@@ -197,7 +197,8 @@ def swatch(style: CurveStyle) -> str:
     return (
         '<svg width="34" height="12" viewBox="-17 -6 34 12" aria-hidden="true">'
         f'<path d="M-17,0H17" stroke="var(--own)" stroke-width="2" stroke-dasharray="{dash}"/>'
-        f'<path d="{style.marker.path}" fill="{fill}" stroke="var(--own)" stroke-width="1.4"/></svg>'
+        f'<path d="{style.marker.path}" fill="{fill}" stroke="var(--own)" stroke-width="1.4"/>'
+        "</svg>"
     )
 
 

@@ -21,7 +21,7 @@ TITLES = {
 assert list(TITLES) == list(KINDS)
 
 NOT_RECORDED = (
-    "This run has not recorded where transfer came from. Add <code>measure = \"transfer\"</code> "
+    'This run has not recorded where transfer came from. Add <code>measure = "transfer"</code> '
     "to its spec to record it; this does not change what the agents learn."
 )
 
