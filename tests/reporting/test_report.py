@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli.app import app
-from heirloom.reporting.agents_table import cells
+from heirloom.reporting.agents_table import baseline_of, cells
 from heirloom.reporting.differences import differences, welch_interval
 from heirloom.reporting.page import render
 from heirloom.reporting.sources import read_sources
@@ -62,7 +63,7 @@ def test_folder_of_an_experiment_is_reported_with_its_claims_and_all_runs(folder
     (folder / "summary.json").write_text(json.dumps({"claims": [CLAIM, {**CLAIM, "holds": None}]}))
     page = render(read_sources(folder))
     assert "1 of 2 claims are confirmed" in page
-    assert "it &lt;works&gt;" in page
+    assert "It &lt;works&gt;" in page
     labels = [curve["label"] for curve in data_of(page)["curves"]]
     assert labels[0] == "RMax"
     assert "RMax · other" in labels
@@ -94,7 +95,10 @@ def test_numbers_of_an_incomplete_run_are_those_of_the_jobs_that_exist():
         partial[name][2, 3:] = np.nan
     partial["updates"][2, 3:] = -1
     sources = read_sources(partial)
-    mean, explored = (cells(sources.runs[0], 0)[2][k].found.mean for k in (0, -1))
+    mean, explored = (
+        cells(sources.runs[0], baseline_of(sources.runs, sources.runs[0]))[2][k].found.mean
+        for k in (0, -1)
+    )
     assert mean == pytest.approx(full.returns.values[2, :3].mean())
     assert explored == pytest.approx(full.updates.values[2, :3].mean())
     assert "NaN" not in json.dumps(data_of(render(sources)))
@@ -137,6 +141,13 @@ def test_hostile_names_are_escaped_everywhere(tmp_path):
 def test_results_without_transfer_say_how_to_record_it():
     page = render(read_sources(results()[["returns", "updates", "optimal"]]))
     assert "has not recorded where transfer came from" in page
+
+
+def test_baseline_may_be_an_agent_of_another_run_on_the_same_tasks(folder):
+    runs = read_sources([folder / "run", folder / "run-other"]).runs
+    without = replace(runs[0], agents=runs[0].agents[1:], arrays={"returns": runs[0].returns[1:]})
+    assert np.array_equal(baseline_of([runs[0], without], without).returns, runs[0].returns[0])
+    assert baseline_of([runs[1], without], without).name == without.agents[0]
 
 
 def test_large_results_give_a_page_of_bounded_size():

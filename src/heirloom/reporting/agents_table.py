@@ -8,7 +8,7 @@ import numpy as np
 from heirloom.arrays import FloatArray
 from heirloom.reporting import measures
 from heirloom.reporting.markup import interval, text
-from heirloom.reporting.sources import ShownRun
+from heirloom.reporting.sources import ShownRun, same_tasks
 from heirloom.stats import Interval
 
 
@@ -21,22 +21,25 @@ class Column(NamedTuple):
     """Returns one number per repetition, and whether they are lower bounds."""
 
 
+class Baseline(NamedTuple):
+    """The agent that others are compared with."""
+
+    name: str
+    returns: FloatArray
+    """Its returns [repetition, task, episode] on the same tasks."""
+
+
 class Row(NamedTuple):
     """An agent, and the agent that it is compared with."""
 
     run: ShownRun
     agent: int
-    baseline: int
+    baseline: Baseline
 
     @property
     def returns(self) -> FloatArray:
         """Returns of the agent [repetition, task, episode]."""
         return self.run.returns[self.agent]
-
-    @property
-    def baseline_returns(self) -> FloatArray:
-        """Returns of the baseline [repetition, task, episode]."""
-        return self.run.returns[self.baseline]
 
     @property
     def updates(self) -> FloatArray:
@@ -53,17 +56,24 @@ class Cell(NamedTuple):
     """Whether the true value is at least this number."""
 
 
-def baseline_of(run: ShownRun, wanted: str | None = None) -> int:
-    """Return the agent that others are compared with: the wanted one, RMax, or the first."""
+def baseline_of(runs: list[ShownRun], run: ShownRun, wanted: str | None = None) -> Baseline:
+    """Return the agent that others are compared with: the wanted one, RMax, or the first.
+
+    If the run itself does not have it, another run on the same tasks may.
+    """
     for name in (wanted, "RMax"):
-        if name in run.agents:
-            return run.agents.index(name)
-    return 0
+        for other in (run, *runs):
+            fits = other is run or (
+                same_tasks(run, other) and other.returns.shape[1:] == run.returns.shape[1:]
+            )
+            if name is not None and fits and name in other.agents:
+                return Baseline(name, other.returns[other.agents.index(name)])
+    return Baseline(run.agents[0], run.returns[0])
 
 
-def columns(run: ShownRun, baseline: int) -> list[Column]:
+def columns(run: ShownRun, baseline: Baseline) -> list[Column]:
     """Return the columns of the table of a run."""
-    name, tasks = run.agents[baseline], "averaged over tasks"
+    name, tasks = baseline.name, "averaged over tasks"
     near = f"{measures.NEAR:.0%}"
     steps = 0 if run.spec is None else run.spec.steps
     found = [
@@ -76,20 +86,20 @@ def columns(run: ShownRun, baseline: int) -> list[Column]:
             "Area over the baseline",
             f"Total reward of a task minus that of {name}: the area between the learning curves, "
             f"{tasks}.",
-            lambda row: (measures.area_over(row.returns, row.baseline_returns), False),
+            lambda row: (measures.area_over(row.returns, row.baseline.returns), False),
         ),
         Column(
             "Jumpstart",
             f"Mean return of the first {measures.EARLY:.0%} of the episodes minus that of {name}, "
             "from task 2 on.",
-            lambda row: (measures.jumpstart(row.returns, row.baseline_returns), False),
+            lambda row: (measures.jumpstart(row.returns, row.baseline.returns), False),
         ),
         Column(
             "Forward transfer",
             f"(A − B) / (O − B) from task 2 on, with A the mean return of the agent, B that of "
             f"{name} and O the optimal return: 0 for {name}, 1 if every episode is optimal.",
             lambda row: (
-                measures.forward_transfer(row.returns, row.baseline_returns, row.run.optimal),
+                measures.forward_transfer(row.returns, row.baseline.returns, row.run.optimal),
                 False,
             ),
         ),
@@ -120,7 +130,7 @@ def columns(run: ShownRun, baseline: int) -> list[Column]:
     return found
 
 
-def cells(run: ShownRun, baseline: int) -> list[list[Cell]]:
+def cells(run: ShownRun, baseline: Baseline) -> list[list[Cell]]:
     """Return the numbers of the table, one row per agent."""
     rows = []
     for i in range(len(run.agents)):
@@ -132,7 +142,7 @@ def cells(run: ShownRun, baseline: int) -> list[list[Cell]]:
     return rows
 
 
-def agents_table(run: ShownRun, baseline: int) -> str:
+def agents_table(run: ShownRun, baseline: Baseline) -> str:
     """Return the table as HTML; the script of the page sorts it by `data-value`."""
     shown = columns(run, baseline)
     head = "".join(
@@ -149,7 +159,10 @@ def agents_table(run: ShownRun, baseline: int) -> str:
             value = repr(mean) if np.isfinite(mean) else ""
             body += f'<td data-value="{value}">{sign}{interval(cell.found)}</td>'
         body += "</tr>"
-    caption = f"Agents of {run.label}, with 95 % intervals over repetitions"
+    caption = (
+        f"Agents of {run.label}, with 95 % intervals over repetitions; the baseline is "
+        f"{baseline.name}"
+    )
     notes = "".join(
         f"<dt>{text(column.title)}</dt><dd>{text(column.explanation)}</dd>" for column in shown
     )

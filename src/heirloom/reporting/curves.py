@@ -16,6 +16,7 @@ from heirloom.reporting.markup import packed
 from heirloom.reporting.sources import ShownRun
 
 MOST_CURVES = 60
+MOST_AT_FIRST = 20  # curves that are shown when the page opens
 MOST_POINTS = 200  # of a curve
 FEWEST_POINTS = 20
 MOST_NUMBERS = 60_000  # of all curves of a chart together, for each kind of return
@@ -60,13 +61,20 @@ def chart_data(runs: list[ShownRun], curves: list[Curve]) -> dict[str, Any]:
                 "run": curve.run,
                 "agent": curve.agent,
                 "label": curve.label,
+                "on": _is_on(i, curve, runs),
                 "light": curve.style.light,
                 "dark": curve.style.dark,
                 "values": _of_agent(runs[curve.run], curve.agent, n_curves),
             }
-            for curve in curves
+            for i, curve in enumerate(curves)
         ],
     }
+
+
+def _is_on(i: int, curve: Curve, runs: list[ShownRun]) -> bool:
+    """Return whether a curve is shown at first: those of the main run, but not too many."""
+    of_main = not runs[0].suffix
+    return (curve.run == 0 or not of_main) and i < MOST_AT_FIRST
 
 
 def kept_repetitions(run: ShownRun, n_curves: int) -> int:

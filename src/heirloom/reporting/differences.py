@@ -7,7 +7,7 @@ from scipy import special
 
 from heirloom.reporting.markup import interval, table, text
 from heirloom.reporting.measures import over_repetitions
-from heirloom.reporting.sources import ShownRun
+from heirloom.reporting.sources import ShownRun, same_tasks
 from heirloom.runs.versions import differences as version_differences
 from heirloom.stats import FloatArray, Interval
 
@@ -43,7 +43,7 @@ def _difference(
     name: str, one: tuple[ShownRun, FloatArray], two: tuple[ShownRun, FloatArray]
 ) -> Difference:
     means = [returns.mean(axis=(1, 2)) for _, returns in (one, two)]
-    paired = _same_tasks(one[0], two[0])
+    paired = same_tasks(one[0], two[0])
     n = min(len(means[0]), len(means[1]))
     gap = (
         over_repetitions(means[1][:n] - means[0][:n])
@@ -66,14 +66,6 @@ def welch_interval(x: FloatArray, y: FloatArray, *, confidence: float = 0.95) ->
     freedom = total**2 / (a**2 / (x.size - 1) + b**2 / (y.size - 1)) if total else 1.0
     quantile = special.stdtrit(freedom, (1 + confidence) / 2)
     return Interval(np.array(x.mean() - y.mean()), np.array(quantile * np.sqrt(total)))
-
-
-def _same_tasks(one: ShownRun, other: ShownRun) -> bool:
-    """Return whether repetitions of two runs have the same tasks, by their specs."""
-    if one.spec is None or other.spec is None:
-        return False
-    names = ("family", "tasks", "distinct_tasks", "seed", "in_order")
-    return all(getattr(one.spec, name) == getattr(other.spec, name) for name in names)
 
 
 def differences_section(runs: list[ShownRun]) -> str:

@@ -60,7 +60,9 @@ def interval(found: Interval) -> str:
     if half == 0:
         return f'{number(mean)} <span class="half">± 0</span>'
     decimals = min(6, max(0, 1 - math.floor(math.log10(half))))
-    shown = [f"{x:,.{decimals}f}".replace("-", "\u2212") for x in (mean, half)]
+    # Adding 0 turns a negative zero, which rounding can give, into a positive one.
+    rounded = (round(x, decimals) + 0.0 for x in (mean, half))
+    shown = [f"{x:,.{decimals}f}".replace("-", "\u2212") for x in rounded]
     return f'{shown[0]} <span class="half">± {shown[1]}</span>'
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from heirloom.errors import CannotWrite, InvalidArgument
 from heirloom.reporting import sections
+from heirloom.reporting.agents_table import baseline_of
 from heirloom.reporting.charts import bokeh_script, chart_item
 from heirloom.reporting.curves import all_curves, chart_data
 from heirloom.reporting.differences import differences_section
@@ -75,7 +76,7 @@ def render(sources: Sources, *, title: str | None = None, baseline: str | None =
     curves, left_out = all_curves(runs)
     recorded = transfer_data(runs, curves)
     data = chart_data(runs, curves) | {"transfer": recorded, "kinds": list(TITLES.values())}
-    data["baseline"] = sections.baseline_name(runs, baseline)
+    data["baseline"] = baseline_of(runs, runs[0], baseline).name
     body = [
         sections.header(sources, title or sources.title),
         sections.problems(sources),

@@ -71,8 +71,8 @@ def claims(found: list[dict[str, Any]]) -> str:
         kind, verdict = VERDICTS[claim["holds"]]
         items += (
             f'<li class="claim"><span class="verdict {kind}">{verdict}</span><div>'
-            f"<p>{text(claim['statement'])} "
-            f'<span class="whose">claim of {_whose(claim["whose"])}</span></p>'
+            f"<p>{text(_capitalised(claim['statement']))} "
+            f'<span class="whose">{_whose(claim["whose"])}</span></p>'
             f'<p class="measured">{text(claim["measured"])}</p></div></li>'
         )
     return (
@@ -140,17 +140,11 @@ def _controls() -> str:
 
 def agents(runs: list[ShownRun], baseline: str | None) -> str:
     """Return one table of agents for each run."""
-    tables = "".join(agents_table(run, baseline_of(run, baseline)) for run in runs)
-    name = text(baseline_name(runs, baseline))
+    tables = "".join(agents_table(run, baseline_of(runs, run, baseline)) for run in runs)
     return (
-        '<section id="agents"><h2>Agents</h2><p>Measures of lifelong learning; the baseline is '
-        f"{name}.</p>{tables}</section>"
+        '<section id="agents"><h2>Agents</h2><p>Measures of lifelong learning, relative to a '
+        f"baseline.</p>{tables}</section>"
     )
-
-
-def baseline_name(runs: list[ShownRun], baseline: str | None) -> str:
-    """Return the name of the agent that others are compared with in the first run."""
-    return runs[0].agents[baseline_of(runs[0], baseline)]
 
 
 def transfer(recorded: list[dict[str, Any]], labels: list[str]) -> str:
@@ -207,7 +201,11 @@ def _count(n: int, noun: str) -> str:
 
 
 def _whose(whose: str) -> str:
-    return "the paper" if whose == "paper" else text(whose)
+    return {"paper": "claim of the paper", "ours": "our claim"}.get(whose, text(whose))
+
+
+def _capitalised(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _seconds(seconds: float) -> str:

@@ -115,6 +115,14 @@ def read_sources(given: object) -> Sources:
     )
 
 
+def same_tasks(one: ShownRun, other: ShownRun) -> bool:
+    """Return whether repetitions of two runs have the same tasks, by their specs."""
+    if one.spec is None or other.spec is None:
+        return False
+    names = ("family", "tasks", "distinct_tasks", "seed", "in_order")
+    return all(getattr(one.spec, name) == getattr(other.spec, name) for name in names)
+
+
 def _labelled(given: object) -> list[tuple[str, Any]]:
     """Return the parts of an argument of `report`, with their labels, empty for none."""
     if isinstance(given, Mapping) and not _is_dataset(given):
