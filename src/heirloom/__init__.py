@@ -38,6 +38,7 @@ _NAMES_BY_MODULE = {
     "figures.curves": ("draw_episodes", "draw_lifelong"),
     "figures.maps": ("draw_map", "draw_on_grid"),
     "figures.style": ("save_figure",),
+    "figures.transfer": ("draw_transfer",),
     "learning.learn": ("Record", "learn"),
     "learning.sample_complexity": ("pairs_to_learn",),
     "mdp.garnet": ("garnet",),
@@ -138,6 +139,7 @@ __all__ = [
     "draw_lifelong",
     "draw_map",
     "draw_on_grid",
+    "draw_transfer",
     "dynamic_programs",
     "evaluate",
     "expected_return",
@@ -198,6 +200,7 @@ if TYPE_CHECKING:
     from heirloom.figures.curves import draw_episodes, draw_lifelong
     from heirloom.figures.maps import draw_map, draw_on_grid
     from heirloom.figures.style import save_figure
+    from heirloom.figures.transfer import draw_transfer
     from heirloom.learning.learn import Record, learn
     from heirloom.learning.sample_complexity import pairs_to_learn
     from heirloom.mdp.garnet import garnet

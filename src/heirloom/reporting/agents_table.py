@@ -142,8 +142,14 @@ def cells(run: ShownRun, baseline: Baseline) -> list[list[Cell]]:
     return rows
 
 
-def agents_table(run: ShownRun, baseline: Baseline) -> str:
-    """Return the table as HTML; the script of the page sorts it by `data-value`."""
+def agents_table(run: ShownRun, baseline: Baseline, *, of_run: str = "") -> str:
+    """Return the table as HTML; the script of the page sorts it by `data-value`.
+
+    Args:
+        run: the run.
+        baseline: the agent that others are compared with.
+        of_run: names the run in the caption, if the page shows several.
+    """
     shown = columns(run, baseline)
     head = "".join(
         f'<th scope="col"><button type="button" title="{text(column.explanation)}">'
@@ -160,8 +166,7 @@ def agents_table(run: ShownRun, baseline: Baseline) -> str:
             body += f'<td data-value="{value}">{sign}{interval(cell.found)}</td>'
         body += "</tr>"
     caption = (
-        f"Agents of {run.label}, with 95 % intervals over repetitions; the baseline is "
-        f"{baseline.name}"
+        f"Agents{of_run}, with 95 % intervals over repetitions; the baseline is {baseline.name}"
     )
     notes = "".join(
         f"<dt>{text(column.title)}</dt><dd>{text(column.explanation)}</dd>" for column in shown

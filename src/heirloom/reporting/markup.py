@@ -12,6 +12,8 @@ import numpy as np
 from heirloom.escaping import printable
 from heirloom.stats import Interval
 
+ROUNDING = 1e-9  # half a width below this, relative to the mean, is shown as 0
+
 
 def text(value: object) -> str:
     """Return a value as HTML text, with control characters and markup escaped."""
@@ -57,7 +59,7 @@ def interval(found: Interval) -> str:
     mean, half = float(found.mean), float(found.half_width)
     if not math.isfinite(mean) or not math.isfinite(half):
         return number(mean)
-    if half == 0:
+    if half <= ROUNDING * max(1.0, abs(mean)):
         return f'{number(mean)} <span class="half">± 0</span>'
     decimals = min(6, max(0, 1 - math.floor(math.log10(half))))
     # Adding 0 turns a negative zero, which rounding can give, into a positive one.

@@ -30,7 +30,7 @@
   // Half the width of an interval has two significant digits, and the mean as many decimals.
   function withInterval(mean, half) {
     if (!Number.isFinite(mean) || !Number.isFinite(half)) return format(mean);
-    if (half === 0) return `${format(mean)} ± 0`;
+    if (half <= 1e-9 * Math.max(1, Math.abs(mean))) return `${format(mean)} ± 0`;
     const decimals = Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(half))));
     return `${mean.toFixed(decimals).replace("-", "\u2212")} ± ${half.toFixed(decimals)}`;
   }
@@ -325,8 +325,9 @@
     setAppearance(isDark());
     setUpControls();
     let before = null;
-    addEventListener("beforeprint", () => { before = isDark(); setAppearance(false); });
-    addEventListener("afterprint", () => { setAppearance(before); });
+    const showTools = (visible) => VIEWS.forEach((view) => { charts[view].chart.toolbar.visible = visible; });
+    addEventListener("beforeprint", () => { before = isDark(); setAppearance(false); showTools(false); });
+    addEventListener("afterprint", () => { setAppearance(before); showTools(true); });
     window.heirloomReport = { data, state, summary, charts };
     document.documentElement.dataset.ready = "true";
   }

@@ -140,7 +140,13 @@ def _controls() -> str:
 
 def agents(runs: list[ShownRun], baseline: str | None) -> str:
     """Return one table of agents for each run."""
-    tables = "".join(agents_table(run, baseline_of(runs, run, baseline)) for run in runs)
+    several = len(runs) > 1
+    tables = "".join(
+        agents_table(
+            run, baseline_of(runs, run, baseline), of_run=f" of {run.label}" if several else ""
+        )
+        for run in runs
+    )
     return (
         '<section id="agents"><h2>Agents</h2><p>Measures of lifelong learning, relative to a '
         f"baseline.</p>{tables}</section>"
