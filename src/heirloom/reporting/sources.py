@@ -1,7 +1,6 @@
 """What a report is about: stored runs, folders of runs, and results in memory."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -145,12 +144,13 @@ def _is_dataset(given: object) -> bool:
 
 
 def _location(given: Any) -> Location:
-    if not isinstance(given, str | os.PathLike | Location):
+    try:
+        return Location(given)
+    except InvalidArgument:
         raise InvalidArgument(
             f"runs is {shown(given)}: expected the results of run or compare, or the folder or URL "
             "of a run, or a list of these"
-        )
-    return Location(given)
+        ) from None
 
 
 def _in_memory(results: "xr.Dataset", label: str) -> ShownRun:
