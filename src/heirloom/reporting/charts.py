@@ -41,7 +41,7 @@ def empty_chart(view: str, curves: list[Curve]) -> "figure":
 
     The script of the page finds the data sources by their names.
     """
-    from bokeh.models import ColumnDataSource, Line, Scatter, VArea
+    from bokeh.models import ColumnDataSource, DataRange1d, Line, Scatter, VArea
     from bokeh.models.annotations.geometry import Span
     from bokeh.plotting import figure as new_chart
 
@@ -54,6 +54,8 @@ def empty_chart(view: str, curves: list[Curve]) -> "figure":
         toolbar_location="above",
         output_backend="canvas",
         x_axis_label=VIEWS[view],
+        x_range=DataRange1d(only_visible=True),
+        y_range=DataRange1d(only_visible=True),
         background_fill_color=None,
         border_fill_color=None,
         outline_line_color=None,
@@ -75,12 +77,14 @@ def empty_chart(view: str, curves: list[Curve]) -> "figure":
         fill = None if curve.style.hollow else colour
         marker = curve.style.marker.bokeh
         # `add_glyph` makes one model per glyph; the methods of a figure make five.
-        chart.add_glyph(band, VArea(x="x", y1="low", y2="high", fill_color=colour, fill_alpha=0.13))
+        filled = VArea(x="x", y1="low", y2="high", fill_color=colour, fill_alpha=0.13)
         dashed = Line(x="x", y="mean", line_dash=curve.style.dash, **line)
-        hovered.append(chart.add_glyph(points, dashed))
-        chart.add_glyph(
-            marks, Scatter(x="x", y="mean", marker=marker, size=7, fill_color=fill, **line)
+        marked = Scatter(x="x", y="mean", marker=marker, size=7, fill_color=fill, **line)
+        _, drawn, _ = (
+            chart.add_glyph(source, glyph, visible=curve.is_on)
+            for source, glyph in ((band, filled), (points, dashed), (marks, marked))
         )
+        hovered.append(drawn)
     chart.add_tools(_hover(view, hovered))
     return chart
 

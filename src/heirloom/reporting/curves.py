@@ -34,6 +34,8 @@ class Curve:
     agent: str
     label: str
     style: CurveStyle
+    is_on: bool
+    """Whether the curve is shown when the page opens."""
 
 
 def all_curves(runs: list[ShownRun]) -> tuple[list[Curve], int]:
@@ -42,8 +44,14 @@ def all_curves(runs: list[ShownRun]) -> tuple[list[Curve], int]:
     shown = found[:MOST_CURVES]
     styles = curve_styles([name for _, name in shown])
     curves = [
-        Curve(i, name, f"{name} · {runs[i].suffix}" if runs[i].suffix else name, style)
-        for (i, name), style in zip(shown, styles, strict=True)
+        Curve(
+            i,
+            name,
+            f"{name} · {runs[i].suffix}" if runs[i].suffix else name,
+            style,
+            is_on=k < MOST_AT_FIRST and (i == 0 or bool(runs[0].suffix)),
+        )
+        for k, ((i, name), style) in enumerate(zip(shown, styles, strict=True))
     ]
     return curves, len(found) - len(shown)
 
@@ -61,20 +69,14 @@ def chart_data(runs: list[ShownRun], curves: list[Curve]) -> dict[str, Any]:
                 "run": curve.run,
                 "agent": curve.agent,
                 "label": curve.label,
-                "on": _is_on(i, curve, runs),
+                "on": curve.is_on,
                 "light": curve.style.light,
                 "dark": curve.style.dark,
                 "values": _of_agent(runs[curve.run], curve.agent, n_curves),
             }
-            for i, curve in enumerate(curves)
+            for curve in curves
         ],
     }
-
-
-def _is_on(i: int, curve: Curve, runs: list[ShownRun]) -> bool:
-    """Return whether a curve is shown at first: those of the main run, but not too many."""
-    of_main = not runs[0].suffix
-    return (curve.run == 0 or not of_main) and i < MOST_AT_FIRST
 
 
 def kept_repetitions(run: ShownRun, n_curves: int) -> int:

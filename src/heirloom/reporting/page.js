@@ -100,27 +100,41 @@
       at: last.map((b, k) => first[k] === b ? `${b}` : `${first[k]} to ${b}`) };
   }
 
+  // The columns of the three data sources of a curve: of its line, its markers and its band.
+  function columns(i, found) {
+    const { x, mean, half, at } = found, label = x.map(() => data.curves[i].label);
+    const banded = x.map((_, k) => k).filter((k) => Number.isFinite(mean[k] + half[k]));
+    const stride = x.length <= 40 ? 1 : Math.ceil(x.length / 9);
+    const offset = stride === 1 ? 0 : Math.floor(i * stride / 7) % stride;
+    const marked = x.map((_, k) => k).filter((k) => k % stride === offset);
+    const pick = (list) => marked.map((k) => list[k]);
+    return {
+      points: { x, mean, half, label, at },
+      marks: { x: pick(x), mean: pick(mean), half: pick(half), label: pick(label), at: pick(at) },
+      band: { x: banded.map((k) => x[k]), low: banded.map((k) => mean[k] - half[k]),
+        high: banded.map((k) => mean[k] + half[k]) },
+    };
+  }
+
+  const choices = () => [state.mode, state.compared, state.kind, state.smooth].join("\n");
+
   function draw() {
     for (const view of VIEWS) {
-      const { chart, source } = charts[view];
-      data.curves.forEach((curve, i) => {
-        const found = state.visible[i] ? summary(i, view) : null;
-        const parts = chart.renderers.slice(3 * i, 3 * i + 3);
-        parts.forEach((part, k) => {
-          part.visible = found !== null && (k > 0 || state.bands);
+      const { chart, source, drawn } = charts[view];
+      // Ranges need at least one curve, so the hidden ones count if none is visible.
+      chart.x_range.only_visible = chart.y_range.only_visible = state.visible.some(Boolean);
+      data.curves.forEach((_, i) => {
+        const isNew = state.visible[i] && drawn[i] !== choices();
+        const found = isNew ? summary(i, view) : null;
+        if (isNew) drawn[i] = choices();
+        if (isNew) charts[view].exists[i] = found !== null;
+        if (found !== null) {
+          for (const [part, values] of Object.entries(columns(i, found))) source(i, part).data = values;
+        }
+        const visible = state.visible[i] && charts[view].exists[i];
+        chart.renderers.slice(3 * i, 3 * i + 3).forEach((part, k) => {
+          part.visible = visible && (k > 0 || state.bands);
         });
-        if (found === null) return;
-        const { x, mean, half, at } = found, label = x.map(() => curve.label);
-        source(i, "points").data = { x, mean, half, label, at };
-        const banded = x.map((_, k) => k).filter((k) => Number.isFinite(mean[k] + half[k]));
-        source(i, "band").data = { x: banded.map((k) => x[k]),
-          low: banded.map((k) => mean[k] - half[k]), high: banded.map((k) => mean[k] + half[k]) };
-        const stride = x.length <= 40 ? 1 : Math.ceil(x.length / 9);
-        const marked = x.map((_, k) => k)
-          .filter((k) => k % stride === (stride === 1 ? 0 : Math.floor(i * stride / 7) % stride));
-        const pick = (list) => marked.map((k) => list[k]);
-        source(i, "marks").data = { x: pick(x), mean: pick(mean), half: pick(half),
-          label: pick(label), at: pick(at) };
       });
       const level = charts[view].level;
       level.visible = state.mode !== "absolute";
@@ -129,6 +143,21 @@
     }
     byId("explanation").textContent = explanation();
     document.querySelectorAll("details.numbers[open]").forEach(showNumbers);
+  }
+
+  // Put the points of the visible curves into a chart before Bokeh draws it for the first time.
+  function fill(view, item, drawn, exists) {
+    (function walk(value) {
+      if (value === null || typeof value !== "object") return;
+      const name = value.name === "ColumnDataSource" ? value.attributes?.name : undefined;
+      if (name === undefined) return Object.values(value).forEach(walk);
+      const [, index, part] = name.split("-"), i = Number(index);
+      const found = state.visible[i] ? summary(i, view) : null;
+      if (found === null) return;
+      drawn[i] = choices();
+      exists[i] = true;
+      value.attributes.data = { type: "map", entries: Object.entries(columns(i, found)[part]) };
+    })(item.doc);
   }
 
   function comparedName() {
@@ -184,6 +213,8 @@
       }
       chart.center.forEach((grid) => { if ("grid_line_color" in grid) grid.grid_line_color = colour("--grid"); });
       level.line_color = colour("--soft");
+      if (charts[view].dark === dark) continue;
+      charts[view].dark = dark;
       data.curves.forEach((curve, i) => {
         const own = dark ? curve.dark : curve.light;
         const [band, line, marks] = chart.renderers.slice(3 * i, 3 * i + 3);
@@ -313,9 +344,11 @@
     setUpTransfer();
     const items = read("charts");
     for (const view of VIEWS) {
+      const drawn = [], exists = data.curves.map(() => false);
+      fill(view, items[view], drawn, exists);
       await Bokeh.embed.embed_item(items[view]);
       const document_ = Bokeh.documents.find((d) => d.get_model_by_name(view) !== null);
-      charts[view] = { chart: document_.get_model_by_name(view),
+      charts[view] = { drawn, exists, dark: false, chart: document_.get_model_by_name(view),
         level: document_.get_model_by_name(`${view}-level`),
         source: (i, part) => document_.get_model_by_name(`${view}-${i}-${part}`) };
       const small = matchMedia("(max-width: 640px)").matches;
