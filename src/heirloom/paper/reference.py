@@ -25,6 +25,8 @@ from heirloom.storage.location import Location
 TOLERANCE = 0.01
 """Accepted difference of the mean return of an agent, relative to the reference, on another kind of
 processor or with other versions."""
+WITHOUT_EFFECT = ("repetitions", "measure", "record")
+"""Settings that do not change the returns of a repetition."""
 PREFIX = 16  # hexadecimal digits of a checksum that are kept
 
 
@@ -145,7 +147,7 @@ def _label(run: Location, root: Location) -> str:
 
 def _spec_checksum(spec: ExperimentSpec) -> str:
     """Checksum of all settings that change the results of a repetition."""
-    settings = {k: v for k, v in spec.as_json().items() if k not in ("repetitions", "measure")}
+    settings = {key: value for key, value in spec.as_json().items() if key not in WITHOUT_EFFECT}
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:PREFIX]
 
 

@@ -199,7 +199,8 @@
   function isDark() { return document.documentElement.dataset.appearance === "dark"; }
 
   function setAppearance(dark) {
-    document.documentElement.dataset.appearance = dark ? "dark" : "light";
+    const root = document.documentElement.dataset;
+    root.appearance = root.theme = dark ? "dark" : "light";  // `theme` is that of the replay
     byId("appearance").textContent = dark ? "Light" : "Dark";
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
