@@ -63,7 +63,7 @@ class LipschitzUse(LipschitzObserver):
         for bound in self._bounds:
             for transfer in bound.transfers:
                 known = self._agent.model._arrays.known | transfer.source.known
-                U = transfer.source.Q + self._distance(transfer)
+                U = transfer.source.completed_Q + self._distance(transfer)
                 self._n_tighter += int((U[known] <= transfer.setting.v_max + ROUNDING).sum())
                 self._n_bounds += int(known.sum())
 

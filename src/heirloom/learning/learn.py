@@ -1,6 +1,7 @@
 """`learn`: let an agent learn one task."""
 
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from heirloom.agents.task_learner import TaskLearner
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
 from heirloom.kernels import learning
+from heirloom.learning.masks import MaskNotice, begin, observe_mask, refused
+from heirloom.learning.naming import adopt_names, checked_texts
 from heirloom.learning.plan import Callback, Plan
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.validation import generator, shown, truth, whole_number
@@ -52,6 +55,9 @@ def learn(
     callback: Callback | None = None,
     every: int | None = None,
     resume: bool = False,
+    masks: bool = False,
+    label: str | None = None,
+    time: str | date | None = None,
 ) -> Record:
     """Let `agent` learn one task: begin it, run a number of episodes, and end it.
 
@@ -69,24 +75,33 @@ def learn(
         callback: called as `callback(done, episodes)`, `done` being the number of episodes done.
         every: the number of episodes between two calls of `callback`; by default 1% of them.
         resume: continue the current task, which was interrupted, instead of beginning a new one.
+        masks: whether the agent obeys the masks of available actions that an environment gives,
+            in `info["action_mask"]` or by `env.unwrapped.action_masks()`. The missing actions of a
+            `TabularMDP` are always respected.
+        label: what the task is called, for texts about the agent's memory; None for no label.
+        time: when the task took place, such as "week 12" or a date; None for no time.
     """
     every = None if every is None else whole_number("every", every)
-    resume = truth("resume", resume)
+    resume, masks = truth("resume", resume), truth("masks", masks)
     if callback is not None and not callable(callback):
         raise InvalidArgument(
             f"callback is {shown(callback)}: expected a function of the number of episodes done "
             "and of all episodes"
         )
+    texts = checked_texts(agent, label, time)
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
     stride = max(1, plan.episodes // 100) if every is None else every
+    plan = replace(plan, masks=masks)
     if not resume:
-        agent.begin_task()
+        begin(agent, env, masks=masks)
     elif isinstance(agent, OptimisticAgent):
         if not agent.in_task:
             raise WrongOrder("there is no task to resume: call learn without resume=True")
         agent.task.resume()
+    adopt_names(agent, env)
     record = run_episodes(agent, env, replace(plan, callback=callback, stride=stride))
-    agent.end_task()
+    adopt_names(agent, env)  # again, since the environment may have numbered new states
+    agent.end_task(**texts)
     return record
 
 
@@ -94,9 +109,10 @@ def run_episodes(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan
     """Run the episodes of a task that the agent has begun."""
     if isinstance(env, TabularMDP) and isinstance(agent, OptimisticAgent) and _can_compile(agent):
         return _learn_compiled(agent, env, plan)
-    return _learn_step_by_step(
-        agent, env.to_gymnasium() if isinstance(env, TabularMDP) else env, plan
-    )
+    if isinstance(env, TabularMDP):
+        masks = env.transitions.available is not None
+        return _learn_step_by_step(agent, env.to_gymnasium(), replace(plan, masks=masks))
+    return _learn_step_by_step(agent, env, plan)
 
 
 def _can_compile(agent: OptimisticAgent) -> bool:
@@ -113,6 +129,11 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
         raise IncompatibleTasks(
             f"the task has {m.n_states} states and {m.n_actions} actions, which are not those of "
             "the task that the agent has begun: create an agent of this size"
+        )
+    if not np.array_equal(learner.model.available, m.available):
+        raise WrongOrder(
+            "the available actions of the task are not those with which the agent began it: call "
+            "begin_task(available=m.available), or resume with the same task"
         )
     task, values = tuple(_compiled_task(m)), tuple(learner._values)
     near, check = _optional(learner._near), _check(learner)
@@ -194,18 +215,27 @@ def _new_run(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) ->
 
 
 def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> Record:
+    from gymnasium.error import InvalidAction as EnvironmentRefusal
+
     episodes = plan.episodes
     returns, discounted = np.zeros(episodes), np.zeros(episodes)
     update_steps: list[int] = []
     n_steps = 0
     for episode in range(episodes):
-        s, _ = env.reset(seed=plan.seed if episode == 0 else None)
+        s, info = env.reset(seed=plan.seed if episode == 0 else None)
+        if not plan.masks:
+            MaskNotice.look(env, info)
         total = discounted_total = 0.0
         discount, step, done = 1.0, 0, False
         while not done:
             s = int(s)
+            if plan.masks:
+                observe_mask(agent, env, s, info)
             a = agent.act(s)
-            s_next, reward, terminated, truncated, _ = env.step(a)
+            try:
+                s_next, reward, terminated, truncated, info = env.step(a)
+            except (AssertionError, ValueError, LookupError, EnvironmentRefusal) as error:
+                raise refused(error, s, a) from error
             r = float(reward)
             total += r
             discounted_total += discount * r

@@ -9,6 +9,8 @@ import numpy as np
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.learning.learn import run_episodes
+from heirloom.learning.masks import begin
+from heirloom.learning.naming import adopt_names
 from heirloom.learning.plan import Plan
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
@@ -79,7 +81,8 @@ def learn_tasks(
     for k, task in enumerate(tasks):
         task_seed = int(stream(seed, "steps", name, repetition, k).integers(2**63))
         plan = Plan.checked(agent, task, episodes=episodes, max_steps=steps, seed=task_seed)
-        agent.begin_task()
+        begin(agent, task)
+        adopt_names(agent, task)
         if observer is not None:
             observer.begin_task(agent, task)
             plan = _observed(plan, observer)
