@@ -12,7 +12,7 @@ import heirloom as hl
 from heirloom.envs.queueing import Queues
 from heirloom.stats import student_interval
 
-N_DESKS, N_MINUTES, N_HOURS, LAST = 30, 60, 16, 8
+N_DESKS, N_MINUTES, N_HOURS, LAST = 30, 60, 12, 6
 
 family = Queues()
 nearness = family.nearness

@@ -24,6 +24,7 @@ from heirloom.cli import calculators
 from heirloom.envs import maintenance, paper_tasks, perishables, queueing, toy_text
 from heirloom.envs.inventory import inventory
 from heirloom.envs.numbered import Numbered
+from tests.reporting.examples import results as transfer_results
 
 LONGEST = 60  # seconds per call; longer than compiling a kernel takes
 
@@ -818,7 +819,16 @@ CALLS = {
             "address": None,
         },
     ),
+    "draw_episodes": lambda: Call(hl.draw_episodes, {"results": results(), "title": "title"}),
     "draw_lifelong": lambda: Call(hl.draw_lifelong, {"results": results(), "title": "title"}),
+    "draw_transfer": lambda: Call(
+        hl.draw_transfer, {"results": transfer_results(), "agent": "Mine", "title": "title"}
+    ),
+    "report": lambda: Call(
+        hl.report,
+        {"runs": results(), "path": "report.html", "title": "title", "baseline": "RMax"},
+        {"runs": "run"},
+    ),
     "draw_map": lambda: Call(hl.draw_map, {"grid": GRID, "title": "title"}, {"grid": "map"}),
     "draw_on_grid": lambda: Call(
         hl.draw_on_grid,

@@ -130,6 +130,27 @@ def test_bounds_learned_from_all_tasks_are_valid_with_missing_actions(bound):
             hl.learn(agent, task, episodes=40, max_steps=6, seed=i, resume=True)
 
 
+def test_bounds_are_above_q_star_with_missing_actions_and_a_discount_factor_close_to_1():
+    rng = np.random.default_rng(5)
+    for _ in range(2):
+        lacking = []
+        for noise in (0.0, 0.02):
+            m = hl.garnet(5, 3, branching=1, gamma=0.999, terminating=0.2, seed=3)
+            R = np.clip(m.R + noise * rng.uniform(-1, 1, m.R.shape), 0, 1)
+            ends = m.T
+            ends.data = (
+                np.zeros(ends.nnz) if m.transitions.ends is None else m.transitions.ends * 1.0
+            )
+            available = draw_available(rng, m)
+            lacking.append(hl.TabularMDP(R, m.T, gamma=0.999, terminates=ends, available=available))
+        Q_star = [hl.solve(m).Q for m in lacking]
+        for agent in agents(lacking):
+            for i in (0, 1, 0):
+                options = {"episodes": 15, "max_steps": 8, "seed": 0}
+                hl.learn(agent, lacking[i], **options)
+                assert (agent.Q >= Q_star[i] - 1e-5).all()
+
+
 def test_memory_with_missing_actions_is_the_same_after_save_and_load(tmp_path):
     tasks = draw_masked_family(np.random.default_rng(4))
     for observed in (False, True):

@@ -39,8 +39,8 @@ def run_job(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.n
         observer=observer,
         record=recorded_tasks(spec, agent, repetition),
     )
-    if spec.measure is not None and observer is not None:
-        results[spec.measure] = np.array(observer.measured)
+    if observer is not None:
+        results |= {name: np.array(values) for name, values in observer.measured.items()}
     return results
 
 

@@ -113,6 +113,8 @@ class Report:
     more_specs: tuple[ExperimentSpec, ...] = ()
     """The specs of further runs, if the experiment consists of runs of different sizes."""
     tables: list[ResultTable] = field(default_factory=list)
+    reference: dict[str, Any] | None = None
+    """The comparison with the reference results that Heirloom ships, if there are any."""
 
     @property
     def specs(self) -> tuple[ExperimentSpec, ...]:
@@ -120,11 +122,14 @@ class Report:
         return () if self.spec is None else (self.spec, *self.more_specs)
 
     def write(self, location: Location) -> None:
-        """Write `summary.json`, and each figure as PNG and PDF."""
+        """Write `summary.json`, with the verdicts of claims, and each figure as PNG and PDF."""
         for name, figure in self.figures.items():
             for file_format in ("png", "pdf"):
                 location.write(f"figures/{name}.{file_format}", render(figure, file_format))
-        text = json.dumps(self.summary, indent=2, allow_nan=False) + "\n"
+        content = {**self.summary, "claims": [claim._asdict() for claim in self.claims]}
+        if self.reference is not None:
+            content["reference"] = self.reference
+        text = json.dumps(content, indent=2, allow_nan=False) + "\n"
         location.write("summary.json", text.encode())
 
 

@@ -62,6 +62,7 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
             "steps": 15,
             "repetitions": 5,  # the paper's table says 1
             "seed": SEED,
+            "measure": "transfer",
         }
     )
 

@@ -94,6 +94,7 @@ def settings(variant: Variant = "released", *, all_sources: bool = False) -> Exp
             "steps": 10,
             "repetitions": 10,
             "seed": SEED,
+            "measure": "transfer",
         }
     )
 
@@ -293,7 +294,7 @@ def _add_every_source(
         gain = student_interval((all_sources - first_only)[:, 2:].mean(axis=1))
         label = f"{name}, every source"
         curves[name], curves[label] = band(first_only), band(all_sources)
-        styles[name] = {"color": colour_of(name, names)}
+        styles[name] = {"color": colour_of(name, names), "linestyle": "-"}
         styles[label] = {**styles[name], "linestyle": "--"}
         numbers[name] = {
             "return_vs_rmax": nan_to_none(curves[label].mean),

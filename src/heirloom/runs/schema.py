@@ -11,7 +11,11 @@ RECORDED = {
 }
 """Variables that every run records for each job."""
 
-MEASURED = {name: observer.variable for name, observer in OBSERVERS.items()}
+MEASURED = {
+    name: variable
+    for observer in OBSERVERS.values()
+    for name, variable in observer.variables.items()
+}
 """Variables that are recorded for each job in runs whose spec asks to measure them."""
 
 RECORDING, RECORDING_SIZE = "recording", "recording_size"
@@ -63,4 +67,4 @@ STORED = {**VARIABLES, **RAGGED}
 
 def recorded(measure: str | None) -> list[str]:
     """Names of the variables recorded for each job of a run that measures `measure`."""
-    return [*RECORDED] if measure is None else [*RECORDED, measure]
+    return [*RECORDED] if measure is None else [*RECORDED, *OBSERVERS[measure].variables]

@@ -14,11 +14,16 @@ Q̄ of a pair that M̄ may lack is V̄, so that its bound is not below v_max by 
 """
 
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray
+from heirloom.errors import InvalidTask, NotConverged
+from heirloom.mdp.tabular import value_range
+from heirloom.planning.solve import solve
 from heirloom.transfer.memory import Source
+from heirloom.transfer.program import MAX_PLAIN_GAMMA
 from heirloom.transfer.radii import Radii
 from heirloom.transfer.refutation.lower_values import lower_values
 from heirloom.transfer.setting import Setting
@@ -49,12 +54,42 @@ def with_masks(
     for i, source in enumerate(sources):
         if source.available is None:
             continue
-        radii = Radii(setting.epsilon, np.full(setting.n_pairs, setting.epsilon / 2))
-        c = setting.v_max - lower_values(source.rows, radii, setting)
-        c = np.repeat(np.maximum(c, 0.0), setting.n_actions)
+        c = np.maximum(setting.v_max - _least_values(source, setting), 0.0)
+        c = np.repeat(c, setting.n_actions)
         doubtful = ~source.available
         to_source[i, doubtful] = c[doubtful]
         from_source[i, doubtful] = (1 - setting.gamma) * c[doubtful] * (1 + 1e-12)
     if missing is not None:
         to_source[:, missing] = from_source[:, missing] = -np.inf
     return Priors(to_source, from_source)
+
+
+# A source serves many tasks: its values are computed once for each setting.
+_LEAST: WeakKeyDictionary[Source, tuple[Setting, FloatArray]] = WeakKeyDictionary()
+
+
+def _least_values(source: Source, setting: Setting) -> FloatArray:
+    """Return V̲ <= V* of a source over states, from its known pairs."""
+    found = _LEAST.get(source)
+    if found is None or found[0] != setting:
+        found = _LEAST[source] = setting, _solved(source, setting)
+    return found[1]
+
+
+def _solved(source: Source, setting: Setting) -> FloatArray:
+    if setting.gamma <= MAX_PLAIN_GAMMA:
+        radii = Radii(setting.epsilon, np.full(setting.n_pairs, setting.epsilon / 2))
+        return lower_values(source.rows, radii, setting)
+    # Sweeps would take long: the pessimistic task is solved instead, if models are exact.
+    (lo, hi), gamma, terminating = setting.reward_range, setting.gamma, setting.terminating
+    least = np.full(setting.n_states, value_range((lo, hi), gamma, terminating=terminating)[0])
+    if setting.epsilon > 0:
+        return least
+    try:
+        m = source.to_mdp(
+            gamma=gamma, unknown="pessimistic", reward_range=(lo, hi), terminating=terminating
+        )
+        solved = solve(m)
+    except (InvalidTask, NotConverged):  # values are too large for float64
+        return least
+    return np.maximum(solved.V - solved.error, least)
