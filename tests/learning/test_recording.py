@@ -110,6 +110,24 @@ def test_a_recording_names_the_task_that_decides_each_bound():
     assert np.array_equal(names, np.array(explained.names)[explained.bound])
 
 
+def test_tasks_that_lack_actions_are_recorded_alike_in_compiled_code_and_single_steps():
+    m, available = hl.garnet(6, 3, branching=2, gamma=0.9, seed=0), np.ones((6, 3), dtype=bool)
+    available[0, 1] = available[2, 0] = False
+    m = hl.TabularMDP(m.R, m.T, gamma=0.9, available=available)
+    files, returns = [], []
+    for env in (m, m.to_gymnasium()):
+        for record in (None, {"first": 5, "every": 4}):
+            agent = hl.RMax(n_states=6, n_actions=3, gamma=0.9, n_known=2, seed=0)
+            options = {"masks": env is not m, "record": record}
+            result = hl.learn(agent, env, episodes=30, max_steps=8, seed=1, **options)
+            returns.append(result.returns)
+            files += [] if record is None else [encode([result.recording]).tobytes()]
+    assert files[0] == files[1]
+    assert all(np.array_equal(each, returns[0]) for each in returns)
+    r = result.recording
+    assert np.isneginf(r.layer("Q", 0)[~available]).all()
+
+
 def test_a_snapshot_can_be_taken_after_every_kth_update():
     _, results = learned("RMax", {"first": 0, "last": 1, "updates": 10}, stepwise=False)
     for result in results:
