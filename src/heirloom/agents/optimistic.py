@@ -267,7 +267,7 @@ class OptimisticAgent:
     @property
     def Q(self) -> FloatArray:
         """The upper bound on Q* on which the agent acts greedily, [s, a]."""
-        return self._by_pair(self.task._values.Q)
+        return self._by_pair(self.task.Q)
 
     @property
     def U(self) -> FloatArray:

@@ -55,6 +55,8 @@ def link(
     into,
     into_pair,
     into_weight,
+    links,
+    link_state,
 ):
     """Find the pairs whose bound depends on each state, and by how much at most.
 
@@ -63,9 +65,10 @@ def link(
     that leads to a state that is not possible, is bounded by its largest possible value.
 
     Call twice: with empty `into_pair`, `into[s + 1]` counts the links of state s; then, after a
-    cumulative sum, to fill in the links.
+    cumulative sum, to fill in the links. They are ordered by state, or if `links` is not empty, by
+    pair: pair k has the links `links[k]:links[k + 1]`, to the states `link_state`.
     """
-    fill = into_pair.size > 0
+    fill, by_pair, n_links = into_pair.size > 0, links.size > 0, 0
     n_states = into.size - 1
     position = into[:-1].copy()
     weight = np.zeros(n_states)
@@ -98,9 +101,14 @@ def link(
                 x = 1.0 if bounded_by_largest else min(1.0, x + t[k])
             weight[s], is_touched[s], is_possible[s] = 0.0, False, False
             if x > 0.0:
-                if fill:
+                if fill and by_pair:
+                    into_pair[n_links], into_weight[n_links], link_state[n_links] = k, x, s
+                    n_links += 1
+                elif fill:
                     into_pair[position[s]] = k
                     into_weight[position[s]] = x
                     position[s] += 1
                 else:
                     into[s + 1] += 1
+        if fill and by_pair:
+            links[k + 1] = n_links

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
 from heirloom.kernels import nearness as kernels
-from heirloom.kernels.learning import Near
+from heirloom.kernels.learning import NOT_LISTED, Near
 from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import Successors
+from heirloom.transfer.program import MAX_PLAIN_GAMMA
 from heirloom.transfer.setting import Setting
 
 SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_max
@@ -88,7 +89,7 @@ def near_rows(
         rows.p,
         first,
         possible,
-        *_links(pairs, rows, t, nearness.successors, n_states),
+        *_links(pairs, rows, t, nearness.successors, setting),
         w=np.full(n_pairs, np.inf),
         best=np.full(n_pairs, -1),
         value=np.full(rows.first.size, -np.inf),
@@ -210,18 +211,32 @@ def _links(
     rows: SourceRows,
     t: FloatArray,
     possible: Successors | None,
-    n_states: int,
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return for each state the pairs whose bound depends on it, and by how much at most."""
+    setting: Setting,
+) -> tuple[IntArray, IntArray, FloatArray, IntArray, IntArray, IntArray]:
+    """Return for each state the pairs whose bound depends on it, and by how much at most.
+
+    The result is `into`, `into_pair`, `into_weight`, `links`, `link_state` and `next_link` of
+    `Near`. If updates are lazy, links are ordered by pair, and no link is in a list.
+    """
+    n_states, is_lazy = setting.n_states, setting.gamma > MAX_PLAIN_GAMMA
     first, states = possible or _no_successors(t.size)
     into = np.zeros(n_states + 1, dtype=np.int64)
     arguments = (
         *(pairs, rows.start, rows.first, rows.last, rows.successors, rows.p, t),
         *(first, states, possible is None, into),
     )
-    kernels.link(*arguments, np.empty(0, dtype=np.int64), np.empty(0))
+    none = np.empty(0, dtype=np.int64)
+    kernels.link(*arguments, none, np.empty(0), none, none)
     np.cumsum(into, out=into)
-    into_pair, into_weight = np.empty(int(into[-1]), dtype=np.int64), np.empty(int(into[-1]))
-    if into_pair.size:
-        kernels.link(*arguments, into_pair, into_weight)
-    return into, into_pair, into_weight
+    n_links = int(into[-1])
+    into_pair, into_weight = np.empty(n_links, dtype=np.int64), np.empty(n_links)
+    links, link_state, next_link = none, none, none
+    if is_lazy:
+        links, link_state = np.zeros(t.size + 1, dtype=np.int64), np.empty_like(into_pair)
+        next_link = np.full(n_links, NOT_LISTED)
+    if n_links:
+        kernels.link(*arguments, into_pair, into_weight, links, link_state)
+    if is_lazy:
+        into[:] = -1
+        np.maximum.accumulate(links, out=links)  # pairs without links
+    return into, into_pair, into_weight, links, link_state, next_link
