@@ -239,7 +239,7 @@ N_TRANSITIONS, N_OUTCOMES, FREE = range(3)
 TOP, TOTAL, COUNTED = range(3)
 FRONT, LENGTH = range(2)
 NOT_LISTED = -2  # instead of the next entry of a list
-EVALUATED = -1.0  # instead of `pending`: the pair was backed up, and is not listed yet
+EVALUATED = -np.inf  # instead of `pending`: the pair was backed up, and is not listed yet
 MAX_WORK = 20_000_000  # units of work in one call, each of up to 20 ns
 SHORT = 8  # transitions that are searched one after the other
 SPLIT = 2.0**27 + 1  # splits a float64 into two halves, whose products are exact
@@ -269,9 +269,14 @@ def record(counts, reward_sums, outcomes, times, next_outcome, head, sizes, k, r
 
     Returns the number of visits so far.
     """
-    i = head[k]
+    i, previous = head[k], -1
     while i >= 0 and outcomes[i] != outcome:
-        i = next_outcome[i]
+        previous, i = i, next_outcome[i]
+    if i >= 0 and previous >= 0:
+        # Move it to the front, since frequent outcomes are then found soon.
+        next_outcome[previous] = next_outcome[i]
+        next_outcome[i] = head[k]
+        head[k] = i
     if i < 0:
         i = sizes[FREE]
         if i >= 0:
@@ -542,7 +547,8 @@ def _update_lazily(model, values, near, pairs, caps, budget):
 
     The transitions of an active pair are listed at the states to which they lead, so `pending` of
     this pair is valid. If a decrease of V[s] finds a pair in the list of s that is not active, its
-    entry is removed, and its `pending` becomes infinite until it is backed up again.
+    entry is removed, and its `pending` becomes infinite until it is backed up again. If a backup is
+    above U by x, it lowers the pair only after it has itself decreased by x, so `pending` is -x.
     """
     gamma, slack, tie = values.gamma, values.slack, values.tie
     U, Q, V = values.U, values.Q, values.V
@@ -565,6 +571,7 @@ def _update_lazily(model, values, near, pairs, caps, budget):
         limit, number, near_pairs, t_max = near.limit, near.number, near.pairs, near.t_max
         near_U, near_source, decider = near.U, near.source, near.decider
     n_actions = Q.size // V.size
+    excess = np.empty(n_actions)
     front, n_queued, work = values.queue_state[FRONT], values.queue_state[LENGTH], pairs.size
     for k in pairs:
         if caps is not None:
@@ -600,13 +607,15 @@ def _update_lazily(model, values, near, pairs, caps, budget):
                     stale = k
             if stale < 0:
                 break
-            k, value = stale, U[stale]
+            k, value, above = stale, U[stale], 0.0
             if known[k]:
                 expected = 0.0
                 for j in range(first[k], last[k]):
                     expected += p[j] * V[successors[j]]
                 work += last[k] - first[k]
-                value = min(value, R[k] + gamma * expected)
+                backup = R[k] + gamma * expected
+                above = max(backup - value, 0.0)
+                value = min(value, backup)
             elif near is not None:
                 highest = top[TOP]
                 if not any_successor:
@@ -648,16 +657,17 @@ def _update_lazily(model, values, near, pairs, caps, budget):
                             smallest, row = mean, i
                 w[k], best_row[k] = smallest, row
                 bound = reward[k] + gamma * smallest
+                above = max(bound - min(value, limit), 0.0)
                 if bound < value and bound < limit:
                     value = bound
                     U[k], near_U[k], decider[k] = bound, bound, number
                     near_source[k] = 0 if row < 0 else row_tasks[row]
             Q[k] = min(Q[k], value)
-            pending[k] = EVALUATED
+            pending[k], excess[k - start] = EVALUATED, above
         for k in range(start, stop):
             if pending[k] != EVALUATED:
                 continue
-            pending[k] = 0.0 if Q[k] >= threshold else np.inf
+            pending[k] = -excess[k - start] if Q[k] >= threshold else np.inf
             if Q[k] < threshold:
                 continue
             if known[k]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
 from heirloom.kernels import nearness as kernels
 from heirloom.kernels.learning import NOT_LISTED, Near
+from heirloom.mdp.tabular import value_range
 from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import Successors
@@ -63,6 +64,9 @@ def near_rows(
     t[np.diff(rows.start) == 0] = 1.0
     any_successor = nearness.successors is None
     useful = (reward < hi) | (t < 1.0) | (not any_successor)
+    # No expected value is below that of the task of which all rewards are the smallest possible.
+    lowest = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)[0]
+    useful &= reward + setting.gamma * min(lowest, 0.0) < setting.v_max
     pairs = np.flatnonzero(useful)
     if pairs.size == 0:
         return None
