@@ -9,13 +9,14 @@ or, if the models of sources near to the task are given (`Near`), also
     U <= r + γ max Σ T V off K, over the distributions T near to the row of a source.
 
 `update_values` lowers `Q` from its last solution, and stops when no backup would lower a pair by
-more than `slack`. If `lazy` is given, this holds for the greedy pairs of each state only: a pair
+more than `slack`. If `lazy` is given, this holds for the greedy pairs of each state only. A pair
 whose last backup is below the value of its state cannot change that value, since no value ever
-increases, so it is not backed up before the value of its state has fallen to its own. `V` is then
-as accurate as otherwise, and updates cost a fraction. An update also stops when it has done a given amount of work, so that Python can handle
-Ctrl-C; the next call then continues where it stopped. Steps drawn by `rollout` and steps taken in
-an environment give bitwise identical results, because both are processed by `record` (or its copy
-in `LearnedModel.observe`), `make_known` and `update_values`.
+increases; so it is not backed up before the value of its state has fallen to its own. `V` is then
+as accurate as otherwise, at a fraction of the cost. An update also stops when it has done a given
+amount of work, so that Python can handle Ctrl-C; the next call then continues where it stopped.
+Steps drawn by `rollout` and steps taken in an environment give bitwise identical results, because
+both are processed by `record` (or its copy in `LearnedModel.observe`), `make_known` and
+`update_values`.
 
 `update_values` and `rollout` take plain tuples in the order of fields, because numba unpacks them
 in half the time that named tuples take.
@@ -35,8 +36,9 @@ class Model(NamedTuple):
     A known pair has the successors `successors[first[k]:last[k]]` with probabilities `p`, and
     terminates with probability `ends[k]`. No row has more than `widest` successors. The transitions
     into state s form a linked list, which starts at `into[s]` and continues with `next_into`, until
-    -1; transition j belongs to the pair `owner[j]`. Lists of a part of these transitions, for lazy
-updates, start at `into_active[s]` and continue with `next_active`; it is `NOT_LISTED` for others.
+    -1; transition j belongs to the pair `owner[j]`. Lists of some of these transitions, for lazy
+    updates, start at `into_active[s]` and continue with `next_active`, which is `NOT_LISTED` for
+    the others.
 
     `reward_sums[k]` holds the sum of the rewards of a pair, and the sum of the rounding errors of
     its additions.
@@ -119,7 +121,10 @@ class Near(NamedTuple):
     For lazy updates, the links are ordered by pair instead: pair k = `into_pair[j]` depends on the
     states `link_state[j]`, for j in `links[k]:links[k + 1]`. Some of the links to a state s form a
     list, which starts at `into[s]` and continues with `next_link`, until -1; for the others
-    `next_link` is `NOT_LISTED`.
+    `next_link` is `NOT_LISTED`. In addition, the bound depends with `witness_weight[k]` on one
+    possible successor of the largest value, `witness[k]`, if this is a state and not every
+    successor is possible. The pairs with witness s form a list, which starts at
+    `witness_into[s]` and continues with `next_witness`, and backwards with `last_witness`.
 
     Where the bound is lowered, to below `limit`, it is written to `U`, the task of its row (or 0)
     to `source`, and `number` to `decider`. `pairs` are the pairs that can have a bound, and
@@ -150,6 +155,11 @@ class Near(NamedTuple):
     links: Any
     link_state: Any
     next_link: Any
+    witness_weight: Any
+    witness: Any
+    next_witness: Any
+    last_witness: Any
+    witness_into: Any
     w: Any
     best: Any
     value: Any
@@ -568,10 +578,12 @@ def _update_lazily(model, values, near, pairs, caps, budget):
         total_decrease, top, n_top = near.decrease, near.top, near.n_top
         near_into, near_pair, near_weight = near.into, near.into_pair, near.into_weight
         links, link_state, next_link = near.links, near.link_state, near.next_link
+        witness_weight, witness, witness_into = near.witness_weight, near.witness, near.witness_into
+        next_witness, last_witness = near.next_witness, near.last_witness
         limit, number, near_pairs, t_max = near.limit, near.number, near.pairs, near.t_max
         near_U, near_source, decider = near.U, near.source, near.decider
     n_actions = Q.size // V.size
-    excess = np.empty(n_actions)
+    excess, argmax = np.empty(n_actions), np.empty(n_actions, dtype=np.int64)
     front, n_queued, work = values.queue_state[FRONT], values.queue_state[LENGTH], pairs.size
     for k in pairs:
         if caps is not None:
@@ -617,14 +629,16 @@ def _update_lazily(model, values, near, pairs, caps, budget):
                 above = max(backup - value, 0.0)
                 value = min(value, backup)
             elif near is not None:
-                highest = top[TOP]
+                highest, state = top[TOP], -1
                 if not any_successor:
                     highest = -np.inf
                     for j in range(possible_first[k], possible_first[k + 1]):
-                        highest = max(highest, V[possible[j]])
+                        if V[possible[j]] > highest:
+                            highest, state = V[possible[j]], possible[j]
                     work += possible_first[k + 1] - possible_first[k]
-                if may_end[k]:
-                    highest = max(highest, 0.0)
+                if may_end[k] and highest <= 0.0:
+                    highest, state = 0.0, -1
+                argmax[k - start] = state
                 smallest, row = w[k], best_row[k]
                 if highest < smallest:
                     smallest, row = highest, -1
@@ -682,6 +696,9 @@ def _update_lazily(model, values, near, pairs, caps, budget):
                         next_link[j] = near_into[link_state[j]]
                         near_into[link_state[j]] = j
                 work += links[k + 1] - links[k]
+                state = argmax[k - start]
+                if witness[k] != state:
+                    _set_witness(k, state, witness, next_witness, last_witness, witness_into)
         before = V[s]
         decrease = before - best
         if decrease > 0.0:
@@ -736,6 +753,24 @@ def _update_lazily(model, values, near, pairs, caps, budget):
                             n_queued += 1
                     j = following
                     work += 1
+                k = witness_into[s]
+                while k >= 0:
+                    following, state = next_witness[k], k // n_actions
+                    if known[k] or Q[k] < V[state] - tie:
+                        if not known[k]:
+                            pending[k] = np.inf
+                        _set_witness(k, -1, witness, next_witness, last_witness, witness_into)
+                    else:
+                        change = witness_weight[k] * decrease
+                        total_decrease[k] += change
+                        pending[k] += gamma * change
+                        if pending[k] > slack and not queued[state]:
+                            queued[state] = True
+                            end = front + n_queued
+                            queue[end if end < queue.size else end - queue.size] = state
+                            n_queued += 1
+                    k = following
+                    work += 1
                 if any_successor and before >= top[TOP]:
                     work += V.size if n_top[0] == 1 else 1
                     _lower_top(V, all_may_end, top, n_top)
@@ -757,6 +792,26 @@ def _update_lazily(model, values, near, pairs, caps, budget):
                         n_queued += 1
     values.queue_state[FRONT], values.queue_state[LENGTH] = front, n_queued
     return work
+
+
+@njit(cache=True)
+def _set_witness(k, state, witness, next_witness, last_witness, witness_into):
+    """Move pair k from the list of its witness to that of `state`, or to none if it is -1."""
+    if witness[k] >= 0:
+        before, after = last_witness[k], next_witness[k]
+        if before >= 0:
+            next_witness[before] = after
+        else:
+            witness_into[witness[k]] = after
+        if after >= 0:
+            last_witness[after] = before
+    witness[k] = state
+    if state >= 0:
+        after = witness_into[state]
+        next_witness[k], last_witness[k] = after, -1
+        if after >= 0:
+            last_witness[after] = k
+        witness_into[state] = k
 
 
 @njit(cache=True)

@@ -91,9 +91,8 @@ def finish(model: Model, values: Values, near: Near | None) -> None:
             if accelerations >= MIN_ACCELERATIONS and work > MAX_SWEEPS * size:
                 raise _not_converged(model, values, near)
             pairs, caps = acceleration.caps(model, values, near)
-            work += learning.update_values(
-                *_plain(model, values, near), pairs, caps, values.budget + 8 * size, True
-            )
+            arrays, budget = _plain(model, values, near), values.budget + 8 * size
+            work += learning.update_values(*arrays, pairs, caps, budget, is_lazy(values))
             accelerations += 1
             budget = min(values.budget * 2**accelerations, learning.MAX_WORK)
         arrays = _plain(model, values, near)

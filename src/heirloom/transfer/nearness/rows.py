@@ -93,7 +93,7 @@ def near_rows(
         rows.p,
         first,
         possible,
-        *_links(pairs, rows, t, nearness.successors, setting),
+        **_links(pairs, rows, t, nearness.successors, setting),
         w=np.full(n_pairs, np.inf),
         best=np.full(n_pairs, -1),
         value=np.full(rows.first.size, -np.inf),
@@ -216,31 +216,43 @@ def _links(
     t: FloatArray,
     possible: Successors | None,
     setting: Setting,
-) -> tuple[IntArray, IntArray, FloatArray, IntArray, IntArray, IntArray]:
-    """Return for each state the pairs whose bound depends on it, and by how much at most.
-
-    The result is `into`, `into_pair`, `into_weight`, `links`, `link_state` and `next_link` of
-    `Near`. If updates are lazy, links are ordered by pair, and no link is in a list.
-    """
-    n_states, is_lazy = setting.n_states, setting.gamma > MAX_PLAIN_GAMMA
+) -> dict[str, np.ndarray]:
+    """Return those fields of `Near` that say on which states the bound of each pair depends."""
     first, states = possible or _no_successors(t.size)
-    into = np.zeros(n_states + 1, dtype=np.int64)
     arguments = (
         *(pairs, rows.start, rows.first, rows.last, rows.successors, rows.p, t),
-        *(first, states, possible is None, into),
+        *(first, states, possible is None),
     )
     none = np.empty(0, dtype=np.int64)
-    kernels.link(*arguments, none, np.empty(0), none, none)
-    np.cumsum(into, out=into)
-    n_links = int(into[-1])
-    into_pair, into_weight = np.empty(n_links, dtype=np.int64), np.empty(n_links)
-    links, link_state, next_link = none, none, none
-    if is_lazy:
-        links, link_state = np.zeros(t.size + 1, dtype=np.int64), np.empty_like(into_pair)
-        next_link = np.full(n_links, NOT_LISTED)
-    if n_links:
-        kernels.link(*arguments, into_pair, into_weight, links, link_state)
-    if is_lazy:
-        into[:] = -1
-        np.maximum.accumulate(links, out=links)  # pairs without links
-    return into, into_pair, into_weight, links, link_state, next_link
+    into = np.zeros(setting.n_states + 1, dtype=np.int64)
+    links, link_state, next_link, witness_weight = none, none, none, np.empty(0)
+    n_pairs = 0
+    if setting.gamma > MAX_PLAIN_GAMMA:
+        n_pairs = t.size
+        links, witness_weight = np.zeros(n_pairs + 1, dtype=np.int64), np.zeros(n_pairs)
+        kernels.link_by_pair(*arguments, links, none, np.empty(0), witness_weight)
+        np.cumsum(links, out=links)
+        link_state, into_weight = np.empty(int(links[-1]), dtype=np.int64), np.empty(int(links[-1]))
+        if link_state.size:
+            kernels.link_by_pair(*arguments, links, link_state, into_weight, witness_weight)
+        into[:], into_pair = -1, np.repeat(np.arange(n_pairs), np.diff(links))
+        next_link = np.full(into_pair.size, NOT_LISTED)
+    else:
+        kernels.link(*arguments, into, none, np.empty(0))
+        np.cumsum(into, out=into)
+        into_pair, into_weight = np.empty(int(into[-1]), dtype=np.int64), np.empty(int(into[-1]))
+        if into_pair.size:
+            kernels.link(*arguments, into, into_pair, into_weight)
+    return {
+        "into": into,
+        "into_pair": into_pair,
+        "into_weight": into_weight,
+        "links": links,
+        "link_state": link_state,
+        "next_link": next_link,
+        "witness_weight": witness_weight,
+        "witness": np.full(n_pairs, -1),
+        "next_witness": np.full(n_pairs, -1),
+        "last_witness": np.full(n_pairs, -1),
+        "witness_into": np.full(setting.n_states, -1),
+    }
