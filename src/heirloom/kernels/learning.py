@@ -593,7 +593,7 @@ def _update_lazily(model, values, near, pairs, caps, budget):
                 U[k], near_U[k], decider[k] = caps[k], caps[k], number
                 near_source[k] = 0 if best_row[k] < 0 else row_tasks[best_row[k]]
         Q[k] = min(Q[k], U[k])
-        if known[k] or near is not None:
+        if known[k] or (near is not None and U[k] > -np.inf):  # it is -inf for a missing action
             pending[k] = np.inf
         s = k // n_actions
         if not queued[s]:

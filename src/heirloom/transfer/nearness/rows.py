@@ -22,12 +22,14 @@ SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_ma
 class LearnerArrays(NamedTuple):
     """The learner's values, and the number of the bound that determines `U` at each pair.
 
-    `number` is that of the bound `NearModels`.
+    `number` is that of the bound `NearModels`. `available` marks the pairs of actions that exist,
+    None for all.
     """
 
     V: FloatArray
     decider: IntArray
     number: int
+    available: BoolArray | None = None
 
 
 class SourceRows(NamedTuple):
@@ -67,6 +69,8 @@ def near_rows(
     # No expected value is below that of the task of which all rewards are the smallest possible.
     lowest = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)[0]
     useful &= reward + setting.gamma * min(lowest, 0.0) < setting.v_max
+    if learner.available is not None:
+        useful &= learner.available
     pairs = np.flatnonzero(useful)
     if pairs.size == 0:
         return None
