@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from heirloom.arrays import FloatArray, IntArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import InvalidArgument, InvalidFile
 from heirloom.mdp.tabular import TabularMDP
@@ -88,6 +88,7 @@ class Hospitals(TaskFamily):
         difference: d for the doses of vasopressors from `level` on, from 0 to 1.
         level: the lowest dose of vasopressors, from 0 to 4, that acts differently.
         elsewhere: d for the lower doses, from 0 to 1.
+        dropped: the number of actions, of 25, that each hospital does not have, at random.
         strength: the standard deviation of the logarithm of the factors.
         gamma: the discount factor.
     """
@@ -95,6 +96,7 @@ class Hospitals(TaskFamily):
     difference: float = 0.3
     level: int = 4
     elsewhere: float = 0.0
+    dropped: int = 0
     strength: float = 2.0
     gamma: float = GAMMA
 
@@ -144,6 +146,11 @@ class Hospitals(TaskFamily):
             terminates=(t.end_probability > 0).reshape(shape),
         )
 
+    @property
+    def d_max(self) -> FloatArray:
+        """An upper bound on D_sa(M, M̄) of any two hospitals, [s, a]; values are at most 1."""
+        return 2 * self.gamma * self._nearness.transitions
+
     def _differences(self) -> FloatArray:
         """Return by how much the transitions of any two hospitals can differ at each pair."""
         level = whole_number("level", self.level, least=0, most=N_DOSES - 1)
@@ -161,7 +168,13 @@ class Hospitals(TaskFamily):
         other = weights / np.repeat(np.add.reduceat(weights, t.indptr[:-1]), np.diff(t.indptr))
         p = (1 - d) * t.p + d * other
         p /= np.repeat(np.add.reduceat(p, t.indptr[:-1]), np.diff(t.indptr))
-        return _task(_collected(t.pairs, t.successors.astype(np.int64), p), start, self.gamma)
+        dropped = whole_number("dropped", self.dropped, least=0, most=N_ACTIONS - 1)
+        available = None
+        if dropped:
+            kept = np.sort(rng.permutation(N_ACTIONS)[dropped:])
+            available = np.tile(np.isin(np.arange(N_ACTIONS), kept), N_STATES)
+        transitions = _collected(t.pairs, t.successors.astype(np.int64), p, available)
+        return _task(transitions, start, self.gamma)
 
 
 def _doses() -> IntArray:
@@ -169,11 +182,14 @@ def _doses() -> IntArray:
     return np.arange(N_ACTIONS) % N_DOSES
 
 
-def _collected(pairs: IntArray, successors: IntArray, p: FloatArray) -> Transitions:
+def _collected(
+    pairs: IntArray, successors: IntArray, p: FloatArray, available: BoolArray | None = None
+) -> Transitions:
     """Return transitions with these probabilities, and with the rewards and ends of the task."""
     rewards = (pairs // N_ACTIONS == SURVIVAL).astype(np.float64)
     ends = (successors == DEATH) | (successors == AFTER)
-    return collect(Outcomes(pairs, successors, p, rewards, ends), N_STATES, N_ACTIONS)
+    outcomes = Outcomes(pairs, successors, p, rewards, ends)
+    return collect(outcomes, N_STATES, N_ACTIONS, available=available)
 
 
 def _task(transitions: Transitions, start: FloatArray, gamma: float) -> TabularMDP:

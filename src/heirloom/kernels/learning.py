@@ -371,7 +371,8 @@ def mean(total, lost, n):
 def update_values(model, values, near, pairs, caps, budget, lazy):
     """Call `_update_values`, or `_update_lazily`, with named tuples made from plain ones.
 
-    `lazy` is None or True, so that only one of the two functions is compiled.
+    `lazy` is None or True, so that only one of the two functions is compiled. If it is True, `caps`
+    is an array, and empty instead of None, which saves the compilation of a second version.
     """
     named = Model(*model), Values(*values), _named(near)
     if lazy is None:
@@ -586,7 +587,7 @@ def _update_lazily(model, values, near, pairs, caps, budget):
     excess, argmax = np.empty(n_actions), np.empty(n_actions, dtype=np.int64)
     front, n_queued, work = values.queue_state[FRONT], values.queue_state[LENGTH], pairs.size
     for k in pairs:
-        if caps is not None:
+        if caps.size > 0:
             if known[k]:
                 Q[k] = min(Q[k], caps[k])
             elif near is not None and caps[k] < U[k] and caps[k] < limit:
@@ -981,7 +982,7 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
     episode, step, s, steps, uniform, choice, updates = at
     discount = discounts[0]
     room = has_room(sizes, outcomes, room_p, widest)
-    changed = np.empty(1, dtype=np.int64)
+    changed, no_caps = np.empty(1, dtype=np.int64), np.empty(0)
     status, pair, work = DONE, -1, 0
     while episode < episodes:
         if uniform == uniforms.size:
@@ -1068,7 +1069,7 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
                 if lazy is None:
                     work += _update_values(model, values, near, changed, None, values.budget)
                 else:
-                    work += _update_lazily(model, values, near, changed, None, values.budget)
+                    work += _update_lazily(model, values, near, changed, no_caps, values.budget)
                 if values.queue_state[LENGTH] > 0:
                     status = UNFINISHED
                     break

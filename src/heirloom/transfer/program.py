@@ -23,7 +23,7 @@ MAX_PLAIN_GAMMA = 0.99
 PATIENCE, PATIENCE_PER_PAIR = 10_000, 200
 MIN_ACCELERATIONS = 20
 MAX_SWEEPS = 50_000  # work per update, relative to the size of the program; enough for γ = 0.999
-NO_PAIRS = np.empty(0, dtype=np.int64)
+NO_PAIRS, NO_CAPS = np.empty(0, dtype=np.int64), np.empty(0)
 
 
 def initial_values(setting: Setting, U: FloatArray) -> Values:
@@ -56,7 +56,7 @@ def update(model: Model, values: Values, near: Near | None, pairs: IntArray) -> 
     Raises `NotConverged` as `finish` does.
     """
     arrays = _plain(model, values, near)
-    learning.update_values(*arrays, pairs, None, values.budget, is_lazy(values))
+    learning.update_values(*arrays, pairs, _no_caps(values), values.budget, is_lazy(values))
     if values.queue_state[learning.LENGTH]:
         finish(model, values, near)
 
@@ -96,7 +96,11 @@ def finish(model: Model, values: Values, near: Near | None) -> None:
             accelerations += 1
             budget = min(values.budget * 2**accelerations, learning.MAX_WORK)
         arrays = _plain(model, values, near)
-        work += learning.update_values(*arrays, NO_PAIRS, None, budget, is_lazy(values))
+        work += learning.update_values(*arrays, NO_PAIRS, _no_caps(values), budget, is_lazy(values))
+
+
+def _no_caps(values: Values) -> FloatArray | None:
+    return NO_CAPS if is_lazy(values) else None
 
 
 def _plain(model: Model, values: Values, near: Near | None) -> tuple[object, object, object]:

@@ -10,10 +10,10 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
 from heirloom.kernels import nearness as kernels
 from heirloom.kernels.learning import NOT_LISTED, Near
 from heirloom.mdp.tabular import value_range
+from heirloom.transfer import program
 from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import Successors
-from heirloom.transfer.program import MAX_PLAIN_GAMMA
 from heirloom.transfer.setting import Setting
 
 SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_max
@@ -231,7 +231,7 @@ def _links(
     into = np.zeros(setting.n_states + 1, dtype=np.int64)
     links, link_state, next_link, witness_weight = none, none, none, np.empty(0)
     n_pairs = 0
-    if setting.gamma > MAX_PLAIN_GAMMA:
+    if setting.gamma > program.MAX_PLAIN_GAMMA:
         n_pairs = t.size
         links, witness_weight = np.zeros(n_pairs + 1, dtype=np.int64), np.zeros(n_pairs)
         kernels.link_by_pair(*arguments, links, none, np.empty(0), witness_weight)
