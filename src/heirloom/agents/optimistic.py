@@ -266,7 +266,11 @@ class OptimisticAgent:
 
     @property
     def Q(self) -> FloatArray:
-        """The upper bound on Q* on which the agent acts greedily, [s, a]."""
+        """The upper bound on Q* on which the agent acts greedily, [s, a].
+
+        If γ is above 0.99, `Q` at unknown pairs that are not greedy may be further above its fixed
+        point than `tol` while the task is learned; `end_task` lowers it. The array is then a copy.
+        """
         return self._by_pair(self.task.Q)
 
     @property
