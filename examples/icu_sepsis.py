@@ -23,7 +23,7 @@ import heirloom as hl
 from heirloom.envs import icu_sepsis as icu
 from heirloom.stats import student_interval
 
-N_PATIENTS, LONGEST_STAY = 40_000, 50  # a step is four hours
+N_PATIENTS, LONGEST_STAY = 40_000, 200  # a step is four hours
 
 if icu.tables_path() is None:
     sys.exit("This example reads the tables of a package: pip install --no-deps icu-sepsis")

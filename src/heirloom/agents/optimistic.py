@@ -286,7 +286,7 @@ class OptimisticAgent:
     @property
     def greedy(self) -> BoolArray:
         """Whether the agent may choose each action, [s, a]: it has the largest `Q`, up to ties."""
-        Q = self.Q
+        Q = self._by_pair(self.task._values.Q)  # on which the agent acts
         return Q >= Q.max(axis=1, keepdims=True) - self.setting.tie
 
     @property
