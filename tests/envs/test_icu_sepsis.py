@@ -56,7 +56,7 @@ def test_hospital_follows_from_its_number_and_differs_in_its_best_treatment():
     one, again, other = icu.hospital(1), icu.hospital(1), icu.hospital(2)
     assert np.array_equal(one.transitions.p, again.transitions.p)
     policies = hl.solve(one).policy, hl.solve(other).policy
-    assert (policies[0] != policies[1]).mean() > 0.1
+    assert (policies[0] != policies[1]).mean() > 0.05
     assert survival(other, policies[1]) > survival(other, policies[0]) + 0.001
 
 
