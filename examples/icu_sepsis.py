@@ -83,10 +83,8 @@ for agent in results.agent.values[1:]:
 later = results.returns.isel(task=slice(1, None)).mean("task")
 fifths = later.values.reshape(*later.shape[:2], 5, N_PATIENTS // 5).mean(axis=3)
 final = fifths[0, :, 4]
-print(
-    "\nThe same in each fifth of the patients, after the first hospital; for agents other than RMax,"
-)
-print("the difference to RMax in its last fifth:")
+print("\nThe same in each fifth of the patients of hospitals 2 and later; for agents other than")
+print("RMax, the difference to RMax in its last fifth:")
 print(f"{'RMax':<10}" + "".join(f"{deaths(part):>16}" for part in fifths[0].T))
 for agent, parts in zip(results.agent.values[1:], fifths[1:], strict=True):
     more = 1 - (parts - final[:, None])
