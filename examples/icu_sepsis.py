@@ -75,7 +75,7 @@ rmax = means.sel(agent="RMax").values
 print(f"{'optimum':<10}" + "".join(f"{deaths(best):>16}" for best in results.optimal.values.T))
 print(f"{'RMax':<10}" + "".join(f"{deaths(survival):>16}" for survival in rmax.T))
 for agent in results.agent.values[1:]:
-    more = 1 - (means.sel(agent=agent).values - rmax)
+    more = 1 - (rmax - means.sel(agent=agent).values)
     first = hl.helps_from(results, agent)
     note = "" if first is None else f"  fewer from hospital {first} on"
     print(f"{agent:<10}" + "".join(f"{deaths(survival):>16}" for survival in more.T) + note)
@@ -87,7 +87,7 @@ print("\nThe same in each fifth of the patients of hospitals 2 and later; for ag
 print("RMax, the difference to RMax in its last fifth:")
 print(f"{'RMax':<10}" + "".join(f"{deaths(part):>16}" for part in fifths[0].T))
 for agent, parts in zip(results.agent.values[1:], fifths[1:], strict=True):
-    more = 1 - (parts - final[:, None])
+    more = 1 - (final[:, None] - parts)
     print(f"{agent:<10}" + "".join(f"{deaths(part):>16}" for part in more.T))
 
 title = "ICU-Sepsis: survival of patients, per hospital"

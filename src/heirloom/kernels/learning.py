@@ -8,6 +8,7 @@ or, if the models of sources near to the task are given (`Near`), also
 
     U <= r + γ max Σ T V off K, over the distributions T near to the row of a source.
 
+An action that is not available has U = Q = -infinity, so that it is never a maximum.
 `update_values` lowers `Q` from its last solution, and stops when no backup would lower a pair by
 more than `slack`. If `lazy` is given, this holds for the greedy pairs of each state only. A pair
 whose last backup is below the value of its state cannot change that value, since no value ever
@@ -594,8 +595,9 @@ def _update_lazily(model, values, near, pairs, caps, budget):
                 U[k], near_U[k], decider[k] = caps[k], caps[k], number
                 near_source[k] = 0 if best_row[k] < 0 else row_tasks[best_row[k]]
         Q[k] = min(Q[k], U[k])
-        if known[k] or (near is not None and U[k] > -np.inf):  # it is -inf for a missing action
-            pending[k] = np.inf
+        # It is -infinity for an action that is not available.
+        varies = known[k] or (near is not None and U[k] > -np.inf)
+        pending[k] = np.inf if varies else 0.0
         s = k // n_actions
         if not queued[s]:
             queued[s] = True
@@ -1011,7 +1013,7 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
             v = choices[choice]
             choice += 1
             if v < explore:
-                k = explored(known, counts, s * n_actions, n_actions, v / explore)
+                k = explored(known, counts, Q, s * n_actions, n_actions, v / explore)
             elif second >= best - tie:
                 v = (v - explore) / (1.0 - explore)
                 k = choose_greedy(Q, s * n_actions, n_actions, best - tie, v)
@@ -1082,16 +1084,27 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
 
 
 @njit(cache=True)
-def explored(known, counts, first, n_actions, u):
+def explored(known, counts, Q, first, n_actions, u):
     """Return the unknown pair among first, ..., first + n_actions - 1 with the fewest visits.
 
     If all of them are known, return one of them, each equally likely if u is uniform in [0, 1).
+    Pairs with Q = -infinity are actions that are not available.
     """
-    best = -1
+    best, n_available = -1, 0
     for k in range(first, first + n_actions):
+        if Q[k] == -np.inf:
+            continue
+        n_available += 1
         if not known[k] and (best < 0 or counts[k] < counts[best]):
             best = k
-    return first + min(int(u * n_actions), n_actions - 1) if best < 0 else best
+    if best >= 0:
+        return best
+    left = min(int(u * n_available), n_available - 1)
+    best = first
+    while left > 0 or Q[best] == -np.inf:
+        left -= Q[best] > -np.inf
+        best += 1
+    return best
 
 
 @njit(cache=True)
