@@ -85,7 +85,12 @@ def hospital(seed: int, *, difference: float = 0.1, strength: float = 1.0) -> Ta
 
 @dataclass(frozen=True)
 class Hospitals(TaskFamily):
-    """ICU-Sepsis in hospitals that differ by a bounded total variation; see `hospital`."""
+    """ICU-Sepsis in hospitals that differ by a bounded total variation; see `hospital`.
+
+    Args:
+        difference: the largest total variation of a pair's transitions between two hospitals.
+        strength: the standard deviation of the logarithm of the factors of a hospital.
+    """
 
     difference: float = 0.1
     strength: float = 1.0
