@@ -14,7 +14,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 from published import code_blocks
-from published.site import api, commands, docstrings, execution, gallery, pages, specs
+from published.site import annotations, api, commands, docstrings, execution, gallery, pages, specs
 
 GENERATED = {
     "other guides": pages.other_guides,
@@ -59,5 +59,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("build-finished", copy_pictures)
     app.connect("autodoc-process-docstring", docstrings.escape, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", docstrings.restore, priority=600)  # after napoleon
+    app.connect("doctree-read", annotations.shorten)
     app.connect("missing-reference", docstrings.resolve_public_name)
     return {"parallel_read_safe": False, "parallel_write_safe": True}
