@@ -17,6 +17,8 @@ SUBJECTS = {
     "Sample sizes of the theory": ("theory",),
     "Errors": ("errors",),
 }
+FIRST = ("TabularMDP", "NearRMax", "Nearness", "TaskMemory", "HeirloomError")
+"""The names that come first in their section."""
 
 
 def names_by_subject() -> str:
@@ -25,7 +27,8 @@ def names_by_subject() -> str:
     left = set(modules)
     sections = []
     for title, packages in SUBJECTS.items():
-        names = sorted(name for name in left if modules[name].split(".")[0] in packages)
+        names = [name for name in left if modules[name].split(".")[0] in packages]
+        names.sort(key=lambda name: (name not in FIRST, name))
         left -= set(names)
         sections.append((title, names))
     sections.append(("Others", sorted(left)))
