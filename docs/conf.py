@@ -34,6 +34,8 @@ python_maximum_signature_line_length = 80
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 
+smartquotes = False  # it would change the dashes of options
+
 html_theme = "furo"
 html_title = f"Heirloom {version}"
 html_static_path = ["static"]

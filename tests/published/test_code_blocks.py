@@ -61,7 +61,7 @@ def tutorials():
         yield pytest.param(path, id=path.stem, marks=marks)
 
 
-@pytest.mark.parametrize("path", tutorials())
+@pytest.mark.parametrize("path", list(tutorials()))
 def test_blocks_of_a_tutorial_print_the_outputs_shown_and_draw_its_pictures(path):
     executed = code_blocks.execute_page(path)
     assert code_blocks.with_outputs(path, executed.printed) == path.read_text(encoding="utf-8")
