@@ -108,6 +108,7 @@ def test_spec_shown_in_a_document_runs(block, tmp_path, monkeypatch):
     mine = codes[:1] if document.startswith("tutorials/") else codes[-1:]
     (tmp_path / "mine.py").write_text("\n".join(mine))
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)  # of another document
     spec = ExperimentSpec.read(tomllib.loads(block.code))
     small = spec.with_changes(repetitions=1, tasks=2, episodes=10)
     results = run(small, tmp_path / "run", jobs=1)
