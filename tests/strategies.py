@@ -141,3 +141,35 @@ def pairs_and_policies():
         return m, m_bar, draw_policy(rng, m)
 
     return _from_seed(draw)
+
+
+def draw_available(rng: np.random.Generator, m: TabularMDP) -> np.ndarray:
+    """Draw which actions are available, [s, a]: at least one per state, all in a third of draws."""
+    available = rng.random((m.n_states, m.n_actions)) < rng.choice((0.3, 0.7, 1.0))
+    available[np.arange(m.n_states), rng.integers(m.n_actions, size=m.n_states)] = True
+    return available
+
+
+def restricted(m: TabularMDP, available: np.ndarray) -> TabularMDP:
+    """Return the task with the available actions of `m` only."""
+    t = m.transitions
+    rewards = t.R[t.pairs] if t.rewards is None else t.rewards
+    ends = np.zeros(t.p.size, dtype=bool) if t.ends is None else t.ends
+    outcomes = Outcomes(t.pairs, t.successors.astype(np.int64), t.p, rewards, ends)
+    return TabularMDP.from_transitions(
+        collect(outcomes, m.n_states, m.n_actions, available=available.reshape(-1)),
+        gamma=m.gamma,
+        reward_range=m.reward_range,
+    )
+
+
+def draw_masked_pair(rng: np.random.Generator) -> tuple[TabularMDP, TabularMDP]:
+    """Draw two comparable tasks that may lack different actions."""
+    m, m_bar = draw_pair(rng)
+    available = draw_available(rng, m)
+    m_bar = restricted(m_bar, available if rng.random() < 0.3 else draw_available(rng, m))
+    return restricted(m, available), m_bar
+
+
+def masked_pairs() -> st.SearchStrategy[tuple[TabularMDP, TabularMDP]]:
+    return _from_seed(draw_masked_pair)

@@ -46,7 +46,7 @@ def test_function_may_yield_its_outcomes_and_asks_for_each_pair_once():
         (lambda s, a: [(1.0, 9, 0.0, False)], r"row\(0, 0\) contains .*: the successor is 9"),
         (lambda s, a: [(1.0, 0, 0.0)], r"row\(0, 0\) contains .*: expected \(probability"),
         (lambda s, a: 3, r"row\(0, 0\) is 3: expected a list of outcomes"),
-        (lambda s, a: [], "sums to 0, not 1"),
+        (lambda s, a: [], "state 0 has no available action"),
     ],
 )
 def test_wrong_rows_of_a_function_are_reported(row, message):

@@ -1,10 +1,13 @@
 """Local processes, Dask and Ray give identical results, even if workers die."""
 
+import io
 import os
+import pickle
 import signal
 import subprocess
 import sys
 
+import cloudpickle
 import joblib
 import pytest
 from joblib.parallel import ThreadingBackend
@@ -14,7 +17,7 @@ from heirloom.runs.run import run
 from heirloom.runs.stored_run import read_results
 from heirloom.runs.versions import versions
 from heirloom.runs.workers import workers
-from heirloom.runs.workers.compute import compute_on_cluster, error_of_worker
+from heirloom.runs.workers.compute import compute_on_cluster, error_of_worker, portable
 from tests.small_run import LONG, SPEC, Command, wait_until
 
 MEDIUM = LONG.with_changes(repetitions=40)
@@ -198,6 +201,17 @@ def test_run_reports_a_dask_worker_without_heirloom(tmp_path, dask, scheduler_fi
     status, stderr = command.wait()
     assert status == 1
     assert "error: a worker cannot import heirloom: install heirloom-rl[dask]" in stderr
+
+
+def test_function_sent_to_a_cluster_refers_to_nothing_of_heirloom():
+    """Otherwise Dask stops a worker without Heirloom, and the run waits for another one."""
+
+    class WithoutHeirloom(pickle.Unpickler):
+        def find_class(self, module, name):
+            assert not module.startswith("heirloom"), (module, name)
+            return super().find_class(module, name)
+
+    WithoutHeirloom(io.BytesIO(cloudpickle.dumps(portable()))).load()
 
 
 def test_invalid_scheduler_file_is_refused(tmp_path):

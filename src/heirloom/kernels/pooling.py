@@ -9,6 +9,23 @@ STEPS = 60  # of the bisection, after which the interval is exact up to rounding
 
 
 @njit(cache=True)
+def digit_frequencies(first, last, ends, successors, p, n_states, X):
+    """Set X[d, i] to the probability that the outcome of row i has the binary digit d.
+
+    Outcomes are states, and ⊥ with the number `n_states`.
+    """
+    X[:] = 0.0
+    for i in range(first.size):
+        for j in range(first[i], last[i]):
+            for digit in range(X.shape[0]):
+                if (successors[j] >> digit) & 1:
+                    X[digit, i] += p[j]
+        for digit in range(X.shape[0]):
+            if (n_states >> digit) & 1:
+                X[digit, i] += ends[i]
+
+
+@njit(cache=True)
 def pair_evidence(start, n, X, claim, left_out, rates, width, from_above, log_E):
     """Set log_E[l, k] to a lower bound on ln min_b Π_j F_j(b), for each rate λ_l and pair k.
 

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidTask
+from heirloom.mdp.available import read_available
 from heirloom.mdp.transitions import (
     SUM_TOLERANCE,
     Outcomes,
@@ -20,7 +21,7 @@ from heirloom.mdp.transitions import (
 from heirloom.validation import LARGEST_REWARD, Range, check_range, numbers, shown
 
 
-def read_transitions(R: Any, T: Any, terminates: Any) -> Transitions:
+def read_transitions(R: Any, T: Any, terminates: Any, available: Any = None) -> Transitions:
     """Return the transitions that arrays describe.
 
     Args:
@@ -29,18 +30,30 @@ def read_transitions(R: Any, T: Any, terminates: Any) -> Transitions:
         terminates: None; or the terminal states (indices, or a boolean mask), so that every
             transition into them terminates; or the terminal transitions (booleans in the shape
             of T).
+        available: None; or the pairs that exist, booleans [s, a]. R and T are ignored elsewhere.
     """
     matrix, n_states, n_actions = _read_probabilities(T)
+    mask = read_available(available, n_states, n_actions)
+    if mask is not None:
+        matrix = _without(matrix, mask)
     pairs = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     successors = matrix.indices.astype(np.int64)
     outcomes = Outcomes(
         pairs,
         successors,
         matrix.data,
-        _read_rewards(R, n_states, n_actions, pairs, successors),
+        _read_rewards(R, n_states, n_actions, pairs, successors, mask),
         _read_ends(terminates, n_states, n_actions, pairs, successors),
     )
-    return collect(outcomes, n_states, n_actions)
+    return collect(outcomes, n_states, n_actions, available=mask)
+
+
+def _without(matrix: Any, mask: BoolArray) -> sparse.csr_array:
+    """Return a matrix over pairs without its entries at pairs that are not available."""
+    kept = mask[_row_indices(matrix)]
+    indptr = np.zeros(mask.size + 1, dtype=np.int64)
+    np.cumsum(np.where(mask, np.diff(matrix.indptr), 0), out=indptr[1:])
+    return sparse.csr_array((matrix.data[kept], matrix.indices[kept], indptr), matrix.shape)
 
 
 def read_start(start: int | ArrayLike | None, n_states: int) -> FloatArray:
@@ -85,15 +98,23 @@ def _read_probabilities(T: Any) -> tuple[Any, int, int]:
 
 
 def _read_rewards(
-    R: Any, n_states: int, n_actions: int, pairs: IntArray, successors: IntArray
+    R: Any,
+    n_states: int,
+    n_actions: int,
+    pairs: IntArray,
+    successors: IntArray,
+    mask: BoolArray | None,
 ) -> FloatArray:
-    """Return the reward of each transition."""
+    """Return the reward of each transition; `mask` marks the available pairs."""
     if not sparse.issparse(R):
         R = _task_numbers(R, "R")
         if R.shape == (n_states, n_actions):
-            _check_finite(R.reshape(-1), lambda k: pair_text(k, n_actions))
-            return R.reshape(-1)[pairs]
+            R = R.reshape(-1) if mask is None else np.where(mask, R.reshape(-1), 0.0)
+            _check_finite(R, lambda k: pair_text(k, n_actions))
+            return R[pairs]
     matrix = _flat(R, "R", n_states, n_actions, or_pairs=True)
+    if mask is not None:
+        matrix = _without(matrix, mask)
     rows, columns = _row_indices(matrix), matrix.indices
     _check_finite(matrix.data, lambda j: f"{pair_text(rows[j], n_actions)}, s'={columns[j]}")
     return _entries_at(matrix, pairs, successors)
@@ -205,9 +226,20 @@ def _task_numbers(array: Any, name: str) -> FloatArray:
     return numbers(name, array, InvalidTask)
 
 
+def rewards_of(transitions: Transitions) -> tuple[FloatArray, IntArray]:
+    """Return the rewards that can occur, per transition or per available pair, and their pairs."""
+    t = transitions
+    if t.rewards is not None:
+        return t.rewards, t.pairs
+    if t.available is None:
+        return t.R, np.arange(t.R.size)
+    pairs = np.flatnonzero(t.available)
+    return t.R[pairs], pairs
+
+
 def range_around(transitions: Transitions, reward_range: Range | None, gamma: float) -> Range:
     """Return the range of rewards; raise `InvalidTask` unless all rewards of the task lie in it."""
-    rewards = transitions.R if transitions.rewards is None else transitions.rewards
+    rewards, pairs = rewards_of(transitions)
     largest = float(np.abs(rewards).max())
     if largest > LARGEST_REWARD * (1 - gamma) ** 3:  # distances have up to three factors 1 / (1-γ)
         raise InvalidTask(
@@ -220,9 +252,8 @@ def range_around(transitions: Transitions, reward_range: Range | None, gamma: fl
     outside = np.flatnonzero((rewards < lo) | (rewards > hi))
     if outside.size:
         j = int(outside[0])
-        where = pair_text(j, transitions.n_actions)
+        where = pair_text(pairs[j], transitions.n_actions)
         if transitions.rewards is not None:
-            where = pair_text(transitions.pairs[j], transitions.n_actions)
             where += f", s'={transitions.successors[j]}"
         raise InvalidTask(
             f"R[{where}] is {float(rewards[j])}, outside reward_range ({lo}, {hi}): give "

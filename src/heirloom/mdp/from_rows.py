@@ -6,29 +6,37 @@ from typing import Any
 
 import numpy as np
 
+from heirloom.arrays import BoolArray
 from heirloom.errors import InvalidArgument, InvalidTask
 from heirloom.mdp.transitions import Outcomes, Transitions, collect
 from heirloom.validation import shown, whole_number
 
-Row = Callable[[int, int], Iterable[Any]]
+Row = Callable[[int, int], Iterable[Any] | None]
 """Returns the outcomes of a pair (s, a), each (probability, successor, reward, terminated)."""
 
 
-def collect_rows(row: Row, n_states: int, n_actions: int, *, where: str) -> Transitions:
+def collect_rows(
+    row: Row, n_states: int, n_actions: int, *, where: str, available: BoolArray | None = None
+) -> Transitions:
     """Collect the outcomes of all pairs, one pair after the other.
 
     Args:
-        row: returns the outcomes of a pair.
+        row: returns the outcomes of a pair; None or an empty list if there is no such action.
         n_states: the number of states, S.
         n_actions: the number of actions, A.
         where: the place of a pair in messages, with the fields `s` and `a`: "P[{s}][{a}]".
+        available: the pairs that exist, which must have outcomes; None for those that have some.
     """
+    given, found = available, np.zeros(n_states * n_actions, dtype=bool)
     pairs, successors, ends = array("q"), array("q"), array("b")
     p, rewards = array("d"), array("d")
     for s in range(n_states):
         for a in range(n_actions):
+            if given is not None and not given[s * n_actions + a]:
+                continue
             place = where.format(s=s, a=a)
             for outcome in _outcomes(row(s, a), place):
+                found[s * n_actions + a] = True
                 successor, probability, reward, terminated = _outcome(outcome, place, n_states)
                 pairs.append(s * n_actions + a)
                 successors.append(successor)
@@ -42,10 +50,13 @@ def collect_rows(row: Row, n_states: int, n_actions: int, *, where: str) -> Tran
         np.array(rewards, dtype=np.float64),
         np.array(ends, dtype=bool),
     )
-    return collect(outcomes, n_states, n_actions)
+    available = found if given is None else given
+    return collect(outcomes, n_states, n_actions, available=available)
 
 
 def _outcomes(given: Any, where: str) -> Iterable[Any]:
+    if given is None:
+        return ()
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
         return given
     raise InvalidTask(

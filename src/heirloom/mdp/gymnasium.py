@@ -7,9 +7,11 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 from gymnasium.wrappers import TimeLimit
+from numpy.typing import NDArray
 
-from heirloom.arrays import FloatArray
-from heirloom.errors import InvalidTask, UnsupportedEnvironment
+from heirloom.arrays import BoolArray, FloatArray
+from heirloom.errors import InvalidArgument, InvalidTask, UnsupportedEnvironment
+from heirloom.mdp.available import action_text
 from heirloom.mdp.from_rows import collect_rows
 from heirloom.mdp.transitions import Transitions
 from heirloom.validation import index, numbers, shown, whole_number
@@ -23,7 +25,9 @@ Table = dict[int, dict[int, list[tuple[float, int, float, bool]]]]
 class TabularEnv(gym.Env[Any, Any]):
     """An environment that simulates a task, with one uniform random number per step and reset.
 
-    `P[s][a]` lists the outcomes (probability, successor, reward, terminated).
+    `P[s][a]` lists the outcomes (probability, successor, reward, terminated); there is no entry for
+    an action that is not available. If there are such actions, `info["action_mask"]` of resets and
+    steps marks the available ones.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 -- Gymnasium defines this attribute
@@ -52,9 +56,29 @@ class TabularEnv(gym.Env[Any, Any]):
             return outcomes[starts[pair] : starts[pair + 1]]
 
         return {
-            s: {a: outcomes_of(s * t.n_actions + a) for a in range(t.n_actions)}
+            s: {
+                a: outcomes_of(s * t.n_actions + a)
+                for a in range(t.n_actions)
+                if starts[s * t.n_actions + a] < starts[s * t.n_actions + a + 1]
+            }
             for s in range(t.n_states)
         }
+
+    def action_mask(self, state: int) -> NDArray[np.int8]:
+        """Return 1 for each action that is available in a state, and 0 for the others."""
+        return self.task.available[state].astype(np.int8)
+
+    def action_masks(self) -> BoolArray:
+        """Return whether each action is available in the current state."""
+        if self.s is None:
+            raise gym.error.ResetNeeded("call reset() before action_masks()")
+        return self.task.available[self.s].copy()
+
+    def _info(self, probability: float) -> dict[str, Any]:
+        info: dict[str, Any] = {"prob": float(probability)}
+        if self.task.transitions.available is not None and self.s is not None:
+            info["action_mask"] = self.action_mask(self.s)
+        return info
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -62,7 +86,7 @@ class TabularEnv(gym.Env[Any, Any]):
         """Draw a first state."""
         super().reset(seed=seed)
         self.s = int(self._first_states[_sampled(self._start_sums, self.np_random.random())])
-        return self.s, {"prob": float(self.task.start[self.s])}
+        return self.s, self._info(self.task.start[self.s])
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Draw a transition from the current state and `action`; return its reward."""
@@ -71,11 +95,14 @@ class TabularEnv(gym.Env[Any, Any]):
         t = self.task.transitions
         pair = self.s * t.n_actions + index("action", action, t.n_actions)
         first, last = t.indptr[pair], t.indptr[pair + 1]
+        if first == last:
+            text = action_text(*divmod(int(pair), t.n_actions), self.task.available[self.s])
+            raise InvalidArgument(f"{text}; info['action_mask'] marks them")
         j = first + _sampled(np.cumsum(t.p[first:last]), self.np_random.random())
         self.s = int(t.successors[j])
         reward = t.R[pair] if t.rewards is None else t.rewards[j]
         terminated = t.ends is not None and bool(t.ends[j])
-        return self.s, float(reward), terminated, False, {"prob": float(t.p[j])}
+        return self.s, float(reward), terminated, False, self._info(t.p[j])
 
 
 def make_env(task: "TabularMDP", *, max_episode_steps: int | None) -> gym.Env[Any, Any]:
@@ -102,8 +129,12 @@ def sizes_of(env: gym.Env[Any, Any], name: str = "env") -> tuple[int, int]:
     )
 
 
-def read_table(env: gym.Env[Any, Any]) -> Transitions:
-    """Return the transitions in the table `P` of a discrete environment."""
+def read_table(env: gym.Env[Any, Any], *, masks: bool = False) -> Transitions:
+    """Return the transitions in the table `P` of a discrete environment.
+
+    Pairs that the table lacks, and with `masks` those that `action_mask(s)` of the environment
+    excludes, are actions that are not available.
+    """
     n_states, n_actions = sizes_of(env)
     table = getattr(env.unwrapped, "P", None)
     if table is None:
@@ -112,13 +143,49 @@ def read_table(env: gym.Env[Any, Any]) -> Transitions:
             "let an agent learn in it, or build a TabularMDP from arrays"
         )
 
+    mask_of = getattr(env.unwrapped, "action_mask", None)
+    available = None
+    if masks and callable(mask_of):
+        rows = [read_mask(mask_of(s), n_actions, f"action_mask({s})") for s in range(n_states)]
+        available = np.array(rows)
+
     def row(s: int, a: int) -> Any:
+        if available is not None and not available[s, a]:
+            return None
         try:
             return table[s][a]
-        except (KeyError, IndexError, TypeError):
-            raise InvalidTask(f"P[{s}][{a}] is missing: expected outcomes for every pair") from None
+        except (KeyError, IndexError):
+            return None
+        except TypeError:
+            raise InvalidTask(
+                f"P[{s}][{a}] cannot be read: expected a list of outcomes for each pair"
+            ) from None
 
     return collect_rows(row, n_states, n_actions, where="P[{s}][{a}]")
+
+
+def read_mask(mask: Any, n_actions: int, name: str) -> BoolArray:
+    """Return a mask over actions as booleans; raise `InvalidArgument` unless it is one.
+
+    At least one action must be available. `name` is the place of the mask in messages.
+    """
+    try:
+        given = np.asarray(mask)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    flags = given == 1
+    is_mask = given.shape == (n_actions,) and given.dtype.kind in "biuf"
+    if not (is_mask and (flags | (given == 0)).all()):
+        raise InvalidArgument(
+            f"{name} is {shown(mask)}: expected {n_actions} numbers, 1 for each available action "
+            "and 0 for the others"
+        )
+    if not flags.any():
+        raise InvalidArgument(
+            f"{name} marks no action as available: every state needs at least one; an environment "
+            "should terminate instead"
+        )
+    return flags
 
 
 def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:

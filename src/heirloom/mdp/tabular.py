@@ -5,16 +5,24 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from heirloom.arrays import FloatArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, frozen, read_only
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.from_arrays import checked_names, range_around, read_start, read_transitions
+from heirloom.mdp.available import read_available
+from heirloom.mdp.from_arrays import (
+    checked_names,
+    range_around,
+    read_start,
+    read_transitions,
+    rewards_of,
+)
 from heirloom.mdp.from_rows import Row, collect_rows
 from heirloom.mdp.transitions import Transitions, check_transitions
 from heirloom.storage import archive
-from heirloom.validation import Range, check_gamma, shown, sizes
+from heirloom.validation import Range, check_gamma, shown, sizes, truth
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -36,6 +44,8 @@ class TabularMDP:
             default.
         reward_range: an interval (lo, hi) that contains the rewards of this and all related tasks.
             None stands for (0, 1), widened as far as the rewards of this task require.
+        available: the actions that exist, booleans [s, a], at least one per state; all by default.
+            R and T are ignored where an action does not exist.
         state_names: one name per state.
         action_names: one name per action.
 
@@ -58,11 +68,12 @@ class TabularMDP:
         start: int | ArrayLike | None = None,
         terminates: ArrayLike | sparse.sparray | sparse.spmatrix | None = None,
         reward_range: Range | None = (0.0, 1.0),
+        available: ArrayLike | None = None,
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
     ) -> None:
         self._set(
-            read_transitions(R, T, terminates),
+            read_transitions(R, T, terminates, available),
             gamma=gamma,
             start=start,
             reward_range=reward_range,
@@ -89,6 +100,7 @@ class TabularMDP:
         gamma: float,
         start: int | ArrayLike | None = None,
         reward_range: Range | None = None,
+        masks: bool = False,
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
     ) -> Self:
@@ -96,13 +108,14 @@ class TabularMDP:
 
         Outcomes with the same successor are merged, terminal ones separately from the others. The
         start distribution is the environment's `initial_state_distrib` unless one is given.
-        Wrappers, including time limits, are ignored. Raises `UnsupportedEnvironment` if there is no
-        table.
+        Wrappers, including time limits, are ignored. A pair without outcomes is an action that is
+        not available; with `masks`, so are those that the method `action_mask(s)` of the
+        environment excludes. Raises `UnsupportedEnvironment` if there is no table.
         """
         from heirloom.mdp.gymnasium import read_start_of, read_table
 
         return cls.from_transitions(
-            read_table(env),
+            read_table(env, masks=truth("masks", masks)),
             gamma=gamma,
             start=read_start_of(env) if start is None else start,
             reward_range=reward_range,
@@ -115,25 +128,32 @@ class TabularMDP:
         """Create a task from a function that returns the outcomes of one pair, without a dense T.
 
         Args:
-            row: returns the outcomes of (s, a), each (probability, successor, reward, terminated).
+            row: returns the outcomes of (s, a), each (probability, successor, reward, terminated);
+                None or an empty list if the action does not exist.
             n_states: the number of states, S.
             n_actions: the number of actions, A.
-            options: `gamma` and the other options of the constructor except `terminates`.
+            options: `gamma` and the other options of the constructor except `terminates`. With
+                `available`, `row` is called only where an action is available.
         """
         if not callable(row):
             raise InvalidArgument(f"row is {shown(row)}: expected a function of a state and action")
         n_states, n_actions = sizes(n_states, n_actions)
-        transitions = collect_rows(row, n_states, n_actions, where="row({s}, {a})")
+        available = options.pop("available", None)
+        mask = read_available(available, n_states, n_actions)
+        if available is not None and mask is None:
+            mask = np.ones(n_states * n_actions, dtype=bool)
+        where = "row({s}, {a})"
+        transitions = collect_rows(row, n_states, n_actions, where=where, available=mask)
         return cls.from_transitions(transitions, **options)
 
     @classmethod
     def from_npz(cls, path: str | os.PathLike[str], **options: Any) -> Self:
         """Create a task from an `.npz` file with the arrays `R` and `T` of the constructor.
 
-        The file may also hold `gamma`, `start` and `terminates`. A sparse T is given by the arrays
-        `T_data`, `T_indices` and `T_indptr` of a csr_array of shape (S·A, S). Options are those of
-        the constructor, and replace what is in the file. Raises `InvalidFile` unless the file can
-        be read without unpickling.
+        The file may also hold `gamma`, `start`, `terminates` and `available`. A sparse T is given
+        by the arrays `T_data`, `T_indices` and `T_indptr` of a csr_array of shape (S·A, S). Options
+        are those of the constructor, and replace what is in the file. Raises `InvalidFile` unless
+        the file can be read without unpickling.
         """
         from heirloom.mdp.task_file import read_npz
 
@@ -204,7 +224,8 @@ class TabularMDP:
         raise AttributeError(f"a TabularMDP is immutable: `{name}` cannot be deleted")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state.pop("ends", None)  # cached; unpickling makes it writable, so compute it again
+        for name in ("ends", "available"):
+            state.pop(name, None)  # cached; unpickling makes it writable, so compute it again
         self.__dict__.update(state)
         frozen(self.start)
 
@@ -220,12 +241,18 @@ class TabularMDP:
 
     @property
     def R(self) -> FloatArray:
-        """Mean rewards, [s, a], rounded to float64; `transitions.R_error` bounds the error."""
+        """Mean rewards, [s, a], rounded to float64; `transitions.R_error` bounds the error.
+
+        They are 0 where an action is not available.
+        """
         return self.transitions.R.reshape(self.n_states, self.n_actions)
 
     @property
     def T(self) -> sparse.csr_array:
-        """Successor probabilities of terminal and other transitions: rows s * A + a, with sum 1."""
+        """Successor probabilities of terminal and other transitions: rows s * A + a, with sum 1.
+
+        The row of an action that is not available is empty.
+        """
         t = self.transitions
         # A new matrix each time: a caller can replace the arrays of a matrix, although these are
         # read-only.
@@ -237,6 +264,13 @@ class TabularMDP:
         for array in (T.data, T.indices, T.indptr):
             frozen(array)
         return T
+
+    @cached_property
+    def available(self) -> BoolArray:
+        """The actions that exist, [s, a]."""
+        t = self.transitions
+        mask = np.ones(t.R.size, dtype=bool) if t.available is None else t.available
+        return read_only(mask.reshape(self.n_states, self.n_actions))
 
     @cached_property
     def ends(self) -> FloatArray:
@@ -263,7 +297,7 @@ class TabularMDP:
             return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
         t = self.transitions
-        rewards = t.R if t.rewards is None else t.rewards
+        rewards = rewards_of(t)[0]
         lo, hi = self.reward_range
         parts = [
             count(self.n_states, "state"),
@@ -274,6 +308,8 @@ class TabularMDP:
         ]
         if t.ends is not None:
             parts.insert(3, f"{t.ends.sum():,} terminating")
+        if t.available is not None:
+            parts.insert(2, f"{t.available.sum():,} of {t.R.size:,} pairs available")
         return f"TabularMDP({', '.join(parts)})"
 
 

@@ -7,6 +7,7 @@ bound on the rounding error of rewards. The arrays are those of `Transitions`, a
     successors, p           the transitions, one pair after the other
     R, R_error              [k]      mean rewards, and bounds on their rounding errors
     rewards, ends           one entry per transition; each may be missing
+    available               [k]      the pairs that exist; missing if all do
     start                   [s]      the distribution of the first state
 """
 
@@ -18,13 +19,14 @@ import numpy as np
 from scipy import sparse
 
 from heirloom.errors import InvalidFile
+from heirloom.mdp.available import row_sums
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Transitions
 from heirloom.storage import archive
 from heirloom.storage.archive import Content, parsing, take
 
 SPARSE = ("T_data", "T_indices", "T_indptr")
-READ = {"R", "T", "start", "terminates", "gamma", *SPARSE}
+READ = {"R", "T", "start", "terminates", "available", "gamma", *SPARSE}
 
 
 def packed(m: TabularMDP) -> Content:
@@ -51,6 +53,8 @@ def packed(m: TabularMDP) -> Content:
         arrays["rewards"] = t.rewards
     if t.ends is not None:
         arrays["ends"] = t.ends
+    if t.available is not None:
+        arrays["available"] = t.available
     return Content(header, arrays)
 
 
@@ -71,6 +75,9 @@ def unpacked(content: Content, where: str) -> TabularMDP:
             rewards=take(arrays, "rewards", np.float64, (size,)) if "rewards" in arrays else None,
             rewards_error=float(header["rewards_error"]),
             ends=take(arrays, "ends", np.bool_, (size,)) if "ends" in arrays else None,
+            available=(
+                take(arrays, "available", np.bool_, (n_pairs,)) if "available" in arrays else None
+            ),
         )
         m = TabularMDP.from_transitions(
             t,
@@ -101,9 +108,9 @@ def _check_rewards(t: Transitions) -> None:
         raise InvalidFile("a bound on a rounding error is negative or not finite")
     if t.rewards is None:
         return
-    sizes = np.add.reduceat(t.p * np.abs(t.rewards), t.indptr[:-1])
+    sizes = row_sums(t.p * np.abs(t.rewards), t.indptr)
     rounding = 1e-15 * np.diff(t.indptr) * sizes + t.R_error + 2 * t.rewards_error
-    if (np.abs(np.add.reduceat(t.p * t.rewards, t.indptr[:-1]) - t.R) > rounding).any():
+    if (np.abs(row_sums(t.p * t.rewards, t.indptr) - t.R) > rounding).any():
         raise InvalidFile("the mean rewards are not those of the transitions")
 
 

@@ -18,18 +18,11 @@ import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
 from heirloom.errors import InvalidTask
+from heirloom.mdp.available import Rows, checked_available, row_sums, rows_of, stand_ins
 from heirloom.validation import shown, sizes
 
 SUM_TOLERANCE = 1e-9
 LARGEST = 1e300  # limit on absolute values of rewards, so that means are finite in float64
-
-
-class Rows(NamedTuple):
-    """A sparse matrix with one row per pair, in the layout of the kernels."""
-
-    indptr: IntArray
-    successors: StateArray
-    p: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +31,8 @@ class Transitions:
 
     Within a pair, successors are sorted; if a successor occurs twice, the second transition is the
     terminal one. `rewards` is None if every transition has the mean reward `R` of its pair; `ends`
-    is None if no transition is terminal.
+    is None if no transition is terminal. `available` is None if every action is available in every
+    state; otherwise a pair has transitions if and only if it is marked there.
 
     `R_error` bounds the rounding error of `R` per pair, |R - Σ p r / Σ p|. Unless `rewards` is None
     it also bounds |R - Σ p r|, which is the same where a row sums to 1. It is zero if the given
@@ -56,6 +50,7 @@ class Transitions:
     rewards: FloatArray | None
     rewards_error: float
     ends: BoolArray | None
+    available: BoolArray | None = None
 
     def __post_init__(self) -> None:
         self._freeze()
@@ -81,7 +76,7 @@ class Transitions:
         if self.ends is None:
             return Rows(self.indptr, self.successors, self.p)
         indptr = np.zeros_like(self.indptr)
-        np.cumsum(np.add.reduceat(~self.ends, self.indptr[:-1], dtype=np.int64), out=indptr[1:])
+        np.cumsum(row_sums(~self.ends, self.indptr, np.int64), out=indptr[1:])
         return Rows(frozen(indptr), frozen(self.successors[~self.ends]), frozen(self.p[~self.ends]))
 
     @cached_property
@@ -89,7 +84,21 @@ class Transitions:
         """The probability of termination of each pair."""
         if self.ends is None:
             return frozen(np.zeros(self.indptr.size - 1))
-        return frozen(np.add.reduceat(np.where(self.ends, self.p, 0.0), self.indptr[:-1]))
+        return frozen(row_sums(np.where(self.ends, self.p, 0.0), self.indptr))
+
+    @cached_property
+    def stand_ins(self) -> IntArray:
+        """Each available pair itself; for a missing pair, the first available one of its state."""
+        if self.available is None:
+            return frozen(np.arange(self.indptr.size - 1))
+        return frozen(stand_ins(self.available, self.n_actions))
+
+    @cached_property
+    def completed(self) -> Rows:
+        """The nonterminal transitions, in which missing pairs have the rows of their stand-ins."""
+        if self.available is None:
+            return self.continuing
+        return rows_of(self.continuing, self.stand_ins)
 
 
 def check_transitions(transitions: object) -> None:
@@ -110,6 +119,7 @@ def check_transitions(transitions: object) -> None:
     ]
     arrays += [] if t.rewards is None else [("rewards", t.rewards, np.float64, size)]
     arrays += [] if t.ends is None else [("ends", t.ends, np.bool_, size)]
+    arrays += [] if t.available is None else [("available", t.available, np.bool_, n_pairs)]
     for name, array, dtype, length in arrays:
         is_valid = isinstance(array, np.ndarray) and array.dtype == dtype
         if not is_valid or array.shape != (length,) or not array.flags.c_contiguous:
@@ -119,18 +129,25 @@ def check_transitions(transitions: object) -> None:
             )
         if dtype is np.float64 and not np.isfinite(array).all():
             raise InvalidTask(f"{name} of transitions has a number that is not finite")
-    rows_are_valid = t.indptr[0] == 0 and t.indptr[-1] == size and (np.diff(t.indptr) > 0).all()
-    if not rows_are_valid:
+    lengths = np.diff(t.indptr)
+    there = np.ones(n_pairs, dtype=bool) if t.available is None else t.available
+    checked_available(there, n_states, n_actions)
+    rows_are_valid = t.indptr[0] == 0 and t.indptr[-1] == size and (lengths >= 0).all()
+    if not rows_are_valid or ((lengths > 0) != there).any():
         raise InvalidTask(
-            "indptr of transitions does not give each pair one or more transitions, in order"
+            "indptr of transitions does not give each pair one or more transitions, in order, and "
+            "none to an action that is not available"
         )
+    if t.available is not None and t.R[~t.available].any():
+        raise InvalidTask("R of transitions is not 0 for an action that is not available")
     least, most = int(t.successors.min()), int(t.successors.max())
     if least < 0 or most >= n_states:
         raise InvalidTask(
             f"successors of transitions are from {least} to {most}: the states are 0 to "
             f"{n_states - 1}"
         )
-    if t.p.min() < 0 or np.abs(np.add.reduceat(t.p, t.indptr[:-1]) - 1).max() > SUM_TOLERANCE:
+    sums = np.add.reduceat(t.p, t.indptr[:-1][lengths > 0])
+    if t.p.min() < 0 or np.abs(sums - 1).max() > SUM_TOLERANCE:
         raise InvalidTask("p of transitions does not hold a distribution for each pair")
 
 
@@ -144,19 +161,29 @@ class Outcomes(NamedTuple):
     ends: BoolArray
 
 
-def collect(outcomes: Outcomes, n_states: int, n_actions: int) -> Transitions:
+def collect(
+    outcomes: Outcomes, n_states: int, n_actions: int, *, available: BoolArray | None = None
+) -> Transitions:
     """Collect `outcomes` into `Transitions`.
 
     Outcomes with equal pair, successor and `ends` are merged: probabilities are added, and the
     reward is their mean. Raises `InvalidTask` if the outcomes of a pair are not a distribution.
+    `available` marks the pairs that exist, None for all; outcomes of other pairs are ignored.
     """
+    if available is not None:
+        available = checked_available(available, n_states, n_actions)
+    if available is not None:
+        outcomes = _selected(outcomes, available[outcomes.pairs])
     _check_probabilities(outcomes, n_actions)
     _check_rewards(outcomes, n_actions)
     (pairs, successors, p, rewards, ends), merged = _merged(_possible(outcomes), n_states)
     indptr = np.zeros(n_states * n_actions + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs, minlength=n_states * n_actions), out=indptr[1:])
-    p = _normalised(p, indptr, n_actions)
-    R, R_error = _mean_rewards(rewards, merged, p, indptr)
+    rows = indptr if available is None else np.append(indptr[:-1][available], indptr[-1])
+    p = _normalised(p, rows, n_actions, available)
+    R, R_error = _mean_rewards(rewards, merged, p, rows)
+    if available is not None:
+        R, R_error = (_spread(x, available) for x in (R, R_error))
     rewards_differ = bool((R[pairs] != rewards).any())
     return Transitions(
         n_states=n_states,
@@ -169,7 +196,15 @@ def collect(outcomes: Outcomes, n_states: int, n_actions: int) -> Transitions:
         rewards=rewards if rewards_differ else None,
         rewards_error=0.0 if merged is None else float(merged.error_of_mean.max()),
         ends=ends if ends.any() else None,
+        available=available,
     )
+
+
+def _spread(x: FloatArray, available: BoolArray) -> FloatArray:
+    """Return the numbers of the available pairs as numbers of all pairs, 0 for the others."""
+    spread = np.zeros(available.size)
+    spread[available] = x
+    return spread
 
 
 def _check_probabilities(outcomes: Outcomes, n_actions: int) -> None:
@@ -275,19 +310,24 @@ def _differ_within_rows(x: FloatArray, indptr: IntArray) -> bool:
     return bool((np.repeat(x[indptr[:-1]], np.diff(indptr)) != x).any())
 
 
-def _normalised(p: FloatArray, indptr: IntArray, n_actions: int) -> FloatArray:
+def _normalised(
+    p: FloatArray, indptr: IntArray, n_actions: int, available: BoolArray | None
+) -> FloatArray:
+    """Return the probabilities of rows, those of the available pairs, divided by their sums."""
     counts = np.diff(indptr)
+    pairs = np.arange(counts.size) if available is None else np.flatnonzero(available)
     empty = np.flatnonzero(counts == 0)
     if empty.size:
         raise InvalidTask(
-            f"T[{pair_text(empty[0], n_actions)}] sums to 0, not 1: every action needs a successor "
-            "in every state; make an absorbing state its own successor"
+            f"T[{pair_text(pairs[empty[0]], n_actions)}] sums to 0, not 1: every available action "
+            "needs a successor; make an absorbing state its own successor, or mark an action that "
+            "does not exist with available"
         )
     sums = np.add.reduceat(p, indptr[:-1])
     worst = int(np.abs(sums - 1).argmax())
     if abs(sums[worst] - 1) > SUM_TOLERANCE:
         raise InvalidTask(
-            f"T[{pair_text(worst, n_actions)}] sums to {sums[worst]:.12g}, not 1: "
+            f"T[{pair_text(pairs[worst], n_actions)}] sums to {sums[worst]:.12g}, not 1: "
             "divide counts or weights by their sum, in float64"
         )
     return p / np.repeat(sums, counts)

@@ -19,8 +19,8 @@ from scipy import sparse
 
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
+from heirloom.mdp.available import Rows
 from heirloom.mdp.tabular import TabularMDP, check_task
-from heirloom.mdp.transitions import Rows
 from heirloom.planning.certificate import certify
 from heirloom.planning.operators import Best, Problem
 from heirloom.planning.policy_iteration import PolicyIteration

@@ -17,7 +17,7 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, frozen
 from heirloom.kernels import values
-from heirloom.mdp.transitions import Rows
+from heirloom.mdp.available import Rows
 from heirloom.planning.operators import Problem
 
 MIN_PAIRS = 2000  # in smaller problems, a sweep costs less than eliminating pairs

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.kernels import values
-from heirloom.mdp.transitions import Rows
+from heirloom.mdp.available import Rows
 
 
 class Problem(NamedTuple):

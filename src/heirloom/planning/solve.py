@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument
+from heirloom.mdp.available import action_text
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.planning.certificate import Certified, Tolerance, fixed_point
@@ -25,7 +26,8 @@ class Solution:
     Every entry of `Q` and of `V` is within `error` of its true value, rounding included. The true
     values are those of the given rewards and the normalised probabilities, both float64 numbers, in
     exact arithmetic. From `solve`, `policy` is greedy with respect to `Q` (the first of equal
-    actions); from `evaluate`, it is the policy that was given.
+    actions); from `evaluate`, it is the policy that was given. `Q` is -infinity where an action is
+    not available, which no policy chooses.
     """
 
     Q: FloatArray
@@ -35,8 +37,9 @@ class Solution:
 
     def __repr__(self) -> str:
         n_states, n_actions = self.Q.shape
+        lowest = self.Q.min(initial=np.inf, where=np.isfinite(self.Q))
         return (
-            f"Solution({n_states:,} x {n_actions:,} values from {self.Q.min():.6g} to "
+            f"Solution({n_states:,} x {n_actions:,} values from {lowest:.6g} to "
             f"{self.Q.max():.6g}, error {self.error:.1e})"
         )
 
@@ -48,6 +51,7 @@ def solve(m: TabularMDP, *, tol: float | None = None) -> Solution:
     millionth of the largest value. Raises `NotConverged` if the tolerance cannot be certified.
     """
     Q, V, error = solve_with_rewards(m, None, Tolerance.of(tol, TOLERANCE))
+    Q[~m.available] = -np.inf
     return Solution(frozen(Q), frozen(V), frozen(greedy(Q)[1]), error)
 
 
@@ -58,18 +62,25 @@ def evaluate(m: TabularMDP, policy: ArrayLike, *, tol: float | None = None) -> S
     `solve`.
     """
     Q, V, error = evaluate_with_rewards(m, None, policy, Tolerance.of(tol, TOLERANCE))
+    Q[~m.available] = -np.inf
     return Solution(frozen(Q), frozen(V), frozen(np.array(policy)), error)
 
 
 def solve_with_rewards(m: TabularMDP, R: FloatArray | None, tol: Tolerance) -> Certified:
-    """Return the optimal values of `m`; R[s * A + a], if given, replaces its rewards."""
+    """Return the optimal values of `m`; R[s * A + a], if given, replaces its rewards.
+
+    A missing action has the value of the first available action of its state.
+    """
     return fixed_point(_problem(m, R), Best(), tol, R_error=_error_of(m, R))
 
 
 def evaluate_with_rewards(
     m: TabularMDP, R: FloatArray | None, policy: ArrayLike, tol: Tolerance
 ) -> Certified:
-    """Return the values of a policy in `m`; R[s * A + a], if given, replaces its rewards."""
+    """Return the values of a policy in `m`; R[s * A + a], if given, replaces its rewards.
+
+    A missing action has the value of the first available action of its state.
+    """
     problem = _problem(m, R)
     return fixed_point(problem, PolicyMean(read_policy(policy, m)), tol, R_error=_error_of(m, R))
 
@@ -112,6 +123,7 @@ def read_policy(policy: ArrayLike, m: TabularMDP) -> FloatArray:
             )
         pi = np.zeros(shape)
         pi[np.arange(m.n_states), given] = 1.0
+        _check_available(pi, m)
         return pi
     if given.shape != shape or given.dtype.kind not in "biuf":
         raise InvalidArgument(
@@ -130,18 +142,28 @@ def read_policy(policy: ArrayLike, m: TabularMDP) -> FloatArray:
         raise InvalidArgument(
             f"policy[{worst}] sums to {sums[worst]:.12g}, not 1: divide it by its sum, in float64"
         )
+    _check_available(pi, m)
     return pi / sums[:, None]
 
 
+def _check_available(pi: FloatArray, m: TabularMDP) -> None:
+    """Raise `InvalidArgument` if the policy takes an action that is not available."""
+    if m.transitions.available is None:
+        return
+    missing = np.argwhere((pi > 0) & ~m.available)
+    if missing.size:
+        s, a = (int(i) for i in missing[0])
+        raise InvalidArgument(f"policy[{s}]: {action_text(s, a, m.available[s])}")
+
+
 def _problem(m: TabularMDP, R: FloatArray | None = None) -> Problem:
+    """Return the task as a problem, in which missing actions are copies of available ones."""
     check_task(m)
-    return Problem(
-        m.transitions.R if R is None else frozen(R),
-        m.transitions.continuing,
-        m.gamma,
-        m.n_states,
-        m.terminating,
-    )
+    t = m.transitions
+    R = t.R if R is None else frozen(R)
+    if t.available is not None:
+        R = frozen(R[t.stand_ins])
+    return Problem(R, t.completed, m.gamma, m.n_states, m.terminating)
 
 
 def _error_of(m: TabularMDP, R: FloatArray | None) -> float:

@@ -75,7 +75,8 @@ def portable() -> Callable[[str, Job, dict[str, str]], Computed]:
     raise an error of its own.
     """
 
-    def compute(spec: str, job: Job, expected: dict[str, str]) -> Computed:
+    # The annotation is a string because annotations are sent too, and classes by name.
+    def compute(spec: str, job: Job, expected: dict[str, str]) -> "Computed":
         from heirloom.runs.workers.compute import compute_on_cluster
 
         return compute_on_cluster(spec, job, expected)

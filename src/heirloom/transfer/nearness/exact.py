@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from heirloom.arrays import FloatArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument, NotConverged
 from heirloom.kernels import distances
 from heirloom.mdp.learned import Known, LearnedModel
@@ -27,7 +27,9 @@ ROUNDING = 1 + 2.0**-40
 def family_nearness(tasks: Iterable[TabularMDP]) -> Nearness:
     """Return the smallest nearness that is true for any two of these tasks, with successors.
 
-    It says how tasks differ, and has no absolute bound on rewards (`highest_rewards`).
+    It says how tasks differ, and has no absolute bound on rewards (`highest_rewards`). Tasks are
+    compared at the pairs that are available in both. An action that no task has is described as one
+    that stays in its state.
 
     For a family whose parameters lie in a box, give the tasks at the corners of the box. If rewards
     and transition probabilities are affine in each parameter separately, the result is the nearness
@@ -39,16 +41,24 @@ def family_nearness(tasks: Iterable[TabularMDP]) -> Nearness:
     for i, m in enumerate(tasks):
         check_task(m, f"tasks[{i}]")
         check_comparable(tasks[0], m)
+    available = [m.available for m in tasks]
+    some = np.any(available, axis=0)
     R = np.array([m.R for m in tasks])
+    if some.all() and np.all(available):
+        width = np.ptp(R, axis=0)
+    else:
+        highest = np.where(available, R, -np.inf).max(axis=0)
+        width = np.where(some, highest - np.where(available, R, np.inf).min(axis=0), 0.0)
     rounding = 2 * np.max([m.transitions.R_error for m in tasks], axis=0).reshape(R.shape[1:])
     t = np.zeros(R.shape[1:])
     for i, m in enumerate(tasks):
         for m_bar in tasks[:i]:
-            np.maximum(t, total_variation(m, m_bar), out=t)
+            both = m.available & m_bar.available
+            np.maximum(t, np.where(both, total_variation(m, m_bar), 0.0), out=t)
     return Nearness(
-        rewards=np.ptp(R, axis=0) * ROUNDING + rounding,
+        rewards=width * ROUNDING + rounding,
         transitions=np.minimum(1.0, t * ROUNDING),
-        successors=_successors(tasks),
+        successors=_successors(tasks, ~some),
         terminates=np.any([m.ends > 0 for m in tasks], axis=0),
     )
 
@@ -59,7 +69,8 @@ def near_bound(
     """Return an upper bound on Q*_M, [s, a], if M and the source M̄ have this nearness.
 
     It exceeds the smallest bound that follows from the nearness and from the model of M̄ by at most
-    `tol`. Of M it uses the reward range, γ, and whether M can terminate.
+    `tol`. Of M it uses the reward range, γ, whether M can terminate, and which actions it has: the
+    bound is -infinity where an action of M is not available.
     """
     check_comparable(m, m_bar)
     instance("nearness", nearness, Nearness, "such as hl.family_nearness([m, m_bar])")
@@ -73,20 +84,23 @@ def near_bound(
         terminating=m.terminating,
         tol=tolerance.error / 2,
     )
-    nearness._check_possible(setting)
+    available = m.available.reshape(-1)
+    nearness._check_possible(setting, available)
     # Below the rounding error, iterations would lower values in very small steps.
     rounding = _rounding(m_bar, setting)
     setting = replace(setting, tol=max(tolerance.error / 2, rounding / 2))
-    U = np.full(setting.n_pairs, setting.v_max)
+    U = np.where(available, setting.v_max, -np.inf)
     values = program.initial_values(setting, U)
     decider = np.zeros(setting.n_pairs, dtype=np.int64)
-    near = near_rows([_source(m_bar)], nearness, setting, LearnerArrays(values.V, decider, 1))
+    near = near_rows(
+        [_source(m_bar)], nearness, setting, LearnerArrays(values.V, decider, 1, available)
+    )
     if near is not None:
         near = near._replace(limit=np.inf)  # also differences from v_max below `SAME` count
         model = LearnedModel(m.n_states, m.n_actions, n_known=1)
         program.update(model._arrays, values, near, near.pairs)
     error = max(tolerance.error, rounding) / 2 + 2 * rounding
-    if not tolerance.admits(error, float(np.abs(U).max())):
+    if not tolerance.admits(error, float(np.abs(U[np.isfinite(U)]).max())):
         raise NotConverged(
             f"tol={tolerance.error:g} cannot be certified: float64 allows an error of about "
             f"{error:.1g}; ask for tol={2 * error:.1g} or more"
@@ -95,11 +109,11 @@ def near_bound(
 
 
 def _source(m: TabularMDP) -> Source:
-    """Return a task with a known model as a source of which every pair is known."""
+    """Return a task with a known model as a source of which every available pair is known."""
     t, rows = m.transitions, m.transitions.continuing
     n_pairs = rows.indptr.size - 1
     known = Known(
-        known=np.ones(n_pairs, dtype=bool),
+        known=m.available.reshape(-1),
         R=t.R,
         ends=t.end_probability,
         first=rows.indptr[:-1],
@@ -131,11 +145,18 @@ def total_variation(m: TabularMDP, m_bar: TabularMDP) -> FloatArray:
     return np.minimum(1.0, (L1.reshape(m.R.shape) + np.abs(m.ends - m_bar.ends)) / 2)
 
 
-def _successors(tasks: Sequence[TabularMDP]) -> sparse.csr_array:
-    """Return the states that a transition of some task can lead to, sparse of shape (S·A, S)."""
+def _successors(tasks: Sequence[TabularMDP], missing: BoolArray) -> sparse.csr_array:
+    """Return the states that a transition of some task can lead to, sparse of shape (S·A, S).
+
+    A pair that is `missing` in all tasks stays in its state: a nearness needs one outcome per pair.
+    """
     matrices = []
     for m in tasks:
         rows = m.transitions.continuing
         arrays = np.ones(rows.p.size), rows.successors, rows.indptr
         matrices.append(sparse.csr_array(arrays, shape=(rows.indptr.size - 1, m.n_states)))
+    if missing.any():
+        pairs = np.flatnonzero(missing)
+        stays = np.ones(pairs.size), (pairs, pairs // tasks[0].n_actions)
+        matrices.append(sparse.csr_array(stays, shape=matrices[0].shape))
     return sum(matrices[1:], matrices[0])

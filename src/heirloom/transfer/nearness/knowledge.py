@@ -102,8 +102,11 @@ class Nearness:
                 f"or a sparse matrix of shape ({n_pairs}, {n_states})"
             )
 
-    def _check_possible(self, setting: Setting) -> None:
-        """Raise `InvalidArgument` if no task of the setting can have this nearness."""
+    def _check_possible(self, setting: Setting, available: BoolArray | None = None) -> None:
+        """Raise `InvalidArgument` if no task of the setting can have this nearness.
+
+        `available` marks the pairs that the task has, None for all.
+        """
         lo = setting.reward_range[0]
         if self.highest_rewards is not None and self.highest_rewards.min(initial=lo) < lo:
             raise InvalidArgument(
@@ -114,6 +117,8 @@ class Nearness:
         if self.successors is None:
             return
         is_impossible = np.diff(self.successors.first) == 0
+        if available is not None:
+            is_impossible &= available
         if setting.terminating and self.terminates is None:
             return
         if setting.terminating:
@@ -127,7 +132,8 @@ class Nearness:
 
     def _per_pair(self, name: str, n_pairs: int) -> Any:
         """Return one of the arrays over pairs k = s * A + a, also if it is a single number."""
-        return np.broadcast_to(getattr(self, name).reshape(-1), n_pairs)
+        array = getattr(self, name).reshape(-1)
+        return array if array.size == n_pairs else np.broadcast_to(array, n_pairs)
 
     def __and__(self, other: "Nearness") -> "Nearness":
         """Return what follows if both are true: smaller differences, and common successors."""

@@ -20,12 +20,14 @@ SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_ma
 class LearnerArrays(NamedTuple):
     """The learner's values, and the number of the bound that determines `U` at each pair.
 
-    `number` is that of the bound `NearModels`.
+    `number` is that of the bound `NearModels`. `available` marks the pairs of actions that exist,
+    None for all.
     """
 
     V: FloatArray
     decider: IntArray
     number: int
+    available: BoolArray | None = None
 
 
 class SourceRows(NamedTuple):
@@ -62,6 +64,8 @@ def near_rows(
     t[np.diff(rows.start) == 0] = 1.0
     any_successor = nearness.successors is None
     useful = (reward < hi) | (t < 1.0) | (not any_successor)
+    if learner.available is not None:
+        useful &= learner.available
     pairs = np.flatnonzero(useful)
     if pairs.size == 0:
         return None

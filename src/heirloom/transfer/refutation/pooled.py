@@ -152,16 +152,10 @@ def _means(source: Source) -> FloatArray:
     X = _MEANS.get(source)
     if X is None:
         rows, n_states = gathered(source), source.V.size
-        lengths, n_digits = rows.last - rows.first, n_states.bit_length()
-        row = np.repeat(np.arange(lengths.size), lengths)
-        at = np.repeat(rows.first - (np.cumsum(lengths) - lengths), lengths) + np.arange(row.size)
-        successors, p = source.rows.successors[at], source.rows.p[at]
-        X = np.empty((1 + n_digits, lengths.size))
+        X = np.empty((1 + n_states.bit_length(), rows.pairs.size))
         X[0] = rows.R
-        for digit in range(n_digits):
-            mass = p * ((successors >> digit) & 1)
-            ends = rows.ends * ((n_states >> digit) & 1)
-            X[1 + digit] = np.bincount(row, mass, minlength=lengths.size) + ends
+        successors, p = source.rows.successors, source.rows.p
+        kernels.digit_frequencies(rows.first, rows.last, rows.ends, successors, p, n_states, X[1:])
         _MEANS[source] = X
     return X
 

@@ -7,7 +7,7 @@ models. The radii are those of `transfer/radii.py`, so that a true claim is refu
 weighed with lower values of the sources only, since those of the task at hand are not yet known.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -80,18 +80,25 @@ class TaskWatch:
         n_known: int,
     ) -> "TaskWatch":
         """Prepare the comparison of a task with these sources."""
-        nearness = claims.nearness
-        outcomes = all_outcomes(setting)
-        if nearness is not None and claims.d_max is None:
-            outcomes = _fixed(nearness, setting).outcomes
+        nearness, n_sources = claims.nearness, len(sources)
+        fixed = _fixed(nearness, setting)
+        key = accuracy, n_known, max((source.n_known for source in sources), default=0)
+        blind = fixed.blind.get(key)
+        if blind is not None and n_sources and claims.d_max is None and blind.task <= task:
+            check = blind.in_later_task()
+            return cls(claims, setting, [], task, blind.radii, [], check, n_sources)
+        outcomes = fixed.outcomes if claims.d_max is None else all_outcomes(setting)
         own = accuracy.radii_of(n_known, task, setting, outcomes)
-        n_sources = len(sources)
         if _is_blind(claims, accuracy, setting, sources, own, outcomes):
             sources = []
         others = [accuracy.radii(source, setting, outcomes) for source in sources]
         watch = cls(claims, setting, sources, task, own, others, None, n_sources)
-        check = watch._check(accuracy)
-        return cls(claims, setting, sources, task, own, others, check, n_sources)
+        watch = replace(watch, check=watch._check(accuracy))
+        if watch.blind and claims.d_max is None:
+            assert nearness is not None
+            if nearness.highest_rewards is None:  # otherwise the check depends on the radii
+                fixed.blind[key] = _Blind(task, own, watch.check)
+        return watch
 
     def _check(self, accuracy: Accuracy) -> Check | None:
         nearness, d_max = self.claims
@@ -197,6 +204,22 @@ def _of_rows(ufunc: np.ufunc, values: FloatArray, rows: Rows, empty: float) -> F
     return extreme
 
 
+class _Blind(NamedTuple):
+    """What is checked in a task whose sources cannot contradict the nearness.
+
+    Radii grow with the number of the task. So with the same numbers of visits, the sources of a
+    later task cannot contradict it either.
+    """
+
+    task: int
+    radii: Radii
+    check: Check | None
+
+    def in_later_task(self) -> Check | None:
+        """Return the check, active again."""
+        return self.check and self.check._replace(active=np.ones(1, dtype=bool))
+
+
 class _Fixed(NamedTuple):
     """What is checked in every task in the same way, because it is said about single tasks."""
 
@@ -206,6 +229,9 @@ class _Fixed(NamedTuple):
     """Whether a successor or termination is excluded somewhere."""
     check: Check
     """A check without rows of sources."""
+    blind: dict[tuple[Accuracy, int, int], _Blind]
+    """Where no source can contradict the nearness: for the number of visits of a pair in the task,
+    and the largest number in a source."""
 
 
 # A nearness serves many tasks. The key of an agent without one is None.
@@ -244,7 +270,7 @@ def _fixed(nearness: Nearness | None, setting: Setting) -> _Fixed:
         gamma=setting.gamma,
     )
     outcomes = all_outcomes(setting) if nearness is None else possible_outcomes(nearness, setting)
-    found = _Fixed(setting, outcomes, excludes, check)
+    found = _Fixed(setting, outcomes, excludes, check, {})
     if nearness is not None:
         _FIXED[nearness] = found
     return found
