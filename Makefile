@@ -9,7 +9,7 @@ DOCS_READY := $(VENV)/.ready-docs
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable
 PEERS := .venv-peers
 
-.PHONY: help setup reproduce docs dist test test-slow check format coverage golden numbers tables bench publish-bench examples clean
+.PHONY: help setup reproduce docs dist test test-slow check format coverage golden numbers tables references bench publish-bench examples clean
 
 help:
 	@echo "make setup       create .venv with Heirloom and what a run needs (a minute or two)"
@@ -25,6 +25,7 @@ help:
 	@echo "make numbers     measure the numbers in README and docs again, and write them (five minutes)"
 	@echo "make tables      write the tables in README and docs from published/results"
 	@echo "make dist        build the wheel and the source archive in dist, and test both outside the clone"
+	@echo "make references  write the reference results that heirloom reproduce compares with (five minutes)"
 	@echo "make format      format the code and apply automatic fixes"
 
 $(SETUP): pyproject.toml constraints.txt
@@ -103,6 +104,10 @@ numbers: $(READY)
 
 tables: $(READY)
 	$(BIN)/python -m published --tables
+
+# Runs that are complete in ./results are not computed again.
+references: $(READY)
+	$(BIN)/python -m heirloom.paper.reference_files
 
 # A library that cannot be installed is skipped; its rows in the benchmark give the reason.
 $(PEERS)/.ready: benchmarks/peers.txt

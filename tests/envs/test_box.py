@@ -6,11 +6,17 @@ from gymnasium.utils.env_checker import check_env
 
 import heirloom as hl
 from heirloom.envs.maintenance import Machines
+from heirloom.envs.perishables import Perishables
+from heirloom.envs.queueing import Queues
 from heirloom.experiments.registry import FAMILIES, make_family
 
 BOXES = {
     "machines": Machines(),
     "wide machines": Machines(wear=(0.0, 1.0), failure=(0.0, 1.0), parts=(0.0, 2000.0)),
+    "queues": Queues(),
+    "wide queues": Queues(arrival=(0.0, 1.0), service=(0.0, 0.625), sent_away=(0.0, 40.0)),
+    "perishables": Perishables(),
+    "wide perishables": Perishables(busy=(0.0, 1.0), fresh=(0.0, 1.0), price=(0.0, 9.0)),
 }
 
 

@@ -127,7 +127,7 @@ CASES = {
     "too few names": ({"state_names": ["a"]}, "state_names has 1 names for 2 states"),
     "names in a set": ({"state_names": {"a", "b"}}, "state_names is .* in order"),
     "a number as names": ({"state_names": 5}, "state_names is 5"),
-    "equal names": ({"state_names": ["a", "a"]}, "two states are named 'a'"),
+    "equal names": ({"state_names": ["a", "a"]}, "state_names has the name 'a' twice"),
 }
 
 

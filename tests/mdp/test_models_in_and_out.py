@@ -191,10 +191,32 @@ def test_optimistic_model_of_an_agent_has_the_values_of_rmax(seed):
     assert np.array_equal(hl.solve(source.to_mdp(**options)).Q, optimistic.Q)
 
 
+@pytest.mark.parametrize("reward_range", [(0.0, 1.0), (-2.0, 1.0), (-2.0, -0.5), (0.2, 1.0)])
+@pytest.mark.parametrize("n_known", [0, 5, 14, 21])
+@pytest.mark.parametrize("seed", range(5))
+def test_model_without_unknown_actions_has_the_best_policy_among_known_ones(
+    seed, n_known, reward_range
+):
+    m = deterministic(seed, reward_range)
+    model = learned_exactly(m, np.random.default_rng(seed).permutation(21)[:n_known])
+    exact = hl.solve(m)
+    absent, low = (
+        model.to_mdp(gamma=0.9, unknown=unknown, reward_range=reward_range)
+        for unknown in ("absent", "pessimistic")
+    )
+    known_states = model.known.any(axis=1)
+    assert np.array_equal(absent.available[known_states], model.known[known_states])
+    assert absent.available[~known_states].all()
+    sol, pessimistic = hl.solve(absent), hl.solve(low)
+    assert model.known[known_states, sol.policy[known_states]].all()
+    assert (sol.V <= exact.V + sol.error + exact.error).all()
+    assert np.abs(sol.V - pessimistic.V).max() <= sol.error + pessimistic.error
+
+
 def test_unknown_choice_for_unknown_pairs_is_reported():
     model = hl.LearnedModel(2, 2, n_known=1)
-    with pytest.raises(hl.InvalidArgument, match="unknown is 'absent': expected one of optim"):
-        model.to_mdp(gamma=0.9, unknown="absent")
+    with pytest.raises(hl.InvalidArgument, match="unknown is 'none': expected one of optim"):
+        model.to_mdp(gamma=0.9, unknown="none")
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -151,6 +151,32 @@ def test_agent_helps_from_the_task_after_the_last_one_where_it_is_not_better(bet
     assert hl.helps_from(with_returns(better_by_task), "LRMax") == first
 
 
+def test_statement_about_all_later_tasks_is_false_in_at_most_5_percent_of_experiments():
+    """The agent is better from task 5 on, with errors that the tasks of a repetition share."""
+    results = compare(AGENTS, draw, **{**SIZES, "tasks": 8, "episodes": 1, "repetitions": 6})
+    rng, n, wrong, right = np.random.default_rng(1), 200, 0, 0
+    truth = np.where(np.arange(1, 9) >= 5, 4.0, 0.0)
+    for _ in range(n):
+        noise = rng.normal(size=(6, 1)) + rng.normal(size=(6, 8))
+        results.returns.loc[{"agent": "RMax"}] = 0.0
+        results.returns.loc[{"agent": "LRMax"}] = (truth + noise)[:, :, None]
+        first = hl.helps_from(results, "LRMax")
+        wrong += first is not None and first < 5
+        right += first == 5
+    assert wrong <= 0.05 * n
+    assert right >= 0.5 * n
+
+
+def test_higher_confidence_states_less():
+    results = with_returns((1, 1, 1))
+    results.returns.loc[{"agent": "LRMax", "task": 1}] = [[1.01], [1.02], [1.0], [1.03]]
+    assert hl.helps_from(results, "LRMax", confidence=0.8) == 1
+    assert hl.helps_from(results, "LRMax", confidence=0.99) == 2
+    for confidence in (0.0, 1.0, "x"):
+        with pytest.raises(hl.InvalidArgument, match=r"confidence is .*: expected a pro"):
+            hl.helps_from(results, "LRMax", confidence=confidence)
+
+
 def test_unknown_agent_is_reported():
     results = with_returns((1, 1, 1))
     with pytest.raises(hl.InvalidArgument, match="agent is 'x': expected one of RMax, LRMax"):

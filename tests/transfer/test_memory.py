@@ -126,10 +126,12 @@ def test_invalid_options_are_refused(options, message):
         hl.TaskMemory(**{"n_states": 2, "n_actions": 1, **options})
 
 
-def test_repr_shows_how_many_tasks_are_kept():
+def test_repr_shows_how_many_tasks_are_kept_and_one_line_for_each():
     assert repr(filled(3, capacity=2, keep="first")) == (
         "TaskMemory(n_states=2, n_actions=1, tasks seen: 3, kept: 2 of at most 2 (first), "
-        "known pairs: 2)"
+        "known pairs: 2)\n"
+        "  task 1: 1 of 2 pairs known\n"
+        "  task 2: 1 of 2 pairs known"
     )
 
 

@@ -1,6 +1,7 @@
 """Explain where the values `Q` of an agent come from."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,9 @@ from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.task_learner import sources_used
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument
+from heirloom.naming import NO_NAMES, Names, number_of
 from heirloom.transfer.bound import Bound, Details, Dropped
-from heirloom.validation import shown, whole_number
+from heirloom.validation import shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -56,29 +58,53 @@ class Explanation:
     """When each bound is used and valid, if it depends on more than the prior knowledge."""
     checks: str = ""
     """How the knowledge is compared with what is learned, and whether that can detect anything."""
+    available: BoolArray | None = None
+    """The actions that exist, None for all. Missing ones are not counted anywhere."""
+
+    @property
+    def _exists(self) -> BoolArray:
+        return np.ones_like(self.known) if self.available is None else self.available
+
+    pair_names: Names = NO_NAMES
+    """The names of states and actions, as far as there are any."""
+    task_names: Mapping[int, str] = field(default_factory=dict)
+    """The number of each stored task with its label and time, such as "3 (Lyon, week 12)"."""
+
+    @property
+    def state_names(self) -> tuple[str, ...] | None:
+        """The names of the states; None if they have none."""
+        return self.pair_names.states
+
+    @property
+    def action_names(self) -> tuple[str, ...] | None:
+        """The names of the actions; None if they have none."""
+        return self.pair_names.actions
 
     @property
     def n_decided(self) -> dict[str, int]:
         """The number of pairs whose `Q` comes from each of `names`."""
-        counts = np.bincount(self.decider.reshape(-1), minlength=len(self.names)).tolist()
+        counts = np.bincount(self.decider[self._exists], minlength=len(self.names)).tolist()
         return dict(zip(self.names, counts, strict=True))
 
     @property
     def prior_use(self) -> dict[str, float]:
         """The share of pairs at which d_max was used, for each source in use."""
-        return {name: float(used.mean()) for name, used in self.prior_used.items()}
+        return {name: float(used[self._exists].mean()) for name, used in self.prior_used.items()}
 
-    def why(self, s: int, a: int) -> str:
-        """Explain in one sentence where `Q` comes from at a pair."""
+    def why(self, s: int | str, a: int | str) -> str:
+        """Explain in one sentence where `Q` comes from at a pair, given by numbers or names."""
         n_states, n_actions = self.Q.shape
-        s = whole_number("s", s, least=0, most=n_states - 1)
-        a = whole_number("a", a, least=0, most=n_actions - 1)
+        s = number_of("s", s, n_states, self.state_names)
+        a = number_of("a", a, n_actions, self.action_names)
+        if not self._exists[s, a]:
+            return f"action {a} is not available in state {s}"
         bound = self.names[self.bound[s, a]]
         used = [part for part, pairs in self._parts_of(bound).items() if pairs[s, a]]
         bound = V_MAX if bound == V_MAX else f"the upper bound from {bound!r}"
         if used:
             bound += f" (by its {' and '.join(used)})"
-        value = f"Q({s}, {a}) = {self.Q[s, a]:.6g}"
+        state, action = self.pair_names.state(s), self.pair_names.action(a)
+        value = f"Q({state}, {action}) = {self.Q[s, a]:.6g}"
         if not self.known[s, a]:
             return f"{value} is {bound}, because the pair is unknown (visits: {self.counts[s, a]})"
         if self.names[self.decider[s, a]] == MODEL:
@@ -105,6 +131,8 @@ class Explanation:
             "decider": names[self.decider],
             "bound": names[self.bound],
         }
+        if self.available is not None:
+            arrays["available"] = self.available
         dataset = xr.Dataset({name: (("state", "action"), a) for name, a in arrays.items()})
         if self.prior_used:
             dataset["prior_used"] = (
@@ -113,7 +141,9 @@ class Explanation:
             )
             dataset = dataset.assign_coords(source=list(self.prior_used))
         return dataset.assign_coords(
-            state=np.arange(self.Q.shape[0]), action=np.arange(self.Q.shape[1])
+            state=np.arange(self.Q.shape[0]),
+            action=np.arange(self.Q.shape[1]),
+            **self.pair_names.coordinates(),
         )
 
     def __repr__(self) -> str:
@@ -129,8 +159,8 @@ class Explanation:
         title = "Q(s, a) comes from"
         width = max(len(name) for name in (title, *self.names))
         lines = [f"{title:<{width}}  {'pairs':>9}  {'known':>9}  {'unknown':>9}"]
-        rows = {name: self.decider == i for i, name in enumerate(self.names)}
-        rows["total"] = np.ones_like(self.known)
+        rows = {name: (self.decider == i) & self._exists for i, name in enumerate(self.names)}
+        rows["total"] = self._exists
         for name, pairs in rows.items():
             n, known = int(pairs.sum()), int((pairs & self.known).sum())
             lines.append(f"{name:<{width}}  {n:>9,}  {known:>9,}  {n - known:>9,}")
@@ -138,8 +168,9 @@ class Explanation:
 
     def _behaviour(self) -> list[str]:
         """What the values of unknown pairs mean for the actions of the agent."""
-        n_unknown = int((~self.known).sum())
-        n_v_max = int((~self.known & (self.decider == 0)).sum())
+        unknown = ~self.known & self._exists
+        n_unknown = int(unknown.sum())
+        n_v_max = int((unknown & (self.decider == 0)).sum())
         notes = []
         if n_v_max:
             notes.append(
@@ -191,12 +222,13 @@ class Explanation:
         return [*notes, *self.notes, *(self._why_dropped(*dropped) for dropped in self.dropped)]
 
     def _why_dropped(self, task: int, n_known: int) -> str:
+        name = self.task_names.get(task, str(task))
         if n_known == 0:
             return (
-                f"Source task {task} is not used, because with this prior it cannot lower a bound."
+                f"Source task {name} is not used, because with this prior it cannot lower a bound."
             )
         return (
-            f"Source task {task} was dropped when {n_known:,} of {self.known.size:,} pairs were "
+            f"Source task {name} was dropped when {n_known:,} of {self._exists.sum():,} pairs were "
             "known, because it could not lower the bounds any further."
         )
 
@@ -238,6 +270,9 @@ def explain(agent: OptimisticAgent) -> Explanation:
             for note in detail.notes
         ),
         checks=_checks(agent),
+        available=None if agent.task.missing is None else frozen(agent.model.available.copy()),
+        pair_names=agent.memory.names,
+        task_names={source.task: source.name for source in agent.memory.sources},
     )
 
 
@@ -308,4 +343,4 @@ def _name(agent: OptimisticAgent, i: int, task: int | None = None) -> str:
     name = type(agent.bounds[i]).__name__
     if [type(bound).__name__ for bound in agent.bounds].count(name) > 1:
         name += f" {i + 1}"
-    return name if task is None else f"{name}, task {task}"
+    return name if task is None else f"{name}, task {agent.memory.task_name(task)}"

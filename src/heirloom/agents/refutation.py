@@ -9,6 +9,7 @@ import numpy as np
 from heirloom.choices import OnRefutation
 from heirloom.errors import RefutedKnowledge, RefutedKnowledgeWarning
 from heirloom.transfer.lipschitz.bound import Lipschitz
+from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.radii import Accuracy
 from heirloom.transfer.refutation.observed import Difference, Observed, differences, outside
@@ -76,7 +77,8 @@ class Refutation:
         assert watch is not None
         seen = _observed(learner, pair)
         found = differences(watch, seen)
-        message = f"{_described(watch, seen, found, self.accuracy)}: {REMEDY}"
+        described = _described(watch, seen, found, self.accuracy, learner.memory)
+        message = f"{described}: {REMEDY}"
         if self.reaction == "raise":
             raise RefutedKnowledge(message)
         if self.reaction == "warn":
@@ -156,13 +158,21 @@ def _described_pooled(pooled: Pooled, accuracy: Accuracy, n_tasks: int) -> str:
 
 
 def _described(
-    watch: TaskWatch, seen: Observed, found: list[Difference], accuracy: Accuracy
+    watch: TaskWatch,
+    seen: Observed,
+    found: list[Difference],
+    accuracy: Accuracy,
+    memory: TaskMemory,
 ) -> str:
     """Return which pair, tasks and numbers contradict which claim."""
     nearness, d_max = watch.claims
     n_pairs = watch.setting.n_pairs
     s, a = divmod(seen.pair, watch.setting.n_actions)
-    task, where = watch.task, f"at state {s}, action {a}"
+    task, where = watch.task, f"at {memory.names.pair(s, a)}"
+
+    def name(found: Difference) -> str:
+        return memory.task_name(found.task)
+
     models = "exact" if accuracy.exact else f"estimated, probability of error {accuracy.delta:g}"
     texts = []
     if nearness is not None:
@@ -170,18 +180,18 @@ def _described(
         r, t = (float(nearness._per_pair(name, n_pairs)[k]) for name in ("rewards", "transitions"))
         states, ends = outside(nearness, seen)
         if states.size or ends:
-            what = f"state {states[0]}" if states.size else "termination"
+            what = f"state {memory.names.state(int(states[0]))}" if states.size else "termination"
             texts.append(f"task {task} has the excluded successor {what} {where}")
         worst = max(found, key=lambda d: d.reward - d.eta, default=None)
         if worst is not None and worst.reward - worst.eta > r:
             texts.append(
-                f"mean rewards of tasks {worst.task} and {task} differ by {worst.reward:.4g} "
+                f"mean rewards of tasks {name(worst)} and {task} differ by {worst.reward:.4g} "
                 f"{where} (radii {worst.eta:.2g}), more than {r:.4g}"
             )
         worst = max(found, key=lambda d: d.tv - d.tau, default=None)
         if worst is not None and worst.tv - worst.tau > t:
             texts.append(
-                f"transitions of tasks {worst.task} and {task} differ by a total variation of "
+                f"transitions of tasks {name(worst)} and {task} differ by a total variation of "
                 f"{worst.tv:.4g} {where} (radii {worst.tau:.2g}), more than {t:.4g}"
             )
     if d_max is not None:
@@ -189,7 +199,7 @@ def _described(
         worst = max(found, key=lambda d: d.distance, default=None)
         if worst is not None and worst.distance > claimed:
             texts.append(
-                f"models of tasks {worst.task} and {task} differ by D = {worst.distance:.4g} or "
+                f"models of tasks {name(worst)} and {task} differ by D = {worst.distance:.4g} or "
                 f"more {where}, above d_max = {claimed:.4g}"
             )
     if not texts:

@@ -23,6 +23,7 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import ArrayLike
 
 from heirloom.arrays import FloatArray, frozen
+from heirloom.envs.space_names import MOST_NAMED, names_of_actions, names_of_bins
 from heirloom.envs.spaces import LARGEST, size_of_space, value_of
 from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
 from heirloom.storage import archive
@@ -115,6 +116,18 @@ class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Return the environment's action with this number."""
         action = whole_number("action", action, least=0, most=self.n_actions - 1)
         return value_of(self.env.action_space, action)
+
+    @property
+    def state_names(self) -> tuple[str, ...] | None:
+        """The bins as names of their numbers; None for a very large number of bins."""
+        if self.n_states > MOST_NAMED:
+            return None
+        return names_of_bins([self.bin_of(state) for state in range(self.n_states)])
+
+    @property
+    def action_names(self) -> tuple[str, ...] | None:
+        """The environment's actions as names of their numbers; None if they are only numbers."""
+        return names_of_actions(self.env, self.n_actions)
 
     def save_edges(self, path: str | os.PathLike[str]) -> None:
         """Write the edges to a file, to be kept beside an agent or a memory that is saved."""

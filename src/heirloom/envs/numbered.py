@@ -26,6 +26,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
+from heirloom.envs.space_names import names_of_actions, names_of_seen, names_of_values
 from heirloom.envs.spaces import LARGEST, number_of, size_of_space, value_of
 from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
 from heirloom.storage import archive
@@ -134,6 +135,18 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             f"{self.env} returned more than {self.n_states} different observations: give a larger "
             "n_states, or a key that distinguishes fewer states"
         )
+
+    @property
+    def state_names(self) -> tuple[str, ...] | None:
+        """The observations as names of their numbers; None for a very large number of states."""
+        if self.as_seen:
+            return names_of_seen(self.numbers, self.n_states)
+        return names_of_values(self.env.observation_space, self.n_states)
+
+    @property
+    def action_names(self) -> tuple[str, ...] | None:
+        """The environment's actions as names of their numbers; None if they are only numbers."""
+        return names_of_actions(self.env, self.n_actions)
 
     def save_numbers(self, path: str | os.PathLike[str]) -> None:
         """Write the numbers of all observations seen so far to a file."""

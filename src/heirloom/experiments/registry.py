@@ -14,7 +14,15 @@ from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray
-from heirloom.envs import icu_sepsis, inventory, maintenance, paper_families, toy_text
+from heirloom.envs import (
+    icu_sepsis,
+    inventory,
+    maintenance,
+    paper_families,
+    perishables,
+    queueing,
+    toy_text,
+)
 from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.experiments.mistakes import (
@@ -40,6 +48,8 @@ FAMILIES: dict[str, Callable[..., TaskFamily]] = {
     "prices": inventory.prices,
     "seasons": inventory.seasons,
     "machines": maintenance.Machines,
+    "queues": queueing.Queues,
+    "perishables": perishables.Perishables,
     "hospitals": icu_sepsis.Hospitals,
 }
 

@@ -8,6 +8,7 @@ or, if the models of sources near to the task are given (`Near`), also
 
     U <= r + γ max Σ T V off K, over the distributions T near to the row of a source.
 
+An action that is not available has U = Q = -infinity, so that it is never a maximum.
 `update_values` lowers `Q` from its last solution, and stops when no backup would lower a pair by
 more than `slack`. It also stops when it has done a given amount of work, so that Python can handle
 Ctrl-C; the next call then continues where it stopped. Steps drawn by `rollout` and steps taken in
@@ -681,7 +682,7 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
             v = choices[choice]
             choice += 1
             if v < explore:
-                k = explored(known, counts, s * n_actions, n_actions, v / explore)
+                k = explored(known, counts, Q, s * n_actions, n_actions, v / explore)
             elif second >= best - tie:
                 v = (v - explore) / (1.0 - explore)
                 k = choose_greedy(Q, s * n_actions, n_actions, best - tie, v)
@@ -745,16 +746,27 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
 
 
 @njit(cache=True)
-def explored(known, counts, first, n_actions, u):
+def explored(known, counts, Q, first, n_actions, u):
     """Return the unknown pair among first, ..., first + n_actions - 1 with the fewest visits.
 
     If all of them are known, return one of them, each equally likely if u is uniform in [0, 1).
+    Pairs with Q = -infinity are actions that are not available.
     """
-    best = -1
+    best, n_available = -1, 0
     for k in range(first, first + n_actions):
+        if Q[k] == -np.inf:
+            continue
+        n_available += 1
         if not known[k] and (best < 0 or counts[k] < counts[best]):
             best = k
-    return first + min(int(u * n_actions), n_actions - 1) if best < 0 else best
+    if best >= 0:
+        return best
+    left = min(int(u * n_available), n_available - 1)
+    best = first
+    while left > 0 or Q[best] == -np.inf:
+        left -= Q[best] > -np.inf
+        best += 1
+    return best
 
 
 @njit(cache=True)

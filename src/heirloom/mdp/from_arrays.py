@@ -1,7 +1,6 @@
 """Conversion of the arrays that describe a task, dense or sparse, into `Transitions`."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -261,22 +260,3 @@ def range_around(transitions: Transitions, reward_range: Range | None, gamma: fl
             "all tasks that you compare"
         )
     return lo, hi
-
-
-def checked_names(names: Sequence[str] | None, number: int, noun: str) -> tuple[str, ...] | None:
-    """Return names of states or actions; raise `InvalidTask` unless each has one, all different."""
-    if names is None:
-        return None
-    if not isinstance(names, Sequence) or isinstance(names, bytes):
-        raise InvalidTask(
-            f"{noun}_names is {shown(names)}: expected a list of names, one per {noun}, in order"
-        )
-    names = tuple(str(name) for name in names)
-    if len(names) != number:
-        raise InvalidTask(
-            f"{noun}_names has {len(names)} names for {number} {noun}s: give one per {noun}"
-        )
-    if len(set(names)) < number:
-        twice = Counter(names).most_common(1)[0][0]
-        raise InvalidTask(f"two {noun}s are named {twice!r}: give each {noun} a different name")
-    return names

@@ -9,9 +9,10 @@ from heirloom.arrays import BoolArray
 from heirloom.mdp.learned import Known
 from heirloom.mdp.tabular import TabularMDP, value_range
 from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.naming import NamesLike
 from heirloom.validation import Range, check_gamma, check_range, one_of, truth
 
-Unknown = Literal["optimistic", "pessimistic"]
+Unknown = Literal["optimistic", "pessimistic", "absent"]
 
 
 def mdp_of(
@@ -23,12 +24,17 @@ def mdp_of(
     reward_range: Range,
     terminating: bool,
     start: int | ArrayLike | None,
+    missing: BoolArray | None = None,
+    state_names: NamesLike = None,
+    action_names: NamesLike = None,
 ) -> TabularMDP:
     """Return the task with the models of the known pairs.
 
     An unknown pair ends the episode with the largest value of any task as its reward if `unknown`
     is "optimistic", and with the smallest if it is "pessimistic". So the reward range of the result
-    is the range of values.
+    is the range of values. The result lacks the pairs that are `missing`. If `unknown` is "absent",
+    the result also lacks the unknown actions of states that have a known one; in the others, where
+    an action must remain, they are as if pessimistic.
     """
     one_of("unknown", unknown, get_args(Unknown))
     gamma = check_gamma(gamma)
@@ -43,8 +49,13 @@ def mdp_of(
     )
     owner = np.repeat(pairs, lengths)
     ending = pairs[rows.ends[pairs] > 0]
-    others = np.flatnonzero(~known)
+    others = np.flatnonzero(~known if missing is None else ~(known | missing))
     n_actions = known.size // n_states
+    available = None if missing is None else ~missing
+    if unknown == "absent":
+        has_known = known.reshape(n_states, n_actions).any(axis=1)
+        kept = known | np.repeat(~has_known, n_actions)
+        available = kept if available is None else kept & available
     outcomes = Outcomes(
         pairs=np.concatenate([owner, ending, others]),
         # The successor of a terminal transition has no effect; it is the state itself.
@@ -58,8 +69,10 @@ def mdp_of(
         ),
     )
     return TabularMDP.from_transitions(
-        collect(outcomes, n_states, n_actions),
+        collect(outcomes, n_states, n_actions, available=available),
         gamma=gamma,
         start=start,
         reward_range=(min(lo, reward_range[0]), max(hi, reward_range[1])),
+        state_names=state_names,
+        action_names=action_names,
     )

@@ -11,13 +11,22 @@ from numpy.typing import NDArray
 
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import InvalidArgument, InvalidTask, UnsupportedEnvironment
-from heirloom.mdp.available import action_text
+from heirloom.mdp.available import action_text, read_mask
 from heirloom.mdp.from_rows import collect_rows
 from heirloom.mdp.transitions import Transitions
+from heirloom.naming import Names
 from heirloom.validation import index, numbers, shown, whole_number
 
 if TYPE_CHECKING:
     from heirloom.mdp.tabular import TabularMDP
+
+TOY_TEXT = "gymnasium.envs.toy_text"
+TOY_TEXT_ACTIONS = {
+    "FrozenLakeEnv": ("left", "down", "right", "up"),
+    "CliffWalkingEnv": ("up", "right", "down", "left"),
+    "TaxiEnv": ("south", "north", "east", "west", "pick up", "drop off"),
+    "BlackjackEnv": ("stick", "hit"),
+}
 
 Table = dict[int, dict[int, list[tuple[float, int, float, bool]]]]
 
@@ -40,6 +49,16 @@ class TabularEnv(gym.Env[Any, Any]):
         self.s: int | None = None
         self._first_states = np.flatnonzero(task.start)
         self._start_sums = np.cumsum(task.start[self._first_states])
+
+    @property
+    def state_names(self) -> tuple[str, ...] | None:
+        """The names of the states of the task; None if it has none."""
+        return self.task.state_names
+
+    @property
+    def action_names(self) -> tuple[str, ...] | None:
+        """The names of the actions of the task; None if it has none."""
+        return self.task.action_names
 
     @cached_property
     def P(self) -> Table:
@@ -164,28 +183,31 @@ def read_table(env: gym.Env[Any, Any], *, masks: bool = False) -> Transitions:
     return collect_rows(row, n_states, n_actions, where="P[{s}][{a}]")
 
 
-def read_mask(mask: Any, n_actions: int, name: str) -> BoolArray:
-    """Return a mask over actions as booleans; raise `InvalidArgument` unless it is one.
+def read_names(env: gym.Env[Any, Any]) -> Names:
+    """Return the attributes `state_names` and `action_names` of an environment or its wrappers.
 
-    At least one action must be available. `name` is the place of the mask in messages.
+    The outermost wrapper that has the attribute decides. What is not a list of different texts, one
+    per state or action, is ignored. The names of Gymnasium's toy-text actions are known.
     """
+    n_states, n_actions = sizes_of(env)
+    return Names(_names_of(env, "state_names", n_states), named_actions(env, n_actions))
+
+
+def named_actions(env: gym.Env[Any, Any], number: int) -> tuple[str, ...] | None:
+    """Return the names of actions that an environment or Gymnasium's documentation gives."""
+    names = _names_of(env, "action_names", number)
+    if names is None and type(env.unwrapped).__module__.startswith(TOY_TEXT):
+        names = TOY_TEXT_ACTIONS.get(type(env.unwrapped).__name__)
+    return names if names is not None and len(names) == number else None
+
+
+def _names_of(env: gym.Env[Any, Any], attribute: str, number: int) -> tuple[str, ...] | None:
     try:
-        given = np.asarray(mask)
-    except (TypeError, ValueError):
-        given = np.empty(0)
-    flags = given == 1
-    is_mask = given.shape == (n_actions,) and given.dtype.kind in "biuf"
-    if not (is_mask and (flags | (given == 0)).all()):
-        raise InvalidArgument(
-            f"{name} is {shown(mask)}: expected {n_actions} numbers, 1 for each available action "
-            "and 0 for the others"
-        )
-    if not flags.any():
-        raise InvalidArgument(
-            f"{name} marks no action as available: every state needs at least one; an environment "
-            "should terminate instead"
-        )
-    return flags
+        names = env.get_wrapper_attr(attribute)
+    except AttributeError:
+        return None
+    is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    return tuple(names) if is_list and len(names) == len(set(names)) == number else None
 
 
 def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:

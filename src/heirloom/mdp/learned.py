@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, read_only
 from heirloom.kernels import learning
+from heirloom.mdp.available import Availability
+from heirloom.naming import NamesLike
 from heirloom.theory import n_known_for
 from heirloom.validation import Range, index, reward, sizes, truth, whole_number
 
@@ -50,6 +52,7 @@ class LearnedModel:
         self._n_states, self._n_actions = sizes(n_states, n_actions)
         n_known = whole_number("n_known", n_known)
         n_pairs = self.n_states * self.n_actions
+        self._availability = Availability(self.n_states, self.n_actions)
         widest = min(n_known, self.n_states)
         capacity = max(INITIAL_CAPACITY, widest)
 
@@ -145,6 +148,13 @@ class LearnedModel:
         return self._by_pair(self._arrays.ends)
 
     @property
+    def available(self) -> BoolArray:
+        """The actions that exist, [s, a], as far as is known: all if no mask was given."""
+        missing = self._availability.missing
+        available = np.ones(self._arrays.known.size, dtype=bool) if missing is None else ~missing
+        return self._by_pair(available)
+
+    @property
     def reached(self) -> BoolArray:
         """The states that were visited, or were the successor of a transition, [s]."""
         reached = self.counts.sum(axis=1) > 0
@@ -185,6 +195,8 @@ class LearnedModel:
         reward_range: Range = (0.0, 1.0),
         terminating: bool = True,
         start: int | ArrayLike | None = None,
+        state_names: NamesLike = None,
+        action_names: NamesLike = None,
     ) -> "TabularMDP":
         """Return the learned model as a task, which can be solved, compared and saved.
 
@@ -192,10 +204,14 @@ class LearnedModel:
             gamma: the discount factor.
             unknown: what an unknown pair is worth: the largest value of any task in the reward
                 range ("optimistic"), or the smallest ("pessimistic"). It ends the episode with this
-                value as its reward, so the reward range of the result is the range of values.
+                value as its reward, so the reward range of the result is the range of values. With
+                "absent", the action is missing instead; in a state without any known action all
+                actions remain, as if pessimistic.
             reward_range: the range of the rewards of the task.
             terminating: whether the task may terminate, which matters for the range of values.
             start: the first state, or a distribution over first states; uniform by default.
+            state_names: one name per state, such as `agent.memory.state_names`.
+            action_names: one name per action.
         """
         from heirloom.mdp.from_learned import mdp_of
 
@@ -207,6 +223,9 @@ class LearnedModel:
             reward_range=reward_range,
             terminating=terminating,
             start=start,
+            missing=self._availability.missing,
+            state_names=state_names,
+            action_names=action_names,
         )
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> int | None:

@@ -1,7 +1,6 @@
 """`TabularMDP`: a task with an exact, known model."""
 
 import os
-from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -10,19 +9,20 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from heirloom.arrays import BoolArray, FloatArray, frozen, read_only
-from heirloom.errors import InvalidArgument
+from heirloom.errors import InvalidArgument, InvalidTask
 from heirloom.mdp.available import read_available
 from heirloom.mdp.from_arrays import (
-    checked_names,
     range_around,
     read_start,
     read_transitions,
     rewards_of,
 )
 from heirloom.mdp.from_rows import Row, collect_rows
+from heirloom.mdp.scene import Scene, scene_of
 from heirloom.mdp.transitions import Transitions, check_transitions
+from heirloom.naming import NamesLike, checked_names
 from heirloom.storage import archive
-from heirloom.validation import Range, check_gamma, shown, sizes, truth
+from heirloom.validation import Range, check_gamma, instance, shown, sizes, truth
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -46,8 +46,8 @@ class TabularMDP:
             None stands for (0, 1), widened as far as the rewards of this task require.
         available: the actions that exist, booleans [s, a], at least one per state; all by default.
             R and T are ignored where an action does not exist.
-        state_names: one name per state.
-        action_names: one name per action.
+        state_names: one name per state, in order, or a function from numbers to names.
+        action_names: one name per action, likewise.
 
     Example:
         >>> stay_or_go = TabularMDP(
@@ -69,8 +69,8 @@ class TabularMDP:
         terminates: ArrayLike | sparse.sparray | sparse.spmatrix | None = None,
         reward_range: Range | None = (0.0, 1.0),
         available: ArrayLike | None = None,
-        state_names: Sequence[str] | None = None,
-        action_names: Sequence[str] | None = None,
+        state_names: NamesLike = None,
+        action_names: NamesLike = None,
     ) -> None:
         self._set(
             read_transitions(R, T, terminates, available),
@@ -101,26 +101,29 @@ class TabularMDP:
         start: int | ArrayLike | None = None,
         reward_range: Range | None = None,
         masks: bool = False,
-        state_names: Sequence[str] | None = None,
-        action_names: Sequence[str] | None = None,
+        state_names: NamesLike = None,
+        action_names: NamesLike = None,
     ) -> Self:
         """Read the exact model of an environment that has a transition table `P`.
 
         Outcomes with the same successor are merged, terminal ones separately from the others. The
-        start distribution is the environment's `initial_state_distrib` unless one is given.
-        Wrappers, including time limits, are ignored. A pair without outcomes is an action that is
-        not available; with `masks`, so are those that the method `action_mask(s)` of the
-        environment excludes. Raises `UnsupportedEnvironment` if there is no table.
+        start distribution is the environment's `initial_state_distrib` unless one is given, and
+        names are its `state_names` and `action_names`, if it has them. Wrappers, including time
+        limits, are ignored. A pair without outcomes is an action that is not available; with
+        `masks`, so are those that the method `action_mask(s)` of the environment excludes. Raises
+        `UnsupportedEnvironment` if there is no table.
         """
-        from heirloom.mdp.gymnasium import read_start_of, read_table
+        from heirloom.mdp.gymnasium import read_names, read_start_of, read_table
 
+        states, actions = read_names(env)
         return cls.from_transitions(
             read_table(env, masks=truth("masks", masks)),
             gamma=gamma,
             start=read_start_of(env) if start is None else start,
             reward_range=reward_range,
-            state_names=state_names,
-            action_names=action_names,
+            state_names=states if state_names is None else state_names,
+            action_names=actions if action_names is None else action_names,
+            scene=scene_of(env),
         )
 
     @classmethod
@@ -150,10 +153,10 @@ class TabularMDP:
     def from_npz(cls, path: str | os.PathLike[str], **options: Any) -> Self:
         """Create a task from an `.npz` file with the arrays `R` and `T` of the constructor.
 
-        The file may also hold `gamma`, `start`, `terminates` and `available`. A sparse T is given
-        by the arrays `T_data`, `T_indices` and `T_indptr` of a csr_array of shape (S·A, S). Options
-        are those of the constructor, and replace what is in the file. Raises `InvalidFile` unless
-        the file can be read without unpickling.
+        The file may also hold `gamma`, `start`, `terminates`, `available`, `state_names` and
+        `action_names`. A sparse T is given by the arrays `T_data`, `T_indices` and `T_indptr` of a
+        csr_array of shape (S·A, S). Options are those of the constructor, and replace what is in
+        the file. Raises `InvalidFile` unless the file can be read without unpickling.
         """
         from heirloom.mdp.task_file import read_npz
 
@@ -192,18 +195,22 @@ class TabularMDP:
         gamma: float,
         start: int | ArrayLike | None = None,
         reward_range: Range | None = (0.0, 1.0),
-        state_names: Sequence[str] | None = None,
-        action_names: Sequence[str] | None = None,
+        state_names: NamesLike = None,
+        action_names: NamesLike = None,
+        scene: Scene | None = None,
     ) -> None:
         n_states, n_actions = transitions.n_states, transitions.n_actions
         gamma = check_gamma(gamma)
+        if scene is not None:
+            instance("scene", scene, Scene, "or None for a task without a map")
         self.__dict__.update(
             transitions=transitions,
             gamma=gamma,
             start=frozen(read_start(start, n_states)),
             reward_range=range_around(transitions, reward_range, gamma),
-            state_names=checked_names(state_names, n_states, "state"),
-            action_names=checked_names(action_names, n_actions, "action"),
+            state_names=checked_names(state_names, n_states, "state", InvalidTask),
+            action_names=checked_names(action_names, n_actions, "action", InvalidTask),
+            scene=scene,
         )
 
     transitions: Transitions
@@ -216,6 +223,8 @@ class TabularMDP:
     """An interval (lo, hi) that contains every reward of this and of related tasks."""
     state_names: tuple[str, ...] | None
     action_names: tuple[str, ...] | None
+    scene: Scene | None
+    """The map on which the states lie, for pictures; None if there is none."""
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a TabularMDP is immutable: create a new one to change `{name}`")

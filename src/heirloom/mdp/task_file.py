@@ -26,7 +26,8 @@ from heirloom.storage import archive
 from heirloom.storage.archive import Content, parsing, take
 
 SPARSE = ("T_data", "T_indices", "T_indptr")
-READ = {"R", "T", "start", "terminates", "available", "gamma", *SPARSE}
+NAMES = ("state_names", "action_names")
+READ = {"R", "T", "start", "terminates", "available", "gamma", *NAMES, *SPARSE}
 
 
 def packed(m: TabularMDP) -> Content:

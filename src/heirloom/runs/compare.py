@@ -18,7 +18,7 @@ from heirloom.mdp.tabular import TabularMDP
 from heirloom.runs.callables import run_callables, spec_of
 from heirloom.stats import gain, student_interval
 from heirloom.storage.location import Location
-from heirloom.validation import LARGEST_SIZE, one_of, shown, whole_number
+from heirloom.validation import LARGEST_SIZE, one_of, real_number, shown, whole_number
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -219,19 +219,34 @@ def _is_near_zero(reference: np.ndarray, all_means: np.ndarray) -> bool:
     return bool(changes_sign or sizes.min() <= 0.1 * sizes.mean() or sizes.mean() <= 0.01 * largest)
 
 
-def helps_from(results: "xr.Dataset", agent: str, *, baseline: str = "RMax") -> int | None:
+def helps_from(
+    results: "xr.Dataset", agent: str, *, baseline: str = "RMax", confidence: float = 0.95
+) -> int | None:
     """Return the task from which on an agent has higher returns than the baseline.
 
-    In that task and in all later ones, the 95 % Student interval over repetitions of the difference
-    of mean returns is above 0. None if it is not in the last task.
+    In that task and in all later ones, the Student interval over repetitions of the difference of
+    mean returns is above 0. None if it is not in the last task. The statement about all these tasks
+    together has the given confidence, without a correction: tasks are tested from the last one
+    backwards until a test fails, so a wrong statement requires that the first false one of them
+    passes its own test. For a joint statement about several agents, divide 1 - confidence by their
+    number.
+
+    Args:
+        results: the results of `compare` or `run`.
+        agent: the name of the agent.
+        baseline: the name of the agent that it is compared with.
+        confidence: the confidence of each interval, above 0 and below 1.
     """
     check_results(results, ("returns",))
     names = [str(name) for name in results.agent.values]
     for key, name in (("agent", agent), ("baseline", baseline)):
         one_of(key, name, names)
+    what = "expected a probability above 0 and below 1"
+    least_doubt = 1e-12  # the quantile of a smaller doubt is not accurate
+    confidence = real_number("confidence", confidence, what, above=0, most=1 - least_doubt)
     mean = results.returns.mean("episode").transpose("agent", "repetition", "task")
     difference = mean.sel(agent=agent).values - mean.sel(agent=baseline).values
-    centre, half = student_interval(difference)
+    centre, half = student_interval(difference, confidence=confidence)
     not_above = np.flatnonzero(~(centre - half > 0))
     first = 0 if not_above.size == 0 else int(not_above[-1]) + 1
     return None if first == centre.size else int(results.task.values[first])

@@ -3,7 +3,8 @@
 import math
 import os
 from dataclasses import dataclass
-from typing import NamedTuple, Self, cast, get_args
+from datetime import date
+from typing import Any, NamedTuple, Self, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,18 +15,20 @@ from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.from_learned import Unknown, mdp_of
 from heirloom.mdp.learned import Known, LearnedModel
 from heirloom.mdp.tabular import TabularMDP, value_range
+from heirloom.naming import Names, NamesLike, checked_label, checked_names, with_name
 from heirloom.storage import archive
 from heirloom.transfer.rows import compact, read_rows, values
 from heirloom.transfer.setting import Setting
-from heirloom.validation import Range, instance, one_of, sizes, whole_number
+from heirloom.validation import Range, instance, one_of, shown, sizes, whole_number
 
 RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the limits of their range
 
 
 MOST_VISITS = 2**53  # that are counted, so that sums do not overflow
+MOST_LINES = 30  # sources that the text of a memory lists
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Source:
     """A task that ended: its known pairs, and upper bounds `Q` on its optimal values.
 
@@ -41,9 +44,18 @@ class Source:
     """The number of the task among all tasks seen by its memory, from 1; 0 outside of a memory."""
     n_known: int = 0
     """The number of visits after which its pairs were known; 0 if it is not recorded."""
+    available: BoolArray | None = None
+    """The pairs whose action surely exists; None for all.
+
+    Where an action is missing, Q is -infinity. At all other pairs its existence was not observed.
+    """
+    label: str = ""
+    """What the task is called; empty if it has no label."""
+    time: str = ""
+    """When the task took place, such as "week 12"; empty if that is not recorded."""
 
     def __post_init__(self) -> None:
-        Q, V = values("Q", self.Q), values("V", self.V)
+        Q, V = values("Q", self.Q, missing=True), values("V", self.V)
         if V.size == 0 or Q.size == 0 or Q.size % V.size:
             raise InvalidArgument(
                 f"Q has {Q.size} entries and V has {V.size}: expected one entry of V for each "
@@ -55,29 +67,74 @@ class Source:
             V=V,
             task=whole_number("task", self.task, least=0),
             n_known=whole_number("n_known", self.n_known, least=0),
+            available=_checked_mask(self.available, self.rows, Q),
+            label=checked_label("label", self.label),
+            time=checked_label("time", self.time),
         )
 
     @classmethod
-    def of(cls, model: LearnedModel, Q: FloatArray) -> "Source":
+    def of(cls, model: LearnedModel, Q: FloatArray, *, label: str = "", time: str = "") -> "Source":
         """Make a source from a model; it keeps the known pairs only, in the order of pairs."""
         instance("model", model, LearnedModel, "such as agent.model")
-        Q = values("Q", Q)
+        Q = values("Q", Q, missing=True)
         n_pairs = model.n_states * model.n_actions
         if Q.size != n_pairs:
             raise InvalidArgument(
                 f"Q has {Q.size} entries: expected one for each of the {n_pairs} pairs of the model"
             )
         V = frozen(Q.reshape(model.n_states, -1).max(axis=1))
-        return cls._of_valid(compact(model.rows), Q, V, n_known=model.n_known)
+        sure = model._availability.sure
+        if sure is not None:
+            frozen(sure)
+        source = cls._of_valid(compact(model.rows), Q, V, n_known=model.n_known, available=sure)
+        return source._with(label=checked_label("label", label), time=checked_label("time", time))
 
     @classmethod
     def _of_valid(
-        cls, rows: Known, Q: FloatArray, V: FloatArray, task: int = 0, n_known: int = 0
+        cls,
+        rows: Known,
+        Q: FloatArray,
+        V: FloatArray,
+        task: int = 0,
+        n_known: int = 0,
+        available: BoolArray | None = None,
     ) -> "Source":
         """Make a source from read-only arrays that are known to be valid."""
         source = cls.__new__(cls)
-        source.__dict__.update(rows=rows, Q=Q, V=V, task=task, n_known=n_known)
+        source.__dict__.update(rows=rows, Q=Q, V=V, task=task, n_known=n_known, label="", time="")
+        source.__dict__["available"] = available
         return source
+
+    def _with(self, **changed: Any) -> "Source":
+        """Return a copy with other attributes, which are known to be valid."""
+        source = type(self).__new__(type(self))
+        source.__dict__.update({**self.__dict__, **changed})
+        return source
+
+    @property
+    def name(self) -> str:
+        """The number of the task with its label and time, such as "3 (Lyon, week 12)"."""
+        return with_name(self.task, ", ".join(text for text in (self.label, self.time) if text))
+
+    def __repr__(self) -> str:
+        visits = f", n_known={self.n_known}" if self.n_known else ""
+        known = f"{int(self.known.sum()):,} of {self.known.size:,} pairs known"
+        return f"Source(task {self.name}: {known}{visits})"
+
+    @property
+    def missing(self) -> BoolArray:
+        """The pairs whose action does not exist."""
+        return np.isneginf(self.Q)
+
+    @property
+    def completed_Q(self) -> FloatArray:
+        """Upper bounds on Q* of the task in which missing actions are copies of the best ones.
+
+        Actions that were not observed to exist have the value of the best one, too.
+        """
+        if self.available is None:
+            return self.Q
+        return np.where(self.available, self.Q, np.repeat(self.V, self.Q.size // self.V.size))
 
     @property
     def widest(self) -> int:
@@ -97,6 +154,8 @@ class Source:
         reward_range: Range = (0.0, 1.0),
         terminating: bool = True,
         start: int | ArrayLike | None = None,
+        state_names: NamesLike = None,
+        action_names: NamesLike = None,
     ) -> TabularMDP:
         """Return the stored model as a task; the arguments are those of `LearnedModel.to_mdp`."""
         return mdp_of(
@@ -107,7 +166,35 @@ class Source:
             reward_range=reward_range,
             terminating=terminating,
             start=start,
+            missing=None if self.available is None else self.missing,
+            state_names=state_names,
+            action_names=action_names,
         )
+
+
+def _checked_mask(available: object, rows: Known, Q: FloatArray) -> BoolArray | None:
+    """Return which pairs surely exist; raise `InvalidArgument` unless it agrees with a source."""
+    missing = np.isneginf(Q)
+    if available is None:
+        if missing.any():
+            raise InvalidArgument("Q is -infinity, and available is None: mark missing actions")
+        return None
+    if (
+        not isinstance(available, np.ndarray)
+        or available.dtype != np.bool_
+        or available.shape != Q.shape
+    ):
+        raise InvalidArgument(
+            f"available is {shown(available)}: expected booleans of shape {Q.shape}, the pairs "
+            "that surely exist, or None for all"
+        )
+    mask = np.array(available)
+    if (mask & missing).any() or (rows.known & ~mask).any():
+        raise InvalidArgument(
+            "available contradicts Q or the known pairs: expected True where a pair is known, and "
+            "False where Q is -infinity"
+        )
+    return frozen(mask)
 
 
 class EnvelopeState(NamedTuple):
@@ -135,19 +222,35 @@ class TaskMemory:
         keep: which sources a full memory keeps: the "first" ones, the "latest" ones, or the
             "most_used" ones, which determined the bounds of the most pairs; "most_used" always
             keeps the most recent task, too.
+        state_names: one name per state, or a function that returns it; by default, `learn` takes
+            the names of the tasks.
+        action_names: one name per action, likewise.
     """
 
     def __init__(
-        self, n_states: int, n_actions: int, *, capacity: int | None = None, keep: Keep = "latest"
+        self,
+        n_states: int,
+        n_actions: int,
+        *,
+        capacity: int | None = None,
+        keep: Keep = "latest",
+        state_names: NamesLike = None,
+        action_names: NamesLike = None,
     ) -> None:
         self._n_states, self._n_actions = sizes(n_states, n_actions)
+        self.names = Names()
+        """The names of states and actions, which only texts and exports use."""
+        self.set_names(state_names=state_names, action_names=action_names)
         self.capacity = None if capacity is None else whole_number("capacity", capacity)
         self.keep = cast(Keep, one_of("keep", keep, get_args(Keep)))
         self._sources: list[Source] = []
         self.n_tasks = 0
         """The number of tasks seen."""
         self.max_Q: FloatArray | None = None
-        """The largest Q of all tasks seen, over pairs; None before the first."""
+        """The largest Q of all tasks seen, over pairs; None before the first.
+
+        It is -infinity where no task has had the action.
+        """
         self.visits: IntArray | None = np.zeros(self.n_pairs, dtype=np.int64)
         """The visits of each pair in all tasks, each time up to `n_known`; None if not recorded."""
         self.learned: dict[str, tuple[FloatArray, int]] = {}
@@ -207,6 +310,48 @@ class TaskMemory:
         """The number of pairs, S·A."""
         return self.n_states * self.n_actions
 
+    @property
+    def state_names(self) -> tuple[str, ...] | None:
+        """The names of the states; None if they have none."""
+        return self.names.states
+
+    @property
+    def action_names(self) -> tuple[str, ...] | None:
+        """The names of the actions; None if they have none."""
+        return self.names.actions
+
+    def set_names(self, *, state_names: NamesLike = None, action_names: NamesLike = None) -> None:
+        """Name states and actions; None leaves the names as they are."""
+        states = checked_names(state_names, self.n_states, "state")
+        actions = checked_names(action_names, self.n_actions, "action")
+        self.names = Names(states or self.names.states, actions or self.names.actions)
+
+    def label(self, task: int, label: str | None = None, *, time: str | date | None = None) -> None:
+        """Give a stored task a label and a time, which replace those that it has.
+
+        Args:
+            task: the number of the task, from 1; `memory.n_tasks` is the last one.
+            label: what the task is called; None for no label.
+            time: when it took place, such as "week 12" or a date; None for no time.
+        """
+        texts = {"label": checked_label("label", label), "time": checked_label("time", time)}
+        task = whole_number("task", task)
+        stored = [one for one in (*self._sources, *self._first) if one.task == task]
+        if not stored:
+            raise InvalidArgument(
+                f"task is {task}, which is not stored: expected one of "
+                f"{', '.join(str(source.task) for source in self._sources) or 'no task'}"
+            )
+        labelled = stored[0]._with(**texts)
+        for sources in (self._sources, self._first, self._different):
+            sources[:] = [labelled if one.task == task else one for one in sources]
+
+    def task_name(self, task: int) -> str:
+        """Return the number of a task, with its label and time if it is stored and has any."""
+        task = whole_number("task", task, least=0)
+        stored = (one for one in (*self._sources, *self._first) if one.task == task)
+        return next((one.name for one in stored), str(task))
+
     def first_tasks(self) -> list[Source]:
         """Return tasks 1, 2, ..., up to the first one that is no longer stored."""
         stored = {source.task: source for source in (*self._sources, *self._first)}
@@ -226,7 +371,7 @@ class TaskMemory:
         instance("setting", setting, Setting, "such as agent.setting")
         if (setting.n_states, setting.n_actions) != (self.n_states, self.n_actions):
             raise IncompatibleTasks(
-                f"{self!r} does not fit an agent with {setting.n_states} states and "
+                f"{self._summary()} does not fit an agent with {setting.n_states} states and "
                 f"{setting.n_actions} actions: use a memory of the same size"
             )
         previous = setting if self.setting is None or self.n_tasks == 0 else self.setting
@@ -274,7 +419,7 @@ class TaskMemory:
         self.n_tasks += 1
         largest = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
         self.max_Q = frozen(largest)
-        source = Source._of_valid(source.rows, source.Q, source.V, self.n_tasks, source.n_known)
+        source = source._with(task=self.n_tasks)
         self._sources.append(source)
         self.uses[source.task] = 0
         if self.capacity is None:
@@ -327,6 +472,16 @@ class TaskMemory:
         return older.index(min(older)) if older else 0
 
     def __repr__(self) -> str:
+        shown = self._sources[-MOST_LINES:]
+        n_more = len(self._sources) - len(shown)
+        lines = [f"  ({n_more:,} earlier sources)"] if n_more else []
+        for source in shown:
+            known = f"{int(source.known.sum()):,} of {self.n_pairs:,} pairs known"
+            lines.append(f"  task {source.name}: {known}")
+        return "\n".join([self._summary(), *lines])
+
+    def _summary(self) -> str:
+        """Return the numbers of the memory in one line."""
         known = sum(int(source.known.sum()) for source in self._sources)
         full = "" if self.capacity is None else f" of at most {self.capacity} ({self.keep})"
         return (
@@ -339,7 +494,8 @@ def check_values(Q: FloatArray, setting: Setting) -> None:
     """Raise `InvalidArgument` unless Q is in the range of values of a setting, up to rounding."""
     low, high = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
     tol = RELATIVE * max(abs(low), abs(high))
-    if Q.size and not (Q.min() >= low - tol and Q.max() <= high + tol):
+    least = Q.min(initial=np.inf, where=~np.isneginf(Q))  # -infinity stands for no action
+    if Q.size and not (least >= low - tol and Q.max() <= high + tol):
         raise InvalidArgument(
             f"a value is outside ({low:g}, {high:g}), the range of values for rewards in "
             f"{setting.reward_range} and gamma={setting.gamma}: expected upper bounds on Q*"

@@ -8,13 +8,16 @@ compared and kept. The arrays are over N stored tasks and the pairs k = s * A + 
     role        [N]         1 for a source, 2 for a first task still to be compared, 3 for both
     uses        [N]         the number of pairs of later tasks whose bound each task determined
     n_known     [N]         the visits that made pairs known, 0 if not recorded; may be missing
-    known, R, ends, Q       [N, k]
+    known, R, ends, Q       [N, k]      Q is -infinity where an action is missing
+    available   [N, k]      the pairs that surely exist; missing if all do in all tasks
     lengths     [N, k]      the numbers of successors of known pairs
     successors, p           the rows of known pairs, one after the other
     max_Q       [k]         the largest Q of all tasks seen, if there were any
     visits      [k]         the visits in all tasks, up to n_known in each; missing if not recorded
     learned/D   [k]         the largest distance between the first tasks, for the model distance D,
                             or the largest difference for a part of a learned nearness
+    names       [bytes]     names of states and actions and labels of tasks, as JSON in UTF-8;
+                            missing if there are none (`transfer/names_file.py`)
     envelope/E/...          for each envelope E: `E` [k], and the `scores` and `tasks` of its
                             calibration so far, [n]; missing if there is none
 """
@@ -34,6 +37,7 @@ from heirloom.transfer.memory import (
     check_rewards,
     check_values,
 )
+from heirloom.transfer.names_file import packed_names, restore_names
 from heirloom.transfer.rows import check_rows
 from heirloom.transfer.setting import Setting
 
@@ -77,6 +81,13 @@ def packed(memory: TaskMemory) -> Content:
         **{f"learned/{name}": largest for name, (largest, _) in memory.learned.items()},
         **_packed_envelopes(memory),
     }
+    if any(source.available is not None for source in sources):
+        everywhere = np.ones(n_pairs, dtype=bool)
+        masks = [everywhere if one.available is None else one.available for one in sources]
+        arrays["available"] = stacked(masks, np.bool_)
+    names = packed_names(memory, sources)
+    if names is not None:
+        arrays["names"] = names
     if memory.max_Q is not None:
         arrays["max_Q"] = memory.max_Q
     if memory.visits is not None:
@@ -137,7 +148,7 @@ def _unpacked(cls: type[M], content: Content) -> M:
     memory.n_kept_first = _count(header.get("n_kept_first", 0))  # older files do not have it
     n_pairs = memory.n_pairs
     if memory.n_tasks:
-        memory.max_Q = _finite(take(arrays, "max_Q", np.float64, (n_pairs,)), "max_Q")
+        memory.max_Q = _values(take(arrays, "max_Q", np.float64, (n_pairs,)), "max_Q")
         if memory.setting is not None:
             check_values(memory.max_Q, memory.setting)
     memory.visits = None if memory.n_tasks else memory.visits
@@ -152,6 +163,8 @@ def _unpacked(cls: type[M], content: Content) -> M:
         memory.learned[name] = frozen(largest), n_compared
     memory.envelopes.update(_envelopes(memory, arrays))
     _restore_sources(memory, _sources(memory, arrays), arrays)
+    if "names" in arrays:
+        restore_names(memory, take(arrays, "names", np.uint8, (-1,)))
     if memory.visits is not None:
         stored = {source.task: source for source in (*memory._sources, *memory._first)}
         least = sum((one.n_known * one.known for one in stored.values()), np.int64(0))
@@ -214,7 +227,7 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     known = take(arrays, "known", np.bool_, shape)
     R = take(arrays, "R", np.float64, shape)
     ends = take(arrays, "ends", np.float64, shape)
-    Q = _finite(take(arrays, "Q", np.float64, shape), "Q")
+    Q = _values(take(arrays, "Q", np.float64, shape), "Q")
     lengths = take(arrays, "lengths", np.int32, shape).astype(np.int64)
     successors = take(arrays, "successors", np.int32, (-1,))
     p = take(arrays, "p", np.float64, successors.shape)
@@ -234,6 +247,8 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     last = np.cumsum(lengths, axis=1)
     bounds = np.concatenate([[0], np.cumsum(lengths.sum(axis=1))])
     V = Q.reshape(tasks.size, memory.n_states, memory.n_actions).max(axis=2)
+    _check(bool(np.isfinite(V).all()), "a state has no action")
+    available = _masks(arrays, known, Q)
     for array in (last, first := last - lengths, V):
         frozen(array)
     return [
@@ -251,9 +266,29 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
             V[i],
             task,
             visits,
+            available[i],
         )
         for i, (task, visits) in enumerate(zip(tasks.tolist(), n_known.tolist(), strict=True))
     ]
+
+
+def _masks(arrays: dict[str, np.ndarray], known: np.ndarray, Q: np.ndarray) -> list[Any]:
+    """Return which pairs surely exist in each task, None for all; raise unless they are valid."""
+    missing = np.isneginf(Q)
+    if "available" not in arrays:
+        _check(not missing.any(), "Q is -infinity where no action is missing")
+        return [None] * len(Q)
+    masks = frozen(take(arrays, "available", np.bool_, Q.shape))
+    _check(not (masks & missing).any(), "Q is -infinity at an available action")
+    _check(not (known & ~masks).any(), "a known action is not available")
+    return [None if mask.all() else mask for mask in masks]
+
+
+def _values(array: np.ndarray, name: str) -> np.ndarray:
+    """Return an array of values, which may be -infinity where an action is missing."""
+    is_valid = np.isfinite(array) | np.isneginf(array)
+    _check(bool(is_valid.all()), f"{name} has an entry that is not finite")
+    return array
 
 
 def _joined(rows: list[np.ndarray], dtype: type) -> np.ndarray:

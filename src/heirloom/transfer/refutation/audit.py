@@ -135,6 +135,8 @@ class _Auditor:
             useful_below=self._by_pair(useful),
             helps=self._helps(nearness, d_max, useful),
             blind=self._blind(found, nearness),
+            pair_names=self.memory.names,
+            task_names={source.task: source.name for source in self.sources},
         )
 
     def _parts(
@@ -197,6 +199,8 @@ class _Auditor:
                 difference=float(sure.difference[k]),
                 claimed=float(claimed[k]),
                 pairs=self._by_pair(excess > 0),
+                pair_name=self.memory.names.pair(s, a),
+                task_names=tuple(self.memory.task_name(task) for task in tasks),
             )
         ]
 

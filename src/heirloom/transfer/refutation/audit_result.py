@@ -1,13 +1,15 @@
 """`Audit`: what the tasks in a memory say about prior knowledge."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray
+from heirloom.naming import NO_NAMES, Names
 from heirloom.transfer.nearness.knowledge import Nearness
 
 if TYPE_CHECKING:
@@ -50,6 +52,10 @@ class Contradiction:
     """The largest difference that the knowledge allows."""
     pairs: BoolArray
     """All pairs where this part is contradicted, [s, a]."""
+    pair_name: str = ""
+    """The state and the action with their names; by default their numbers."""
+    task_names: tuple[str, ...] = ()
+    """The numbers of the tasks with their labels and times; by default the numbers."""
 
     @property
     def excess(self) -> float:
@@ -57,8 +63,8 @@ class Contradiction:
         return self.difference - self.claimed
 
     def __str__(self) -> str:
-        where = f"at state {self.state}, action {self.action}"
-        names = " and ".join(str(task) for task in self.tasks)
+        where = f"at {self.pair_name or NO_NAMES.pair(self.state, self.action)}"
+        names = " and ".join(self.task_names or map(str, self.tasks))
         if self.part == "successors":
             return (
                 f"task {names} has an excluded successor {where} "
@@ -115,6 +121,10 @@ class Audit:
     """The evidence from which on a claim is refuted, 2/δ."""
     blind: tuple[str, ...]
     """The parts in which no difference can be detected, because the radii are too large."""
+    pair_names: Names = NO_NAMES
+    """The names of states and actions, as far as there are any."""
+    task_names: Mapping[int, str] = field(default_factory=dict)
+    """The number of each task with its label and time, such as "3 (Lyon, week 12)"."""
 
     @property
     def contradicted(self) -> bool:
@@ -169,7 +179,7 @@ class Audit:
         dataset = xr.Dataset({name: (("state", "action"), x) for name, x in arrays.items()})
         n_states, n_actions = self.compared.shape
         return dataset.assign_coords(
-            state=np.arange(n_states), action=np.arange(n_actions)
+            state=np.arange(n_states), action=np.arange(n_actions), **self.pair_names.coordinates()
         ).assign_attrs(
             knowledge=self.knowledge,
             verdict=self.verdict,
@@ -236,7 +246,8 @@ class Audit:
     def _verdict_on_p_min(self) -> str:
         n, most = len(self.different_tasks), self.most_tasks
         if self.contradicted:
-            tasks = ", ".join(str(task) for task in self.different_tasks[: int(most) + 1])
+            some = self.different_tasks[: int(most) + 1]
+            tasks = ", ".join(self.task_names.get(task, str(task)) for task in some)
             return (
                 f"{self.knowledge} is contradicted: it admits {most:,} tasks, but {n:,} tasks are "
                 f"all different (such as {tasks}). The largest p_min that agrees is "

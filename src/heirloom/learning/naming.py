@@ -1,0 +1,47 @@
+"""What people call states, actions and tasks, passed from tasks to the memory of an agent."""
+
+import inspect
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.protocol import Agent
+from heirloom.errors import InvalidArgument
+from heirloom.mdp.tabular import TabularMDP
+from heirloom.naming import Names, checked_label
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+
+def adopt_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
+    """Give the memory of an agent the names of states and actions that its task has."""
+    if not isinstance(agent, OptimisticAgent):
+        return
+    if isinstance(env, TabularMDP):
+        names = Names(env.state_names, env.action_names)
+    else:
+        from heirloom.mdp.gymnasium import read_names
+
+        names = read_names(env)
+    memory = agent.memory
+    # The names are valid: a task has checked them, or `read_names` has.
+    memory.names = Names(names.states or memory.state_names, names.actions or memory.action_names)
+
+
+def checked_texts(agent: Agent, label: str | None, time: str | date | None) -> dict[str, Any]:
+    """Return the arguments of `end_task` that label a task; none if there is no label or time.
+
+    Raises `InvalidArgument` if the agent cannot store them.
+    """
+    given = {"label": checked_label("label", label), "time": checked_label("time", time)}
+    given = {name: text for name, text in given.items() if text}
+    if given:
+        try:
+            inspect.signature(agent.end_task).bind(**given)
+        except (AttributeError, TypeError):
+            raise InvalidArgument(
+                f"{next(iter(given))} was given, but end_task() of {type(agent).__name__} takes "
+                "none: leave it out, or use an agent with a memory"
+            ) from None
+    return given
