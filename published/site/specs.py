@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.agents.near_rmax import NearnessNumbers
 from heirloom.experiments.observers import OBSERVERS
+from heirloom.experiments.record import RecordSpec
 from heirloom.experiments.registry import FAMILIES
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec, FamilySpec
 from published.tables import table
@@ -49,7 +50,8 @@ def keys() -> str:
             "an experiment of its own, in a subfolder.",
         ]
     )
-    return table(HEADER, rows)
+    record = "### Keys of a table `record`\n\n" + table(HEADER, _rows(RecordSpec))
+    return f"{table(HEADER, rows)}\n\n{record}"
 
 
 def families() -> str:

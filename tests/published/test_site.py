@@ -10,6 +10,7 @@ import pytest
 import heirloom
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.agents.near_rmax import NearnessNumbers
+from heirloom.experiments.record import RecordSpec
 from heirloom.experiments.registry import FAMILIES
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec, FamilySpec
 from published import code_blocks, documents, ideas
@@ -24,6 +25,7 @@ MODELS = {
     "agent": AgentSpec,
     "family": FamilySpec,
     "nearness": NearnessNumbers,
+    "record": RecordSpec,
 }
 REQUESTS = re.compile(
     r"<(?:script|img|iframe|source)[^>]*\ssrc=\"(?:https?:)?//"
