@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .venv-peers
 
-.PHONY: help reproduce test test-slow check format coverage golden numbers tables bench publish-bench examples clean
+.PHONY: help reproduce test test-slow check format coverage golden numbers tables references bench publish-bench examples clean
 
 help:
 	@echo "make reproduce   set up .venv, then run the main experiment of the paper"
@@ -18,12 +18,15 @@ help:
 	@echo "make golden      recompute the results in tests/golden, and print the differences"
 	@echo "make numbers     measure the numbers in README and docs again, and write them (five minutes)"
 	@echo "make tables      write the tables in README and docs from published/results"
+	@echo "make references  write the reference results that heirloom reproduce compares with (five minutes)"
 	@echo "make format      format the code and apply automatic fixes"
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Heirloom needs Python 3.11 or later: make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable '.[dev]'
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --no-deps icu-sepsis || \
+	echo "cannot install icu-sepsis: its tests and its example are skipped"
 	touch $(READY)
 
 reproduce: $(READY)
@@ -68,6 +71,10 @@ numbers: $(READY)
 
 tables: $(READY)
 	$(BIN)/python -m published --tables
+
+# Runs that are complete in ./results are not computed again.
+references: $(READY)
+	$(BIN)/python -m heirloom.paper.reference_files
 
 # A library that cannot be installed is skipped; its rows in the benchmark give the reason.
 $(PEERS)/.ready: benchmarks/peers.txt

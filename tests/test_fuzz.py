@@ -24,6 +24,7 @@ from heirloom.cli import calculators
 from heirloom.envs import maintenance, paper_tasks, perishables, queueing, toy_text
 from heirloom.envs.inventory import inventory
 from heirloom.envs.numbered import Numbered
+from tests.reporting.examples import results as transfer_results
 
 LONGEST = 60  # seconds per call; longer than compiling a kernel takes
 
@@ -288,6 +289,7 @@ def bound_calls(name, make):
             make().begin_task, {"setting": setting(), "model": model(), "memory": memory()}
         ),
         f"{name}.refine": lambda: Call(begun(make()).refine, {"change": change()}),
+        f"{name}.exclude": lambda: Call(begun(make()).exclude, {"pairs": np.array([3])}),
         f"{name}.end_task": lambda: Call(
             begun(make()).end_task, {"source": source(), "memory": memory()}
         ),
@@ -304,6 +306,12 @@ def agent_calls(name, kind, **options):
         f"{name}.save": lambda: Call(kind(**AGENT, **options).save, {"path": "agent"}),
         f"{name}.act": lambda: Call(agent(kind, **options).act, {"s": 1}, STEP_NAMES),
         f"{name}.observe": lambda: Call(agent(kind, **options).observe, STEP, STEP_NAMES),
+        f"{name}.begin_task": lambda: Call(
+            kind(**AGENT, **options).begin_task, {"available": np.ones((4, 4), dtype=bool)}
+        ),
+        f"{name}.observe_mask": lambda: Call(
+            agent(kind, **options).observe_mask, {"s": 3, "mask": [1, 1, 0, 1]}, STEP_NAMES
+        ),
         f"{name}.end_task": lambda: Call(
             agent(kind, **options).end_task, {"label": "Lyon", "time": "week 12"}
         ),
@@ -322,6 +330,7 @@ CALLS = {
             "start": 0,
             "terminates": [3],
             "reward_range": (0.0, 1.0),
+            "available": np.ones((4, 4), dtype=bool),
             "state_names": list("abcd"),
             "action_names": list("urdl"),
         },
@@ -336,6 +345,7 @@ CALLS = {
             "gamma": 0.9,
             "start": 0,
             "reward_range": (0.0, 1.0),
+            "masks": False,
             "state_names": list("abcd"),
             "action_names": list("urdl"),
         },
@@ -596,6 +606,7 @@ CALLS = {
             "V": np.ones(4),
             "task": 1,
             "n_known": 1,
+            "available": np.ones(16, dtype=bool),
             "label": "a label",
             "time": "week 12",
         },
@@ -729,6 +740,9 @@ CALLS = {
     ),
     "QLearning.act": lambda: Call(q_learning().act, {"s": 1}, STEP_NAMES),
     "QLearning.observe": lambda: Call(q_learning().observe, STEP, STEP_NAMES),
+    "QLearning.observe_mask": lambda: Call(
+        q_learning().observe_mask, {"s": 3, "mask": [1, 1, 0, 1]}, STEP_NAMES
+    ),
     "BisimulationTransfer": lambda: Call(
         hl.BisimulationTransfer,
         {
@@ -756,8 +770,10 @@ CALLS = {
             "callback": lambda done, episodes: None,
             "every": 1,
             "resume": False,
+            "masks": False,
             "label": "Lyon",
             "time": "week 12",
+            "record": {"first": 1},
         },
         {"env": "environment"},
     ),
@@ -803,7 +819,16 @@ CALLS = {
             "address": None,
         },
     ),
+    "draw_episodes": lambda: Call(hl.draw_episodes, {"results": results(), "title": "title"}),
     "draw_lifelong": lambda: Call(hl.draw_lifelong, {"results": results(), "title": "title"}),
+    "draw_transfer": lambda: Call(
+        hl.draw_transfer, {"results": transfer_results(), "agent": "Mine", "title": "title"}
+    ),
+    "report": lambda: Call(
+        hl.report,
+        {"runs": results(), "path": "report.html", "title": "title", "baseline": "RMax"},
+        {"runs": "run"},
+    ),
     "draw_map": lambda: Call(hl.draw_map, {"grid": GRID, "title": "title"}, {"grid": "map"}),
     "draw_on_grid": lambda: Call(
         hl.draw_on_grid,
@@ -817,11 +842,28 @@ CALLS = {
         },
         {"grid": "map"},
     ),
+    "Recording.layer": lambda: Call(recording().layer, {"name": "Q", "snapshot": 0}),
+    "replay": lambda: Call(
+        hl.replay,
+        {
+            "source": recording(),
+            "path": "replay.html",
+            "agents": "RMax",
+            "repetition": 1,
+            "task": 1,
+        },
+        {"source": "run"},
+    ),
     "save_figure": lambda: Call(
         hl.save_figure, {"figure": hl.draw_map(GRID), "path": "figure.png"}
     ),
 }
 EXPANDED = ({"name": "RMax", "algorithm": "RMax", "n_known": 1},)
+
+
+def recording():
+    agent = hl.RMax(**AGENT)
+    return hl.learn(agent, M, episodes=2, max_steps=2, seed=0, record=True).recording
 
 
 def q_learning():
@@ -892,6 +934,7 @@ NOT_CALLED = {
     "Audit": "plain data",
     "Explanation": "plain data",
     "Record": "plain data",
+    "Recording": "plain data",
     "Solution": "plain data",
     "Constant": "a constructor without arguments",
     "WeightedL1": "a constructor without arguments",

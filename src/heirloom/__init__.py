@@ -35,9 +35,10 @@ _NAMES_BY_MODULE = {
     "envs.grid": ("GridMap", "grid_world"),
     "experiments.spec": ("ExperimentSpec",),
     "figures.audits": ("draw_audit",),
-    "figures.curves": ("draw_lifelong",),
+    "figures.curves": ("draw_episodes", "draw_lifelong"),
     "figures.maps": ("draw_map", "draw_on_grid"),
     "figures.style": ("save_figure",),
+    "figures.transfer": ("draw_transfer",),
     "learning.learn": ("Record", "learn"),
     "learning.sample_complexity": ("pairs_to_learn",),
     "mdp.garnet": ("garnet",),
@@ -54,6 +55,9 @@ _NAMES_BY_MODULE = {
         "policy_q_pseudometric",
         "policy_v_pseudometric",
     ),
+    "learning.recording": ("Recording",),
+    "replay.page": ("replay",),
+    "reporting.page": ("report",),
     "runs.compare": ("compare", "comparison_table", "helps_from"),
     "runs.run": ("run",),
     "planning.solve": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
@@ -115,6 +119,7 @@ __all__ = [
     "QLearning",
     "RMax",
     "Record",
+    "Recording",
     "RefutedKnowledge",
     "RefutedKnowledgeWarning",
     "Setting",
@@ -133,9 +138,11 @@ __all__ = [
     "comparison_table",
     "dissimilarity",
     "draw_audit",
+    "draw_episodes",
     "draw_lifelong",
     "draw_map",
     "draw_on_grid",
+    "draw_transfer",
     "dynamic_programs",
     "evaluate",
     "expected_return",
@@ -156,6 +163,8 @@ __all__ = [
     "pairs_to_learn",
     "policy_q_pseudometric",
     "policy_v_pseudometric",
+    "replay",
+    "report",
     "run",
     "save_figure",
     "solve",
@@ -192,10 +201,12 @@ if TYPE_CHECKING:
     )
     from heirloom.experiments.spec import ExperimentSpec
     from heirloom.figures.audits import draw_audit
-    from heirloom.figures.curves import draw_lifelong
+    from heirloom.figures.curves import draw_episodes, draw_lifelong
     from heirloom.figures.maps import draw_map, draw_on_grid
     from heirloom.figures.style import save_figure
+    from heirloom.figures.transfer import draw_transfer
     from heirloom.learning.learn import Record, learn
+    from heirloom.learning.recording import Recording
     from heirloom.learning.sample_complexity import pairs_to_learn
     from heirloom.mdp.garnet import garnet
     from heirloom.mdp.learned import LearnedModel
@@ -212,6 +223,8 @@ if TYPE_CHECKING:
         policy_v_pseudometric,
     )
     from heirloom.planning.solve import Solution, evaluate, expected_return, optimal_return, solve
+    from heirloom.replay.page import replay
+    from heirloom.reporting.page import report
     from heirloom.runs.compare import compare, comparison_table, helps_from
     from heirloom.runs.run import run
     from heirloom.theory import (

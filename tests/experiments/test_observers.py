@@ -5,6 +5,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.experiments.job import run_job
+from heirloom.experiments.measured_transfer import KINDS, Transfer
 from heirloom.experiments.observers import OBSERVERS, LipschitzUse, OptimalAfter
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.learning.lifetime import late_update, learn_tasks, optimal_returns
@@ -28,10 +29,10 @@ def test_observer_leaves_the_results_identical(measure, d_max):
         assert np.array_equal(results[name], observed_results[name], equal_nan=True)
     assert np.array_equal(agent.Q, observed_agent.Q)
     assert np.array_equal(agent.U, observed_agent.U)
-    assert len(observer.measured) == 2
-    shape = np.shape(observer.measured[0])
-    sizes = [size(tight_tasks(1)[0]) for _, size in observer.own_dimension.values()]
-    assert shape == tuple(sizes)
+    sizes = {name: size(tight_tasks(1)[0]) for name, (_, size) in observer.own_dimension.items()}
+    for name, variable in observer.variables.items():
+        own = tuple(sizes[dimension] for dimension in variable.dimensions[3:])
+        assert np.shape(observer.measured[name]) == (2, *own)
 
 
 def test_lipschitz_use_is_1_for_a_prior_of_0_and_decreases_with_the_prior():
@@ -39,8 +40,8 @@ def test_lipschitz_use_is_1_for_a_prior_of_0_and_decreases_with_the_prior():
     for d_max in (0.0, 0.2, 0.5, 19.0):
         observer = LipschitzUse()
         learn_two_tasks(d_max, 300, observer)
-        assert np.isnan(observer.measured[0])
-        fractions.append(observer.measured[1])
+        assert np.isnan(observer.measured["lipschitz_use"][0])
+        fractions.append(observer.measured["lipschitz_use"][1])
     assert fractions[0] == 1.0
     assert fractions == sorted(fractions, reverse=True)
     assert fractions[-1] < 0.05
@@ -90,12 +91,54 @@ def test_optimal_after_counts_from_the_last_change_to_an_optimal_policy():
         agent.greedy = greedy
         observer.after_episode(episode)
     observer.end_task()
-    assert observer.measured == [3]
+    assert observer.measured["optimal_after"] == [3]
     observer.begin_task(agent, m)
     agent.greedy = bad  # two greedy actions in the start state, one of which is not optimal
     observer.after_episode(1)
     observer.end_task()
-    assert np.isnan(observer.measured[1])
+    assert np.isnan(observer.measured["optimal_after"][1])
+
+
+@pytest.mark.parametrize("algorithm", ["RMax", "LRMax", "LRMaxQInit", "NearRMax", "QLearning"])
+def test_transfer_counts_the_pairs_that_each_bound_and_source_decided(algorithm):
+    observer = Transfer()
+    options = {"n_known": 1, "epsilon": 0.01}
+    if algorithm.startswith("LRMax"):
+        options["d_max"] = 0.1
+        options |= {"p_min": 0.5, "delta": 0.5} if algorithm == "LRMaxQInit" else {}
+    elif algorithm == "NearRMax":
+        options["nearness"] = hl.Nearness(rewards=0.2, transitions=0.1)
+    elif algorithm == "QLearning":
+        options = {}
+    agent = getattr(hl, algorithm)(n_states=121, n_actions=4, gamma=0.9, **options, seed=0)
+    learn_tasks(
+        agent,
+        tight_tasks(3),
+        episodes=40,
+        steps=10,
+        seed=0,
+        name="x",
+        repetition=0,
+        observer=observer,
+    )
+    measured = {name: np.array(values) for name, values in observer.measured.items()}
+    if algorithm == "QLearning":
+        assert all((values == -1).all() for values in measured.values())
+        return
+    n_pairs = agent.n_states * agent.n_actions
+    assert (measured["bound_pairs"].sum(axis=1) == n_pairs).all()
+    explained = agent.explain()
+    counts = np.bincount(explained.bound.reshape(-1), minlength=len(explained.names) - 1)
+    by_name = dict(zip(explained.names, counts, strict=False))
+    for kind, n in zip(KINDS, measured["bound_pairs"][-1], strict=True):
+        assert n == sum(m for name, m in by_name.items() if name.partition(",")[0] == kind)
+    found = dict(zip(measured["source_task"][-1], measured["source_pairs"][-1], strict=True))
+    for task in (1, 2):
+        of_task = sum(n for name, n in by_name.items() if name.endswith(f", task {task}"))
+        assert found.get(task, 0) == of_task
+    assert measured["dropped_sources"][-1] == len(explained.dropped)
+    assert (measured["source_task"][0] == 0).all()
+    assert (measured["refutations"] >= 0).all()
 
 
 def test_late_update_is_the_mean_time_of_the_last_50_updates():

@@ -1,13 +1,16 @@
 """The style that all figures share: colours, bands, legends and files."""
 
+import itertools
+
 import numpy as np
 import pytest
-from matplotlib.colors import same_color
+from matplotlib.colors import same_color, to_rgb
 
 import heirloom as hl
 from heirloom.figures.style import (
     COLOURS,
     OTHER_COLOURS,
+    agent_style,
     colour_of,
     draw_interval,
     legend_below,
@@ -131,3 +134,43 @@ def test_name_that_is_no_image_file_is_refused(tmp_path, monkeypatch, name):
 def test_object_that_is_no_figure_is_refused(tmp_path, figure):
     with pytest.raises(hl.InvalidArgument, match=r"figure is .*: expected a Figure"):
         save_figure(figure, tmp_path / "map.png")
+
+
+# Severe colour blindness as linear maps of RGB light (Machado, Oliveira and Fernandes, 2009).
+VISION = {
+    "normal": np.eye(3),
+    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "tritanopia": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+LEAST_DIFFERENCE = 15  # in CIE L*a*b*; a difference of 2 is just noticeable
+
+
+def lab(colour, vision):
+    """L*a*b* of a colour as a person with this vision sees it."""
+    c = np.array(to_rgb(colour))
+    light = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+    to_xyz = [[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]]
+    xyz = to_xyz @ np.clip(vision @ light, 0, 1) / [0.9505, 1.0, 1.0888]
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("vision", VISION)
+@pytest.mark.parametrize("paper", [[], ["RMax"], list(COLOURS)])
+def test_20_agents_can_be_told_apart_with_any_colour_vision(vision, paper):
+    names = [*paper, *(f"agent {i}" for i in range(20 - len(paper)))]
+    styles = [agent_style(name, names) for name in names]
+    assert len({(style.marker, style.hollow) for style in styles}) == 20
+    for one, other in itertools.combinations(styles, 2):
+        seen = [lab(style.colour, np.array(VISION[vision])) for style in (one, other)]
+        differ = np.linalg.norm(seen[0] - seen[1]) >= LEAST_DIFFERENCE
+        assert differ or one.dash != other.dash
+
+
+def test_style_gives_the_options_of_a_plotted_line():
+    names = [f"agent {i}" for i in range(20)]
+    first, last = (agent_style(name, names) for name in (names[0], names[-1]))
+    assert first.options(markers=False) == {"color": first.colour, "linestyle": "-"}
+    assert "markerfacecolor" not in first.options(markers=True)
+    assert last.options(markers=True)["markerfacecolor"] == "white"

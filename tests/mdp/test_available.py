@@ -17,13 +17,18 @@ TABLE = {0: {0: [(1.0, 1, 0.5, False)]}, 1: {0: [(1.0, 0, 1.0, False)], 1: [(1.0
 
 
 def optimal_values(m):
-    """Iterate V(s) = max R + γ Σ T V over the available actions, from the definition."""
+    """Solve V(s) = max R + γ Σ T V over the available actions, by policy iteration."""
     rows = m.transitions.continuing
     T = sparse.csr_array((rows.p, rows.successors, rows.indptr), shape=(m.R.size, m.n_states))
-    V = np.zeros(m.n_states)
-    for _ in range(3000):
+    states, policy = np.arange(m.n_states), m.available.argmax(axis=1)
+    for _ in range(30):
+        P = T.toarray()[states * m.n_actions + policy]
+        V = np.linalg.solve(np.eye(m.n_states) - m.gamma * P, m.R[states, policy])
         Q = np.where(m.available, m.R + m.gamma * (T @ V).reshape(m.R.shape), -np.inf)
-        V = Q.max(axis=1)
+        better = Q.max(axis=1) > V + 1e-12
+        if not better.any():
+            break
+        policy = np.where(better, Q.argmax(axis=1), policy)
     return Q
 
 

@@ -1,5 +1,6 @@
 """Small versions of the paper's main experiments: the files and numbers of their reports."""
 
+import html
 import json
 
 import numpy as np
@@ -50,7 +51,11 @@ def test_tight_writes_a_summary_and_figures_and_can_be_repeated(tmp_path, varian
     for figure in ("3a", "3b", "3c", "3a-with-near", "3b-with-near", "environment"):
         assert (out / "figures" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
         assert (out / "figures" / f"{figure}.pdf").read_bytes().startswith(b"%PDF")
-    assert "erratum 7" in " ".join(result.output.split())
+    said = " ".join(result.output.split())
+    assert "erratum 7" in said
+    assert "report.html: open it in a browser." in said
+    page = (out / "report.html").read_text()
+    assert all(html.escape(claim["statement"][1:]) in page for claim in summary["claims"])
     before = (out / "summary.json").read_bytes()
     assert heirloom(*command, "--out", out).exit_code == 0  # resumes a complete run
     assert (out / "summary.json").read_bytes() == before

@@ -52,7 +52,8 @@ def BisimulationTransfer(
             f"Q has shape {values.shape}: expected one value for each pair of the source, shape "
             f"{source.R.shape}"
         )
-    if not np.isfinite(values).all():
+    values = np.where(source.available, values, -np.inf)
+    if not np.isfinite(values[source.available]).all():
         raise InvalidArgument("Q has values that are not finite: expected finite numbers")
     if source.gamma != target.gamma:
         raise IncompatibleTasks(
@@ -73,7 +74,11 @@ def BisimulationTransfer(
 def _transferred(
     Q: FloatArray, source: TabularMDP, target: TabularMDP, ground: Ground, c: float | None
 ) -> FloatArray:
-    """Give each state of the target the values of the closest state of the source."""
+    """Give each state of the target the values of the closest state of the source.
+
+    An action that the source state lacks gets the value of the state.
+    """
+    Q = np.where(np.isneginf(Q), Q.max(axis=1, keepdims=True), Q)
     return Q[closest_states(bisimulation_metric(target, source, ground=ground, c=c))]
 
 

@@ -58,6 +58,13 @@ class Explanation:
     """When each bound is used and valid, if it depends on more than the prior knowledge."""
     checks: str = ""
     """How the knowledge is compared with what is learned, and whether that can detect anything."""
+    available: BoolArray | None = None
+    """The actions that exist, None for all. Missing ones are not counted anywhere."""
+
+    @property
+    def _exists(self) -> BoolArray:
+        return np.ones_like(self.known) if self.available is None else self.available
+
     pair_names: Names = NO_NAMES
     """The names of states and actions, as far as there are any."""
     task_names: Mapping[int, str] = field(default_factory=dict)
@@ -76,19 +83,21 @@ class Explanation:
     @property
     def n_decided(self) -> dict[str, int]:
         """The number of pairs whose `Q` comes from each of `names`."""
-        counts = np.bincount(self.decider.reshape(-1), minlength=len(self.names)).tolist()
+        counts = np.bincount(self.decider[self._exists], minlength=len(self.names)).tolist()
         return dict(zip(self.names, counts, strict=True))
 
     @property
     def prior_use(self) -> dict[str, float]:
         """The share of pairs at which d_max was used, for each source in use."""
-        return {name: float(used.mean()) for name, used in self.prior_used.items()}
+        return {name: float(used[self._exists].mean()) for name, used in self.prior_used.items()}
 
     def why(self, s: int | str, a: int | str) -> str:
         """Explain in one sentence where `Q` comes from at a pair, given by numbers or names."""
         n_states, n_actions = self.Q.shape
         s = number_of("s", s, n_states, self.state_names)
         a = number_of("a", a, n_actions, self.action_names)
+        if not self._exists[s, a]:
+            return f"action {a} is not available in state {s}"
         bound = self.names[self.bound[s, a]]
         used = [part for part, pairs in self._parts_of(bound).items() if pairs[s, a]]
         bound = V_MAX if bound == V_MAX else f"the upper bound from {bound!r}"
@@ -122,6 +131,8 @@ class Explanation:
             "decider": names[self.decider],
             "bound": names[self.bound],
         }
+        if self.available is not None:
+            arrays["available"] = self.available
         dataset = xr.Dataset({name: (("state", "action"), a) for name, a in arrays.items()})
         if self.prior_used:
             dataset["prior_used"] = (
@@ -148,8 +159,8 @@ class Explanation:
         title = "Q(s, a) comes from"
         width = max(len(name) for name in (title, *self.names))
         lines = [f"{title:<{width}}  {'pairs':>9}  {'known':>9}  {'unknown':>9}"]
-        rows = {name: self.decider == i for i, name in enumerate(self.names)}
-        rows["total"] = np.ones_like(self.known)
+        rows = {name: (self.decider == i) & self._exists for i, name in enumerate(self.names)}
+        rows["total"] = self._exists
         for name, pairs in rows.items():
             n, known = int(pairs.sum()), int((pairs & self.known).sum())
             lines.append(f"{name:<{width}}  {n:>9,}  {known:>9,}  {n - known:>9,}")
@@ -157,8 +168,9 @@ class Explanation:
 
     def _behaviour(self) -> list[str]:
         """What the values of unknown pairs mean for the actions of the agent."""
-        n_unknown = int((~self.known).sum())
-        n_v_max = int((~self.known & (self.decider == 0)).sum())
+        unknown = ~self.known & self._exists
+        n_unknown = int(unknown.sum())
+        n_v_max = int((unknown & (self.decider == 0)).sum())
         notes = []
         if n_v_max:
             notes.append(
@@ -216,7 +228,7 @@ class Explanation:
                 f"Source task {name} is not used, because with this prior it cannot lower a bound."
             )
         return (
-            f"Source task {name} was dropped when {n_known:,} of {self.known.size:,} pairs were "
+            f"Source task {name} was dropped when {n_known:,} of {self._exists.sum():,} pairs were "
             "known, because it could not lower the bounds any further."
         )
 
@@ -258,6 +270,7 @@ def explain(agent: OptimisticAgent) -> Explanation:
             for note in detail.notes
         ),
         checks=_checks(agent),
+        available=None if agent.task.missing is None else frozen(agent.model.available.copy()),
         pair_names=agent.memory.names,
         task_names={source.task: source.name for source in agent.memory.sources},
     )

@@ -6,6 +6,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from heirloom.agents.refutation import Refutation
 from heirloom.agents.task_learner import TaskLearner
@@ -14,6 +15,7 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.choices import OnRefutation
 from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.kernels import learning
+from heirloom.mdp.available import action_text, read_available, read_mask
 from heirloom.mdp.learned import LearnedModel
 from heirloom.naming import checked_label
 from heirloom.storage import archive
@@ -159,8 +161,13 @@ class OptimisticAgent:
             )
         archive.write(path, "agent", packed(self), lambda saved: check_saved(saved, self.bounds))
 
-    def begin_task(self) -> None:
-        """Begin a task with an empty model; the bounds transfer from the tasks in the memory."""
+    def begin_task(self, *, available: ArrayLike | None = None) -> None:
+        """Begin a task with an empty model; the bounds transfer from the tasks in the memory.
+
+        `available` marks the actions that exist in the task, booleans [s, a]. By default all
+        actions are assumed to exist, until `observe_mask` says otherwise.
+        """
+        mask = read_available(available, self.n_states, self.n_actions)
         if self.in_task:
             raise WrongOrder(
                 "begin_task() was called within a task: call end_task() first, which stores the "
@@ -169,10 +176,31 @@ class OptimisticAgent:
             )
         self.memory.bind(self.setting)  # another agent that shares the memory may have filled it
         self._task = TaskLearner(
-            self.setting, self.n_known, self.bounds, self.memory, self.refutation
+            self.setting, self.n_known, self.bounds, self.memory, self.refutation, mask
         )
         self._limits = _limits(self.setting)
         self.in_task = True
+
+    def observe_mask(self, s: int, mask: ArrayLike) -> None:
+        """Observe which actions are available in state `s`: 1 for each that is, 0 for the others.
+
+        The agent never chooses the others. Raises `InvalidArgument` if the mask differs from the
+        one that was observed before, or excludes an action that was taken.
+        """
+        task = self._task
+        if task is None or not self.in_task:
+            raise WrongOrder("observe_mask() was called outside a task: call begin_task() first")
+        s = index("state", s, self.n_states)
+        flags = read_mask(mask, self.n_actions, f"the mask of state {s}")
+        first = s * self.n_actions
+        taken = task.model._arrays.counts[first : first + self.n_actions] > 0
+        if (taken & ~flags).any():
+            a = int((taken & ~flags).argmax())
+            raise InvalidArgument(
+                f"{action_text(s, a, flags)}, but the agent took it before: the available actions "
+                "must depend on the state only"
+            )
+        task.exclude(task.model._availability.observe(s, flags))
 
     def act(self, s: int) -> int:
         """Return a greedy action; a random one if several have equal values."""
@@ -196,7 +224,7 @@ class OptimisticAgent:
         if u < explore:
             arrays, first = task.model._arrays, s * self.n_actions
             pairs = first, self.n_actions
-            k = learning.explored(arrays.known, arrays.counts, *pairs, u / explore)
+            k = learning.explored(arrays.known, arrays.counts, task._values.Q, *pairs, u / explore)
             return int(k) - first
         if len(greedy) == 1:
             return greedy[0]
@@ -229,6 +257,8 @@ class OptimisticAgent:
         k = s * n_actions + a
         if task._known[k]:
             return False
+        if task.missing is not None and task.missing[k]:
+            raise InvalidArgument(action_text(s, a, self.model.available[s]))
         pair = task.model._count(k, r, -1 if terminated else s_next)
         if pair is None:
             return False
@@ -274,8 +304,13 @@ class OptimisticAgent:
 
     @property
     def Q(self) -> FloatArray:
-        """The upper bound on Q* on which the agent acts greedily, [s, a]."""
-        return self._by_pair(self.task._values.Q)
+        """The upper bound on Q* on which the agent acts greedily, [s, a].
+
+        It is -infinity where an action is not available. If γ is above 0.99, `Q` at unknown pairs
+        that are not greedy may be further above its fixed point than `tol` while the task is
+        learned; `end_task` lowers it. The array is then a copy.
+        """
+        return self._by_pair(self.task.Q)
 
     @property
     def U(self) -> FloatArray:
@@ -290,7 +325,7 @@ class OptimisticAgent:
     @property
     def greedy(self) -> BoolArray:
         """Whether the agent may choose each action, [s, a]: it has the largest `Q`, up to ties."""
-        Q = self.Q
+        Q = self._by_pair(self.task._values.Q)  # on which the agent acts
         return Q >= Q.max(axis=1, keepdims=True) - self.setting.tie
 
     @property

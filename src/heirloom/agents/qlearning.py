@@ -10,6 +10,7 @@ from heirloom.agents.algorithm_options import AlgorithmOptions, TaskKnowledge
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument, WrongOrder
+from heirloom.mdp.available import read_mask
 from heirloom.validation import (
     LARGEST_REWARD,
     check_gamma,
@@ -71,13 +72,21 @@ class QLearning:
         self._Q = self.initial_Q.copy()
         self.in_task = True
 
+    def observe_mask(self, s: int, mask: ArrayLike) -> None:
+        """Observe which actions are available in state `s`; the others are never chosen."""
+        if not self.in_task:
+            raise WrongOrder("observe_mask() was called outside a task: call begin_task() first")
+        s = index("state", s, self.n_states)
+        self._Q[s, ~read_mask(mask, self.n_actions, f"the mask of state {s}")] = -np.inf
+
     def act(self, s: int) -> int:
         """Return a random action with probability ε, otherwise a random greedy action."""
         if not self.in_task:
             raise WrongOrder("act() was called outside a task: call begin_task() first")
         s = index("state", s, self.n_states)
         if self._rng.random() < self.exploration:
-            return int(self._rng.random() * self.n_actions)
+            available = np.flatnonzero(self._Q[s] > -np.inf)
+            return int(available[int(self._rng.random() * available.size)])
         row = self._Q[s]
         greedy = np.flatnonzero(row == row.max())
         return int(greedy[int(self._rng.random() * greedy.size)] if greedy.size > 1 else greedy[0])
@@ -100,7 +109,7 @@ class QLearning:
 
     @property
     def Q(self) -> FloatArray:
-        """The learned values, [s, a]."""
+        """The learned values, [s, a]; -infinity where an action is not available."""
         view = self._Q.view()
         view.flags.writeable = False
         return view

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from heirloom.agents.refutation import Refutation
-from heirloom.arrays import FloatArray, IntArray, read_only
+from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import learning
 from heirloom.mdp.learned import LearnedModel
@@ -37,6 +37,7 @@ class TaskLearner:
         bounds: upper bounds on `Q*`; the constructor calls `begin_task` of each.
         memory: the earlier tasks.
         refutation: how pairs that become known are compared with prior knowledge; None for not.
+        available: the pairs of actions that exist; None for all, as long as no mask is observed.
     """
 
     def __init__(
@@ -46,10 +47,13 @@ class TaskLearner:
         bounds: Sequence[Bound],
         memory: TaskMemory,
         refutation: Refutation | None = None,
+        available: BoolArray | None = None,
     ) -> None:
         self.setting, self.bounds, self.memory = setting, bounds, memory
         self.refutation = refutation
         self.model = LearnedModel(setting.n_states, setting.n_actions, n_known=n_known)
+        if available is not None:
+            self.model._availability.give(available)
         self._begin()
 
     def _begin(self) -> None:
@@ -69,6 +73,10 @@ class TaskLearner:
         """Which bound is the minimum `U` at each pair: 0 for `v_max`, i for `bounds[i - 1]`."""
         for i in range(len(bounds)):
             self._lower(U, i, np.arange(U.size))
+        self.missing = self.model._availability.missing
+        """The pairs of actions that do not exist, which have U = Q = -infinity; None for none."""
+        if self.missing is not None:
+            U[self.missing], self.decider[self.missing] = -np.inf, 0
         self._values = program.initial_values(setting, U)
         self._known = self.model._arrays.known
         # Bounds are given these views of `_values`, so that they cannot write to its arrays.
@@ -98,10 +106,23 @@ class TaskLearner:
         if learning.contradicts(*arrays, pair):
             self.refutation.react(self, pair)
 
+    def exclude(self, pairs: IntArray) -> None:
+        """Take note that the actions of `pairs`, none of which was visited, do not exist."""
+        self.missing = self.model._availability.missing
+        if not pairs.size:
+            return
+        for bound in self.bounds:
+            if callable(getattr(bound, "exclude", None)):
+                bound.exclude(pairs)
+        self._values.U[pairs], self.decider[pairs] = -np.inf, 0
+        self._update_values(pairs)
+
     def _near_rows(self) -> learning.Near | None:
+        available = None if self.missing is None else ~self.missing
         for i, bound in enumerate(self.bounds):
             if isinstance(bound, NearModels):
-                near = bound._rows(LearnerArrays(self._values.V, self.decider, i + 1))
+                learner = LearnerArrays(self._values.V, self.decider, i + 1, available)
+                near = bound._rows(learner)
                 if near is not None:
                     program.update(self.model._arrays, self._values, near, near.pairs)
                 return near
@@ -193,6 +214,9 @@ class TaskLearner:
         known = self.model._arrays.known
         for pair in np.flatnonzero(known & ~self._is_updated) if self.refines else ():
             self._update(int(pair))
+        self.missing = self.model._availability.missing
+        if self.missing is not None:
+            self._values.U[self.missing], self.decider[self.missing] = -np.inf, 0
         unknown = np.flatnonzero(~known)
         for i in self._refined:
             self._lower(self._values.U, i, unknown)
@@ -201,6 +225,8 @@ class TaskLearner:
     def end(self, memory: TaskMemory, *, label: str = "", time: str = "") -> None:
         """Store the task as a source, and count the pairs whose bound came from each source."""
         instance("memory", memory, TaskMemory, "such as agent.memory")
+        program.refresh(self.model._arrays, self._values, self._near)
+        self.greedy.clear()
         source = Source.of(self.model, self._values.Q, label=label, time=time)
         memory._check_fit(source)
         for i, bound in enumerate(self.bounds):
@@ -209,6 +235,15 @@ class TaskLearner:
                 memory._use(int(task), int(n_pairs))
             bound.end_task(source, memory)
         memory._add(source, self.model.counts)
+
+    @property
+    def Q(self) -> FloatArray:
+        """The values `Q` over pairs, backed up at all known pairs."""
+        if not program.is_lazy(self._values):
+            return self._values.Q
+        Q = self._values.Q.copy()
+        learning.known_backups(self.model._arrays, self._values.V, self.setting.gamma, Q)
+        return Q
 
     def _update_values(self, pairs: IntArray) -> None:
         program.update(self.model._arrays, self._values, self._near, pairs)
@@ -254,7 +289,7 @@ def _begun(bound: Bound, setting: Setting, model: LearnedModel, memory: TaskMemo
             "refined while the task is learned, otherwise False"
         )
     _check_array(bound, "begin_task", setting.n_pairs)
-    _check_numbers(bound, "begin_task", np.arange(setting.n_pairs), setting)
+    _check_numbers(bound, "begin_task", np.flatnonzero(model.available.reshape(-1)), setting)
     return bool(is_refined)
 
 

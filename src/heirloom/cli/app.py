@@ -12,6 +12,8 @@ import typer
 import heirloom
 from heirloom.choices import Format, Variant
 from heirloom.cli import audit, calculators
+from heirloom.cli import replay as replays
+from heirloom.cli import report as report_command
 from heirloom.cli.arguments import (
     ALL,
     VARIANT_HELP,
@@ -210,7 +212,7 @@ def run(
             print_results(results, experiment.name)
             figures = write_figures(results, experiment.name, location)
             typer.echo(f"Results are in {location}; open them with xarray.open_zarr.")
-            typer.echo(f"Figures are in {figures}.")
+            typer.echo(f"Figures are in {figures}. `heirloom report {location}` writes a page.")
 
 
 @app.command()
@@ -333,7 +335,9 @@ def show(experiment: ExperimentArgument, variant: VariantOption = "released") ->
         typer.echo(settings(variant).to_toml(), nl=False)
 
 
+app.command("report")(report_command.report)
 app.command("audit")(audit.audit)
+app.command("replay")(replays.replay)
 app.add_typer(
     calculators.app,
     name="theory",

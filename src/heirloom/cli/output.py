@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from heirloom.runs.stored_run import Status, StoredRun
     from heirloom.storage.location import Location
 
+PAGE = "report.html"
 MAX_LISTED = 10  # jobs or files that are listed by name
 MAX_AGENTS = 50  # agents that have a line of their own in a table
 
@@ -38,7 +39,20 @@ def print_report(report: "Report", title: str, location: "Location") -> None:
         console.print(numbers)
     for note in report.notes:
         console.print(note)
+    if report.reference is not None:
+        console.print(f"Reference results: {report.reference['conclusion']}")
     console.print(f"Figures and summary.json are in {location}.")
+    if report.specs:
+        console.print(f"The report is {write_page(location)}: open it in a browser.")
+
+
+def write_page(folder: "Location") -> str:
+    """Write the HTML report of the runs in a folder to that folder, and return its name."""
+    from heirloom.reporting.page import render
+    from heirloom.reporting.sources import read_sources
+
+    folder.write(PAGE, render(read_sources(folder)).encode("utf-8", errors="replace"))
+    return str(folder / PAGE)
 
 
 def print_status(run: "StoredRun") -> bool:

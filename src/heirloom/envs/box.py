@@ -17,6 +17,7 @@ import numpy as np
 from heirloom.arrays import FloatArray, frozen
 from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import InvalidArgument
+from heirloom.mdp.from_arrays import rewards_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.transfer.nearness.exact import ROUNDING, family_nearness, near_bound
 from heirloom.transfer.nearness.knowledge import Nearness
@@ -120,7 +121,7 @@ class BoxFamily(TaskFamily):
         lowest, highest = math.inf, -math.inf
         for parameters in self._corner_parameters():
             t = self.build(reward_range=None, **parameters).transitions
-            rewards = t.R if t.rewards is None else t.rewards
+            rewards = rewards_of(t)[0]
             lowest = min(lowest, float(rewards.min()))
             highest = max(highest, float(rewards.max()))
         return -_rounded_up(-lowest), _rounded_up(highest)
@@ -130,6 +131,8 @@ class BoxFamily(TaskFamily):
         m, near = self._one_task, self._nearness
         # The bound on Q* that follows from one task and the nearness holds for every task.
         V = near_bound(m, m, near).max(axis=1)
+        if not all(task.available.all() for task in self.corners):
+            V = np.full(m.n_states, m.v_max)  # another task may have actions that this one lacks
         floor = min(0.0, m.reward_range[0] / (1 - m.gamma))
         weights = np.append(V, 0.0 if m.terminating else floor) - floor
         top = np.sort(weights)[-2:].sum()

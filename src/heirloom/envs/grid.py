@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument
+from heirloom.mdp.scene import CLOSED, Scene
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Outcomes, collect
 from heirloom.validation import (
@@ -105,6 +106,12 @@ class GridMap:
         """Whether each state is closed, that is, cannot be entered."""
         return np.isin(self.state_symbols, list(self.closed))
 
+    @property
+    def scene(self) -> Scene:
+        """The map for pictures, in which closed cells are marked."""
+        marked = str.maketrans(dict.fromkeys(self.closed, CLOSED))
+        return Scene("grid", tuple(row.translate(marked) for row in self.rows))
+
     @cached_property
     def reached(self) -> IntArray:
         """The state that each of the four moves leads to, [s, move]."""
@@ -169,6 +176,7 @@ def grid_world(
         start=starts / starts.sum() if starts.any() else None,
         reward_range=reward_range,
         action_names=names,
+        scene=grid.scene,
     )
 
 

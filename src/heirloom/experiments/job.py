@@ -12,6 +12,7 @@ from heirloom.experiments import registry
 from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.registry import make_family
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
+from heirloom.learning.choosing import Choice
 from heirloom.learning.lifetime import learn_tasks
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP, check_task
@@ -36,10 +37,19 @@ def run_job(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.n
         name=agent_spec.name,
         repetition=repetition,
         observer=observer,
+        record=recorded_tasks(spec, agent, repetition),
     )
-    if spec.measure is not None and observer is not None:
-        results[spec.measure] = np.array(observer.measured)
+    if observer is not None:
+        results |= {name: np.array(values) for name, values in observer.measured.items()}
     return results
+
+
+def recorded_tasks(spec: ExperimentSpec, agent: int, repetition: int) -> dict[int, Choice] | None:
+    """Return what is recorded of each task of a job, by its index; None if nothing ever is."""
+    if spec.record is None:
+        return None
+    tasks = spec.record.tasks_of(spec.agents[agent].name, repetition, spec.tasks)
+    return dict.fromkeys(tasks, spec.record.choice)
 
 
 def draw_tasks(spec: ExperimentSpec, repetition: int) -> list[TabularMDP]:

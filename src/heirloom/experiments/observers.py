@@ -1,20 +1,18 @@
 """Measures of bounds and policies that a run can record while an agent learns.
 
-An observer declares the variable that a run records for it, and whether it is called after updates
-and after episodes. To add one, write a class here and enter it in `OBSERVERS`.
+An observer declares the variables that a run records for it, and whether it is called after updates
+and after episodes. To add one, write a class in this package and enter it in `OBSERVERS`.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import InvalidArgument
+from heirloom.experiments.measured_transfer import Transfer
+from heirloom.experiments.observer import Observer
 from heirloom.experiments.variables import TASK, Variable
-from heirloom.learning import lifetime
-from heirloom.mdp.tabular import TabularMDP
 from heirloom.planning.solve import solve
 from heirloom.transfer.lipschitz.all_sources import (
     ROUNDING,
@@ -22,43 +20,6 @@ from heirloom.transfer.lipschitz.all_sources import (
     dissimilarity_by_sweeps,
 )
 from heirloom.transfer.lipschitz.bound import Lipschitz
-
-
-class Observer(lifetime.Observer, ABC):
-    """Base of observers: each measures one quantity per task and appends it to `measured`."""
-
-    variable: ClassVar[Variable]
-    """The recorded variable, over agents, repetitions, tasks and possibly one more dimension."""
-    own_dimension: ClassVar[dict[str, tuple[str, Callable[[TabularMDP], int]]]] = {}
-    """That further dimension by name: its meaning, and a function from a task to its size."""
-    looks_at_updates = False
-    looks_at_episodes = False
-
-    def __init__(self) -> None:
-        self.measured: list[Any] = []
-
-    def begin_task(self, agent: Any, task: Any) -> None:
-        """Start to measure a task that the agent has begun."""
-        self._agent, self._task = agent, task
-        self.begin()
-
-    def after_update(self) -> None:
-        """Measure after the agent has updated its model, bounds and values."""
-
-    def after_episode(self, done: int) -> None:
-        """Measure after the first `done` episodes of the task."""
-
-    def end_task(self) -> None:
-        """Append the result of the task to `measured`."""
-        self.measured.append(self.result())
-
-    @abstractmethod
-    def begin(self) -> None:
-        """Reset what is measured, at the beginning of a task."""
-
-    @abstractmethod
-    def result(self) -> float | FloatArray:
-        """Return the result of the task that ends."""
 
 
 class LipschitzObserver(Observer):
@@ -87,7 +48,11 @@ class LipschitzUse(LipschitzObserver):
     the agent needs no bound there. NaN in tasks without a source.
     """
 
-    variable = Variable(TASK, "1", "fraction of computed Lipschitz bounds that are at most v_max")
+    variables: ClassVar = {
+        "lipschitz_use": Variable(
+            TASK, "1", "fraction of computed Lipschitz bounds that are at most v_max"
+        )
+    }
 
     def begin(self) -> None:
         """Set the counts to 0."""
@@ -98,13 +63,14 @@ class LipschitzUse(LipschitzObserver):
         for bound in self._bounds:
             for transfer in bound.transfers:
                 known = self._agent.model._arrays.known | transfer.source.known
-                U = transfer.source.Q + self._distance(transfer)
+                U = transfer.source.completed_Q + self._distance(transfer)
                 self._n_tighter += int((U[known] <= transfer.setting.v_max + ROUNDING).sum())
                 self._n_bounds += int(known.sum())
 
-    def result(self) -> float:
+    def result(self) -> dict[str, Any]:
         """Return the fraction, NaN if no bound was computed."""
-        return self._n_tighter / self._n_bounds if self._n_bounds else np.nan
+        fraction = self._n_tighter / self._n_bounds if self._n_bounds else np.nan
+        return {"lipschitz_use": fraction}
 
     def _distance(self, transfer: OneSource) -> FloatArray:
         """min(d̂(M ‖ M̄), d̂(M̄ ‖ M)) at all pairs, known or not."""
@@ -120,11 +86,13 @@ class PriorUse(LipschitzObserver):
     tasks without a source.
     """
 
-    variable = Variable(
-        (*TASK, "computation"),
-        "1",
-        "fraction of pairs where the prior d_max is below the distance D",
-    )
+    variables: ClassVar = {
+        "prior_use": Variable(
+            (*TASK, "computation"),
+            "1",
+            "fraction of pairs where the prior d_max is below the distance D",
+        )
+    }
     own_dimension: ClassVar = {
         "computation": (
             "index of the computation of the bound within its task",
@@ -143,12 +111,12 @@ class PriorUse(LipschitzObserver):
             if prior_used:
                 self._fractions.append(float(prior_used[-1].mean()))
 
-    def result(self) -> FloatArray:
+    def result(self) -> dict[str, Any]:
         """Return the fractions in the order of computations."""
         last = self._fractions[-1] if self._fractions else np.nan
         fractions = np.full(self._task.R.size + 1, last)
         fractions[: len(self._fractions)] = self._fractions
-        return fractions
+        return {"prior_use": fractions}
 
 
 class OptimalAfter(Observer):
@@ -158,9 +126,13 @@ class OptimalAfter(Observer):
     actions can reach from the start. NaN if it is not optimal at the end of the task.
     """
 
-    variable = Variable(
-        TASK, "episodes", "episodes after which the greedy policy is optimal for the rest of a task"
-    )
+    variables: ClassVar = {
+        "optimal_after": Variable(
+            TASK,
+            "episodes",
+            "episodes after which the greedy policy is optimal for the rest of a task",
+        )
+    }
     looks_at_episodes = True
 
     def begin(self) -> None:
@@ -182,9 +154,9 @@ class OptimalAfter(Observer):
         elif np.isnan(self._after):
             self._after = done
 
-    def result(self) -> float:
+    def result(self) -> dict[str, Any]:
         """Return the number of episodes."""
-        return self._after
+        return {"optimal_after": self._after}
 
     def _is_optimal(self) -> bool:
         """Return whether all greedy actions are optimal in the states that they reach."""
@@ -210,5 +182,6 @@ OBSERVERS: dict[str, type[Observer]] = {
     "lipschitz_use": LipschitzUse,
     "prior_use": PriorUse,
     "optimal_after": OptimalAfter,
+    "transfer": Transfer,
 }
 """The measures that an experiment can record in addition to returns, by name."""

@@ -9,6 +9,7 @@
     episodes = 2000         # episodes per task
     steps = 10              # maximum number of steps per episode
     seed = 0
+    record = true           # record episodes for `heirloom replay` (see experiments/record.py)
 
     [family]
     name = "tight"
@@ -34,7 +35,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import HeirloomError, InvalidArgument
@@ -57,6 +65,7 @@ from heirloom.experiments.reading import (
     read_toml,
     with_defaults,
 )
+from heirloom.experiments.record import RecordSpec, mistakes_in, read_record
 from heirloom.experiments.registry import is_user_defined, make_family
 from heirloom.validation import LARGEST_SIZE, instance, shown
 
@@ -164,6 +173,22 @@ class ExperimentSpec(_Strict):
     """Whether to cycle through the tasks of a finite family in their order instead of drawing."""
     measure: str | None = None
     """A measure of `OBSERVERS` to be recorded in addition to returns, by name."""
+    record: RecordSpec | None = None
+    """Episodes that are recorded for `heirloom replay`; None for none."""
+
+    @field_validator("record", mode="before")
+    @classmethod
+    def _read_record(cls, given: Any) -> Any:
+        return read_record(given)
+
+    @model_validator(mode="after")
+    def _can_be_recorded(self) -> Self:
+        if self.record is not None:
+            names = [agent.name for agent in self.agents]
+            mistakes = mistakes_in(self.record, names, self.repetitions, self.tasks)
+            if mistakes:
+                raise ValueError(mistakes)
+        return self
 
     @model_validator(mode="after")
     def _can_be_measured(self) -> Self:
@@ -264,6 +289,8 @@ class ExperimentSpec(_Strict):
         short = json.loads(self.model_dump_json(exclude_none=True, exclude_defaults=True))
         numbers = {"repetitions": self.repetitions, "seed": self.seed}
         tables = {"family": self.family.model_dump(), "agents": short.pop("agents")}
+        if self.record is not None:
+            tables = {"record": short.pop("record"), **tables}
         return tomli_w.dumps({**short, **numbers, **tables})
 
     def as_json(self) -> dict[str, Any]:

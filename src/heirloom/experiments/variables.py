@@ -23,7 +23,7 @@ class Variable(NamedTuple):
     @property
     def fill(self) -> float | bool:
         """The fill value of entries that were not recorded."""
-        return {"f8": nan, "i8": -1, "u8": 0, "bool": False}[self.dtype]
+        return {"f8": nan, "i8": -1, "u8": 0, "u1": 0, "bool": False}[self.dtype]
 
 
 # The dimensions of the variables that both `run` and `compare` return.

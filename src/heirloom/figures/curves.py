@@ -8,7 +8,7 @@ import numpy as np
 from heirloom.experiments.variables import check_results
 from heirloom.figures.style import (
     MARKERS,
-    colour_of,
+    agent_style,
     draw_interval,
     legend_below,
     literal,
@@ -166,13 +166,8 @@ def draw_episodes_to_optimality(x: Any, curves: Mapping[str, Interval], *, title
 
 
 def _agent_styles(names: list[str], *, markers: bool) -> dict[str, dict[str, Any]]:
-    """Return the colour of each agent and, if asked for, a marker."""
-    styles: dict[str, dict[str, Any]] = {}
-    for i, name in enumerate(names):
-        styles[name] = {"color": colour_of(name, names)}
-        if markers:
-            styles[name]["marker"] = MARKERS[i % len(MARKERS)]
-    return styles
+    """Return the options of `Axes.plot` for each agent, with markers if asked for."""
+    return {name: agent_style(name, names).options(markers=markers) for name in names}
 
 
 def _draw_curves(

@@ -1,9 +1,14 @@
-"""The common style of all figures: one colour per agent, and intervals drawn as bands."""
+"""The common style of all figures: one style per agent, and intervals drawn as bands.
+
+A style is a colour, a dash pattern and a marker. Up to `N_STYLES` agents of one figure have styles
+that differ in the dash pattern or in colours that colour-blind readers can tell apart. The HTML
+report uses the same styles.
+"""
 
 import io
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +31,11 @@ COLOURS = {
     "LRMaxQInit": "#CC79A7",
     "LRMaxQInit(0.1)": "#D55E00",
 }
-OTHER_COLOURS = ("#882255", "#44AA99", "#332288", "#999933", "#AA4499", "#999999", "#117733")
-MARKERS = "osD^vPX"
+OTHER_COLOURS = ("#882255", "#44AA99", "#332288", "#999933", "#AA4499", "#CC6677", "#117733")
+MARKERS = "osD^vPX*hd"
+DASHES = ("-", "--", "-.", ":")
+N_STYLES = len(OTHER_COLOURS) * (len(DASHES) - 1)
+"""The number of agents that have different styles in every figure."""
 # Metadata that would hold the time of rendering, by file format.
 TIMESTAMPS = {"pdf": "CreationDate", "svg": "Date"}
 
@@ -44,6 +52,51 @@ def colour_of(name: str, names: list[str]) -> str:
         return COLOURS[name]
     others = [other for other in names if other not in COLOURS]
     return OTHER_COLOURS[others.index(name) % len(OTHER_COLOURS)]
+
+
+class AgentStyle(NamedTuple):
+    """How the curve of an agent is drawn."""
+
+    colour: str
+    dash: str
+    """The dash pattern, as matplotlib's `linestyle`."""
+    marker: str
+    """The marker, as matplotlib's `marker`."""
+    hollow: bool
+    """Whether the marker is drawn without filling."""
+
+    def options(self, *, markers: bool) -> dict[str, Any]:
+        """Return options of `Axes.plot`, those of the marker only with `markers`."""
+        line: dict[str, Any] = {"color": self.colour, "linestyle": self.dash}
+        if not markers:
+            return line
+        face = {"markerfacecolor": "white"} if self.hollow else {}
+        return {**line, "marker": self.marker, **face}
+
+
+def agent_style(name: str, names: list[str]) -> AgentStyle:
+    """Return the style of an agent.
+
+    Agents of the paper have their own colours and solid lines. Each dash pattern is used for as
+    many other agents as there are other colours; solid lines are among these patterns only if the
+    figure shows no agent of the paper.
+
+    Args:
+        name: the agent.
+        names: all agents of the figure, in their order.
+    """
+    i = names.index(name)
+    dash = 0
+    if name not in COLOURS:
+        others = [other for other in names if other not in COLOURS]
+        first = 1 if len(others) < len(names) else 0
+        dash = first + others.index(name) // len(OTHER_COLOURS)
+    return AgentStyle(
+        colour_of(name, names),
+        DASHES[dash % len(DASHES)],
+        MARKERS[i % len(MARKERS)],
+        hollow=i // len(MARKERS) % 2 == 1,
+    )
 
 
 def new_figure(width: float = 6.4, height: float = 4.0) -> "tuple[Figure, Axes]":

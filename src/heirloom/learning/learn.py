@@ -1,5 +1,6 @@
 """`learn`: let an agent learn one task."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,15 @@ from heirloom.agents.task_learner import TaskLearner
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
 from heirloom.kernels import learning
+from heirloom.learning.choosing import Choice
+from heirloom.learning.masks import MaskNotice, begin, observe_mask, refused
 from heirloom.learning.naming import adopt_names, checked_texts
 from heirloom.learning.plan import Callback, Plan
+from heirloom.learning.recorded_episode import run_recorded_episode
+from heirloom.learning.recorder import Recorder
+from heirloom.learning.recording import Recording
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.transfer import program
 from heirloom.validation import generator, shown, truth, whole_number
 
 if TYPE_CHECKING:
@@ -35,6 +42,8 @@ class Record:
     """The time steps of the task, counted from 1, after which the model was updated."""
     n_steps: int
     """The number of time steps of the task."""
+    recording: Recording | None = None
+    """What was recorded, if `learn` was called with `record`."""
 
     def __repr__(self) -> str:
         mean = self.returns.mean() if self.returns.size else np.nan
@@ -54,8 +63,10 @@ def learn(
     callback: Callback | None = None,
     every: int | None = None,
     resume: bool = False,
+    masks: bool = False,
     label: str | None = None,
     time: str | date | None = None,
+    record: bool | Mapping[str, int] | Choice | None = None,
 ) -> Record:
     """Let `agent` learn one task: begin it, run a number of episodes, and end it.
 
@@ -73,11 +84,19 @@ def learn(
         callback: called as `callback(done, episodes)`, `done` being the number of episodes done.
         every: the number of episodes between two calls of `callback`; by default 1% of them.
         resume: continue the current task, which was interrupted, instead of beginning a new one.
+        masks: whether the agent obeys the masks of available actions that an environment gives,
+            in `info["action_mask"]` or by `env.unwrapped.action_masks()`. The missing actions of a
+            `TabularMDP` are always respected.
         label: what the task is called, for texts about the agent's memory; None for no label.
         time: when the task took place, such as "week 12" or a date; None for no time.
+        record: which episodes are recorded for `heirloom.replay`: a dictionary with some of the
+            keys `first` and `last` (numbers of episodes; by default 3 and 1), `every` (records
+            every k-th episode) and `updates` (takes a snapshot after every k-th update too), or
+            True for the default. This does not change what is learned.
     """
+    choice = Choice.read(record)
     every = None if every is None else whole_number("every", every)
-    resume = truth("resume", resume)
+    resume, masks = truth("resume", resume), truth("masks", masks)
     if callback is not None and not callable(callback):
         raise InvalidArgument(
             f"callback is {shown(callback)}: expected a function of the number of episodes done "
@@ -85,27 +104,38 @@ def learn(
         )
     texts = checked_texts(agent, label, time)
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
+    if choice is not None:
+        n_pairs = agent.n_states * agent.n_actions
+        choice.check_size(episodes=plan.episodes, steps=plan.max_steps, n_pairs=n_pairs)
     stride = max(1, plan.episodes // 100) if every is None else every
+    plan = replace(plan, masks=masks)
     if not resume:
-        agent.begin_task()
+        begin(agent, env, masks=masks)
     elif isinstance(agent, OptimisticAgent):
         if not agent.in_task:
             raise WrongOrder("there is no task to resume: call learn without resume=True")
         agent.task.resume()
     adopt_names(agent, env)
-    record = run_episodes(agent, env, replace(plan, callback=callback, stride=stride))
+    recorder = None if choice is None else Recorder(choice, agent, env, plan.episodes)
+    plan = replace(plan, callback=callback, stride=stride, recorder=recorder)
+    result = run_episodes(agent, env, plan)
     adopt_names(agent, env)  # again, since the environment may have numbered new states
     agent.end_task(**texts)
-    return record
+    return result
 
 
 def run_episodes(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan) -> Record:
     """Run the episodes of a task that the agent has begun."""
     if isinstance(env, TabularMDP) and isinstance(agent, OptimisticAgent) and _can_compile(agent):
-        return _learn_compiled(agent, env, plan)
-    return _learn_step_by_step(
-        agent, env.to_gymnasium() if isinstance(env, TabularMDP) else env, plan
-    )
+        record = _learn_compiled(agent, env, plan)
+    elif isinstance(env, TabularMDP):
+        masks = env.transitions.available is not None
+        record = _learn_step_by_step(agent, env.to_gymnasium(), replace(plan, masks=masks))
+    else:
+        record = _learn_step_by_step(agent, env, plan)
+    if plan.recorder is None:
+        return record
+    return replace(record, recording=plan.recorder.result(record.update_steps))
 
 
 def _can_compile(agent: OptimisticAgent) -> bool:
@@ -123,14 +153,31 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             f"the task has {m.n_states} states and {m.n_actions} actions, which are not those of "
             "the task that the agent has begun: create an agent of this size"
         )
-    task, values = tuple(_compiled_task(m)), tuple(learner._values)
+    if not np.array_equal(learner.model.available, m.available):
+        raise WrongOrder(
+            "the available actions of the task are not those with which the agent began it: call "
+            "begin_task(available=m.available), or resume with the same task"
+        )
+    compiled = _compiled_task(m)
+    task, values = tuple(compiled), tuple(learner._values)
     near, check = _optional(learner._near), _check(learner)
     run = _new_run(agent, episodes, rng)
     stride, reported = episodes if plan.callback is None else plan.stride, 0
     limit = -1 if plan.max_steps is None else plan.max_steps
-    pause = learner.refines or plan.on_update is not None
-    while run.at[learning.EPISODE] < episodes:
-        until = min(episodes, int(run.at[learning.EPISODE] // stride + 1) * stride)
+    recorder, looks = plan.recorder, plan.on_update is not None
+    looks = looks or (recorder is not None and recorder.looks_at_updates)
+    pause = learner.refines or looks
+    while (episode := int(run.at[learning.EPISODE])) < episodes:
+        due = until = min(episodes, (episode // stride + 1) * stride)
+        if recorder is not None:
+            until = min(until, recorder.next_episode(episode))
+            if until == episode and run.at[learning.STATE] < 0:
+                run = run_recorded_episode(agent, compiled, run, rng, plan)
+                values, near = tuple(learner._values), _optional(learner._near)
+                check, pause = _check(learner), learner.refines or looks
+                reported = _report(plan, run, due, reported)
+                continue
+            until = max(until, episode + 1)
         status, pair = learning.rollout(
             task,
             tuple(learner.model._arrays),
@@ -142,16 +189,18 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             limit,
             agent.explore,
             pause,
+            program.is_lazy(learner._values),
         )
         uniforms.n_used = int(run.at[learning.CHOICE])
         learner.greedy.clear()
-        done = int(run.at[learning.EPISODE])
         if status in (learning.KNOWN, learning.REFUTED):
             learner._update(pair)
             if status == learning.REFUTED and agent.refutation is not None:
                 agent.refutation.react(learner, pair)
                 values, near = tuple(learner._values), _optional(learner._near)
-                check, pause = _check(learner), learner.refines or plan.on_update is not None
+                check, pause = _check(learner), learner.refines or looks
+            if recorder is not None:
+                recorder.after_update(int(run.at[learning.STEPS]))
             if plan.on_update is not None:
                 plan.on_update()
         elif status == learning.NO_UNIFORMS:
@@ -165,15 +214,22 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             learner.model._grow()
         elif status == learning.UNFINISHED:
             learner._finish_update()
-        if plan.callback is not None and done == until and done > reported:
-            reported = done
-            plan.callback(done, episodes)
+        reported = _report(plan, run, due, reported)
     return Record(
         frozen(run.returns),
         frozen(run.discounted),
         frozen(run.update_steps[: run.at[learning.UPDATES]].copy()),
         int(run.at[learning.STEPS]),
     )
+
+
+def _report(plan: Plan, run: learning.Run, due: int, reported: int) -> int:
+    """Call the callback if `due` episodes are done; return after how many it was called last."""
+    done = int(run.at[learning.EPISODE])
+    if plan.callback is None or done != due or done <= reported:
+        return reported
+    plan.callback(done, plan.episodes)
+    return done
 
 
 def _optional(arrays: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
@@ -203,30 +259,50 @@ def _new_run(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) ->
 
 
 def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> Record:
+    from gymnasium.error import InvalidAction as EnvironmentRefusal
+
     episodes = plan.episodes
     returns, discounted = np.zeros(episodes), np.zeros(episodes)
     update_steps: list[int] = []
     n_steps = 0
     for episode in range(episodes):
-        s, _ = env.reset(seed=plan.seed if episode == 0 else None)
+        s, info = env.reset(seed=plan.seed if episode == 0 else None)
+        if not plan.masks:
+            MaskNotice.look(env, info)
         total = discounted_total = 0.0
         discount, step, done = 1.0, 0, False
+        recorder = plan.recorder
+        chosen = recorder is not None and recorder.next_episode(episode) == episode
+        if recorder is not None and chosen:
+            recorder.begin_episode(episode, n_steps)
         while not done:
             s = int(s)
+            if plan.masks:
+                observe_mask(agent, env, s, info)
             a = agent.act(s)
-            s_next, reward, terminated, truncated, _ = env.step(a)
+            try:
+                s_next, reward, terminated, truncated, info = env.step(a)
+            except (AssertionError, ValueError, LookupError, EnvironmentRefusal) as error:
+                raise refused(error, s, a) from error
             r = float(reward)
             total += r
             discounted_total += discount * r
             discount *= agent.gamma
             step += 1
             n_steps += 1
-            if agent.observe(s, a, r, int(s_next), terminated=bool(terminated)):
+            updated = agent.observe(s, a, r, int(s_next), terminated=bool(terminated))
+            if recorder is not None and chosen:
+                recorder.step(s, a, r, updated=bool(updated), n_steps=n_steps)
+            if updated:
                 update_steps.append(n_steps)
+                if recorder is not None and not chosen:
+                    recorder.after_update(n_steps)
                 if plan.on_update is not None:
                     plan.on_update()
             s = s_next
             done = terminated or truncated or step == plan.max_steps
+        if recorder is not None and chosen:
+            recorder.end_episode(int(s), n_steps, terminated=bool(terminated))
         returns[episode], discounted[episode] = total, discounted_total
         is_due = (episode + 1) % plan.stride == 0 or episode + 1 == episodes
         if plan.callback is not None and is_due:
@@ -239,11 +315,12 @@ def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> R
 def _compiled_task(m: TabularMDP) -> learning.Task:
     """Return the arrays from which compiled code draws the steps of a task."""
     t = m.transitions
-    start_states = np.flatnonzero(m.start)
+    start_states, sums = np.flatnonzero(m.start), np.empty(t.p.size)
+    learning.cumulative(t.indptr, t.p, sums)
     return learning.Task(
         indptr=t.indptr,
         successors=t.successors,
-        p=t.p,
+        sums=sums,
         rewards=frozen(t.R[t.pairs]) if t.rewards is None else t.rewards,
         ends=frozen(np.zeros(t.p.size, dtype=bool)) if t.ends is None else t.ends,
         start_states=start_states,

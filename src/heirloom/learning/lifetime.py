@@ -1,6 +1,6 @@
 """One job of an experiment: an agent learns the tasks of a repetition one after the other."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -8,9 +8,13 @@ import numpy as np
 
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray
+from heirloom.learning.choosing import Choice
 from heirloom.learning.learn import run_episodes
+from heirloom.learning.masks import begin
 from heirloom.learning.naming import adopt_names
 from heirloom.learning.plan import Plan
+from heirloom.learning.recorder import Recorder
+from heirloom.learning.recording import Recording, encode
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.planning.solve import optimal_return
@@ -56,6 +60,7 @@ def learn_tasks(
     name: str,
     repetition: int,
     observer: Observer | None = None,
+    record: Mapping[int, Choice] | None = None,
 ) -> dict[str, np.ndarray]:
     """Let an agent learn the tasks one after the other.
 
@@ -68,30 +73,38 @@ def learn_tasks(
         name: the name of the agent, which selects the random streams of the tasks.
         repetition: the number of the repetition, which selects them too.
         observer: measures the agent while it learns.
+        record: what is recorded of each task, by its index; None if nothing is ever recorded.
 
     Returns:
         `returns` and `discounted_returns` [task, episode]; `updates` [task], the number of updates
         of the model; `late_update` [task], the mean time step of the last 50 updates, NaN if there
-        were no updates.
+        were no updates; with `record`, also `recording`, the bytes of a file of recordings.
     """
     n = len(tasks)
     returns, discounted = np.empty((n, episodes)), np.empty((n, episodes))
     updates, late = np.zeros(n, dtype=np.int64), np.full(n, np.nan)
+    recordings: list[Recording] = []
     for k, task in enumerate(tasks):
         task_seed = int(stream(seed, "steps", name, repetition, k).integers(2**63))
         plan = Plan.checked(agent, task, episodes=episodes, max_steps=steps, seed=task_seed)
-        agent.begin_task()
+        begin(agent, task)
         adopt_names(agent, task)
         if observer is not None:
             observer.begin_task(agent, task)
             plan = _observed(plan, observer)
-        record = run_episodes(agent, task, plan)
+        if record is not None and k in record:
+            plan = replace(plan, recorder=Recorder(record[k], agent, task, episodes))
+        result = run_episodes(agent, task, plan)
         if observer is not None:
             observer.end_task()
         agent.end_task()
-        returns[k], discounted[k] = record.returns, record.discounted_returns
-        updates[k], late[k] = record.update_steps.size, late_update(record.update_steps)
-    return {
+        returns[k], discounted[k] = result.returns, result.discounted_returns
+        updates[k], late[k] = result.update_steps.size, late_update(result.update_steps)
+        if result.recording is not None:
+            job = replace(result.recording, agent=name, repetition=repetition + 1)
+            recordings.append(replace(job, task=k + 1))
+    recorded = {} if record is None else {"recording": encode(recordings)}
+    return recorded | {
         "returns": returns,
         "discounted_returns": discounted,
         "updates": updates,

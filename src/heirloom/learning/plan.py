@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.errors import IncompatibleTasks, InvalidArgument
+from heirloom.learning.recorder import Recorder
+from heirloom.mdp.from_arrays import rewards_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.validation import LARGEST_SIZE, shown, whole_number
 
@@ -30,6 +32,10 @@ class Plan:
     stride: int = 1
     on_update: Callable[[], object] | None = None
     """Called after every update of the agent."""
+    masks: bool = False
+    """Whether the agent obeys the masks of an environment."""
+    recorder: Recorder | None = None
+    """Records chosen episodes; None for none."""
 
     @classmethod
     def checked(
@@ -78,7 +84,7 @@ def _check_fit(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", max_steps: i
                     "the task can terminate, but the agent has terminating=False: create it with "
                     "terminating=True"
                 )
-            rewards = env.R if env.transitions.rewards is None else env.transitions.rewards
+            rewards = rewards_of(env.transitions)[0]
             (lo, hi), least, most = agent.setting.reward_range, rewards.min(), rewards.max()
             if least < lo or most > hi:
                 raise IncompatibleTasks(

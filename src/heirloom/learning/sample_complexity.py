@@ -10,6 +10,7 @@ from heirloom.arrays import BoolArray
 from heirloom.envs.family import TaskFamily
 from heirloom.errors import InvalidArgument
 from heirloom.learning.learn import learn
+from heirloom.learning.masks import begin
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.planning.solve import solve
@@ -18,6 +19,8 @@ from heirloom.validation import numbers, real_number
 
 def pairs_to_learn(U: ArrayLike, m: TabularMDP, *, epsilon: float) -> BoolArray:
     """Return where U(s, a) >= V*(s) - ε, [s, a]: the pairs that an agent with bound U must learn.
+
+    Actions that are not available do not count.
 
     With n such pairs, the agent is ε-optimal in all but S · n / (ε³ (1-γ)³) steps, up to constant
     and logarithmic factors, with high probability (Proposition 5).
@@ -32,7 +35,7 @@ def pairs_to_learn(U: ArrayLike, m: TabularMDP, *, epsilon: float) -> BoolArray:
     epsilon = real_number("epsilon", epsilon, "expected an accuracy, 0 or more", least=0)
     sol = solve(m)
     # V may be above V* by up to its error; subtracting the error includes every pair that counts.
-    return np.asarray(bound >= sol.V[:, None] - sol.error - epsilon)
+    return np.asarray(bound >= sol.V[:, None] - sol.error - epsilon) & m.available
 
 
 def count_pairs(
@@ -63,7 +66,7 @@ def count_pairs(
     learn(lrmax, source, episodes=episodes, max_steps=steps, seed=seed)
     counts = {}
     for name, agent in (("RMax", rmax), (f"LRMax({d_max:g})", lrmax)):
-        agent.begin_task()
+        begin(agent, target)
         to_learn = pairs_to_learn(agent.U, target, epsilon=epsilon)
-        counts[name] = int(to_learn.sum()), to_learn.size
+        counts[name] = int(to_learn.sum()), int(target.available.sum())
     return counts

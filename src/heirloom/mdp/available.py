@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
-from heirloom.errors import InvalidTask
+from heirloom.errors import InvalidArgument, InvalidTask
 from heirloom.validation import shown
 
 
@@ -92,3 +92,81 @@ def action_text(s: int, a: int, mask: BoolArray) -> str:
     there = ", ".join(str(i) for i in np.flatnonzero(mask)[:10])
     more = ", ..." if np.count_nonzero(mask) > 10 else ""
     return f"action {a} is not available in state {s}: the available actions are {there}{more}"
+
+
+def read_mask(mask: Any, n_actions: int, name: str) -> BoolArray:
+    """Return a mask over actions as booleans; raise `InvalidArgument` unless it is one.
+
+    At least one action must be available. `name` is the place of the mask in messages.
+    """
+    try:
+        given = np.asarray(mask)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    flags = given == 1
+    is_mask = given.shape == (n_actions,) and given.dtype.kind in "biuf"
+    if not (is_mask and (flags | (given == 0)).all()):
+        raise InvalidArgument(
+            f"{name} is {shown(mask)}: expected {n_actions} numbers, 1 for each available action "
+            "and 0 for the others"
+        )
+    if not flags.any():
+        raise InvalidArgument(
+            f"{name} marks no action as available: every state needs at least one; an environment "
+            "should terminate instead"
+        )
+    return flags
+
+
+class Availability:
+    """Which actions of a task exist, as far as they are known. At first, all do.
+
+    A mask may be given for the whole task, or observed state by state. Until the mask of a state is
+    observed, all its actions are assumed to exist, which keeps upper bounds valid.
+    """
+
+    def __init__(self, n_states: int, n_actions: int) -> None:
+        self._shape = n_states, n_actions
+        self.missing: BoolArray | None = None
+        """The pairs that are known to be missing; None if there are none."""
+        self._observed: BoolArray | None = None  # the states; None if masks are not observed
+
+    @property
+    def sure(self) -> BoolArray | None:
+        """The pairs that surely exist; None if all do."""
+        if self._observed is None:
+            return None if self.missing is None else ~self.missing
+        observed = np.repeat(self._observed, self._shape[1])
+        return observed if self.missing is None else observed & ~self.missing
+
+    def give(self, mask: BoolArray) -> None:
+        """Set the mask of the whole task, over pairs."""
+        self.missing, self._observed = None if mask.all() else ~mask, None
+
+    def observe(self, s: int, mask: BoolArray) -> IntArray:
+        """Record the mask of a state; return the pairs that turn out to be missing.
+
+        Raises `InvalidArgument` if it is not the mask that was observed before.
+        """
+        n_states, n_actions = self._shape
+        first = s * n_actions
+        row = slice(first, first + n_actions)
+        is_given = self._observed is None and self.missing is not None
+        if is_given or (self._observed is not None and self._observed[s]):
+            before = np.ones(n_actions, dtype=bool) if self.missing is None else ~self.missing[row]
+            if not np.array_equal(before, mask):
+                raise InvalidArgument(
+                    f"the mask of state {s} is {mask.astype(int).tolist()}, and was "
+                    f"{before.astype(int).tolist()} before: the available actions must depend on "
+                    "the state only; make what they depend on a part of the state"
+                )
+            return np.empty(0, dtype=np.int64)
+        if self._observed is None:
+            self._observed = np.zeros(n_states, dtype=bool)
+        self._observed[s] = True
+        new = first + np.flatnonzero(~mask)
+        if new.size:
+            if self.missing is None:
+                self.missing = np.zeros(n_states * n_actions, dtype=bool)
+            self.missing[new] = True
+        return new

@@ -24,6 +24,7 @@ def mdp_of(
     reward_range: Range,
     terminating: bool,
     start: int | ArrayLike | None,
+    missing: BoolArray | None = None,
     state_names: NamesLike = None,
     action_names: NamesLike = None,
 ) -> TabularMDP:
@@ -31,8 +32,9 @@ def mdp_of(
 
     An unknown pair ends the episode with the largest value of any task as its reward if `unknown`
     is "optimistic", and with the smallest if it is "pessimistic". So the reward range of the result
-    is the range of values. If `unknown` is "absent", the result lacks the unknown actions of states
-    that have a known one; in the others, where an action must remain, they are as if pessimistic.
+    is the range of values. The result lacks the pairs that are `missing`. If `unknown` is "absent",
+    the result also lacks the unknown actions of states that have a known one; in the others, where
+    an action must remain, they are as if pessimistic.
     """
     one_of("unknown", unknown, get_args(Unknown))
     gamma = check_gamma(gamma)
@@ -47,12 +49,13 @@ def mdp_of(
     )
     owner = np.repeat(pairs, lengths)
     ending = pairs[rows.ends[pairs] > 0]
-    others = np.flatnonzero(~known)
+    others = np.flatnonzero(~known if missing is None else ~(known | missing))
     n_actions = known.size // n_states
-    available = None
+    available = None if missing is None else ~missing
     if unknown == "absent":
         has_known = known.reshape(n_states, n_actions).any(axis=1)
-        available = known | np.repeat(~has_known, n_actions)
+        kept = known | np.repeat(~has_known, n_actions)
+        available = kept if available is None else kept & available
     outcomes = Outcomes(
         pairs=np.concatenate([owner, ending, others]),
         # The successor of a terminal transition has no effect; it is the state itself.

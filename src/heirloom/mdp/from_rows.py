@@ -51,6 +51,12 @@ def collect_rows(
         np.array(ends, dtype=bool),
     )
     available = found if given is None else given
+    stuck = np.flatnonzero(~available.reshape(n_states, n_actions).any(axis=1))
+    if stuck.size:
+        raise InvalidTask(
+            f"{where.format(s=stuck[0], a='a')} has no outcomes for any action a: state {stuck[0]} "
+            "has no available action; every state needs at least one"
+        )
     return collect(outcomes, n_states, n_actions, available=available)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import InvalidArgument, InvalidTask, UnsupportedEnvironment
-from heirloom.mdp.available import action_text
+from heirloom.mdp.available import action_text, read_mask
 from heirloom.mdp.from_rows import collect_rows
 from heirloom.mdp.transitions import Transitions
 from heirloom.naming import Names
@@ -208,30 +208,6 @@ def _names_of(env: gym.Env[Any, Any], attribute: str, number: int) -> tuple[str,
         return None
     is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
     return tuple(names) if is_list and len(names) == len(set(names)) == number else None
-
-
-def read_mask(mask: Any, n_actions: int, name: str) -> BoolArray:
-    """Return a mask over actions as booleans; raise `InvalidArgument` unless it is one.
-
-    At least one action must be available. `name` is the place of the mask in messages.
-    """
-    try:
-        given = np.asarray(mask)
-    except (TypeError, ValueError):
-        given = np.empty(0)
-    flags = given == 1
-    is_mask = given.shape == (n_actions,) and given.dtype.kind in "biuf"
-    if not (is_mask and (flags | (given == 0)).all()):
-        raise InvalidArgument(
-            f"{name} is {shown(mask)}: expected {n_actions} numbers, 1 for each available action "
-            "and 0 for the others"
-        )
-    if not flags.any():
-        raise InvalidArgument(
-            f"{name} marks no action as available: every state needs at least one; an environment "
-            "should terminate instead"
-        )
-    return flags
 
 
 def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:

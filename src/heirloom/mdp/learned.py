@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, read_only
 from heirloom.kernels import learning
+from heirloom.mdp.available import Availability
 from heirloom.naming import NamesLike
 from heirloom.theory import n_known_for
 from heirloom.validation import Range, index, reward, sizes, truth, whole_number
@@ -51,6 +52,7 @@ class LearnedModel:
         self._n_states, self._n_actions = sizes(n_states, n_actions)
         n_known = whole_number("n_known", n_known)
         n_pairs = self.n_states * self.n_actions
+        self._availability = Availability(self.n_states, self.n_actions)
         widest = min(n_known, self.n_states)
         capacity = max(INITIAL_CAPACITY, widest)
 
@@ -75,6 +77,8 @@ class LearnedModel:
             owner=per_entry(np.int64),
             next_into=per_entry(np.int64),
             into=np.full(self.n_states, -1),
+            next_active=per_entry(np.int64),
+            into_active=np.full(self.n_states, -1),
             outcomes=per_entry(np.int32),
             times=per_entry(np.int64),
             next_outcome=per_entry(np.int64),
@@ -146,6 +150,13 @@ class LearnedModel:
         return self._by_pair(self._arrays.ends)
 
     @property
+    def available(self) -> BoolArray:
+        """The actions that exist, [s, a], as far as is known: all if no mask was given."""
+        missing = self._availability.missing
+        available = np.ones(self._arrays.known.size, dtype=bool) if missing is None else ~missing
+        return self._by_pair(available)
+
+    @property
     def reached(self) -> BoolArray:
         """The states that were visited, or were the successor of a transition, [s]."""
         reached = self.counts.sum(axis=1) > 0
@@ -214,6 +225,7 @@ class LearnedModel:
             reward_range=reward_range,
             terminating=terminating,
             start=start,
+            missing=self._availability.missing,
             state_names=state_names,
             action_names=action_names,
         )
@@ -278,7 +290,7 @@ class LearnedModel:
 
     def _grow(self) -> None:
         """Double the capacity for transitions if it is used up, otherwise that for outcomes."""
-        growing = ["successors", "p", "owner", "next_into"]
+        growing = ["successors", "p", "owner", "next_into", "next_active"]
         if self._arrays.sizes[learning.N_TRANSITIONS] + self._arrays.widest <= self._arrays.p.size:
             growing = ["outcomes", "times", "next_outcome"]
         self._arrays = self._arrays._replace(

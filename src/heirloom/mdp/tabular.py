@@ -18,10 +18,11 @@ from heirloom.mdp.from_arrays import (
     rewards_of,
 )
 from heirloom.mdp.from_rows import Row, collect_rows
+from heirloom.mdp.scene import Scene, scene_of
 from heirloom.mdp.transitions import Transitions, check_transitions
 from heirloom.naming import NamesLike, checked_names
 from heirloom.storage import archive
-from heirloom.validation import Range, check_gamma, shown, sizes, truth
+from heirloom.validation import Range, check_gamma, instance, shown, sizes, truth
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -122,6 +123,7 @@ class TabularMDP:
             reward_range=reward_range,
             state_names=states if state_names is None else state_names,
             action_names=actions if action_names is None else action_names,
+            scene=scene_of(env),
         )
 
     @classmethod
@@ -195,9 +197,12 @@ class TabularMDP:
         reward_range: Range | None = (0.0, 1.0),
         state_names: NamesLike = None,
         action_names: NamesLike = None,
+        scene: Scene | None = None,
     ) -> None:
         n_states, n_actions = transitions.n_states, transitions.n_actions
         gamma = check_gamma(gamma)
+        if scene is not None:
+            instance("scene", scene, Scene, "or None for a task without a map")
         self.__dict__.update(
             transitions=transitions,
             gamma=gamma,
@@ -205,6 +210,7 @@ class TabularMDP:
             reward_range=range_around(transitions, reward_range, gamma),
             state_names=checked_names(state_names, n_states, "state", InvalidTask),
             action_names=checked_names(action_names, n_actions, "action", InvalidTask),
+            scene=scene,
         )
 
     transitions: Transitions
@@ -217,6 +223,8 @@ class TabularMDP:
     """An interval (lo, hi) that contains every reward of this and of related tasks."""
     state_names: tuple[str, ...] | None
     action_names: tuple[str, ...] | None
+    scene: Scene | None
+    """The map on which the states lie, for pictures; None if there is none."""
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a TabularMDP is immutable: create a new one to change `{name}`")

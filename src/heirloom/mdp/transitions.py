@@ -19,6 +19,7 @@ import numpy as np
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
 from heirloom.errors import InvalidTask
 from heirloom.mdp.available import Rows, checked_available, row_sums, rows_of, stand_ins
+from heirloom.mdp.mean_rewards import Means, differ_within_rows, mean_rewards, means_of
 from heirloom.validation import shown, sizes
 
 SUM_TOLERANCE = 1e-9
@@ -181,7 +182,7 @@ def collect(
     np.cumsum(np.bincount(pairs, minlength=n_states * n_actions), out=indptr[1:])
     rows = indptr if available is None else np.append(indptr[:-1][available], indptr[-1])
     p = _normalised(p, rows, n_actions, available)
-    R, R_error = _mean_rewards(rewards, merged, p, rows)
+    R, R_error = mean_rewards(rewards, merged, p, rows)
     if available is not None:
         R, R_error = (_spread(x, available) for x in (R, R_error))
     rewards_differ = bool((R[pairs] != rewards).any())
@@ -240,7 +241,7 @@ def _selected(outcomes: Outcomes, which: BoolArray | IntArray) -> Outcomes:
     return Outcomes(pairs[which], successors[which], p[which], rewards[which], ends[which])
 
 
-def _merged(outcomes: Outcomes, n_states: int) -> "tuple[Outcomes, Means | None]":
+def _merged(outcomes: Outcomes, n_states: int) -> tuple[Outcomes, Means | None]:
     """Sort outcomes by pair, successor and `ends`, and merge those in which all three agree.
 
     Returns the outcomes, and if outcomes with different rewards were merged, their mean rewards
@@ -255,8 +256,8 @@ def _merged(outcomes: Outcomes, n_states: int) -> "tuple[Outcomes, Means | None]
     pairs, successors, p, rewards, ends = _selected(outcomes, order)
     indptr = np.append(first, p.size)
     means = None
-    if _differ_within_rows(rewards, indptr):
-        means = _means(rewards, np.empty(0), p, indptr)
+    if differ_within_rows(rewards, indptr):
+        means = means_of(rewards, np.empty(0), p, indptr)
     merged = Outcomes(
         pairs[first],
         successors[first],
@@ -265,49 +266,6 @@ def _merged(outcomes: Outcomes, n_states: int) -> "tuple[Outcomes, Means | None]
         ends[first],
     )
     return merged, means
-
-
-class Means(NamedTuple):
-    """Means of rows: `mean` + `low` are within `error` of the exact ones.
-
-    `excess` is the sum of the weights of each row, minus 1.
-    """
-
-    mean: FloatArray
-    low: FloatArray
-    error: FloatArray
-    excess: FloatArray
-
-    @property
-    def error_of_mean(self) -> FloatArray:
-        """A bound on the error of `mean` alone."""
-        return np.abs(self.low) + self.error
-
-
-def _means(x: FloatArray, x_low: FloatArray, weights: FloatArray, indptr: IntArray) -> Means:
-    """Return the means of x + x_low in each row; an empty `x_low` stands for zeros."""
-    from heirloom.kernels import means  # here, because tasks with one reward per pair need no numba
-
-    results = Means(*(np.empty(indptr.size - 1) for _ in Means._fields))
-    means.weigh(weights, x, x_low, indptr, *results)
-    return results
-
-
-def _mean_rewards(
-    rewards: FloatArray, merged: Means | None, p: FloatArray, indptr: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the mean reward of each pair, and a bound on its rounding error."""
-    if merged is None and not _differ_within_rows(rewards, indptr):
-        return rewards[indptr[:-1]], np.zeros(indptr.size - 1)
-    means = _means(rewards, np.empty(0) if merged is None else merged.low, p, indptr)
-    error = means.error_of_mean + np.abs(means.mean) * np.abs(means.excess)
-    if merged is not None:
-        error += 2 * np.add.reduceat(p * merged.error, indptr[:-1])  # 2 covers the rounding
-    return means.mean, error
-
-
-def _differ_within_rows(x: FloatArray, indptr: IntArray) -> bool:
-    return bool((np.repeat(x[indptr[:-1]], np.diff(indptr)) != x).any())
 
 
 def _normalised(

@@ -55,6 +55,9 @@ def bisimulation_metric(
             plans and sums.
 
     With the ground metric "identity", the formula is evaluated in float64 without a certificate.
+
+    An action that only one of two states has counts as the largest possible difference, and one
+    that neither has does not count.
     """
     check_task(m)
     check_task(m_bar)
@@ -92,8 +95,16 @@ def _identity(m: TabularMDP, m_bar: TabularMDP, c: float) -> FloatArray:
     for a in range(m.n_actions):
         rewards = np.abs(m.R[:, a, None] - m_bar.R[None, :, a])
         variation = cdist(_dense(m, a), _dense(m_bar, a), "cityblock") / 2
-        np.maximum(d, rewards + c * variation, out=d)
+        has, has_bar = m.available[:, a, None], m_bar.available[None, :, a]
+        differs = np.where(has ^ has_bar, _width(m, m_bar) + c, 0.0)
+        np.maximum(d, np.where(has & has_bar, rewards + c * variation, differs), out=d)
     return d
+
+
+def _width(m: TabularMDP, m_bar: TabularMDP) -> float:
+    """Return the width of the range of rewards of both tasks."""
+    (lo, hi), (lo_bar, hi_bar) = m.reward_range, m_bar.reward_range
+    return max(hi, hi_bar) - min(lo, lo_bar)
 
 
 def _dense(m: TabularMDP, a: int) -> FloatArray:
@@ -108,11 +119,15 @@ def _dense(m: TabularMDP, a: int) -> FloatArray:
 
 
 class _Row(NamedTuple):
-    """The mean reward and the possible outcomes of a pair; ⊥ is outcome n_states."""
+    """The mean reward and the possible outcomes of a pair; ⊥ is outcome n_states.
+
+    An action that is not available has no outcomes.
+    """
 
     reward: float
     outcomes: IntArray
     p: FloatArray
+    terminal: bool = False
 
 
 def _recursive(m: TabularMDP, m_bar: TabularMDP, c: float, tol: float) -> FloatArray:
@@ -131,7 +146,8 @@ def _recursive(m: TabularMDP, m_bar: TabularMDP, c: float, tol: float) -> FloatA
         for row, row_bar in zip(rows_s, rows_s_bar, strict=True)
     ]
     error = _reward_errors(m, m_bar)
-    rewards = np.array([abs(row.reward - row_bar.reward) for row, row_bar in pairs])
+    largest = _width(m, m_bar) / (1 - c)
+    rewards = np.array([_reward_distance(*rows, largest) for rows in pairs])
     rewards = (rewards + error.reshape(-1)).reshape(-1, m.n_actions)
     tol = _remaining_tolerance(tol, 2 * float(error.max()) / (1 - c))
     d = np.full(shape, rewards.max() / (1 - c))  # an upper bound on all distances
@@ -152,6 +168,17 @@ def _recursive(m: TabularMDP, m_bar: TabularMDP, c: float, tol: float) -> FloatA
     )
 
 
+def _reward_distance(row: _Row, row_bar: _Row, largest: float) -> float:
+    """Return the difference of mean rewards, or `largest` if only one state has the action.
+
+    ⊥ has no actions, so that an action which the other state lacks does not count.
+    """
+    if row.p.size and row_bar.p.size:
+        return abs(row.reward - row_bar.reward)
+    has_one = (row.p.size and not row.terminal) or (row_bar.p.size and not row_bar.terminal)
+    return largest if has_one else 0.0
+
+
 def _values_of_plans(
     plans: sparse.csr_array, rewards: FloatArray, c: float, d: FloatArray, tol: float
 ) -> FloatArray:
@@ -169,7 +196,8 @@ def _values_of_plans(
         frozen(plans.indices.astype(np.int32)),
         frozen(plans.data),
     )
-    problem = Problem(frozen(rewards.reshape(-1)), rows, c, d.size, terminating=False)
+    has_empty = bool((np.diff(rows.indptr) == 0).any())
+    problem = Problem(frozen(rewards.reshape(-1)), rows, c, d.size, terminating=has_empty)
     V = PolicyIteration(problem).run_until(tol * (1 - c) / 16)
     result = certify(problem, Best(), V)
     return np.minimum(d, result.V + result.error)
@@ -213,7 +241,7 @@ def _cheapest_plans(pairs: list[tuple[_Row, _Row]], d: FloatArray) -> sparse.csr
 
 def _rows(m: TabularMDP) -> list[list[_Row]]:
     """Return the rows [s][a] of all states, then those of ⊥."""
-    terminal = _Row(0.0, np.array([m.n_states]), np.ones(1))
+    terminal = _Row(0.0, np.array([m.n_states]), np.ones(1), terminal=True)
     return [*_rows_of_states(m), [terminal] * m.n_actions]
 
 
@@ -222,14 +250,14 @@ def _rows_of_states(m: TabularMDP) -> Iterator[list[_Row]]:
     for s in range(m.n_states):
         support = [np.flatnonzero(T[s]) for T in dense]
         yield [
-            _Row(float(m.R[s, a]), outcomes, dense[a][s, outcomes] / dense[a][s].sum())
+            _Row(float(m.R[s, a]), outcomes, dense[a][s, outcomes] / (dense[a][s].sum() or 1.0))
             for a, outcomes in enumerate(support)
         ]
 
 
 def _cheapest_plan(row: _Row, row_bar: _Row, d: FloatArray) -> FloatArray:
     """Return the mass moved from each outcome of `row` to each outcome of `row_bar`."""
-    if row.p.size == 1 or row_bar.p.size == 1:  # there is only one plan
+    if row.p.size <= 1 or row_bar.p.size <= 1:  # there is only one plan, or no action
         return np.outer(row.p, row_bar.p)
     import ot
 

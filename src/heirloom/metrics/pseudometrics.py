@@ -24,6 +24,12 @@ from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
 from heirloom.kernels import distances
 from heirloom.mdp.tabular import TabularMDP, check_task
+from heirloom.metrics.missing_actions import (
+    gaps,
+    lack_actions,
+    solve_dissimilarity,
+    with_unknown,
+)
 from heirloom.metrics.rounding import difference_error
 from heirloom.planning.certificate import ROUNDOFF, Certified, Tolerance, quotient
 from heirloom.planning.solve import evaluate_with_rewards, solve_with_rewards
@@ -43,7 +49,8 @@ def model_pseudometric(
     The sum runs over the states and the absorbing terminal state ⊥, the successor of terminal
     transitions, which has the weight `f_end`. The result is rounded: with at most n transitions per
     pair, its error is at most 2^-53 (2n + 16) times (result + `f_end`), plus the rounding errors of
-    both mean rewards.
+    both mean rewards. Where only one task has an action, the other one counts as unknown; where
+    neither has it, the result is 0.
     """
     check_comparable(m, m_bar)
     W = np.array(weights("f", f, (m.n_states,), "one weight per state"))
@@ -52,17 +59,25 @@ def model_pseudometric(
     distances.weigh_differences(
         *m.transitions.continuing, *m_bar.transitions.continuing, frozen(W), D
     )
-    return D.reshape(m.R.shape) + np.abs(m.R - m_bar.R) + f_end * np.abs(m.ends - m_bar.ends)
+    D = D.reshape(m.R.shape) + np.abs(m.R - m_bar.R) + f_end * np.abs(m.ends - m_bar.ends)
+    return with_unknown(D, m, m_bar, W, f_end) if lack_actions(m, m_bar) else D
 
 
 def dissimilarity(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
-    """d_sa(M ‖ M̄), the fixed point of d = D^{γV*_M̄} + γ Σ_s' T max_a' d (Proposition 1)."""
+    """d_sa(M ‖ M̄), the fixed point of d = D^{γV*_M̄} + γ Σ_s' T max_a' d (Proposition 1).
+
+    Where only one task has an action, d is v_max minus the value of the state in the other task;
+    where neither has it, d is 0.
+    """
     check_comparable(m, m_bar)
     return _dissimilarity(m, m_bar, solve_with_rewards, Tolerance.of(tol, TOLERANCE)).Q
 
 
 def local_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
-    """Δ_sa(M, M̄) = min(d_sa(M ‖ M̄), d_sa(M̄ ‖ M)) >= |Q*_M - Q*_M̄| (Proposition 1)."""
+    """Δ_sa(M, M̄) = min(d_sa(M ‖ M̄), d_sa(M̄ ‖ M)) >= |Q*_M - Q*_M̄| (Proposition 1).
+
+    The inequality is about pairs that both tasks have.
+    """
     to_source, from_source = _both_directions(m, m_bar, solve_with_rewards, tol)
     return np.minimum(to_source.Q, from_source.Q)
 
@@ -102,7 +117,8 @@ def policy_q_pseudometric(
 def family_distance(tasks: Iterable[TabularMDP], *, tol: float | None = None) -> FloatArray:
     """The largest D^{γV*_M̄}_sa(M, M̄) between any two of `tasks`, [s, a]: a valid prior D_max.
 
-    With negative rewards the weights are V*_M̄ - c, as everywhere in this module.
+    With negative rewards the weights are V*_M̄ - c, as everywhere in this module. Tasks are compared
+    at the pairs that both have.
     """
     tasks = list(tasks) if isinstance(tasks, Iterable) else []
     if not tasks:
@@ -119,6 +135,7 @@ def family_distance(tasks: Iterable[TabularMDP], *, tol: float | None = None) ->
         values = solve_with_rewards(m_bar, None, tolerance.loose(1 / 16))
         for m in tasks:
             D_of_pair, excess_of_pair = _distance_between(m, m_bar, values, lo)
+            D_of_pair = np.where(m.available & m_bar.available, D_of_pair, 0.0)
             np.maximum(D, D_of_pair, out=D)
             excess = max(excess, excess_of_pair)
     _check(tolerance, excess, D)
@@ -126,15 +143,22 @@ def family_distance(tasks: Iterable[TabularMDP], *, tol: float | None = None) ->
 
 
 def lipschitz_bound(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
-    """U_M̄(s, a) = Q*_M̄ + Δ_sa(M, M̄) >= Q*_M (Definition 2)."""
+    """U_M̄(s, a) = Q*_M̄ + Δ_sa(M, M̄) >= Q*_M (Definition 2).
+
+    It is -infinity where M lacks an action, and v_max where only M̄ does. Actions that M lacks are
+    no part of a maximum, so the distance may be smaller than `local_pseudometric`.
+    """
     check_comparable(m, m_bar)
     tolerance = Tolerance.of(tol, TOLERANCE)
     source = solve_with_rewards(m_bar, None, tolerance.loose(1 / 8))
-    to_source = _dissimilarity(m, m_bar, solve_with_rewards, tolerance.loose(1 / 2))
-    from_source = _dissimilarity(m_bar, m, solve_with_rewards, tolerance.loose(1 / 2))
+    to_source = _dissimilarity(m, m_bar, solve_with_rewards, tolerance.loose(1 / 2), m)
+    from_source = _dissimilarity(m_bar, m, solve_with_rewards, tolerance.loose(1 / 2), m)
     # `+ error` makes the sum an upper bound; the distance includes an allowance for its rounding.
     U = source.Q + source.error + np.minimum(to_source.Q, from_source.Q)
     _check(tolerance, 2 * source.error + max(to_source.error, from_source.error), U)
+    if lack_actions(m, m_bar):
+        U = np.where(m_bar.available, U, max(m.v_max, m_bar.v_max))
+        U[~m.available] = -np.inf
     return U
 
 
@@ -160,6 +184,7 @@ def check_comparable(m: TabularMDP, m_bar: TabularMDP) -> None:
 
 
 def _evaluation_of(policy: ArrayLike) -> Solver:
+    """Return the evaluation of a policy, which must take actions that both tasks have."""
     return lambda m, R, tol: evaluate_with_rewards(m, R, policy, tol)
 
 
@@ -175,14 +200,25 @@ def _both_directions(
 
 
 def _dissimilarity(
-    m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tolerance: Tolerance
+    m: TabularMDP,
+    m_bar: TabularMDP,
+    values_of: Solver,
+    tolerance: Tolerance,
+    target: TabularMDP | None = None,
 ) -> Certified:
     """Upper bounds on the dissimilarity d(M ‖ M̄), for pairs (Q) and for states (V).
 
-    The dissimilarity is the value function of M with rewards D, so `values_of` computes it.
+    The dissimilarity is the value function of M with rewards D, so `values_of` computes it. If
+    `target` is one of the tasks, actions that it lacks are no part of a maximum.
     """
     D, excess = _distance_to_source(m, m_bar, values_of, tolerance.loose((1 - m.gamma) / 16))
-    d = values_of(m, D.reshape(-1), tolerance.loose(1 / 6))
+    if lack_actions(m, m_bar) and values_of is solve_with_rewards:
+        both = (m.available & m_bar.available).reshape(-1)
+        gap = gaps(m, m_bar, tolerance.loose((1 - m.gamma) / 16), target)
+        d = solve_dissimilarity(m, both, D.reshape(-1), gap, tolerance.loose(1 / 6))
+        excess += 2 * (1 - m.gamma) * tolerance.error / 16
+    else:
+        d = values_of(m, D.reshape(-1), tolerance.loose(1 / 6))
     error = quotient(excess, _contraction(m, m_bar)) + 2 * d.error
     _check(tolerance, error, d.Q)
     return Certified(d.Q + d.error, d.V + d.error, error)

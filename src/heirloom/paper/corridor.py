@@ -64,6 +64,7 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
             "steps": 11,
             "repetitions": 30,  # the paper's table says 1, but its figure shows intervals
             "seed": SEED,
+            "measure": "transfer",
         }
     )
 

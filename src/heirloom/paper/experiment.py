@@ -75,8 +75,17 @@ class Options:
             changes |= {"name": f"{spec.name}, quick", **(quick_changes or {})}
         return spec.with_changes(**changes)
 
-    def run(self, spec: ExperimentSpec, name: str = "run") -> "xr.Dataset":
-        """Run an experiment in the folder `name` of the location, or resume it there."""
+    def run(
+        self, spec: ExperimentSpec, name: str = "run", *, record: dict[str, Any] | None = None
+    ) -> "xr.Dataset":
+        """Run an experiment in the folder `name` of the location, or resume it there.
+
+        With `record`, which has the keys of the table [record] of a spec, episodes of the first
+        repetition are recorded for `heirloom replay`; tasks that the spec does not have are not.
+        """
+        if record is not None:
+            tasks = [task for task in record["tasks"] if task <= spec.tasks]
+            spec = spec.with_changes(record={**record, "tasks": tasks})
         if self.dry_run:
             raise DryRun(spec)
         workers = local_workers if self.compute is None else lambda: nullcontext(self.compute)
@@ -104,6 +113,8 @@ class Report:
     more_specs: tuple[ExperimentSpec, ...] = ()
     """The specs of further runs, if the experiment consists of runs of different sizes."""
     tables: list[ResultTable] = field(default_factory=list)
+    reference: dict[str, Any] | None = None
+    """The comparison with the reference results that Heirloom ships, if there are any."""
 
     @property
     def specs(self) -> tuple[ExperimentSpec, ...]:
@@ -111,11 +122,14 @@ class Report:
         return () if self.spec is None else (self.spec, *self.more_specs)
 
     def write(self, location: Location) -> None:
-        """Write `summary.json`, and each figure as PNG and PDF."""
+        """Write `summary.json`, with the verdicts of claims, and each figure as PNG and PDF."""
         for name, figure in self.figures.items():
             for file_format in ("png", "pdf"):
                 location.write(f"figures/{name}.{file_format}", render(figure, file_format))
-        text = json.dumps(self.summary, indent=2, allow_nan=False) + "\n"
+        content = {**self.summary, "claims": [claim._asdict() for claim in self.claims]}
+        if self.reference is not None:
+            content["reference"] = self.reference
+        text = json.dumps(content, indent=2, allow_nan=False) + "\n"
         location.write("summary.json", text.encode())
 
 

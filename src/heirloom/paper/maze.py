@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 P_LAYOUT = 0.5  # the probability of each layout
+RECORD = {
+    "agents": ["RMax", "LRMax(0.5)", "NearRMax(family)"],
+    "tasks": [1, 2, 15],
+    "first": 10,
+    "last": 1,
+    "every": 20,
+}
+"""What is recorded for `heirloom replay`, in the first repetition."""
 
 
 def settings(variant: Variant = "released") -> ExperimentSpec:
@@ -54,6 +62,7 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
             "steps": 15,
             "repetitions": 5,  # the paper's table says 1
             "seed": SEED,
+            "measure": "transfer",
         }
     )
 
@@ -61,7 +70,7 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
 def reproduce(options: Options) -> Report:
     """The maze of the appendix: three values of the prior D_max, and a learned prior."""
     spec = options.apply(settings(options.variant), {"tasks": 15})
-    return report(spec, options.run(spec))
+    return report(spec, options.run(spec, record=RECORD))
 
 
 def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:

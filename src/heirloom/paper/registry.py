@@ -32,11 +32,16 @@ def experiment(name: str) -> "Experiment":
 
 def reproduce(name: str, options: "Options") -> "Report":
     """Run or resume an experiment, and write its summary and figures to its location."""
+    from heirloom.paper.reference import compare, reference_name
+
     entry = experiment(name)
     report = entry.reproduce(options)
     head = {"experiment": name, "variant": options.variant if entry.has_variants else "both"}
     if options.quick:
         head["quick"] = QUICK_NOTE
     report.summary = {**head, **report.summary}
+    if report.specs:
+        variant = options.variant if entry.has_variants else None
+        report.reference = compare(options.location, reference_name(name, variant))
     report.write(options.location)
     return report

@@ -53,6 +53,14 @@ NEARNESS: dict[Variant, tuple[float, float]] = {"text": (0.2, 0.1), "released": 
 """The largest differences of mean rewards and of transitions between two tasks of the family."""
 LEAST_RATIOS: dict[Variant, tuple[float, float]] = {"text": (2.8, 3.2), "released": (2.2, 2.4)}
 """The claimed returns of NearRMax relative to RMax, with two numbers and with those per pair."""
+RECORD = {
+    "agents": ["RMax", "LRMax(0.1)", "NearRMax(family)"],
+    "tasks": [1, 2, 15],
+    "first": 3,
+    "last": 1,
+    "every": 100,
+}
+"""What is recorded for `heirloom replay`, in the first repetition."""
 N_EARLY, N_LATE = 20, 200  # episodes in the first and in the last stage of learning
 
 
@@ -86,6 +94,7 @@ def settings(variant: Variant = "released", *, all_sources: bool = False) -> Exp
             "steps": 10,
             "repetitions": 10,
             "seed": SEED,
+            "measure": "transfer",
         }
     )
 
@@ -93,7 +102,7 @@ def settings(variant: Variant = "released", *, all_sources: bool = False) -> Exp
 def reproduce(options: Options) -> Report:
     """The main experiment, figures 3a to 3c: transfer on an 11x11 grid with three goals."""
     spec = options.apply(settings(options.variant))
-    results = options.run(spec)
+    results = options.run(spec, record=RECORD)
     main_report = report(spec, results)
     # The released settings keep only the first source: show what more sources would add.
     if options.variant == "released" and not options.quick:
@@ -285,7 +294,7 @@ def _add_every_source(
         gain = student_interval((all_sources - first_only)[:, 2:].mean(axis=1))
         label = f"{name}, every source"
         curves[name], curves[label] = band(first_only), band(all_sources)
-        styles[name] = {"color": colour_of(name, names)}
+        styles[name] = {"color": colour_of(name, names), "linestyle": "-"}
         styles[label] = {**styles[name], "linestyle": "--"}
         numbers[name] = {
             "return_vs_rmax": nan_to_none(curves[label].mean),

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heirloom.arrays import IntArray
+from heirloom.runs.batch import joined
 from heirloom.runs.batches import Batches
 from heirloom.runs.layout import GROUP, TEMPORARY, Layout
 from heirloom.runs.manifest import Manifest
-from heirloom.runs.schema import SHARED, VARIABLES
+from heirloom.runs.schema import RAGGED, RECORDING, RECORDING_SIZE, SHARED, STORED, VARIABLES
 from heirloom.storage.location import Location
 from heirloom.storage.sealed_json import digest
 
@@ -93,7 +94,9 @@ def write_arrays(
 
     for name in layout.array_names():
         location.create_subfolder(name)
-    group = _group_in_memory(memory, layout, own, attributes)
+    ragged = ragged_arrays(batches)
+    sizes = {"byte": ragged[RECORDING].size} if ragged else {}
+    group = _group_in_memory(memory, layout, own | sizes, attributes)
     checksums = np.zeros((layout.n_agents, layout.spec.repetitions), dtype="u8")
     for region in regions(layout, own):
         of_region, checksums[region.slices] = blocks(batches, region)
@@ -101,7 +104,7 @@ def write_arrays(
             group[name][region.slices] = block
         write(metadata=False)
     done = batches.done.reshape(layout.spec.repetitions, layout.n_agents).T
-    rest = shared_arrays(batches) | layout.coordinates(own)
+    rest = shared_arrays(batches) | ragged | layout.coordinates(own)
     for name, values in {**rest, "checksum": checksums, "done": done}.items():
         group[name][:] = values
     write(metadata=False)
@@ -121,7 +124,7 @@ def blocks(batches: Batches, region: Region) -> tuple[dict[str, np.ndarray], np.
     numbers = region.numbers(layout.n_agents)
     is_done = batches.done[numbers]
     done = numbers[is_done]
-    results = batches.gather(done, layout.names)
+    results = batches.gather(done, [*layout.names, *layout.ragged])
     is_first = done % layout.n_agents == 0
     shared = batches.gather(done[is_first], list(SHARED))
     shared_row = np.cumsum(is_first) - 1
@@ -133,7 +136,8 @@ def blocks(batches: Batches, region: Region) -> tuple[dict[str, np.ndarray], np.
         checksums[position] = layout.checksum(of_job)
     shape = (len(region.agents), len(region.repetitions))
     arrays = {}
-    for name, rows in results.items():
+    for name in layout.names:
+        rows = results[name]
         filled = np.full((numbers.size, *rows.shape[1:]), VARIABLES[name].fill, dtype=rows.dtype)
         filled[is_done] = rows
         arrays[name] = filled.reshape(*shape, *rows.shape[1:])
@@ -153,7 +157,23 @@ def whole_arrays(batches: Batches) -> dict[str, np.ndarray]:
         for name, block in of_region.items():
             arrays[name][region.slices] = block
     arrays["done"] = batches.done.reshape(layout.spec.repetitions, layout.n_agents).T
-    return arrays | shared_arrays(batches)
+    return arrays | shared_arrays(batches) | ragged_arrays(batches)
+
+
+def ragged_arrays(batches: Batches) -> dict[str, np.ndarray]:
+    """Return the recordings of all jobs as one array of bytes, and their sizes by job.
+
+    A job without a recording has the size 0, and one that is not done the size -1.
+    """
+    layout = batches.layout
+    if not layout.ragged:
+        return {}
+    done = np.flatnonzero(batches.done)
+    arrays = joined(batches.gather(done, [RECORDING])[RECORDING])
+    sizes = np.full(layout.n_jobs, RAGGED[RECORDING_SIZE].fill, dtype=np.int64)
+    sizes[done] = arrays[RECORDING_SIZE]
+    by_job = sizes.reshape(layout.spec.repetitions, layout.n_agents).T
+    return {RECORDING: arrays[RECORDING], RECORDING_SIZE: by_job}
 
 
 def shared_arrays(batches: Batches) -> dict[str, np.ndarray]:
@@ -179,11 +199,12 @@ def _group_in_memory(
 
     store = zarr.storage.MemoryStore(memory)
     group = zarr.open_group(store, mode="w", attributes=attributes)
-    sizes, chunk = layout.sizes(own), chunk_of_jobs(layout, own)
+    sizes, chunk = own | layout.sizes(own), chunk_of_jobs(layout, own)
     for name in layout.array_names():
-        variable = VARIABLES[name]
+        variable = STORED[name]
         shape = tuple(sizes[dimension] for dimension in variable.dimensions)
         chunks = (*chunk, *shape[2:]) if name in layout.names else shape
+        chunks = (min(CHUNK, shape[0]),) if name == RECORDING else chunks
         group.create_array(
             name,
             shape=shape,

@@ -5,13 +5,15 @@ The file is an archive (`heirloom.storage.archive`) that `numpy.load` opens. Its
     job                  numbers of the jobs, increasing (`heirloom.runs.numbers`)
     VARIABLE             results, with one row per job; the variables that all agents share have one
                          row per job of the first agent
+    recording            recordings of the jobs, one after the other, in runs that record episodes
+    recording_size       the number of bytes of each of them
     seconds              time that the computation of each job took
     worker, version      for each job, an index into the lists of the header
 
 The header has the checksum of the spec, the names of workers and the versions of libraries.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +21,7 @@ import numpy as np
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import InvalidFile
 from heirloom.runs.layout import Layout
-from heirloom.runs.schema import SHARED, VARIABLES
+from heirloom.runs.schema import RECORDING, RECORDING_SIZE, SHARED, VARIABLES
 from heirloom.storage import archive
 
 KIND = "batch"
@@ -43,7 +45,10 @@ class Batch(NamedTuple):
     jobs: IntArray
     """Numbers of the jobs, increasing."""
     results: dict[str, np.ndarray]
-    """Arrays with one row per job; those of `SHARED` have one row per job of the first agent."""
+    """Arrays with one row per job; those of `SHARED` have one row per job of the first agent.
+
+    Recordings are bytes in an array of objects.
+    """
     seconds: FloatArray
     worker: list[str]
     versions: list[dict[str, str]]
@@ -51,7 +56,10 @@ class Batch(NamedTuple):
     @property
     def size(self) -> int:
         """Number of bytes of the results."""
-        return sum(array.nbytes for array in self.results.values())
+        return sum(
+            sum(map(len, array)) if array.dtype == object else array.nbytes
+            for array in self.results.values()
+        )
 
 
 def make_batch(layout: Layout, jobs: Sequence[tuple[int, dict[str, np.ndarray], Origin]]) -> Batch:
@@ -62,6 +70,8 @@ def make_batch(layout: Layout, jobs: Sequence[tuple[int, dict[str, np.ndarray], 
     for name in layout.names:
         rows = [arrays[name] for _, arrays, _ in ordered]
         results[name] = np.asarray(np.stack(rows), dtype=VARIABLES[name].dtype)
+    for name in layout.ragged:
+        results[name] = as_objects(bytes(arrays[name]) for _, arrays, _ in ordered)
     for name in SHARED:
         rows = [arrays[name] for number, arrays, _ in ordered if number % layout.n_agents == 0]
         shape = (len(rows), *layout.shape_per_job(name))
@@ -80,7 +90,8 @@ def merge(layout: Layout, batches: Sequence[Batch]) -> Batch:
     """Return one batch with the jobs of several; of a job that several have, the first counts."""
     numbers, first = np.unique(np.concatenate([b.jobs for b in batches]), return_index=True)
     results = {
-        name: np.concatenate([b.results[name] for b in batches])[first] for name in layout.names
+        name: np.concatenate([b.results[name] for b in batches])[first]
+        for name in [*layout.names, *layout.ragged]
     }
     of_first = [b.jobs[b.jobs % layout.n_agents == FIRST_AGENT] for b in batches]
     _, first_rows = np.unique(np.concatenate(of_first), return_index=True)
@@ -108,7 +119,7 @@ def _slice(batch: Batch, layout: Layout, rows: IntArray) -> Batch:
     is_first = batch.jobs % layout.n_agents == 0
     shared_rows = (np.cumsum(is_first) - 1)[rows][is_first[rows]]
     results = {
-        name: values[rows if name in layout.names else shared_rows]
+        name: values[shared_rows if name in SHARED else rows]
         for name, values in batch.results.items()
     }
     return Batch(
@@ -127,6 +138,8 @@ def encode(layout: Layout, batch: Batch) -> memoryview:
     header: dict[str, Any] = {"spec": layout.digest, "workers": workers}
     header["versions"] = [dict(each) for each in versions]
     arrays = {"job": batch.jobs, **batch.results, "seconds": batch.seconds}
+    for name in layout.ragged:
+        arrays |= joined(batch.results[name])
     arrays |= {"worker": worker, "version": version}
     return archive.encode(KIND, archive.Content(header, arrays))
 
@@ -148,6 +161,9 @@ def decode(layout: Layout, data: bytes, where: str) -> Batch:
             rows = of_first if name in SHARED else n
             shape = (rows, *layout.shape_per_job(name))
             results[name] = archive.take(arrays, name, VARIABLES[name].dtype, shape)
+        for name in layout.ragged:
+            sizes = archive.take(arrays, RECORDING_SIZE, np.int64, (n,))
+            results[name] = separated(archive.take(arrays, name, np.uint8, (-1,)), sizes)
         seconds = archive.take(arrays, "seconds", np.float64, (n,))
         worker, version = (
             archive.take(arrays, name, np.int32, (n,)).tolist() for name in ("worker", "version")
@@ -159,6 +175,30 @@ def decode(layout: Layout, data: bytes, where: str) -> Batch:
         return Batch(
             jobs, results, seconds, [workers[i] for i in worker], [versions[i] for i in version]
         )
+
+
+def joined(recordings: np.ndarray) -> dict[str, np.ndarray]:
+    """Return recordings of several jobs as one array of bytes, and their sizes."""
+    sizes = np.array([len(each) for each in recordings], dtype=np.int64)
+    data = np.frombuffer(b"".join(recordings), dtype=np.uint8)
+    return {RECORDING: data, RECORDING_SIZE: sizes}
+
+
+def separated(data: np.ndarray, sizes: IntArray) -> np.ndarray:
+    """Return the recordings of which `joined` made one array; raise `InvalidFile` if none fit."""
+    if (sizes < 0).any() or int(sizes.sum()) != data.size:
+        raise InvalidFile("the sizes of the recordings do not add up to their bytes")
+    ends = np.cumsum(sizes)
+    parts = zip((ends - sizes).tolist(), ends.tolist(), strict=True)
+    return as_objects(data[start:end].tobytes() for start, end in parts)
+
+
+def as_objects(values: Iterable[bytes]) -> np.ndarray:
+    """Return bytes as an array of objects."""
+    given = list(values)
+    array = np.empty(len(given), dtype=object)
+    array[:] = given
+    return array
 
 
 def spec_digest(data: bytes) -> str | None:

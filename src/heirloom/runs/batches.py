@@ -145,10 +145,11 @@ class Batches:
         self.seconds[batch.jobs] = batch.seconds
         self.version[batch.jobs] = _positions(self.versions, batch.versions)
         self.worker[batch.jobs] = _positions(self.workers, batch.worker)
-        for dimension in self.layout.own_dimensions:
-            measure = self.layout.spec.measure or ""
-            axis = VARIABLES[measure].dimensions.index(dimension) - 1
-            self.own_sizes[dimension] = batch.results[measure].shape[axis]
+        for name in self.layout.names:
+            for dimension in self.layout.own_dimensions:
+                if dimension in VARIABLES[name].dimensions:
+                    axis = VARIABLES[name].dimensions.index(dimension) - 1
+                    self.own_sizes[dimension] = batch.results[name].shape[axis]
 
 
 def _positions(known: list[Any], values: list[Any]) -> list[int]:

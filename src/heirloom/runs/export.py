@@ -1,8 +1,8 @@
 """Export the results of a run to other programs: as Parquet or CSV tables, or as one netCDF file.
 
-Tables are tidy: there is one table per kind of observation (`episodes`, `tasks`, and
-`computations` in runs that measure them), with one row per observation. Only jobs that are complete
-and whose checksums match are exported.
+Tables are tidy: there is one table per kind of observation (`episodes`, `tasks`, `computations` in
+runs that measure them, and `steps` in runs that record them), with one row per observation. Only
+jobs that are complete and whose checksums match are exported.
 """
 
 import csv
@@ -20,6 +20,8 @@ from heirloom.choices import Format
 from heirloom.errors import CannotWrite, InvalidArgument
 from heirloom.escaping import for_spreadsheet
 from heirloom.experiments.variables import JOB
+from heirloom.runs.recordings import COLUMNS as STEP_COLUMNS
+from heirloom.runs.recordings import recorded_steps
 from heirloom.runs.schema import COORDINATES, SHARED, VARIABLES
 from heirloom.runs.stored_run import StoredRun
 
@@ -31,6 +33,8 @@ COLUMNS = "columns.csv"
 """Name of the file beside the tables that describes their columns."""
 
 
+EXPORTED = VARIABLES | STEP_COLUMNS
+"""The columns of all tables, by name."""
 ROWS = 200_000  # rows of a table that are written at once, unless one job has more
 
 
@@ -77,6 +81,8 @@ def columns_of(run: StoredRun) -> dict[str, list[str]]:
         dimensions = VARIABLES[name].dimensions
         tables.setdefault(f"{dimensions[-1]}s", [*dimensions]).append(name)
     tables["tasks"] += SHARED
+    if run.spec.record is not None:
+        tables["steps"] = [*STEP_COLUMNS]
     return tables
 
 
@@ -94,8 +100,12 @@ def _tables(run: StoredRun, to: Format, folder: Path) -> Exported:
             jobs = done[start : start + per_block]
             results = run.batches.gather(jobs, run.names)
             of_repetition = {name: v[jobs // run.layout.n_agents] for name, v in shared.items()}
-            for schema, write in zip(schemas.values(), writers, strict=True):
-                write(_rows(run, jobs, agents, results | of_repetition, schema))
+            for table, write in zip(schemas, writers, strict=True):
+                if table != "steps":
+                    write(_rows(run, jobs, agents, results | of_repetition, schemas[table]))
+        if "steps" in schemas:
+            for rows in recorded_steps(run, schemas["steps"], csv=to == "csv"):
+                writers[-1](rows)
     _write_descriptions(folder / COLUMNS, columns)
     return Exported([*paths, folder / COLUMNS], run.layout.n_jobs, run.layout.n_jobs - done.size)
 
@@ -107,8 +117,8 @@ def _schema(run: StoredRun, columns: list[str]) -> "pa.Schema":
     fields = [
         pa.field(
             name,
-            pa.string() if name == "agent" else types[VARIABLES[name].dtype],
-            metadata={"long_name": VARIABLES[name].meaning, "units": VARIABLES[name].units},
+            pa.string() if name == "agent" else types[EXPORTED[name].dtype],
+            metadata={"long_name": EXPORTED[name].meaning, "units": EXPORTED[name].units},
         )
         for name in columns
     ]
@@ -191,7 +201,7 @@ def _write_descriptions(path: Path, tables: dict[str, list[str]]) -> None:
         writer.writerow(["table", "column", "units", "meaning"])
         for table, names in tables.items():
             for name in names:
-                writer.writerow([table, name, VARIABLES[name].units, VARIABLES[name].meaning])
+                writer.writerow([table, name, EXPORTED[name].units, EXPORTED[name].meaning])
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from heirloom.experiments.job import Job
 from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.schema import MARKS, SHARED, VARIABLES, recorded
+from heirloom.runs.schema import MARKS, RAGGED, RECORDING, SHARED, VARIABLES, recorded
 
 FORMAT = 2
 """Version of the layout of a run. Format 1 had one zarr chunk per job and variable, no batches."""
@@ -59,12 +60,18 @@ class Layout:
         """Names of the variables recorded for each job."""
         return recorded(self.spec.measure)
 
+    @property
+    def ragged(self) -> list[str]:
+        """Names of the variables whose size differs between jobs."""
+        return [] if self.spec.record is None else [RECORDING]
+
     def names_of(self, job: Job) -> list[str]:
         """Names of the arrays in the results of a job.
 
         Jobs of the first agent also compute what all agents share.
         """
-        return [*self.names, *SHARED] if job[0] == 0 else self.names
+        names = [*self.names, *self.ragged]
+        return [*names, *SHARED] if job[0] == 0 else names
 
     def sizes(self, own: dict[str, int]) -> dict[str, int]:
         """Sizes of all dimensions; `own` has those of the dimensions that a measure adds."""
@@ -89,7 +96,8 @@ class Layout:
 
     def array_names(self) -> list[str]:
         """Names of all arrays of the zarr group."""
-        return [*self.names, *SHARED, *MARKS, *self.sizes({})]
+        ragged = RAGGED if self.ragged else {}
+        return [*self.names, *SHARED, *MARKS, *ragged, *self.sizes({})]
 
     def coordinates(self, own: dict[str, int]) -> dict[str, np.ndarray]:
         """Labels of each dimension."""
@@ -98,15 +106,15 @@ class Layout:
         numbers = {name: np.arange(1, n + 1) for name, n in sizes.items() if name != "agent"}
         return {"agent": agents} | numbers
 
-    def checksum(self, results: dict[str, np.ndarray]) -> np.uint64:
+    def checksum(self, results: Mapping[str, np.ndarray | bytes]) -> np.uint64:
         """64-bit BLAKE2b digest of the spec, and of the names and bytes of arrays of one job."""
         return checksum(results, self.digest)
 
 
-def checksum(results: dict[str, np.ndarray], digest: str = "") -> np.uint64:
+def checksum(results: Mapping[str, np.ndarray | bytes], digest: str = "") -> np.uint64:
     """Return a 64-bit BLAKE2b digest of a text, and of the names and the bytes of arrays."""
     hashed = hashlib.blake2b(digest.encode(), digest_size=8)
     for name, array in sorted(results.items()):
         hashed.update(name.encode())
-        hashed.update(np.ascontiguousarray(array).tobytes())
+        hashed.update(array if isinstance(array, bytes) else np.ascontiguousarray(array).tobytes())
     return np.frombuffer(hashed.digest(), dtype="<u8")[0]

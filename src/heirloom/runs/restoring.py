@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from heirloom.arrays import IntArray
+from heirloom.errors import InvalidFile
 from heirloom.experiments.variables import JOB
-from heirloom.runs.batch import Batch, Origin, make_batch
+from heirloom.runs.batch import Batch, Origin, make_batch, separated
 from heirloom.runs.layout import Layout, checksum
 from heirloom.runs.numbers import job_of
-from heirloom.runs.schema import SHARED, VARIABLES
+from heirloom.runs.schema import RECORDING, RECORDING_SIZE, SHARED, VARIABLES
 from heirloom.storage.location import Location
 
 UNREADABLE: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, TypeError, KeyError)
@@ -36,6 +37,8 @@ def restore(
     wanted, checksums = wanted[is_done], np.asarray(marks["checksum"])[is_done]
     agents, repetitions = agents[is_done], repetitions[is_done]
     columns = {name: stored.rows(name, agents, repetitions) for name in [*layout.names, *SHARED]}
+    if layout.ragged:
+        columns[RECORDING] = stored.recordings(agents, repetitions)
     if not wanted.size or any(rows is None for rows in columns.values()):
         return None
     origin = Origin(float("nan"), "", versions)
@@ -92,6 +95,23 @@ class _Stored:
                 return np.asarray(array[:])[index]
             except unreadable:
                 return self._rows_by_chunk(array, index)
+
+    def recordings(self, agents: IntArray, repetitions: IntArray) -> np.ndarray | None:
+        """Return the recordings of some jobs as objects; None if they cannot be read."""
+        import zarr
+
+        unreadable: tuple[type[Exception], ...] = (*self._unreadable, InvalidFile)
+        with self.location.reading():
+            try:
+                data, sizes = (
+                    np.asarray(zarr.open_array(self.store, path=name, mode="r")[:])
+                    for name in (RECORDING, RECORDING_SIZE)
+                )
+                by_job = sizes.T.reshape(-1)
+                every = separated(data, np.maximum(by_job, 0))
+                return every[repetitions * self.layout.n_agents + agents]
+            except unreadable:
+                return None
 
     def _rows_by_chunk(self, array: Any, index: tuple[IntArray, ...]) -> np.ndarray:
         """Read the chunks of the rows one by one; leave rows of unreadable chunks zero."""

@@ -11,8 +11,27 @@ RECORDED = {
 }
 """Variables that every run records for each job."""
 
-MEASURED = {name: observer.variable for name, observer in OBSERVERS.items()}
+MEASURED = {
+    name: variable
+    for observer in OBSERVERS.values()
+    for name, variable in observer.variables.items()
+}
 """Variables that are recorded for each job in runs whose spec asks to measure them."""
+
+RECORDING, RECORDING_SIZE = "recording", "recording_size"
+RECORDINGS = {
+    RECORDING: Variable(JOB, "1", "file of the recorded episodes of a job", "O"),
+}
+"""Bytes of any number that are recorded for each job in runs whose spec has a record."""
+
+RAGGED = {
+    RECORDING: Variable(("byte",), "1", "files of recorded episodes, one job after another", "u1"),
+    RECORDING_SIZE: Variable(JOB, "bytes", "size of the file of recorded episodes", "i8"),
+}
+"""How recordings are stored in the zarr arrays: a contiguous ragged array of the CF conventions.
+
+Jobs are in the order of their numbers.
+"""
 
 SHARED = {
     "optimal": Variable(("repetition", "task"), "reward", "optimal expected return of an episode"),
@@ -40,9 +59,12 @@ COORDINATES = {
     },
 }
 
-VARIABLES = {**RECORDED, **MEASURED, **SHARED, **MARKS, **COORDINATES}
+VARIABLES = {**RECORDED, **MEASURED, **RECORDINGS, **SHARED, **MARKS, **COORDINATES}
+
+STORED = {**VARIABLES, **RAGGED}
+"""The zarr arrays of a run, by name."""
 
 
 def recorded(measure: str | None) -> list[str]:
     """Names of the variables recorded for each job of a run that measures `measure`."""
-    return [*RECORDED] if measure is None else [*RECORDED, measure]
+    return [*RECORDED] if measure is None else [*RECORDED, *OBSERVERS[measure].variables]

@@ -28,8 +28,8 @@ class RunSize:
 
     Args:
         jobs: number of jobs.
-        bytes: bytes of the results. Batches have this size; the zarr arrays are compressed, and
-            have at most the same.
+        bytes: bytes of the results, including the largest possible size of recordings. Batches
+            have this size; the zarr arrays are compressed, and have at most the same.
         files: largest number of files at the end of a run.
     """
 
@@ -53,7 +53,7 @@ def size_of(spec: ExperimentSpec) -> RunSize:
         measure = OBSERVERS[spec.measure or ""]
         own = {name: size(task) for name, (_, size) in measure.own_dimension.items()}
     sizes = layout.sizes(own)
-    n_bytes = sum(
+    n_bytes = recorded_bytes(spec) + sum(
         8 * prod(sizes[dimension] for dimension in VARIABLES[name].dimensions)
         for name in [*layout.names, *SHARED]
     )
@@ -63,6 +63,22 @@ def size_of(spec: ExperimentSpec) -> RunSize:
     files = 3 + 2 * arrays + chunks * len(layout.names)
     files += min(layout.n_jobs, ceil(n_bytes / SMALL_BATCH) + 1)
     return RunSize(layout.n_jobs, n_bytes, files)
+
+
+def recorded_bytes(spec: ExperimentSpec) -> int:
+    """Return a number of bytes that the recordings of a run never exceed.
+
+    Raise `InvalidArgument` if the recordings of one job may become too large.
+    """
+    if spec.record is None:
+        return 0
+    family = make_family(spec.family.name, spec.family.options)
+    n_pairs = family.draw(np.random.default_rng(0)).R.size
+    tasks = spec.tasks if spec.record.tasks is None else len(set(spec.record.tasks))
+    choice, lengths = spec.record.choice, {"episodes": spec.episodes, "steps": spec.steps}
+    choice.check_size(**lengths, n_pairs=n_pairs, tasks=tasks)
+    per_job = tasks * choice.most_bytes(**lengths, n_pairs=n_pairs)
+    return per_job * spec.record.n_jobs(len(spec.agents))
 
 
 def check_size(spec: ExperimentSpec, location: Location) -> RunSize:
@@ -79,7 +95,7 @@ def check_size(spec: ExperimentSpec, location: Location) -> RunSize:
             "repetitions or agents"
         )
     size = size_of(spec)
-    if size.bytes // n_jobs > MOST_BYTES_PER_JOB:
+    if (size.bytes - recorded_bytes(spec)) // n_jobs > MOST_BYTES_PER_JOB:
         raise InvalidArgument(
             f"each job of the experiment has {shown_bytes(size.bytes // n_jobs)} of results "
             f"({spec.tasks:,} tasks of {spec.episodes:,} episodes): expected at most "

@@ -21,7 +21,7 @@ from heirloom.runs.layout import BATCHES, FORMAT, MANIFEST, SPEC, Layout
 from heirloom.runs.manifest import Manifest
 from heirloom.runs.numbers import job_of, number_of
 from heirloom.runs.restoring import restore
-from heirloom.runs.schema import VARIABLES
+from heirloom.runs.schema import STORED
 from heirloom.runs.spec_file import Identity, attributes, read_identity, recorded_digests
 from heirloom.storage.location import Location
 
@@ -172,12 +172,12 @@ class StoredRun:
 
         coordinates, arrays = self.coordinates(), whole_arrays(self.batches)
         dataset = xr.Dataset(
-            {name: (VARIABLES[name].dimensions, values) for name, values in arrays.items()},
-            coords={name: (VARIABLES[name].dimensions, c) for name, c in coordinates.items()},
+            {name: (STORED[name].dimensions, values) for name, values in arrays.items()},
+            coords={name: (STORED[name].dimensions, c) for name, c in coordinates.items()},
             attrs=attributes(self.identity.spec, self.versions),
         )
         for key in dataset.variables:
-            variable = VARIABLES[str(key)]
+            variable = STORED[str(key)]
             dataset[key].attrs |= {"long_name": variable.meaning, "units": variable.units}
         return dataset
 

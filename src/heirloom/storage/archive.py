@@ -32,7 +32,7 @@ from heirloom.validation import shown
 FORMAT = 1
 SEAL = re.compile(rb"heirloom ([a-z]+) ([1-9][0-9]{0,8}) ([0-9a-f]{64})\Z")
 LONGEST_SEAL = 128
-LARGEST_HEADERS = {"numbers": 2**28}
+LARGEST_HEADERS = {"numbers": 2**28, "recording": 2**28}
 """The number of bytes that a header may have, for kinds that store more there than settings."""
 
 

@@ -87,6 +87,15 @@ class Bound(Protocol):
         """Lower `U` after a change, and return the unknown pairs where it was lowered."""
         return NO_PAIRS
 
+    def exclude(self, pairs: IntArray) -> None:
+        """Take note that the actions of `pairs` are not available in the current task.
+
+        The agent calls it when it observes the mask of a state, and never chooses these actions. A
+        bound may ignore it. Actions that are known to be missing at the beginning of a task are
+        those that `model.available` of `begin_task` does not mark.
+        """
+        return
+
     def end_task(self, source: Source, memory: TaskMemory) -> None:
         """Learn from the task that ended, given as `source`, which is not in the memory yet."""
         return
@@ -144,7 +153,8 @@ class MaxQ(Constant):
         super().begin_task(setting, model, memory)
         check_p_min(self.p_min, memory, setting)
         if memory.max_Q is not None and memory.n_tasks >= self.n_tasks:
-            self.U = np.minimum(self.U, memory.max_Q)
+            # Where no task had the action, nothing is known.
+            self.U = np.where(np.isneginf(memory.max_Q), self.U, np.minimum(self.U, memory.max_Q))
         self._n_seen = memory.n_tasks
         return False
 

@@ -130,7 +130,9 @@ class Envelope(Bound):
         """
         state = memory.envelopes.get(self._name)
         if state is None and memory.max_Q is not None and memory.n_tasks >= self.first:
-            state = EnvelopeState(memory.max_Q, np.empty(0), np.empty(0, dtype=np.int64))
+            # Where no task had the action, nothing is known.
+            E = np.where(np.isneginf(memory.max_Q), self.setting.v_max, memory.max_Q)
+            state = EnvelopeState(frozen(E), np.empty(0), np.empty(0, dtype=np.int64))
             memory.envelopes[self._name] = state
         if state is None:
             return None
@@ -147,13 +149,15 @@ class Envelope(Bound):
     def _own_Q(self) -> FloatArray:
         """Return Q⁺ >= Q* of the current task, from its data and from a given nearness only."""
         setting = self.setting
-        values = program.initial_values(setting, np.full(setting.n_pairs, setting.v_max))
+        available = self.model.available.reshape(-1)
+        values = program.initial_values(setting, np.where(available, setting.v_max, -np.inf))
         near, given = None, self._near
         if given is not None and given.learned is None and given.nearness is not None:
             decider = np.zeros(setting.n_pairs, dtype=np.int64)
-            learner = LearnerArrays(values.V, decider, 1)
+            learner = LearnerArrays(values.V, decider, 1, available)
             near = near_rows(given.sources, given.nearness, setting, learner)
         program.update(self.model._arrays, values, near, np.arange(setting.n_pairs))
+        program.refresh(self.model._arrays, values, near)
         return values.Q
 
     def _report(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from heirloom.naming import Names, NamesLike, checked_label, checked_names, with
 from heirloom.storage import archive
 from heirloom.transfer.rows import compact, read_rows, values
 from heirloom.transfer.setting import Setting
-from heirloom.validation import Range, instance, one_of, sizes, whole_number
+from heirloom.validation import Range, instance, one_of, shown, sizes, whole_number
 
 RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the limits of their range
 
@@ -44,13 +44,18 @@ class Source:
     """The number of the task among all tasks seen by its memory, from 1; 0 outside of a memory."""
     n_known: int = 0
     """The number of visits after which its pairs were known; 0 if it is not recorded."""
+    available: BoolArray | None = None
+    """The pairs whose action surely exists; None for all.
+
+    Where an action is missing, Q is -infinity. At all other pairs its existence was not observed.
+    """
     label: str = ""
     """What the task is called; empty if it has no label."""
     time: str = ""
     """When the task took place, such as "week 12"; empty if that is not recorded."""
 
     def __post_init__(self) -> None:
-        Q, V = values("Q", self.Q), values("V", self.V)
+        Q, V = values("Q", self.Q, missing=True), values("V", self.V)
         if V.size == 0 or Q.size == 0 or Q.size % V.size:
             raise InvalidArgument(
                 f"Q has {Q.size} entries and V has {V.size}: expected one entry of V for each "
@@ -62,6 +67,7 @@ class Source:
             V=V,
             task=whole_number("task", self.task, least=0),
             n_known=whole_number("n_known", self.n_known, least=0),
+            available=_checked_mask(self.available, self.rows, Q),
             label=checked_label("label", self.label),
             time=checked_label("time", self.time),
         )
@@ -70,23 +76,33 @@ class Source:
     def of(cls, model: LearnedModel, Q: FloatArray, *, label: str = "", time: str = "") -> "Source":
         """Make a source from a model; it keeps the known pairs only, in the order of pairs."""
         instance("model", model, LearnedModel, "such as agent.model")
-        Q = values("Q", Q)
+        Q = values("Q", Q, missing=True)
         n_pairs = model.n_states * model.n_actions
         if Q.size != n_pairs:
             raise InvalidArgument(
                 f"Q has {Q.size} entries: expected one for each of the {n_pairs} pairs of the model"
             )
         V = frozen(Q.reshape(model.n_states, -1).max(axis=1))
-        texts = {"label": checked_label("label", label), "time": checked_label("time", time)}
-        return cls._of_valid(compact(model.rows), Q, V, n_known=model.n_known)._with(**texts)
+        sure = model._availability.sure
+        if sure is not None:
+            frozen(sure)
+        source = cls._of_valid(compact(model.rows), Q, V, n_known=model.n_known, available=sure)
+        return source._with(label=checked_label("label", label), time=checked_label("time", time))
 
     @classmethod
     def _of_valid(
-        cls, rows: Known, Q: FloatArray, V: FloatArray, task: int = 0, n_known: int = 0
+        cls,
+        rows: Known,
+        Q: FloatArray,
+        V: FloatArray,
+        task: int = 0,
+        n_known: int = 0,
+        available: BoolArray | None = None,
     ) -> "Source":
         """Make a source from read-only arrays that are known to be valid."""
         source = cls.__new__(cls)
         source.__dict__.update(rows=rows, Q=Q, V=V, task=task, n_known=n_known, label="", time="")
+        source.__dict__["available"] = available
         return source
 
     def _with(self, **changed: Any) -> "Source":
@@ -104,6 +120,21 @@ class Source:
         visits = f", n_known={self.n_known}" if self.n_known else ""
         known = f"{int(self.known.sum()):,} of {self.known.size:,} pairs known"
         return f"Source(task {self.name}: {known}{visits})"
+
+    @property
+    def missing(self) -> BoolArray:
+        """The pairs whose action does not exist."""
+        return np.isneginf(self.Q)
+
+    @property
+    def completed_Q(self) -> FloatArray:
+        """Upper bounds on Q* of the task in which missing actions are copies of the best ones.
+
+        Actions that were not observed to exist have the value of the best one, too.
+        """
+        if self.available is None:
+            return self.Q
+        return np.where(self.available, self.Q, np.repeat(self.V, self.Q.size // self.V.size))
 
     @property
     def widest(self) -> int:
@@ -135,9 +166,35 @@ class Source:
             reward_range=reward_range,
             terminating=terminating,
             start=start,
+            missing=None if self.available is None else self.missing,
             state_names=state_names,
             action_names=action_names,
         )
+
+
+def _checked_mask(available: object, rows: Known, Q: FloatArray) -> BoolArray | None:
+    """Return which pairs surely exist; raise `InvalidArgument` unless it agrees with a source."""
+    missing = np.isneginf(Q)
+    if available is None:
+        if missing.any():
+            raise InvalidArgument("Q is -infinity, and available is None: mark missing actions")
+        return None
+    if (
+        not isinstance(available, np.ndarray)
+        or available.dtype != np.bool_
+        or available.shape != Q.shape
+    ):
+        raise InvalidArgument(
+            f"available is {shown(available)}: expected booleans of shape {Q.shape}, the pairs "
+            "that surely exist, or None for all"
+        )
+    mask = np.array(available)
+    if (mask & missing).any() or (rows.known & ~mask).any():
+        raise InvalidArgument(
+            "available contradicts Q or the known pairs: expected True where a pair is known, and "
+            "False where Q is -infinity"
+        )
+    return frozen(mask)
 
 
 class EnvelopeState(NamedTuple):
@@ -190,7 +247,10 @@ class TaskMemory:
         self.n_tasks = 0
         """The number of tasks seen."""
         self.max_Q: FloatArray | None = None
-        """The largest Q of all tasks seen, over pairs; None before the first."""
+        """The largest Q of all tasks seen, over pairs; None before the first.
+
+        It is -infinity where no task has had the action.
+        """
         self.visits: IntArray | None = np.zeros(self.n_pairs, dtype=np.int64)
         """The visits of each pair in all tasks, each time up to `n_known`; None if not recorded."""
         self.learned: dict[str, tuple[FloatArray, int]] = {}
@@ -434,7 +494,8 @@ def check_values(Q: FloatArray, setting: Setting) -> None:
     """Raise `InvalidArgument` unless Q is in the range of values of a setting, up to rounding."""
     low, high = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
     tol = RELATIVE * max(abs(low), abs(high))
-    if Q.size and not (Q.min() >= low - tol and Q.max() <= high + tol):
+    least = Q.min(initial=np.inf, where=~np.isneginf(Q))  # -infinity stands for no action
+    if Q.size and not (least >= low - tol and Q.max() <= high + tol):
         raise InvalidArgument(
             f"a value is outside ({low:g}, {high:g}), the range of values for rewards in "
             f"{setting.reward_range} and gamma={setting.gamma}: expected upper bounds on Q*"

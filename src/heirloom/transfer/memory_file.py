@@ -8,7 +8,8 @@ compared and kept. The arrays are over N stored tasks and the pairs k = s * A + 
     role        [N]         1 for a source, 2 for a first task still to be compared, 3 for both
     uses        [N]         the number of pairs of later tasks whose bound each task determined
     n_known     [N]         the visits that made pairs known, 0 if not recorded; may be missing
-    known, R, ends, Q       [N, k]
+    known, R, ends, Q       [N, k]      Q is -infinity where an action is missing
+    available   [N, k]      the pairs that surely exist; missing if all do in all tasks
     lengths     [N, k]      the numbers of successors of known pairs
     successors, p           the rows of known pairs, one after the other
     max_Q       [k]         the largest Q of all tasks seen, if there were any
@@ -80,6 +81,10 @@ def packed(memory: TaskMemory) -> Content:
         **{f"learned/{name}": largest for name, (largest, _) in memory.learned.items()},
         **_packed_envelopes(memory),
     }
+    if any(source.available is not None for source in sources):
+        everywhere = np.ones(n_pairs, dtype=bool)
+        masks = [everywhere if one.available is None else one.available for one in sources]
+        arrays["available"] = stacked(masks, np.bool_)
     names = packed_names(memory, sources)
     if names is not None:
         arrays["names"] = names
@@ -143,7 +148,7 @@ def _unpacked(cls: type[M], content: Content) -> M:
     memory.n_kept_first = _count(header.get("n_kept_first", 0))  # older files do not have it
     n_pairs = memory.n_pairs
     if memory.n_tasks:
-        memory.max_Q = _finite(take(arrays, "max_Q", np.float64, (n_pairs,)), "max_Q")
+        memory.max_Q = _values(take(arrays, "max_Q", np.float64, (n_pairs,)), "max_Q")
         if memory.setting is not None:
             check_values(memory.max_Q, memory.setting)
     memory.visits = None if memory.n_tasks else memory.visits
@@ -222,7 +227,7 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     known = take(arrays, "known", np.bool_, shape)
     R = take(arrays, "R", np.float64, shape)
     ends = take(arrays, "ends", np.float64, shape)
-    Q = _finite(take(arrays, "Q", np.float64, shape), "Q")
+    Q = _values(take(arrays, "Q", np.float64, shape), "Q")
     lengths = take(arrays, "lengths", np.int32, shape).astype(np.int64)
     successors = take(arrays, "successors", np.int32, (-1,))
     p = take(arrays, "p", np.float64, successors.shape)
@@ -242,6 +247,8 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     last = np.cumsum(lengths, axis=1)
     bounds = np.concatenate([[0], np.cumsum(lengths.sum(axis=1))])
     V = Q.reshape(tasks.size, memory.n_states, memory.n_actions).max(axis=2)
+    _check(bool(np.isfinite(V).all()), "a state has no action")
+    available = _masks(arrays, known, Q)
     for array in (last, first := last - lengths, V):
         frozen(array)
     return [
@@ -259,9 +266,29 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
             V[i],
             task,
             visits,
+            available[i],
         )
         for i, (task, visits) in enumerate(zip(tasks.tolist(), n_known.tolist(), strict=True))
     ]
+
+
+def _masks(arrays: dict[str, np.ndarray], known: np.ndarray, Q: np.ndarray) -> list[Any]:
+    """Return which pairs surely exist in each task, None for all; raise unless they are valid."""
+    missing = np.isneginf(Q)
+    if "available" not in arrays:
+        _check(not missing.any(), "Q is -infinity where no action is missing")
+        return [None] * len(Q)
+    masks = frozen(take(arrays, "available", np.bool_, Q.shape))
+    _check(not (masks & missing).any(), "Q is -infinity at an available action")
+    _check(not (known & ~masks).any(), "a known action is not available")
+    return [None if mask.all() else mask for mask in masks]
+
+
+def _values(array: np.ndarray, name: str) -> np.ndarray:
+    """Return an array of values, which may be -infinity where an action is missing."""
+    is_valid = np.isfinite(array) | np.isneginf(array)
+    _check(bool(is_valid.all()), f"{name} has an entry that is not finite")
+    return array
 
 
 def _joined(rows: list[np.ndarray], dtype: type) -> np.ndarray:

@@ -97,10 +97,13 @@ def check_rows(name: str, rows: Known, n_states: int) -> None:
     _check(name, bool((np.abs(sums - known) <= SUM_TOLERANCE).all()), "a row does not sum to 1")
 
 
-def values(name: str, value: object) -> FloatArray:
-    """Return finite numbers as a read-only array with one axis."""
+def values(name: str, value: object, *, missing: bool = False) -> FloatArray:
+    """Return finite numbers as a read-only array with one axis.
+
+    With `missing`, -infinity is allowed, which stands for an action that is not available.
+    """
     array = _read_only_array(name, value, np.float64)
-    if not np.isfinite(array).all():
+    if not (np.isfinite(array) | (missing & np.isneginf(array))).all():
         raise InvalidArgument(f"{name} has an entry that is not finite: expected finite numbers")
     return array
 

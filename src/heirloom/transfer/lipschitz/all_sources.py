@@ -27,6 +27,7 @@ from heirloom.transfer.bound import Change
 from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1, measure
 from heirloom.transfer.lipschitz.known_rows import KnownRows, plain_tuples
 from heirloom.transfer.lipschitz.measuring import ByCall, ByKernel
+from heirloom.transfer.lipschitz.missing_actions import Priors
 from heirloom.transfer.lipschitz.solutions import Solutions, budgets, lower_by_sweeps
 from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
@@ -37,14 +38,15 @@ ROUNDING = 1e-9
 class AllSources:
     """D̂ and d̂ of all sources, and the bound that follows from them.
 
-    `priors` [source, pair] are upper bounds on the distance to each source. The arrays `bound` =
-    (`U`, `decider`) over pairs are updated in place, at the beginning of a task and in `refine`.
+    `priors` are upper bounds on the distance to each source, in both directions. The arrays
+    `bound` = (`U`, `decider`) over pairs are updated in place, at the beginning of a task and in
+    `refine`.
     """
 
     def __init__(
         self,
         sources: list[Source],
-        priors: FloatArray,
+        priors: Priors,
         distance: ModelDistance,
         model: LearnedModel,
         setting: Setting,
@@ -63,7 +65,7 @@ class AllSources:
         self.bound = bound
         U, decider = bound
         tasks = np.array([source.task for source in sources])
-        Q = self._Q = np.array([source.Q for source in sources])
+        Q = self._Q = np.array([source.completed_Q for source in sources])
         self._result = dissimilarity.UpdateResult(
             *_marked_pairs(n_pairs), np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64)
         )
@@ -116,6 +118,15 @@ class AllSources:
             lowered = np.union1d(lowered, self._finish(active))
         return lowered, self._result.useful
 
+    def exclude(self, pairs: IntArray) -> None:
+        """Take note that the actions of `pairs` do not exist in the task.
+
+        The next call of `refine` lowers d̂ accordingly.
+        """
+        self.measured.exclude(pairs)
+        status = self.to_source.status
+        np.minimum(status, dissimilarity.OUTDATED, out=status)
+
     def _read_task(self) -> None:
         """Find the arrays of the model of the task."""
         arrays = self.model._arrays
@@ -148,7 +159,7 @@ class OneSource:
 
     def __init__(self, all_sources: AllSources, index: int) -> None:
         self.index, self.source = index, all_sources.sources[index]
-        self.prior, self.distance = all_sources.priors[index], all_sources.distance
+        self.prior, self.distance = all_sources.priors.to_source[index], all_sources.distance
         self.model, self.setting = all_sources.model, all_sources.setting
         D = all_sources.measured.D
         self.to_source = OneDirection(D.to_source[index], all_sources.to_source.solved, index)
@@ -158,7 +169,7 @@ class OneSource:
     def U(self) -> FloatArray:
         """The bound on Q* over all pairs; it is valid at pairs that are unknown in the task."""
         to_source = self.to_source.D + self.setting.gamma * self.to_source.largest
-        return self.source.Q + np.minimum(to_source, self.from_source.d)
+        return self.source.completed_Q + np.minimum(to_source, self.from_source.d)
 
     def prior_used(self) -> BoolArray:
         """Return the pairs where the prior is below D̂(M ‖ M̄), by more than rounding."""
@@ -166,7 +177,10 @@ class OneSource:
         weights = self.distance.weigh(self.source.V, widest, self.setting)
         rows, pairs = (self.model.rows, self.source.rows), frozen(np.arange(self.setting.n_pairs))
         D = measure(self.distance, *rows, weights, pairs, self.setting)
-        return self.prior < D - ROUNDING * np.maximum(1.0, D)
+        used = self.prior < D - ROUNDING * np.maximum(1.0, D)
+        if self.source.available is not None:
+            used &= self.source.available
+        return used & ~np.isneginf(self.prior)
 
 
 class OneDirection:

@@ -29,8 +29,10 @@ from heirloom.transfer.lipschitz.distance import (
     WeightedL1,
     attributes_of,
     check_distance,
+    checked_pairs,
     measure,
 )
+from heirloom.transfer.lipschitz.missing_actions import Priors, with_masks
 from heirloom.transfer.lipschitz.screening import can_lower
 from heirloom.transfer.memory import Source, TaskMemory
 from heirloom.transfer.setting import Setting
@@ -101,7 +103,8 @@ class Lipschitz(Bound):
         if self.n_tasks is not None and self.p_min is not None:
             check_p_min(self.p_min, memory, setting)
             memory.compare_first(self.n_tasks)
-        sources, priors = self._sources_and_priors(setting, memory)
+        sources, given = self._sources_and_priors(setting, memory)
+        priors = with_masks(given, sources, model._availability.missing, setting)
         if self.drops and type(self.distance) is WeightedL1:
             sources, priors = self._without_useless(sources, priors)
         if not sources:
@@ -122,6 +125,14 @@ class Lipschitz(Bound):
         if self.drops and not useful[self._active].all():
             self._drop(useful)
         return lowered
+
+    def exclude(self, pairs: IntArray) -> None:
+        """Leave the actions of `pairs`, which do not exist, out of every maximum."""
+        check_begun(self)
+        pairs = checked_pairs(pairs, self.setting)
+        self.U[pairs], self._decider[pairs] = -np.inf, 0
+        if self._all is not None:
+            self._all.exclude(pairs)
 
     def sources_used(self) -> IntArray:
         """Return the number of the task that determines `U` at each pair; 0 where `v_max` does."""
@@ -191,22 +202,26 @@ class Lipschitz(Bound):
                 widest = max(m.widest, m_bar.widest)
                 weights = self.distance.weigh(m_bar.V, widest, self.setting)
                 D = measure(self.distance, m.rows, m_bar.rows, weights, pairs, self.setting)
+                # A prior says nothing about an action that one of the tasks lacks.
+                D = np.where(m.missing | m_bar.missing, 0.0, D)
                 np.maximum(largest, D, out=largest)
         return largest
 
     def _without_useless(
-        self, sources: list[Source], priors: FloatArray
-    ) -> tuple[list[Source], FloatArray]:
+        self, sources: list[Source], priors: Priors
+    ) -> tuple[list[Source], Priors]:
         """Drop the sources that cannot lower the bound in this task, given their priors."""
         both_ways = self.distance.both_ways
+        smallest = priors.from_source  # no bound is needed at pairs that the task lacks
+        smallest = np.where(np.isneginf(smallest), np.inf, smallest)
         kept = [
             can_lower(source, prior, self.setting, both_ways=both_ways)
-            for source, prior in zip(sources, priors, strict=True)
+            for source, prior in zip(sources, smallest, strict=True)
         ]
         self._dropped += [
             Dropped(source.task, 0) for source, keep in zip(sources, kept, strict=True) if not keep
         ]
-        return list(compress(sources, kept)), priors[np.array(kept, dtype=bool)]
+        return list(compress(sources, kept)), priors.of(np.array(kept, dtype=bool))
 
     def _drop(self, useful: BoolArray) -> None:
         n_known = int(self.model._arrays.known.sum())

@@ -88,7 +88,7 @@ class WeightedL1:
             lengths = (rows.last - rows.first)[rows.known]
             widest = max(widest, int(lengths.max(initial=0)))
         _check_weights(weights, widest, setting)
-        return _between(m, m_bar, weights, _checked_pairs(pairs, setting), setting)
+        return _between(m, m_bar, weights, checked_pairs(pairs, setting), setting)
 
 
 def measure(
@@ -173,7 +173,7 @@ def _check_setting(setting: object) -> None:
     instance("setting", setting, Setting, "such as agent.setting")
 
 
-def _checked_pairs(pairs: object, setting: Setting) -> IntArray:
+def checked_pairs(pairs: object, setting: Setting) -> IntArray:
     """Return pairs as int64; raise `InvalidArgument` unless there are such pairs."""
     expected = f"expected an array of pairs k = s * A + a, from 0 to {setting.n_pairs - 1}"
     if not isinstance(pairs, np.ndarray) or pairs.ndim != 1 or pairs.dtype.kind not in "iu":

@@ -22,6 +22,7 @@ from heirloom.transfer.lipschitz.distance import (
     parameters_of,
 )
 from heirloom.transfer.lipschitz.known_rows import KnownRows, plain_tuples
+from heirloom.transfer.lipschitz.missing_actions import Priors
 from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
 
@@ -39,7 +40,7 @@ class ByKernel:
         self,
         sources: list[Source],
         known: KnownRows,
-        priors: FloatArray,
+        priors: Priors,
         model: LearnedModel,
         setting: Setting,
     ) -> None:
@@ -66,6 +67,7 @@ class ByKernel:
             is_listed=np.zeros(n_pairs, dtype=bool),
             listed=np.empty(n_pairs, dtype=np.int64),
         )
+        self._n_at_largest = arrays.n_at_largest
         self._task_weights = _task_weights(setting, n_ranks)
         arguments = (
             plain_tuples(source_weights),
@@ -110,6 +112,14 @@ class ByKernel:
         )
         self._weights_are_current = True
 
+    def exclude(self, pairs: IntArray) -> None:
+        """Leave pairs that the task lacks out of every maximum."""
+        exclude_pairs(self.D, pairs)
+        for D, direction in ((self.D.to_source, TO_SOURCE), (self.D.from_source, FROM_SOURCE)):
+            at_largest = D == self.D.largest[:, direction : direction + 1]
+            self._n_at_largest[:, direction] = at_largest.sum(axis=1)
+        self._largest_from_source = float(self.D.largest[:, FROM_SOURCE].max())
+
     def _is_final(self, V: FloatArray) -> bool:
         """Return whether no D̂ can decrease, because all are at a lower bound on any D̂.
 
@@ -129,7 +139,7 @@ class ByCall:
         self,
         sources: list[Source],
         distance: ModelDistance,
-        priors: FloatArray,
+        priors: Priors,
         model: LearnedModel,
         setting: Setting,
     ) -> None:
@@ -148,6 +158,10 @@ class ByCall:
                 self._lower(self.D.from_source[i], D, pairs)
         self.D.largest[:, TO_SOURCE] = self.D.to_source.max(axis=1)
         self.D.largest[:, FROM_SOURCE] = self.D.from_source.max(axis=1)
+
+    def exclude(self, pairs: IntArray) -> None:
+        """Leave pairs that the task lacks out of every maximum."""
+        exclude_pairs(self.D, pairs)
 
     def add(self, pair: int) -> None:
         """Do nothing: `update` reads the known pairs from the model of the task."""
@@ -181,12 +195,20 @@ class ByCall:
         return bool(lower.any())
 
 
-def _initial_distances(priors: FloatArray) -> dissimilarity.Distances:
+def exclude_pairs(D: dissimilarity.Distances, pairs: IntArray) -> None:
+    """Set D̂ to -infinity at pairs that the task lacks, so that d̂ is no part of a maximum there."""
+    D.to_source[:, pairs] = D.from_source[:, pairs] = -np.inf
+    D.largest[:, TO_SOURCE] = D.to_source.max(axis=1)
+    D.largest[:, FROM_SOURCE] = D.from_source.max(axis=1)
+    D.all_changed[:] = True
+
+
+def _initial_distances(priors: Priors) -> dissimilarity.Distances:
     """Return D̂ of all sources, set to their priors; `largest` is not yet filled in."""
-    n = len(priors)
+    n = len(priors.to_source)
     return dissimilarity.Distances(
-        to_source=priors.copy(),
-        from_source=priors.copy(),
+        to_source=priors.to_source.copy(),
+        from_source=priors.from_source.copy(),
         largest=np.empty((n, 2)),
         changed=np.empty(MAX_CHANGES, dtype=np.int64),
         n_changed=np.zeros(1, dtype=np.int64),

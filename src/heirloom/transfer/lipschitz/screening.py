@@ -41,7 +41,7 @@ def can_lower(source: Source, prior: FloatArray, setting: Setting, *, both_ways:
 
     True means that it may. `prior` is over pairs, and the distance is `WeightedL1`.
     """
-    Q, v_max, gamma = source.Q, setting.v_max, setting.gamma
+    Q, v_max, gamma = source.completed_Q, setting.v_max, setting.gamma
     with np.errstate(over="ignore"):  # a prior near the largest float64 gives an infinite distance
         if bool((Q + prior / (1 - gamma) < v_max).any()):
             return True
@@ -62,7 +62,7 @@ def measured_distances_cannot(source: Source, setting: Setting) -> bool:
     # Where Q̄ = v_max, the bound of the source is not below v_max.
     least = np.minimum(_backups(source, setting), setting.v_max)
     np.maximum(least, lo + gamma * setting.floor, out=least)
-    return bool((source.Q >= least - slack).all())
+    return bool((source.completed_Q >= least - slack).all())
 
 
 def probability_of_staying(source: Source, setting: Setting) -> FloatArray:

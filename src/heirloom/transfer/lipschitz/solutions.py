@@ -85,7 +85,27 @@ class Solutions:
 def upper_bounds(
     D: FloatArray, index: IntArray, rows: Any, setting: Setting, d_state: FloatArray
 ) -> UpperBounds:
-    """Return upper bounds on d̂ over pairs; pair k has the row `index[k]`, or -1 if unknown."""
+    """Return upper bounds on d̂ over pairs; pair k has the row `index[k]`, or -1 if unknown.
+
+    They are -infinity where D is, at pairs that the task lacks.
+    """
+    pairs = np.flatnonzero(D > -np.inf)
+    bounds, gap, attainable = _upper_bounds(pairs, D[pairs], index[pairs], rows, setting, d_state)
+    if pairs.size < D.size:
+        of_pairs, bounds = bounds, np.full(D.size, -np.inf)
+        bounds[pairs] = of_pairs
+    return UpperBounds(bounds, gap, attainable)
+
+
+def _upper_bounds(
+    pairs: IntArray,
+    D: FloatArray,
+    index: IntArray,
+    rows: Any,
+    setting: Setting,
+    d_state: FloatArray,
+) -> UpperBounds:
+    """Return upper bounds on d̂ at `pairs`; D and `index` are theirs."""
     is_known = index >= 0
 
     def of_pairs(array: Any) -> Any:
@@ -95,7 +115,7 @@ def upper_bounds(
 
     program = OptimisticProgram(
         Rows(
-            pairs=np.arange(index.size),
+            pairs=pairs,
             R=D,
             first=of_pairs(rows.first),
             last=of_pairs(rows.last),

@@ -228,9 +228,13 @@ class LearnedNearness:
 def model_differences(
     task: Source, other: Source, setting: Setting
 ) -> tuple[FloatArray, FloatArray]:
-    """Return |R̂ - R̄̂| and TV(T̂, T̄̂) of two tasks over pairs; hi - lo and 1 where one is unknown."""
+    """Return |R̂ - R̄̂| and TV(T̂, T̄̂) of two tasks over pairs; hi - lo and 1 where one is unknown.
+
+    A nearness says nothing about an action that one of them lacks: both numbers are then 0.
+    """
     lo, hi = setting.reward_range
     both = task.known & other.known
+    limits = np.where(task.missing | other.missing, 0.0, 1.0)
     l1 = np.empty(setting.n_pairs)
     rows, other_rows = task.rows, other.rows
     matrices = ((np.append(0, each.last), each.successors, each.p) for each in (rows, other_rows))
@@ -238,6 +242,6 @@ def model_differences(
     distances.weigh_differences(*matrix, *other_matrix, frozen(np.ones(setting.n_states)), l1)
     total_variation = np.minimum(1.0, (l1 + np.abs(rows.ends - other_rows.ends)) / 2)
     return (
-        np.where(both, np.abs(rows.R - other_rows.R), hi - lo),
-        np.where(both, total_variation, 1.0),
+        np.where(both, np.abs(rows.R - other_rows.R), (hi - lo) * limits),
+        np.where(both, total_variation, limits),
     )

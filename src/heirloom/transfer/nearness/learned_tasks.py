@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from heirloom.arrays import FloatArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.kernels import distances
 from heirloom.mdp.learned import Known, LearnedModel
@@ -40,20 +40,22 @@ def learned_nearness(
     epsilon = real_number("epsilon", epsilon, "expected a number, 0 or more", least=0)
     tasks = [_read(i, model) for i, model in enumerate(_listed(models))]
     shape = tasks[0][1]
-    for _, other in tasks[1:]:
+    for _, other, _ in tasks[1:]:
         if other != shape:
             raise IncompatibleTasks(
                 f"a model has {other[0]} states and {other[1]} actions, and another one {shape[0]} "
                 f"and {shape[1]}: compare tasks of the same size"
             )
     r, t = np.zeros(shape[0] * shape[1]), np.zeros(shape[0] * shape[1])
-    for i, (rows, _) in enumerate(tasks):
-        for other_rows, _ in tasks[:i]:
+    for i, (rows, _, missing) in enumerate(tasks):
+        for other_rows, _, other_missing in tasks[:i]:
             both = rows.known & other_rows.known
+            limits = np.where(missing | other_missing, 0.0, 1.0)  # a nearness says nothing there
             difference = np.abs(rows.R - other_rows.R) * ROUNDING + 2 * epsilon
-            np.maximum(r, np.where(both, np.minimum(difference, hi - lo), hi - lo), out=r)
+            widest = (hi - lo) * limits
+            np.maximum(r, np.where(both, np.minimum(difference, hi - lo), widest), out=r)
             variation = _total_variation(rows, other_rows, shape[0]) * ROUNDING + epsilon
-            np.maximum(t, np.where(both, np.minimum(variation, 1.0), 1.0), out=t)
+            np.maximum(t, np.where(both, np.minimum(variation, 1.0), limits), out=t)
     return Nearness(rewards=r.reshape(shape), transitions=t.reshape(shape))
 
 
@@ -64,12 +66,13 @@ def _listed(models: Iterable[LearnedModel | Source]) -> list[LearnedModel | Sour
     return listed
 
 
-def _read(i: int, model: object) -> tuple[Known, tuple[int, int]]:
-    """Return the rows of a model, one after the other, and its numbers of states and actions."""
+def _read(i: int, model: object) -> tuple[Known, tuple[int, int], BoolArray]:
+    """Return the rows of a model, its numbers of states and actions, and its missing pairs."""
     if isinstance(model, LearnedModel):
-        return compact(model.rows), (model.n_states, model.n_actions)
+        missing = ~model.available.reshape(-1)
+        return compact(model.rows), (model.n_states, model.n_actions), missing
     if isinstance(model, Source):
-        return model.rows, (model.V.size, model.Q.size // model.V.size)
+        return model.rows, (model.V.size, model.Q.size // model.V.size), model.missing
     raise InvalidArgument(
         f"models[{i}] is {shown(model)}: expected a LearnedModel, such as agent.model, or a Source"
     )

@@ -27,5 +27,7 @@ def useful_below(sources: list[Source], setting: Setting) -> FloatArray:
         if not measured_distances_cannot(source, setting):
             return np.full(setting.n_pairs, np.inf)
         stays = probability_of_staying(source, setting)
-        np.maximum(limit, (setting.v_max - source.Q) * (1 - setting.gamma * stays), out=limit)
+        np.maximum(
+            limit, (setting.v_max - source.completed_Q) * (1 - setting.gamma * stays), out=limit
+        )
     return limit

@@ -147,7 +147,7 @@ def revise(memory: TaskMemory, setting: Setting) -> None:
 
 def _own_values(source: Source, setting: Setting) -> Source:
     """Return a source with the values that follow from its own model alone, from above."""
-    Q = np.full(setting.n_pairs, setting.v_max)
+    Q = np.where(source.missing, -np.inf, setting.v_max)
     V = np.full(setting.n_states, setting.v_max)
     kernels.lower_values(*source.rows, setting.gamma, setting.slack, Q, V)
     return source._with(Q=frozen(Q), V=frozen(V))

@@ -1,0 +1,113 @@
+"""Masks of available actions: how an agent gets them from a task or an environment."""
+
+import inspect
+import logging
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.protocol import Agent
+from heirloom.arrays import BoolArray
+from heirloom.errors import InvalidArgument, UnsupportedEnvironment
+from heirloom.mdp.tabular import TabularMDP
+from heirloom.validation import shown
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    Task = TabularMDP | gym.Env[Any, Any]
+
+# Wrappers that change neither states nor actions.
+PLAIN_WRAPPERS = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics")
+
+
+class MaskNotice:
+    """Log once that an environment gives masks which are not used."""
+
+    announced = False
+
+    @classmethod
+    def look(cls, env: "gym.Env[Any, Any]", info: dict[str, Any]) -> None:
+        """Log the message if `info` has a mask that excludes an action."""
+        if cls.announced or np.all(info.get("action_mask", True)):
+            return
+        cls.announced = True
+        logging.getLogger("heirloom").warning(
+            "heirloom: %s gives masks of available actions, which are not used: to use them, call "
+            "learn(..., masks=True). In some environments a mask excludes actions that exist and "
+            "merely do nothing.",
+            env,
+        )
+
+
+def available_in(task: "Task", *, masks: bool) -> BoolArray | None:
+    """Return the actions that exist in a task, [s, a], if they are known before it is learned.
+
+    They are, if it is a `TabularMDP`, or with `masks` an environment that simulates one. None if
+    all exist, or if this is not known.
+    """
+    if not isinstance(task, TabularMDP) and masks:
+        inner: Any = task
+        while type(inner).__name__ in PLAIN_WRAPPERS and hasattr(inner, "env"):
+            inner = inner.env
+        task = getattr(inner, "task", task)
+    if not isinstance(task, TabularMDP) or task.transitions.available is None:
+        return None
+    return task.available
+
+
+def begin(agent: Agent, task: "Task", *, masks: bool = False) -> None:
+    """Begin a task of an agent, with its available actions if they are known.
+
+    Raises `InvalidArgument` if the agent cannot handle missing actions.
+    """
+    available = available_in(task, masks=masks)
+    if (masks and not isinstance(task, TabularMDP)) or available is not None:
+        if not callable(getattr(agent, "observe_mask", None)):
+            raise InvalidArgument(
+                f"the task lacks actions in some states, and the agent {shown(agent)} has no "
+                "method 'observe_mask': expected observe_mask(s, mask), which is called with a "
+                "state and the mask of its available actions before the agent acts there"
+            )
+    if available is None:
+        agent.begin_task()
+    elif takes_available(agent):
+        agent.begin_task(available=available)  # type: ignore[call-arg]
+    else:
+        agent.begin_task()
+        for s, mask in enumerate(available):
+            agent.observe_mask(s, mask)  # type: ignore[attr-defined]
+
+
+def takes_available(agent: Agent) -> bool:
+    """Whether `begin_task` of the agent takes the mask of the whole task."""
+    if type(agent).begin_task is OptimisticAgent.begin_task:
+        return True
+    return "available" in inspect.signature(agent.begin_task).parameters
+
+
+def observe_mask(agent: Agent, env: "gym.Env[Any, Any]", s: int, info: dict[str, Any]) -> None:
+    """Let the agent observe the mask of the state `s`, which was reached with `info`.
+
+    Raises `UnsupportedEnvironment` if the environment does not give one.
+    """
+    mask = info.get("action_mask")
+    if mask is None and callable(getattr(env.unwrapped, "action_masks", None)):
+        mask = env.unwrapped.action_masks()  # type: ignore[attr-defined]
+    if mask is None:
+        raise UnsupportedEnvironment(
+            f"masks=True, but {env} gives no mask of available actions in state {s}: expected "
+            "info['action_mask'] from reset and step, or the method action_masks()"
+        )
+    agent.observe_mask(s, mask)  # type: ignore[attr-defined]
+
+
+def refused(error: Exception, s: int, a: int) -> UnsupportedEnvironment:
+    """Return the error for an environment that raised one in a step."""
+    return UnsupportedEnvironment(
+        f"the environment raised {type(error).__name__} for action {a} in state {s}: {error}. If "
+        "the action does not exist there, let the environment give masks, in info['action_mask'], "
+        "and call learn(..., masks=True). The agent is still in its task: call drop_task() or "
+        "end_task(), or learn(..., resume=True)"
+    )

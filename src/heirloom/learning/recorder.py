@@ -1,0 +1,212 @@
+"""`Recorder`: records chosen episodes of a task while an agent learns it."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.protocol import Agent
+from heirloom.agents.task_learner import sources_used
+from heirloom.arrays import IntArray, frozen
+from heirloom.learning.choosing import MOST_STEPS, Choice
+from heirloom.learning.recording import LAYERS, Changes, Recording, as_array
+from heirloom.mdp.scene import scene_of
+from heirloom.mdp.tabular import TabularMDP
+from heirloom.naming import Names
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+TASKS = 2**32  # more than the tasks that an agent numbers
+
+
+class Recorder:
+    """Collects the frames of chosen episodes, and snapshots of what the agent knows.
+
+    It only reads the agent, and has no effect on what the agent does.
+
+    Args:
+        choice: what is recorded.
+        agent: the agent, which has begun the task.
+        env: the task.
+        episodes: the number of episodes of the task.
+    """
+
+    def __init__(
+        self, choice: Choice, agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", episodes: int
+    ) -> None:
+        self._agent, self._env, self._n_episodes = agent, env, episodes
+        self._chosen = choice.episodes(episodes)
+        self._every_update = choice.updates
+        self._n_updates = 0
+        n_pairs = agent.n_states * agent.n_actions
+        self._layers = {name: _Layer(n_pairs, LAYERS[name]) for name in self._read()}
+        self._snapshot_steps: list[int] = []
+        self._episodes: list[int] = []
+        self._terminated: list[bool] = []
+        self._first_steps: list[int] = []
+        self._starts = [0]
+        self._frames: list[tuple[int, int, float, int]] = []
+
+    @property
+    def looks_at_updates(self) -> bool:
+        """Whether `after_update` must be called after all updates of the task."""
+        return self._every_update is not None
+
+    def next_episode(self, episode: int) -> int:
+        """Return the first chosen episode from `episode` on; if none, the number of episodes."""
+        position = int(np.searchsorted(self._chosen, episode))
+        return int(self._chosen[position]) if position < self._chosen.size else self._n_episodes
+
+    def begin_episode(self, episode: int, step: int) -> None:
+        """Begin to record an episode, given by its index, before the time step `step`."""
+        self._episodes.append(episode + 1)
+        self._first_steps.append(step)
+        self.snapshot(step)
+
+    def step(self, s: int, a: int, r: float, *, updated: bool, n_steps: int) -> None:
+        """Record a step, and a snapshot if the agent updated its model after it."""
+        if len(self._frames) - self._starts[-1] < MOST_STEPS:
+            self._frames.append((s, a, r, len(self._snapshot_steps) - 1))
+        if updated:
+            self._n_updates += 1
+            self.snapshot(n_steps)
+
+    def end_episode(self, s: int, step: int, *, terminated: bool) -> None:
+        """Record the last state of the episode."""
+        self.snapshot(step)
+        self._frames.append((s, -1, 0.0, len(self._snapshot_steps) - 1))
+        self._starts.append(len(self._frames))
+        self._terminated.append(terminated)
+
+    def after_update(self, step: int) -> None:
+        """Take a snapshot after every k-th update outside of recorded episodes."""
+        self._n_updates += 1
+        if self._every_update is not None and self._n_updates % self._every_update == 0:
+            self.snapshot(step)
+
+    def snapshot(self, step: int) -> None:
+        """Take a snapshot of what the agent knows, unless nothing changed since the last one."""
+        read, layers = self._read(), self._layers
+        arrays = {name: layer.converted(read[name]) for name, layer in layers.items()}
+        if self._snapshot_steps and not any(layers[n].differs(a) for n, a in arrays.items()):
+            return
+        self._snapshot_steps.append(step)
+        for name, array in arrays.items():
+            layers[name].add(array)
+
+    def result(self, update_steps: IntArray) -> Recording:
+        """Return what was recorded."""
+        agent, task = self._agent, _task_of(self._env)
+        names = _names_of(self._env)
+        columns = zip(*self._frames, strict=True) if self._frames else ((),) * 4
+        states, actions, rewards, snapshots = columns
+        layers = {name: layer.changes() for name, layer in self._layers.items()}
+        deciders: tuple[str, ...] = ()
+        if "decided" in layers:
+            deciders, layers["decided"] = self._named(layers["decided"])
+        return Recording(
+            agent=type(agent).__name__,
+            repetition=1,
+            task=agent.memory.n_tasks + 1 if isinstance(agent, OptimisticAgent) else 1,
+            n_states=agent.n_states,
+            n_actions=agent.n_actions,
+            n_episodes=self._n_episodes,
+            v_max=agent.setting.v_max if isinstance(agent, OptimisticAgent) else None,
+            state_names=names.states,
+            action_names=names.actions,
+            scene=scene_of(self._env) if task is None else task.scene,
+            deciders=deciders,
+            episodes=as_array(self._episodes, "i8"),
+            terminated=as_array(self._terminated, "bool"),
+            first_steps=as_array(self._first_steps, "i8"),
+            starts=as_array(self._starts, "i8"),
+            states=as_array(states, "i4"),
+            actions=as_array(actions, "i2"),
+            rewards=as_array(rewards, "f8"),
+            snapshots=as_array(snapshots, "i4"),
+            snapshot_steps=as_array(self._snapshot_steps, "i8"),
+            update_steps=update_steps,
+            layers=layers,
+        )
+
+    def _read(self) -> dict[str, np.ndarray]:
+        """Return the arrays over pairs that the agent has."""
+        agent = self._agent
+        if isinstance(agent, OptimisticAgent):
+            values = agent.task._values
+            known = agent.model._arrays.known
+            return {"Q": values.Q, "U": values.U, "known": known, "decided": self._decided(agent)}
+        Q: Any = getattr(agent, "Q", None)
+        shape = (agent.n_states, agent.n_actions)
+        has_values = isinstance(Q, np.ndarray) and Q.shape == shape and Q.dtype.kind == "f"
+        return {"Q": Q.reshape(-1)} if has_values else {}
+
+    def _decided(self, agent: OptimisticAgent) -> IntArray:
+        """Return what decides `U` at each pair: i * TASKS + task for the bound i, 0 for `v_max`."""
+        decider = agent.task.decider
+        decided = decider * TASKS
+        for i, bound in enumerate(agent.bounds):
+            chosen = decider == i + 1
+            if chosen.any():
+                decided[chosen] += sources_used(bound, decider.size)[chosen]
+        return decided
+
+    def _named(self, changes: Changes) -> tuple[tuple[str, ...], Changes]:
+        """Return the names of deciders, and the changes with indices into these names."""
+        codes, index = np.unique(np.append(0, changes.values), return_inverse=True)
+        names = []
+        kinds = [type(bound).__name__ for bound in getattr(self._agent, "bounds", [])]
+        for code in codes.tolist():
+            i, task = divmod(code, TASKS)
+            name = "v_max" if i == 0 else kinds[i - 1]
+            name += f" {i}" if kinds.count(name) > 1 else ""
+            names.append(f"{name}, task {task}" if task else name)
+        values = frozen(index[1:].astype(LAYERS["decided"]))
+        return tuple(names), changes._replace(values=values)
+
+
+class _Layer:
+    """The history of an array over pairs."""
+
+    def __init__(self, n_pairs: int, dtype: str) -> None:
+        self._dtype = np.dtype("i8" if dtype == "i2" else dtype)
+        self._last = np.zeros(n_pairs, dtype=self._dtype)
+        self._ends: list[int] = []
+        self._pairs: list[np.ndarray] = []
+        self._values: list[np.ndarray] = []
+
+    def converted(self, array: np.ndarray) -> np.ndarray:
+        """Return the array in the type of the layer; numbers too large for it become infinite."""
+        with np.errstate(over="ignore"):
+            return array.astype(self._dtype)
+
+    def differs(self, array: np.ndarray) -> bool:
+        return not np.array_equal(array, self._last)
+
+    def add(self, array: np.ndarray) -> None:
+        pairs = np.flatnonzero(array != self._last)
+        self._ends.append((self._ends[-1] if self._ends else 0) + pairs.size)
+        self._pairs.append(pairs.astype("i4"))
+        self._values.append(array[pairs])
+        self._last = array
+
+    def changes(self) -> Changes:
+        pairs = np.concatenate([np.empty(0, "i4"), *self._pairs])
+        values = np.concatenate([np.empty(0, self._dtype), *self._values])
+        return Changes(as_array(self._ends, "i8"), frozen(pairs), frozen(values))
+
+
+def _names_of(env: Any) -> Names:
+    """Return the names of the states and actions of what is learned."""
+    if isinstance(env, TabularMDP):
+        return Names(env.state_names, env.action_names)
+    from heirloom.mdp.gymnasium import read_names
+
+    return read_names(env)
+
+
+def _task_of(env: Any) -> TabularMDP | None:
+    """Return the exact task that is learned, if it is known."""
+    task = env if isinstance(env, TabularMDP) else getattr(env.unwrapped, "task", None)
+    return task if isinstance(task, TabularMDP) else None

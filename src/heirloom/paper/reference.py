@@ -1,0 +1,156 @@
+"""Comparison of an experiment with the reference results that Heirloom ships.
+
+The files in `paper/references/` have a checksum and the mean return of each agent in each
+repetition; `python -m heirloom.paper.reference_files` writes them. With the same versions and the
+same kind of processor, returns are expected to be equal to the bit. Otherwise the last bits of a
+value may differ, and with them an action, so mean returns are compared within `TOLERANCE`.
+"""
+
+import hashlib
+import json
+import platform
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from heirloom.choices import Variant
+from heirloom.errors import InvalidFile
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs.finding import runs_in
+from heirloom.runs.stored_run import StoredRun
+from heirloom.runs.versions import COMPUTING, versions
+from heirloom.storage.location import Location
+
+TOLERANCE = 0.01
+"""Accepted difference of the mean return of an agent, relative to the reference, on another kind of
+processor or with other versions."""
+WITHOUT_EFFECT = ("repetitions", "measure", "record")
+"""Settings that do not change the returns of a repetition."""
+PREFIX = 16  # hexadecimal digits of a checksum that are kept
+
+
+def environment() -> dict[str, str]:
+    """Return the versions and features of the processor that may change the last bits."""
+    numeric = [name for name in (*COMPUTING, "python") if name != "heirloom-rl"]
+    simd = np.show_config(mode="dicts")["SIMD Extensions"]
+    return {
+        **{name: versions()[name] for name in numeric},
+        "machine": platform.machine(),
+        "numpy uses": " ".join([*simd["baseline"], *simd["found"]]),
+    }
+
+
+def reference_name(experiment: str, variant: Variant | None) -> str:
+    """Return the name of the reference of an experiment."""
+    return experiment if variant is None else f"{experiment}-{variant}"
+
+
+def read_reference(name: str) -> dict[str, Any] | None:
+    """Return the reference results of an experiment; None if Heirloom ships none."""
+    file = files("heirloom.paper") / "references" / f"{name}.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+
+
+def summarise(location: Location) -> dict[str, Any]:
+    """Return the content of a reference file: checksums and mean returns of all runs."""
+    runs = {}
+    for run_location in runs_in(location):
+        run = StoredRun(run_location)
+        returns = run.results().returns.transpose("agent", "repetition", "task", "episode")
+        runs[_label(run_location, location)] = {
+            "spec": _spec_checksum(run.spec),
+            "agents": {
+                str(name): {
+                    "checksums": [_checksum(each) for each in returns.sel(agent=name).values],
+                    "means": returns.sel(agent=name).mean(("task", "episode")).values.tolist(),
+                }
+                for name in returns.agent.values
+            },
+        }
+    return {"environment": environment(), "runs": runs}
+
+
+def compare(location: Location, name: str) -> dict[str, Any] | None:
+    """Compare the runs in a folder with the reference of an experiment.
+
+    Runs that have fewer repetitions are compared in those that they have. None if there is no
+    reference of the same settings.
+    """
+    reference = read_reference(name)
+    if reference is None:
+        return None
+    rows = []
+    for label, found in summarise(location)["runs"].items():
+        expected = reference["runs"].get(label)
+        if expected is None or expected["spec"] != found["spec"]:
+            continue
+        for agent, own in found["agents"].items():
+            of_agent = expected["agents"][agent]
+            n = min(len(own["means"]), len(of_agent["means"]))
+            shown = agent if label == "run" else f"{agent} · {label.removeprefix('run-')}"
+            rows.append(_row(shown, _first(own, n), _first(of_agent, n)))
+    if not rows:
+        return None
+    differing = [
+        f"{key} is {here} here and {reference['environment'].get(key)} there"
+        for key, here in environment().items()
+        if reference["environment"].get(key) != here
+    ]
+    return {"conclusion": _conclusion(rows, differing), "tolerance": TOLERANCE, "rows": rows}
+
+
+def _first(of_agent: dict[str, Any], n: int) -> dict[str, Any]:
+    return {key: values[:n] for key, values in of_agent.items()}
+
+
+def _row(agent: str, own: dict[str, Any], expected: dict[str, Any]) -> dict[str, str]:
+    here, there = (float(np.mean(each["means"])) for each in (own, expected))
+    if own["checksums"] == expected["checksums"]:
+        verdict = "identical to the bit"
+    elif abs(here - there) <= TOLERANCE * abs(there):
+        verdict = f"within {TOLERANCE:.0%}"
+    else:
+        verdict = "differs"
+    return {
+        "agent": agent,
+        "here": f"{here:.6g}",
+        "reference": f"{there:.6g}",
+        "difference": f"{here - there:+.2g}" if here != there else "0",
+        "verdict": verdict,
+    }
+
+
+def _conclusion(rows: list[dict[str, str]], differing: list[str]) -> str:
+    """Say in one or two sentences how the results agree with the reference."""
+    verdicts = {row["verdict"] for row in rows}
+    why = f"The environment is another one: {'; '.join(differing)}." if differing else ""
+    if verdicts == {"identical to the bit"}:
+        return f"All returns are identical to the bit to those of the reference. {why}".strip()
+    if "differs" not in verdicts:
+        agree = f"The mean return of every agent is within {TOLERANCE:.0%} of the reference."
+        expected = "Versions and processor are the same, so identical results were expected."
+        return f"{agree} {why or expected}"
+    worst = [row["agent"] for row in rows if row["verdict"] == "differs"]
+    cause = why or "Versions and processor are the same, so the code must have changed."
+    return (
+        f"The mean returns of {', '.join(worst)} differ from the reference by more than "
+        f"{TOLERANCE:.0%}. {cause}"
+    )
+
+
+def _label(run: Location, root: Location) -> str:
+    if run.name == root.name:
+        raise InvalidFile(f"{root} is one run: expected the folder of an experiment")
+    return run.name.removeprefix(root.name).strip("/")
+
+
+def _spec_checksum(spec: ExperimentSpec) -> str:
+    """Checksum of all settings that change the results of a repetition."""
+    settings = {key: value for key, value in spec.as_json().items() if key not in WITHOUT_EFFECT}
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:PREFIX]
+
+
+def _checksum(returns: np.ndarray) -> str:
+    data = np.ascontiguousarray(returns, dtype="<f8").tobytes()
+    return hashlib.sha256(data).hexdigest()[:PREFIX]

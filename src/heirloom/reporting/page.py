@@ -1,0 +1,123 @@
+"""`report`: write the HTML page of one or several runs."""
+
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from heirloom.errors import CannotWrite, InvalidArgument
+from heirloom.reporting import sections
+from heirloom.reporting.agents_table import baseline_of
+from heirloom.reporting.charts import bokeh_script, chart_item
+from heirloom.reporting.curves import all_curves, chart_data
+from heirloom.reporting.differences import differences_section
+from heirloom.reporting.markup import script_data, text
+from heirloom.reporting.replays import replays
+from heirloom.reporting.sources import Sources, read_sources
+from heirloom.reporting.transfer import TITLES, transfer_data
+from heirloom.storage.location import Location
+from heirloom.validation import shown
+
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src data: blob:; font-src data:"
+)
+"""What the page may load: nothing that is not in it."""
+
+
+def report(
+    runs: Any,
+    path: str | os.PathLike[str] = "report.html",
+    *,
+    title: str | None = None,
+    baseline: str | None = None,
+) -> Path:
+    """Write an HTML page about one or several runs, and return its path.
+
+    The page is one file that opens from disk without a network. It shows what was run, interactive
+    curves of returns, a table of agents, where transfer came from, and the verdicts of claims. With
+    several runs it also shows their differences with intervals.
+
+    Args:
+        runs: the results of `run` or `compare`; or the folder or URL of a run, or of a folder that
+            contains runs, such as one of `heirloom reproduce`; or a list of these, or a dictionary
+            of these by labels.
+        path: the file to write; without an extension, `.html` is appended.
+        title: the title of the page; by default the name of the experiment.
+        baseline: the agent that others are compared with; by default RMax if the run has it, and
+            otherwise the first agent.
+    """
+    file = _checked_path(path)
+    for name, value in (("title", title), ("baseline", baseline)):
+        if value is not None and (not isinstance(value, str) or not value):
+            raise InvalidArgument(f"{name} is {shown(value)}: expected a text, or None")
+    sources = read_sources(runs)
+    names = dict.fromkeys(name for run in sources.runs for name in run.agents)
+    if baseline is not None and baseline not in names:
+        raise InvalidArgument(
+            f"baseline is {shown(baseline)}: expected the name of an agent, one of "
+            f"{', '.join(names)}"
+        )
+    page = render(sources, title=title, baseline=baseline)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Location(file.parent).write(file.name, page.encode("utf-8", errors="replace"))
+    except OSError as error:
+        reason = error.strerror or error
+        raise CannotWrite(
+            f"{path} could not be written ({reason}): choose another location"
+        ) from error
+    return file
+
+
+def render(sources: Sources, *, title: str | None = None, baseline: str | None = None) -> str:
+    """Return the page as HTML."""
+    runs = sources.runs
+    curves, left_out = all_curves(runs)
+    recorded = transfer_data(runs, curves)
+    data = chart_data(runs, curves) | {"transfer": recorded, "kinds": list(TITLES.values())}
+    data["baseline"] = baseline_of(runs, runs[0], baseline).name
+    body = [
+        sections.header(sources, title or sources.title),
+        sections.problems(sources),
+        sections.claims(sources.claims),
+        sections.reference(sources.reference),
+        sections.charts(curves, left_out),
+        sections.agents(runs, baseline),
+        differences_section(runs),
+        sections.transfer(recorded, [curves[entry["curve"]].label for entry in recorded]),
+        replays(runs),
+        sections.what_was_run(runs),
+    ]
+    charts = {view: chart_item(view, curves) for view in ("tasks", "episodes")}
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{text(title or sources.title)}</title>",
+            f"<style>{_asset('page.css')}</style>",
+            f"<script>{bokeh_script()}</script></head><body>",
+            *body,
+            f'<script type="application/json" id="data">{script_data(data)}</script>',
+            f'<script type="application/json" id="charts">{script_data(charts)}</script>',
+            f"<script>{_asset('page.js')}</script>",
+            "</body></html>\n",
+        ]
+    )
+
+
+def _checked_path(path: Any) -> Path:
+    try:
+        file = Path(path)
+        if "\0" in str(file) or not file.name:
+            raise ValueError
+        return file if file.suffix else file.with_suffix(".html")
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"path is {shown(path)}: expected the name of a file") from None
+
+
+def _asset(name: str) -> str:
+    return (files("heirloom.reporting") / name).read_text(encoding="utf-8")

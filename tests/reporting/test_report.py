@@ -1,0 +1,177 @@
+"""Reports of runs on disk and in memory: what they contain, and what they say about damage."""
+
+import json
+import re
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import heirloom as hl
+from heirloom.cli.app import app
+from heirloom.reporting.agents_table import baseline_of, cells
+from heirloom.reporting.differences import differences, welch_interval
+from heirloom.reporting.page import render
+from heirloom.reporting.sources import read_sources
+from heirloom.runs.run import run
+from tests.reporting.examples import HOSTILE, results
+from tests.small_run import FAST, flip
+
+SPEC = FAST.with_changes(measure="transfer", repetitions=3)
+CLAIM = {"statement": "it <works>", "measured": "1.0 ± 0.1", "holds": True, "whose": "paper"}
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A folder as `heirloom reproduce` writes it, with two runs."""
+    folder = tmp_path_factory.mktemp("experiment")
+    run(SPEC, folder / "run", jobs=1)
+    run(SPEC.with_changes(seed=8), folder / "run-other", jobs=1)
+    return folder
+
+
+@pytest.fixture
+def folder(stored, tmp_path):
+    return shutil.copytree(stored, tmp_path / "experiment")
+
+
+def data_of(page):
+    return json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
+
+
+def test_report_of_a_run_says_what_was_run(folder):
+    page = render(read_sources(folder / "run"))
+    assert "seed 7" in page
+    assert "measure = &quot;transfer&quot;" in page  # the spec
+    assert "numba" in page  # versions
+    assert "This report is incomplete" not in page
+    assert [curve["label"] for curve in data_of(page)["curves"]] == [a.name for a in SPEC.agents]
+    assert len(page) < 2_000_000
+
+
+def test_same_run_gives_the_same_page(folder):
+    def without_ids(page):
+        return re.sub(r'"p\d+"', "", page)
+
+    first, second = (render(read_sources(folder / "run")) for _ in range(2))
+    assert without_ids(first) == without_ids(second)
+
+
+def test_folder_of_an_experiment_is_reported_with_its_claims_and_all_runs(folder):
+    (folder / "summary.json").write_text(json.dumps({"claims": [CLAIM, {**CLAIM, "holds": None}]}))
+    page = render(read_sources(folder))
+    assert "1 of 2 claims are confirmed" in page
+    assert "It &lt;works&gt;" in page
+    labels = [curve["label"] for curve in data_of(page)["curves"]]
+    assert labels[0] == "RMax"
+    assert "RMax · other" in labels
+    (folder / "summary.json").write_text('{"claims": [{}]}')
+    assert "summary.json is damaged" in render(read_sources(folder))
+
+
+def test_report_of_an_incomplete_or_damaged_run_says_so(folder):
+    (batch,) = (folder / "run" / "batches").iterdir()
+    flip(batch, 0.5)
+    (chunk,) = (folder / "run" / "returns").glob("c*")
+    flip(chunk, 0.5)
+    page = render(read_sources(folder / "run"))
+    assert "This report is incomplete" in page
+    assert "9 of 9 jobs are damaged" in page
+    unfinished = folder / "unfinished"
+    shutil.copytree(folder / "run-other", unfinished)
+    (unfinished / "spec.json").write_bytes(b"")
+    assert "files are missing, damaged or out of date" in render(read_sources(unfinished))
+    (unfinished / "zarr.json").write_bytes(b"")
+    with pytest.raises(hl.InvalidFile, match="spec"):
+        render(read_sources(unfinished))
+
+
+def test_numbers_of_an_incomplete_run_are_those_of_the_jobs_that_exist():
+    full = results()
+    partial = full.copy(deep=True)
+    for name in ("returns", "discounted_returns"):
+        partial[name][2, 3:] = np.nan
+    partial["updates"][2, 3:] = -1
+    sources = read_sources(partial)
+    mean, explored = (
+        cells(sources.runs[0], baseline_of(sources.runs, sources.runs[0]))[2][k].found.mean
+        for k in (0, -1)
+    )
+    assert mean == pytest.approx(full.returns.values[2, :3].mean())
+    assert explored == pytest.approx(full.updates.values[2, :3].mean())
+    assert "NaN" not in json.dumps(data_of(render(sources)))
+
+
+def test_runs_with_the_same_tasks_are_compared_repetition_by_repetition(folder):
+    same = read_sources({"a": folder / "run", "b": folder / "run"})
+    assert all(d.identical and d.paired and d.difference.mean == 0 for d in differences(same.runs))
+    page = render(same)
+    assert "identical to the bit" in page
+    other = read_sources([folder / "run", folder / "run-other"])
+    for d in differences(other.runs):
+        assert not d.paired
+        assert not d.identical
+        one, two = (run.returns[run.agents.index(d.agent)] for run in other.runs)
+        assert d.difference.mean == pytest.approx(two.mean() - one.mean())
+    assert "seed is 7 in this spec and 8 in the other" in render(other)
+
+
+def test_welch_interval_covers_the_difference_about_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(400):
+        found = welch_interval(rng.normal(1.0, 2.0, 6), rng.normal(0.0, 0.5, 9))
+        covered += abs(found.mean - 1.0) <= found.half_width
+    assert 0.92 <= covered / 400 <= 0.98
+
+
+def test_hostile_names_are_escaped_everywhere(tmp_path):
+    page = hl.report(results(HOSTILE), tmp_path / "x", title="</title><x>").read_text()
+    assert (tmp_path / "x.html").exists()
+    outside = re.sub(r"<script[ >].*?</script>", "", page, flags=re.S)
+    assert "<script>alert" not in page
+    assert "<b>x" not in outside
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert "</title><x>" not in page
+
+
+def test_results_without_transfer_say_how_to_record_it():
+    page = render(read_sources(results()[["returns", "updates", "optimal"]]))
+    assert "has not recorded where transfer came from" in page
+
+
+def test_baseline_may_be_an_agent_of_another_run_on_the_same_tasks(folder):
+    runs = read_sources([folder / "run", folder / "run-other"]).runs
+    without = replace(runs[0], agents=runs[0].agents[1:], arrays={"returns": runs[0].returns[1:]})
+    assert np.array_equal(baseline_of([runs[0], without], without).returns, runs[0].returns[0])
+    assert baseline_of([runs[1], without], without).name == without.agents[0]
+
+
+def test_large_results_give_a_page_of_bounded_size():
+    big = results([f"agent {i}" for i in range(20)], tasks=40, episodes=3000)
+    assert len(render(read_sources(big))) < 3_500_000
+
+
+def test_command_writes_beside_a_run_and_into_a_folder_of_runs(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for arguments, expected in (
+        ([folder / "run"], folder / "run-report.html"),
+        ([folder], folder / "report.html"),
+        ([folder / "run", folder / "run-other"], tmp_path / "report.html"),
+        ([folder / "run", "--out", tmp_path / "new" / "mine"], tmp_path / "new" / "mine.html"),
+    ):
+        result = CliRunner().invoke(app, ["report", *map(str, arguments)])
+        assert result.exit_code == 0, result.output
+        assert expected.read_text().startswith("<!doctype html>")
+    assert "no run" in CliRunner().invoke(app, ["report", str(tmp_path / "none")]).output
+
+
+def test_baseline_must_be_an_agent(folder, tmp_path):
+    with pytest.raises(hl.InvalidArgument, match=r"baseline is 'x': expected the name of an agent"):
+        hl.report(folder / "run", tmp_path / "x.html", baseline="x")
+    hl.report(folder / "run", tmp_path / "x.html", baseline="LRMax(0.1)")
+    with pytest.raises(hl.CannotWrite):
+        hl.report(folder / "run", tmp_path / "x.html" / "y.html")
