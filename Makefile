@@ -1,14 +1,20 @@
-# All targets use the virtual environment .venv; the first call creates it.
+# All targets use the virtual environment .venv; the first call creates it, with what a run needs.
+# `make test` and `make docs` install what they need in addition.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SETUP := $(VENV)/.ready-run
 READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.ready-docs
+INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable
 PEERS := .venv-peers
 
-.PHONY: help reproduce test test-slow check format coverage golden numbers tables references bench publish-bench examples clean
+.PHONY: help setup reproduce docs dist test test-slow check format coverage golden numbers tables references bench publish-bench examples clean
 
 help:
+	@echo "make setup       create .venv with Heirloom and what a run needs (a minute or two)"
 	@echo "make reproduce   set up .venv, then run the main experiment of the paper"
+	@echo "make docs        build this documentation in build/site (three minutes; executes the tutorials)"
 	@echo "make test        set up .venv, check format, lint, types and imports, and run the tests"
 	@echo "make test-slow   run long soundness sweeps, kernels with checked indices, and tests that start clusters"
 	@echo "make coverage    report the line coverage of src, kernels included"
@@ -18,17 +24,48 @@ help:
 	@echo "make golden      recompute the results in tests/golden, and print the differences"
 	@echo "make numbers     measure the numbers in README and docs again, and write them (five minutes)"
 	@echo "make tables      write the tables in README and docs from published/results"
+	@echo "make dist        build the wheel and the source archive in dist, and test both outside the clone"
 	@echo "make references  write the reference results that heirloom reproduce compares with (five minutes)"
 	@echo "make format      format the code and apply automatic fixes"
 
-$(READY): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Heirloom needs Python 3.11 or later: make PYTHON=...")'
-	$(PYTHON) -m venv $(VENV)
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $(READY)
+$(SETUP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Heirloom needs Python 3.11 or later: make PYTHON=...")'
+	@echo "[set-up 1/2] Creating the virtual environment $(VENV) (10 seconds) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@echo "[set-up 2/2] Installing Heirloom and the libraries that a run needs in $(VENV) (1 GB, a minute or two) ..."
+	@$(INSTALL) .
+	@touch $(SETUP)
 
-reproduce: $(READY)
-	$(BIN)/heirloom reproduce tight
+$(READY): $(SETUP)
+	@echo "[set-up for tests] Installing test tools, linters, Dask and Ray in $(VENV) (1 GB, a minute or two) ..."
+	@$(INSTALL) '.[dev]'
+	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --no-deps icu-sepsis || \
+	echo "cannot install icu-sepsis: its tests and its example are skipped"
+	@touch $(READY)
+
+$(DOCS_READY): $(SETUP)
+	@echo "[set-up for docs] Installing Sphinx and Dask in $(VENV) (half a minute) ..."
+	@$(INSTALL) '.[docs]'
+	@touch $(DOCS_READY)
+
+setup: $(SETUP)
+	@echo "Heirloom is installed in $(VENV). Try: $(BIN)/heirloom list"
+
+# The first run also compiles the kernels; numba keeps them for later runs.
+reproduce: $(SETUP)
+	@echo "[run] Running the main experiment of the paper: 9 agents x 10 repetitions of 15 tasks."
+	@echo "      It takes half a minute on two processors, and another half minute of compilation in the first run."
+	@$(BIN)/heirloom reproduce tight
+
+# Warnings are errors. The build executes the tutorials, and makes no request to a network.
+docs: $(DOCS_READY)
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --builder html docs build/site
+	@echo "Open build/site/index.html in a browser."
+
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m published.distribution dist
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -102,4 +139,4 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,21 +1,30 @@
-"""The code blocks of README and docs, and the output of those in Python."""
+"""The code blocks of README and docs, and the output of those in Python.
+
+A block is a program of its own, except in tutorials, where each block continues those before it.
+"""
 
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from published.results import PROJECT
+
+DOCS = PROJECT / "docs"
+TUTORIALS = DOCS / "tutorials"
 BLOCK = re.compile(
-    r"^```(?P<language>\w*)\n(?P<code>.*?)^```$(?:\nprints\n```text\n(?P<printed>.*?)^```$)?",
+    r"^```(?P<language>[^\n`]*)\n(?P<code>.*?)^```$(?:\nprints\n```text\n(?P<printed>.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )
-BLOCK_WITH_OUTPUT = re.compile(
-    r"(?P<before>^```python\n(?P<code>(?:(?!^```$).)*?)^```\nprints\n```text\n).*?(?=^```$)",
+PYTHON_BLOCK = re.compile(
+    r"^```python\n(?P<code>.*?)^```$(?:(?P<between>\nprints\n```text\n)(?P<printed>.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )
+PICTURE = re.compile(r"!\[[^\]]*\]\((?P<path>[^)]+\.png)\)")
+SEPARATOR = "\x1e"  # printed after each block of a tutorial
 
 
 class Block(NamedTuple):
@@ -27,12 +36,30 @@ class Block(NamedTuple):
     printed: str
 
 
+class Executed(NamedTuple):
+    """What the Python blocks of a page printed, in order, and the pictures they saved."""
+
+    printed: list[str]
+    pictures: Mapping[str, bytes]
+
+
+def name_of(path: Path) -> str:
+    """Return the path of a page within docs, or the name of a document outside."""
+    return path.relative_to(DOCS).as_posix() if path.is_relative_to(DOCS) else path.name
+
+
+def is_tutorial(path: Path) -> bool:
+    """Whether the Python blocks of a page form one program."""
+    return path.is_relative_to(TUTORIALS)
+
+
 def blocks(path: Path) -> Iterator[Block]:
     """Iterate over the code blocks of a document."""
     text = path.read_text(encoding="utf-8")
     for match in BLOCK.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
-        yield Block(f"{path.name}:{line}", match["language"], match["code"], match["printed"] or "")
+        location = f"{name_of(path)}:{line}"
+        yield Block(location, match["language"], match["code"], match["printed"] or "")
 
 
 def run(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -49,14 +76,50 @@ def run(code: str, folder: Path, **environment: str) -> subprocess.CompletedProc
     )
 
 
-def with_outputs(text: str) -> str:
-    """Return a document with all shown outputs replaced by the current output of their blocks."""
+def execute(codes: Sequence[str], *, continued: bool, **environment: str) -> Executed:
+    """Run Python blocks in an empty folder; raise `RuntimeError` if one fails.
 
-    def current_output(match: re.Match[str]) -> str:
-        with TemporaryDirectory() as folder:
-            done = run(match["code"], Path(folder))
-        if done.returncode:
-            raise RuntimeError(f"a code block fails:\n{match['code']}\n{done.stderr}")
-        return match["before"] + done.stdout
+    With `continued` they are one program, otherwise each is its own.
+    """
+    # Workers of a cluster import the program as well, and must not print.
+    end = '\nif __name__ == "__main__":\n    print("\\x1e", end="", flush=True)\n'
+    separated = [code + end for code in codes]
+    programs = ["".join(separated)] if continued and codes else separated
+    printed: list[str] = []
+    pictures: dict[str, bytes] = {}
+    for program in programs:
+        with TemporaryDirectory() as name:
+            done = run(program, Path(name), **environment)
+            if done.returncode:
+                raise RuntimeError(f"a code block fails:\n{program}\n{done.stderr}")
+            pictures |= {path.name: path.read_bytes() for path in Path(name).glob("*.png")}
+        printed += done.stdout.split(SEPARATOR)[:-1]
+    return Executed(printed, pictures)
 
-    return BLOCK_WITH_OUTPUT.sub(current_output, text)
+
+def executed_blocks(path: Path) -> list[re.Match[str]]:
+    """Return the Python blocks that are run for their output: in a tutorial, all of them."""
+    found = PYTHON_BLOCK.finditer(path.read_text(encoding="utf-8"))
+    return [match for match in found if match["between"] or is_tutorial(path)]
+
+
+def execute_page(path: Path, **environment: str) -> Executed:
+    """Run the Python blocks of a page that print something, or all blocks of a tutorial."""
+    codes = [match["code"] for match in executed_blocks(path)]
+    return execute(codes, continued=is_tutorial(path), **environment)
+
+
+def with_outputs(path: Path, printed: Sequence[str]) -> str:
+    """Return the text of a page with these outputs below the blocks that were run."""
+    text, parts, end = path.read_text(encoding="utf-8"), [], 0
+    for match, output in zip(executed_blocks(path), printed, strict=True):
+        shown = f"\nprints\n```text\n{output}```" if output else ""
+        parts += [text[end : match.start()], f"```python\n{match['code']}```{shown}"]
+        end = match.end()
+    return "".join([*parts, text[end:]])
+
+
+def shown_pictures(path: Path) -> dict[str, Path]:
+    """Return the paths of the pictures that a page shows, by name."""
+    found = PICTURE.finditer(path.read_text(encoding="utf-8"))
+    return {Path(match["path"]).name: (path.parent / match["path"]).resolve() for match in found}

@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import runpy
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,20 +19,29 @@ from published.results import PROJECT
 EXAMPLES = sorted(path.stem for path in (PROJECT / "examples").glob("*.py"))
 
 
+PICTURES = PROJECT / "docs" / "images" / "examples"
+
+
 def measure(name: str) -> dict[str, Any]:
-    """Run an example; return its output, and the first repetition of each of its comparisons."""
-    printed, compared = run_example(name)
+    """Run an example; return its output, and the first repetition of each of its comparisons.
+
+    The pictures that it draws are those of the gallery.
+    """
+    printed, compared = run_example(name, pictures=PICTURES)
     return {
         "printed": printed,
         "first_repetition": [summarise_first_repetition(results) for results in compared],
     }
 
 
-def run_example(name: str, **overrides: int) -> tuple[str, list[xr.Dataset]]:
+def run_example(
+    name: str, *, pictures: Path | None = None, **overrides: int
+) -> tuple[str, list[xr.Dataset]]:
     """Run an example; return its output, and the results of its comparisons.
 
     Args:
         name: the name of its file, without `.py`.
+        pictures: a folder to keep its pictures in; by default they are deleted.
         overrides: arguments of `compare` to replace, such as `repetitions` or `tasks`.
     """
     compared: list[xr.Dataset] = []
@@ -47,6 +57,9 @@ def run_example(name: str, **overrides: int) -> tuple[str, list[xr.Dataset]]:
         with TemporaryDirectory() as folder, _working_folder(Path(folder)):
             with contextlib.redirect_stdout(printed):
                 runpy.run_path(str(PROJECT / "examples" / f"{name}.py"))
+            for picture in sorted(Path(folder).glob("*.png")) if pictures else ():
+                pictures.mkdir(parents=True, exist_ok=True)
+                shutil.copy(picture, pictures)
     finally:
         heirloom.compare = compare
     return printed.getvalue(), compared

@@ -11,7 +11,7 @@ from heirloom.envs.paper_families import Corridor, Tight
 from heirloom.envs.paper_tasks import tight
 from heirloom.figures.nearness import draw_claims, draw_moved_mass
 from heirloom.figures.power import draw_power
-from published import checks, results
+from published import checks, ideas, results
 from published.results import PROJECT
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def power() -> dict[str, dict[str, dict[int, list[float]]]]:
 def draw() -> dict[str, "Figure"]:
     """Draw all images, by name."""
     return {
+        **ideas.draw(),
         "nearness-mass": draw_moved_mass(
             *moved_mass(), title="The action right in a cell of a grid, with transitions = 0.1"
         ),

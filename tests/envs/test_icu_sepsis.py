@@ -27,23 +27,69 @@ def test_returns_of_random_expert_and_optimal_treatment_are_the_published_ones()
     assert "icu_sepsis" not in sys.modules
 
 
-def test_any_two_hospitals_are_as_near_as_their_family_says():
-    family = icu.Hospitals(difference=0.1)
-    near = family.nearness
-    between = hl.family_nearness([icu.icu_sepsis(), *(family.hospital(i) for i in range(3))])
+@pytest.mark.parametrize(
+    ("options", "n_actions"),
+    [({}, 25), ({"difference": 0.2, "level": 0, "elsewhere": 0.1}, 25), ({"dropped": 5}, 20)],
+)
+def test_any_two_hospitals_are_as_near_as_their_family_says(options, n_actions):
+    family = icu.Hospitals(**options)
+    near, tasks = family.nearness, [family.hospital(i) for i in range(3)]
+    between = hl.family_nearness(tasks)
     assert (between.transitions <= near.transitions).all()
-    assert (between.rewards <= near.rewards + 1e-290).all()  # an allowance for rounding
-    assert between.transitions.max() > 0.05
-    assert np.array_equal(between.successors.states, near.successors.states)
+    assert between.transitions.max() > near.transitions.max() / 2
+    assert between.rewards.max() <= 1e-290  # an allowance for rounding
+    first, possible = near.successors
+    for m in tasks:
+        rows = m.transitions
+        assert (m.available.sum(axis=1) == n_actions).all()
+        assert (m.R <= near.highest_rewards).all()
+        assert np.asarray(m.T.sum(axis=1)).ravel()[m.available.ravel()] == pytest.approx(1.0)
+        continuing = rows.pairs * 716 + rows.successors
+        if rows.ends is not None:
+            continuing = continuing[~rows.ends]
+        assert np.isin(
+            continuing, np.repeat(np.arange(17_900), np.diff(first)) * 716 + possible
+        ).all()
 
 
-def test_hospital_has_distributions_and_follows_from_its_number():
+def test_hospital_follows_from_its_number_and_differs_in_its_best_treatment():
     one, again, other = icu.hospital(1), icu.hospital(1), icu.hospital(2)
     assert np.array_equal(one.transitions.p, again.transitions.p)
-    assert not np.array_equal(one.transitions.p, other.transitions.p)
-    assert np.asarray(one.T.sum(axis=1)).ravel() == pytest.approx(1.0)
+    policies = hl.solve(one).policy, hl.solve(other).policy
+    assert (policies[0] != policies[1]).mean() > 0.05
+    assert survival(other, policies[1]) > survival(other, policies[0]) + 0.001
 
 
-def test_invalid_difference_is_reported():
-    with pytest.raises(hl.InvalidArgument, match="difference is 2"):
-        icu.hospital(1, difference=2)
+def test_doses_below_the_level_act_alike_in_all_hospitals():
+    family = icu.Hospitals(level=3)
+    near = hl.family_nearness([icu.icu_sepsis(), family.hospital(1)]).transitions
+    low = np.arange(25) % 5 < 3
+    assert near[:, low].max() < 1e-12 < 0.01 < near[:, ~low].max()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"difference": 2}, "difference is 2"),
+        ({"elsewhere": -1}, "elsewhere is -1"),
+        ({"level": 5}, "level is 5"),
+    ],
+)
+def test_invalid_options_of_hospitals_are_reported(options, message):
+    with pytest.raises(hl.InvalidArgument, match=message):
+        icu.hospital(1, **options)
+
+
+def test_invalid_number_of_dropped_actions_is_reported():
+    with pytest.raises(hl.InvalidArgument, match="dropped is 25"):
+        icu.Hospitals(dropped=25).hospital(1)
+
+
+def test_agents_learn_hospitals_with_bounds_that_cover_the_optimal_values():
+    """With exact sources, as if each pair of a source had been visited infinitely often."""
+    family = icu.Hospitals()
+    target, source = family.hospital(1), family.hospital(2)
+    Q = hl.solve(target).Q
+    U = hl.near_bound(target, source, family.nearness, tol=1e-2)
+    assert (Q <= U + 1e-9).all()
+    assert U.max(axis=1) @ target.start < 1.0

@@ -1,4 +1,7 @@
-"""Every code block of README and docs is complete, runs, and prints the output shown below it."""
+"""Every code block of README and docs is complete, runs, and prints the output shown below it.
+
+In tutorials, blocks continue each other.
+"""
 
 import os
 import re
@@ -20,23 +23,28 @@ from published.results import PROJECT
 from tests.small_run import FAST
 
 BLOCKS = [block for path in DOCUMENTS for block in code_blocks.blocks(path)]
+TUTORIALS = [path for path in DOCUMENTS if code_blocks.is_tutorial(path)]
 STAND_INS = Path(__file__).parent / "stand_ins"
 OTHER_PROGRAMS = ("pip", "dask", "ray", "srun", ".")
 """Programs that are not part of Heirloom, whose arguments are not checked."""
 
 
 def blocks(*languages, cluster=False):
-    """The blocks in some languages: those of clusters.md, or all others."""
+    """The blocks in some languages: those of clusters.md, or all others outside tutorials."""
     return [
         pytest.param(block, id=block.location)
         for block in BLOCKS
-        if block.language in languages and cluster == block.location.startswith("clusters.md")
+        if block.language in languages
+        and cluster == block.location.startswith("clusters.md")
+        and not (block.language == "python" and block.location.startswith("tutorials/"))
     ]
 
 
 def test_documents_have_blocks_in_known_languages_only():
     assert len(BLOCKS) >= 15
-    assert {block.language for block in BLOCKS} == {"python", "sh", "toml", "text"}
+    languages = {block.language for block in BLOCKS}
+    directives = {"{toctree}", "{include} ../CHANGELOG.md", "{include} ../CONTRIBUTING.md"}
+    assert languages - directives == {"python", "sh", "toml", "text"}
 
 
 @pytest.mark.parametrize("block", blocks("python"))
@@ -44,6 +52,38 @@ def test_python_block_prints_the_output_shown_below_it(block, tmp_path):
     done = code_blocks.run(block.code, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == block.printed
+
+
+def tutorials():
+    """The tutorials; the one that starts a cluster is marked."""
+    for path in TUTORIALS:
+        marks = [pytest.mark.cluster] if path.stem == "cluster" else []
+        yield pytest.param(path, id=path.stem, marks=marks)
+
+
+@pytest.mark.parametrize("path", list(tutorials()))
+def test_blocks_of_a_tutorial_print_the_outputs_shown_and_draw_its_pictures(path):
+    executed = code_blocks.execute_page(path)
+    assert code_blocks.with_outputs(path, executed.printed) == path.read_text(encoding="utf-8")
+    pictures = code_blocks.shown_pictures(path)
+    assert set(executed.pictures) <= set(pictures)
+    assert all(path.stat().st_size < 150_000 for path in pictures.values())
+
+
+def test_outputs_of_a_page_are_replaced_only_below_blocks_that_are_run(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1)\n```\nprints\n```text\n2\n```\n```python\nx = 3\n```\n")
+    executed = code_blocks.execute_page(page)
+    assert executed.printed == ["1\n"]
+    text = code_blocks.with_outputs(page, executed.printed)
+    assert text == page.read_text().replace("\n2\n", "\n1\n")
+
+
+def test_blocks_that_continue_each_other_share_their_names_and_keep_their_pictures():
+    codes = ["x = 1\n", "print(x)\nopen('a.png', 'w').close()\n"]
+    assert code_blocks.execute(codes, continued=True) == (["", "1\n"], {"a.png": b""})
+    with pytest.raises(RuntimeError, match="name 'x' is not defined"):
+        code_blocks.execute(codes, continued=False)
 
 
 @pytest.mark.cluster
@@ -61,12 +101,14 @@ def test_python_block_that_starts_a_cluster_runs(block, tmp_path):
 def test_spec_shown_in_a_document_runs(block, tmp_path, monkeypatch):
     """It runs with fewer repetitions, tasks and episodes.
 
-    `mine.py` is the last Python block of the document.
+    `mine.py` is the last Python block of the document, or the first one of a tutorial.
     """
     document = block.location.split(":")[0]
     codes = [b.code for b in BLOCKS if b.location.startswith(document) and b.language == "python"]
-    (tmp_path / "mine.py").write_text("\n".join(codes[-1:]))
+    mine = codes[:1] if document.startswith("tutorials/") else codes[-1:]
+    (tmp_path / "mine.py").write_text("\n".join(mine))
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)  # of another document
     spec = ExperimentSpec.read(tomllib.loads(block.code))
     small = spec.with_changes(repetitions=1, tasks=2, episodes=10)
     results = run(small, tmp_path / "run", jobs=1)
@@ -115,9 +157,10 @@ def test_parse_rejects_an_unknown_option():
 
 
 @pytest.mark.slow
-def test_commands_of_the_readme_run_in_sequence(tmp_path):
+def test_commands_of_the_guide_to_experiments_run_in_sequence(tmp_path):
     """All commands except `reproduce`, which has its own tests, are run in full."""
-    (block,) = [b for b in BLOCKS if b.location.startswith("README") and "heirloom list" in b.code]
+    here = [b for b in BLOCKS if b.location.startswith("experiments.md")]
+    (block,) = [b for b in here if "heirloom list" in b.code]
     lines = [line for line in block.code.splitlines() if "reproduce" not in line]
     assert len(lines) >= 5
     bin_folder = Path(sys.executable).parent

@@ -84,8 +84,11 @@ class NearnessNumbers(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     rewards: Annotated[float, Field(ge=0)] | Literal["family"]
+    """The largest difference of the mean rewards of a pair between two tasks."""
     transitions: Annotated[float, Field(ge=0, le=1)] | Literal["family"]
+    """The largest total variation of the transition probabilities of a pair between two tasks."""
     successors: Literal["family"] | None = None
+    """Which successors are possible; by default all states."""
 
 
 class NearRMaxQInitOptions(MaxQInitOptions):

@@ -306,9 +306,11 @@ class OptimisticAgent:
     def Q(self) -> FloatArray:
         """The upper bound on Q* on which the agent acts greedily, [s, a].
 
-        It is -infinity where an action is not available.
+        It is -infinity where an action is not available. If γ is above 0.99, `Q` at unknown pairs
+        that are not greedy may be further above its fixed point than `tol` while the task is
+        learned; `end_task` lowers it. The array is then a copy.
         """
-        return self._by_pair(self.task._values.Q)
+        return self._by_pair(self.task.Q)
 
     @property
     def U(self) -> FloatArray:
@@ -323,7 +325,7 @@ class OptimisticAgent:
     @property
     def greedy(self) -> BoolArray:
         """Whether the agent may choose each action, [s, a]: it has the largest `Q`, up to ties."""
-        Q = self.Q
+        Q = self._by_pair(self.task._values.Q)  # on which the agent acts
         return Q >= Q.max(axis=1, keepdims=True) - self.setting.tie
 
     @property

@@ -137,12 +137,15 @@ class RMaxOptions(AlgorithmOptions):
     n_known: int = Field(ge=1)
     """The number of visits after which a pair is known."""
     epsilon: float = Field(0.0, ge=0)
+    """The assumed accuracy of the models of known pairs, in reward and in L1 norm; 0 if exact."""
     delta: float = Field(0.05, gt=0, le=1)
     """Upper bound on the probability that what is learned from the first tasks is not valid."""
     capacity: int | None = Field(None, ge=1)
     """The largest number of source tasks to keep; by default all are kept."""
     keep: Keep = "latest"
+    """Which sources to keep when the capacity is reached."""
     tol: float | None = Field(None, gt=0)
+    """How far Q may be above its fixed point; by default 1e-11 times the reward range's width."""
     on_refutation: OnRefutation = "warn"
     """What to do when a known pair contradicts the nearness or the given d_max."""
     exact: bool = False

@@ -135,8 +135,11 @@ class QLearningOptions(AlgorithmOptions):
     """Tabular Q-learning for comparison; no transfer and no guarantee."""
 
     learning_rate: float = Field(0.1, gt=0, le=1)
+    """The weight of a new observation in an update of Q."""
     exploration: float = Field(0.1, ge=0, le=1)
+    """The probability of a random action."""
     initial_Q: float = 0.0  # noqa: N815 -- the letter of the paper
+    """The value of Q at all pairs before the first update."""
 
     def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
         """Create an agent with these options, for tasks described by `known`."""

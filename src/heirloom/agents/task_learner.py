@@ -225,6 +225,8 @@ class TaskLearner:
     def end(self, memory: TaskMemory, *, label: str = "", time: str = "") -> None:
         """Store the task as a source, and count the pairs whose bound came from each source."""
         instance("memory", memory, TaskMemory, "such as agent.memory")
+        program.refresh(self.model._arrays, self._values, self._near)
+        self.greedy.clear()
         source = Source.of(self.model, self._values.Q, label=label, time=time)
         memory._check_fit(source)
         for i, bound in enumerate(self.bounds):
@@ -233,6 +235,15 @@ class TaskLearner:
                 memory._use(int(task), int(n_pairs))
             bound.end_task(source, memory)
         memory._add(source, self.model.counts)
+
+    @property
+    def Q(self) -> FloatArray:
+        """The values `Q` over pairs, backed up at all known pairs."""
+        if not program.is_lazy(self._values):
+            return self._values.Q
+        Q = self._values.Q.copy()
+        learning.known_backups(self.model._arrays, self._values.V, self.setting.gamma, Q)
+        return Q
 
     def _update_values(self, pairs: IntArray) -> None:
         program.update(self.model._arrays, self._values, self._near, pairs)

@@ -5,6 +5,9 @@ combinations of fluids and vasopressors. The reward is 1 if the patient survives
 an episode is survival, and the mean return is the rate of survival. The package is not imported,
 since it needs the old `gym`; only its tables are read. They have about 1.5 million transitions.
 
+A patient who dies ends the episode. A patient who survives is in the state `SURVIVAL`, and leaving
+it earns the reward. So all hospitals have the same rewards, and differ only in transitions.
+
     pip install --no-deps icu-sepsis
 
 Published returns are 0.78 for random treatment and for the clinicians, and 0.88 for the optimum.
@@ -25,11 +28,12 @@ from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Outcomes, Transitions, collect
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import Successors
-from heirloom.validation import check_generator, probability, real_number
+from heirloom.validation import check_generator, probability, real_number, whole_number
 
 PACKAGE = "icu_sepsis"
 TABLES = Path("envs", "assets", "dynamics.npz")
-DEATH, SURVIVAL, AFTER = 713, 714, 715  # states; every transition into them ends the episode
+DEATH, SURVIVAL, AFTER = 713, 714, 715  # states; transitions into the first and last are terminal
+N_DOSES = 5  # of fluids, and of vasopressors
 N_STATES, N_ACTIONS = 716, 25
 GAMMA = 0.999
 STRONGEST = 20.0  # limit on `strength`, so that weights of successors are finite
@@ -51,13 +55,7 @@ def icu_sepsis(*, gamma: float = GAMMA) -> TabularMDP:
     in the package.
     """
     transitions, start = _base()
-    return TabularMDP.from_transitions(
-        transitions,
-        gamma=gamma,
-        start=start,
-        reward_range=(0.0, 1.0),
-        action_names=[f"fluids {i // 5}, vasopressors {i % 5}" for i in range(N_ACTIONS)],
-    )
+    return _task(transitions, start, gamma)
 
 
 def expert_policy() -> FloatArray:
@@ -67,28 +65,39 @@ def expert_policy() -> FloatArray:
     return frozen(policy / policy.sum(axis=1, keepdims=True))
 
 
-def hospital(seed: int, *, difference: float = 0.1, strength: float = 1.0) -> TabularMDP:
+def hospital(
+    seed: int, *, difference: float = 0.3, level: int = 4, elsewhere: float = 0.0
+) -> TabularMDP:
     """Build the task of another hospital, whose patients respond differently, within bounds.
 
-    Each transition distribution is T' = (1 - d) T + d N with d = `difference`, where N has the
-    successors of T and other weights: the probability of each successor is multiplied by a
-    log-normal factor of the hospital, and normalised. So the total variation between the transition
-    distributions of any two hospitals is at most d.
-
-    Args:
-        seed: the number of the hospital; its factors follow from it.
-        difference: the largest total variation between two hospitals, from 0 to 1.
-        strength: the standard deviation of the logarithm of the factors.
+    See `Hospitals` for the arguments; `seed` is the number of the hospital.
     """
-    return Hospitals(difference=difference, strength=strength).hospital(seed)
+    return Hospitals(difference=difference, level=level, elsewhere=elsewhere).hospital(seed)
 
 
 @dataclass(frozen=True)
 class Hospitals(TaskFamily):
-    """ICU-Sepsis in hospitals that differ by a bounded total variation; see `hospital`."""
+    """ICU-Sepsis in hospitals whose vasopressors act differently, by a bounded total variation.
 
-    difference: float = 0.1
-    strength: float = 1.0
+    Each transition distribution is T' = (1 - d) T + d N, where N has the successors of T and other
+    weights: the probability of each successor is multiplied by a log-normal factor, which the
+    hospital has for each successor and each dose of vasopressors, and normalised. So the total
+    variation between the transition distributions of any two hospitals is at most d.
+
+    Args:
+        difference: d for the doses of vasopressors from `level` on, from 0 to 1.
+        level: the lowest dose of vasopressors, from 0 to 4, that acts differently.
+        elsewhere: d for the lower doses, from 0 to 1.
+        dropped: the number of actions, of 25, that each hospital does not have, at random.
+        strength: the standard deviation of the logarithm of the factors.
+        gamma: the discount factor.
+    """
+
+    difference: float = 0.3
+    level: int = 4
+    elsewhere: float = 0.0
+    dropped: int = 0
+    strength: float = 2.0
     gamma: float = GAMMA
 
     def hospital(self, seed: int) -> TabularMDP:
@@ -103,8 +112,8 @@ class Hospitals(TaskFamily):
     def nearness(self) -> Nearness:
         """By how much two hospitals can differ.
 
-        Transitions by `difference`, and the mean reward, which is the probability of survival, by
-        as much where survival is possible. Which successors are possible does not differ.
+        Transitions by `difference` or `elsewhere`, and rewards not at all. Which successors are
+        possible does not differ.
         """
         return self._nearness
 
@@ -123,46 +132,74 @@ class Hospitals(TaskFamily):
     @cached_property
     def _nearness(self) -> Nearness:
         t, _ = _base()
-        d = min(1.0, probability("difference", self.difference) * (1 + 1e-9))
+        d = np.minimum(1.0, self._differences() * (1 + 1e-9))
         n_successors = np.diff(t.indptr)
         differs = np.where(n_successors > 1, d, 0.0)  # a single successor has probability 1
-        survives = np.add.reduceat(_survives(t), t.indptr[:-1]) > 0
         shape = N_STATES, N_ACTIONS
+        highest = np.zeros(shape)
+        highest[SURVIVAL] = 1.0
         return Nearness(
-            rewards=np.where(survives, differs, 0.0).reshape(shape),
+            rewards=0.0,
+            highest_rewards=highest,
             transitions=differs.reshape(shape),
             successors=Successors(t.continuing.indptr, t.continuing.successors),
             terminates=(t.end_probability > 0).reshape(shape),
         )
 
+    @property
+    def d_max(self) -> FloatArray:
+        """An upper bound on D_sa(M, M̄) of any two hospitals, [s, a]; values are at most 1."""
+        return 2 * self.gamma * self._nearness.transitions
+
+    def _differences(self) -> FloatArray:
+        """Return by how much the transitions of any two hospitals can differ at each pair."""
+        level = whole_number("level", self.level, least=0, most=N_DOSES - 1)
+        largest = probability("difference", self.difference)
+        d = np.where(_doses() >= level, largest, probability("elsewhere", self.elsewhere))
+        return np.tile(d, N_STATES)
+
     def _perturbed(self, rng: np.random.Generator) -> TabularMDP:
         t, start = _base()
-        d = probability("difference", self.difference)
+        d = np.repeat(self._differences(), np.diff(t.indptr))
         what = f"expected a standard deviation from 0 to {STRONGEST:g}"
         strength = real_number("strength", self.strength, what, least=0, most=STRONGEST)
-        factors = np.exp(strength * rng.standard_normal(N_STATES))
-        weights = t.p * factors[t.successors]
+        factors = np.exp(strength * rng.standard_normal((N_DOSES, N_STATES)))
+        weights = t.p * factors[_doses()[t.pairs % N_ACTIONS], t.successors]
         other = weights / np.repeat(np.add.reduceat(weights, t.indptr[:-1]), np.diff(t.indptr))
         p = (1 - d) * t.p + d * other
         p /= np.repeat(np.add.reduceat(p, t.indptr[:-1]), np.diff(t.indptr))
-        outcomes = Outcomes(t.pairs, t.successors.astype(np.int64), p, _rewards(t), _ends(t))
-        transitions = collect(outcomes, N_STATES, N_ACTIONS)
-        return TabularMDP.from_transitions(
-            transitions, gamma=self.gamma, start=start, reward_range=(0.0, 1.0)
-        )
+        dropped = whole_number("dropped", self.dropped, least=0, most=N_ACTIONS - 1)
+        available = None
+        if dropped:
+            kept = np.sort(rng.permutation(N_ACTIONS)[dropped:])
+            available = np.tile(np.isin(np.arange(N_ACTIONS), kept), N_STATES)
+        transitions = _collected(t.pairs, t.successors.astype(np.int64), p, available)
+        return _task(transitions, start, self.gamma)
 
 
-def _survives(t: Transitions) -> BoolArray:
-    """Return whether a transition is the survival of a patient who was alive before."""
-    return (t.successors == SURVIVAL) & (t.pairs // N_ACTIONS < DEATH)
+def _doses() -> IntArray:
+    """Return the dose of vasopressors of each action."""
+    return np.arange(N_ACTIONS) % N_DOSES
 
 
-def _rewards(t: Transitions) -> FloatArray:
-    return _survives(t).astype(np.float64)
+def _collected(
+    pairs: IntArray, successors: IntArray, p: FloatArray, available: BoolArray | None = None
+) -> Transitions:
+    """Return transitions with these probabilities, and with the rewards and ends of the task."""
+    rewards = (pairs // N_ACTIONS == SURVIVAL).astype(np.float64)
+    ends = (successors == DEATH) | (successors == AFTER)
+    outcomes = Outcomes(pairs, successors, p, rewards, ends)
+    return collect(outcomes, N_STATES, N_ACTIONS, available=available)
 
 
-def _ends(t: Transitions) -> BoolArray:
-    return t.successors >= DEATH
+def _task(transitions: Transitions, start: FloatArray, gamma: float) -> TabularMDP:
+    return TabularMDP.from_transitions(
+        transitions,
+        gamma=gamma,
+        start=start,
+        reward_range=(0.0, 1.0),
+        action_names=[f"fluids {i // 5}, vasopressors {i % 5}" for i in range(N_ACTIONS)],
+    )
 
 
 @lru_cache(maxsize=1)
@@ -177,11 +214,7 @@ def _base() -> tuple[Transitions, FloatArray]:
     flat = T.reshape(-1)
     entries: IntArray = np.flatnonzero(flat)
     pairs, successors = np.divmod(entries, N_STATES)
-    survives = (successors == SURVIVAL) & (pairs // N_ACTIONS < DEATH)
-    outcomes = Outcomes(
-        pairs, successors, flat[entries], survives.astype(np.float64), successors >= DEATH
-    )
-    return collect(outcomes, N_STATES, N_ACTIONS), frozen(_table("d_0"))
+    return _collected(pairs, successors, flat[entries]), frozen(_table("d_0"))
 
 
 def _table(name: str) -> FloatArray:

@@ -103,7 +103,17 @@ def _outcomes(
 
 @dataclass(frozen=True)
 class Machines(BoxFamily):
-    """Machine maintenance: weeks that differ in wear, failures and prices, each in an interval."""
+    """Machine maintenance: weeks that differ in wear, failures and prices, each in an interval.
+
+    Each option is the smallest and the largest value of a parameter of `machine`.
+
+    Args:
+        wear: the probability that a shift of work raises the wear by one level.
+        failure: the probability of a failure in a shift at the highest wear.
+        income: what a full shift of work earns, in euros.
+        parts: the price of parts for a repair, in euros.
+        replacement: the price of a new machine, in euros.
+    """
 
     wear: Interval = (0.15, 0.25)
     failure: Interval = (0.1, 0.25)

@@ -35,7 +35,11 @@ MAX_GOALS = 5  # a grid with n goals has 2^(n + 1) corners, which are computed u
 
 @dataclass(frozen=True)
 class Tight(TaskFamily):
-    """The 11x11 grid of the paper's main experiment; tasks differ in goal rewards and slip."""
+    """The 11x11 grid of the paper's main experiment; tasks differ in goal rewards and slip.
+
+    Args:
+        slips: the smallest and the largest probability of slipping.
+    """
 
     variant: Variant = "released"
     gamma: float = 0.9
@@ -133,7 +137,11 @@ class HeatMap(TaskFamily):
 
 @dataclass(frozen=True)
 class TShape(TaskFamily):
-    """The source and the target task of the paper's negative-transfer example, equally likely."""
+    """The source and the target task of the paper's negative-transfer example, equally likely.
+
+    Args:
+        k: the number of inner states.
+    """
 
     k: int = 5
     gamma: float = 0.9
@@ -167,6 +175,15 @@ class Grid(TaskFamily):
     """Grid worlds on a given map; goal rewards and slip are drawn uniformly from intervals.
 
     The other options are those of `grid_world`.
+
+    Args:
+        cells: the rows of the map: `.` is a free cell, `#` a wall, `S` the start and `G` a goal.
+        rewards: the smallest and the largest reward of a goal.
+        slips: the smallest and the largest probability of slipping.
+        slip_to: whether slipping takes one of the three other actions, or goes to one of the two
+            sides.
+        reward_on: whether a goal pays for acting in it, or for entering it.
+        terminal: whether an episode ends at a goal.
     """
 
     cells: tuple[str, ...]
@@ -212,7 +229,14 @@ class Grid(TaskFamily):
 
 @dataclass(frozen=True)
 class Garnet(TaskFamily):
-    """Random (Garnet) tasks that share only their numbers of states, actions and successors."""
+    """Random (Garnet) tasks that share only their numbers of states, actions and successors.
+
+    Args:
+        n_states: the number of states.
+        n_actions: the number of actions.
+        branching: the number of successors of each pair.
+        terminating: the probability that a pair ends the episode.
+    """
 
     n_states: int
     n_actions: int

@@ -110,7 +110,16 @@ def _day(morning: tuple[int, int, int], customers: int) -> tuple[int, tuple[int,
 
 @dataclass(frozen=True)
 class Perishables(BoxFamily):
-    """Perishable stock: weeks that differ in demand, shelf life and prices."""
+    """Perishable stock: weeks that differ in demand, shelf life and prices.
+
+    Each option is the smallest and the largest value of a parameter of `perishables`.
+
+    Args:
+        busy: the probability that a day is busy.
+        fresh: the probability that a delivery keeps for three days, otherwise two.
+        price: what a customer pays for a piece.
+        goods: what a piece that is ordered costs.
+    """
 
     busy: Interval = (0.4, 0.6)
     fresh: Interval = (0.7, 0.9)

@@ -80,7 +80,15 @@ def queue(
 
 @dataclass(frozen=True)
 class Queues(BoxFamily):
-    """A service desk: hours that differ in arrivals and in the time that requests take."""
+    """A service desk: hours that differ in arrivals and in the time that requests take.
+
+    Each option is the smallest and the largest value of a parameter of `queue`.
+
+    Args:
+        arrival: the probability that a customer arrives in a minute.
+        service: the probability that one clerk completes a request in a minute.
+        sent_away: the cost of sending a customer away, in minutes of waiting.
+    """
 
     arrival: Interval = (0.35, 0.5)
     service: Interval = (0.3, 0.36)

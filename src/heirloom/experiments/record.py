@@ -31,12 +31,19 @@ class RecordSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     agents: tuple[str, ...] | None = Field(None, min_length=1)
+    """The names of the agents that are recorded; by default all."""
     repetitions: tuple[int, ...] = Field((1,), min_length=1)
+    """The numbers of the repetitions that are recorded; the first is 1."""
     tasks: tuple[int, ...] | None = Field(None, min_length=1)
+    """The numbers of the tasks that are recorded; the first is 1. By default all."""
     first: int = Field(3, ge=0, le=LARGEST_SIZE)
+    """The number of episodes at the beginning of each task that are recorded."""
     last: int = Field(1, ge=0, le=LARGEST_SIZE)
+    """The number of episodes at the end of each task that are recorded."""
     every: int | None = Field(None, ge=1, le=LARGEST_SIZE)
+    """Also record each episode whose number is a multiple of this."""
     updates: int | None = Field(None, ge=1, le=LARGEST_SIZE)
+    """Also take a snapshot of the values after each update whose number is a multiple of this."""
 
     @property
     def choice(self) -> Choice:

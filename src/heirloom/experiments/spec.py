@@ -79,6 +79,7 @@ class _Named(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
     name: str = Field(min_length=1)
+    """The name; all other keys of the table are options."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -104,6 +105,9 @@ class _Named(BaseModel):
 class FamilySpec(_Named):
     """The name of a family, `package.module:Name` if it is user-defined, and its options."""
 
+    name: str = Field(min_length=1)
+    """A family of the list below, or `package.module:Name`; all other keys are its options."""
+
     @model_validator(mode="after")
     def _exists(self) -> Self:
         if not is_user_defined(self.name):  # user code is not imported to read a spec
@@ -120,7 +124,11 @@ class FamilySpec(_Named):
 class AgentSpec(_Named):
     """An agent: its name, its algorithm (`package.module:Name` if user-defined), and options."""
 
+    name: str = Field(min_length=1)
+    """The name in results and figures; by default the algorithm, and swept values in brackets."""
     algorithm: str
+    """An algorithm of the list below, or `package.module:Name`; all other keys are its options. A
+    list of values makes one agent per value."""
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
@@ -161,18 +169,28 @@ class ExperimentSpec(_Strict):
     """An experiment: agents that face the same sequence of tasks, in several repetitions."""
 
     name: str = Field(min_length=1)
+    """The title of the experiment, shown in tables and figures."""
     family: FamilySpec
+    """The family that tasks are drawn from: its name and its options."""
     agents: tuple[AgentSpec, ...] = Field(min_length=1)
+    """The agents to compare; all of them face the same tasks."""
     tasks: int = Field(ge=1, le=MOST_TASKS)
+    """The number of tasks that each agent faces in sequence."""
     distinct_tasks: int | None = Field(None, ge=1, le=MOST_TASKS)
+    """Draw this many tasks first, and then the tasks of the sequence uniformly among them, so that
+    tasks come back. Default: every task of the sequence is drawn anew."""
     episodes: int = Field(ge=1, le=LARGEST_SIZE)
+    """The number of episodes in each task."""
     steps: int = Field(ge=1, le=10**9)
+    """The largest number of steps of an episode. This time limit is not a terminal transition."""
     repetitions: int = Field(10, ge=1, le=LARGEST_SIZE)
+    """The number of independent repetitions, each with its own tasks; intervals are over them."""
     seed: int = Field(0, ge=0)
+    """The seed of all random numbers. The same seed gives bit-identical results."""
     in_order: bool = False
     """Whether to cycle through the tasks of a finite family in their order instead of drawing."""
     measure: str | None = None
-    """A measure of `OBSERVERS` to be recorded in addition to returns, by name."""
+    """A quantity to record in addition to returns; the possible values are listed below."""
     record: RecordSpec | None = None
     """Episodes that are recorded for `heirloom replay`; None for none."""
 

@@ -10,10 +10,14 @@ or, if the models of sources near to the task are given (`Near`), also
 
 An action that is not available has U = Q = -infinity, so that it is never a maximum.
 `update_values` lowers `Q` from its last solution, and stops when no backup would lower a pair by
-more than `slack`. It also stops when it has done a given amount of work, so that Python can handle
-Ctrl-C; the next call then continues where it stopped. Steps drawn by `rollout` and steps taken in
-an environment give bitwise identical results, because both are processed by `record` (or its copy
-in `LearnedModel.observe`), `make_known` and `update_values`.
+more than `slack`. If `lazy` is given, this holds for the greedy pairs of each state only. A pair
+whose last backup is below the value of its state cannot change that value, since no value ever
+increases; so it is not backed up before the value of its state has fallen to its own. `V` is then
+as accurate as otherwise, at a fraction of the cost. An update also stops when it has done a given
+amount of work, so that Python can handle Ctrl-C; the next call then continues where it stopped.
+Steps drawn by `rollout` and steps taken in an environment give bitwise identical results, because
+both are processed by `record` (or its copy in `LearnedModel.observe`), `make_known` and
+`update_values`.
 
 `update_values` and `rollout` take plain tuples in the order of fields, because numba unpacks them
 in half the time that named tuples take.
@@ -33,7 +37,9 @@ class Model(NamedTuple):
     A known pair has the successors `successors[first[k]:last[k]]` with probabilities `p`, and
     terminates with probability `ends[k]`. No row has more than `widest` successors. The transitions
     into state s form a linked list, which starts at `into[s]` and continues with `next_into`, until
-    -1; transition j belongs to the pair `owner[j]`.
+    -1; transition j belongs to the pair `owner[j]`. Lists of some of these transitions, for lazy
+    updates, start at `into_active[s]` and continue with `next_active`, which is `NOT_LISTED` for
+    the others.
 
     `reward_sums[k]` holds the sum of the rewards of a pair, and the sum of the rounding errors of
     its additions.
@@ -58,6 +64,8 @@ class Model(NamedTuple):
     owner: Any
     next_into: Any
     into: Any
+    next_active: Any
+    into_active: Any
     outcomes: Any
     times: Any
     next_outcome: Any
@@ -69,8 +77,9 @@ class Values(NamedTuple):
     """The bound U, the values Q and V, and the work space of `update_values`.
 
     Actions whose values are within `tie` of the largest are all greedy. `pending` bounds how much a
-    backup would lower each pair, and `queue` is a circular queue of pairs to back up, whose first
-    entry and length are in `queue_state` (see `FRONT`, `LENGTH`). An update that `rollout` makes
+    backup would lower each pair, and `queue` is a circular queue of pairs to back up (of states if
+    updates are lazy), whose first entry and length are in `queue_state` (see `FRONT`, `LENGTH`). An
+    update that `rollout` makes
     stops after `budget` units of work. The first `n_decreased[0]` entries of `decreased` are the
     states whose V decreased, and `is_decreased` marks them, until the caller resets both.
     """
@@ -110,6 +119,14 @@ class Near(NamedTuple):
     `n_top[0]` states have. Its total decrease is `top[TOTAL]`, and `pending` includes it up to
     `top[COUNTED]`.
 
+    For lazy updates, the links are ordered by pair instead: pair k = `into_pair[j]` depends on the
+    states `link_state[j]`, for j in `links[k]:links[k + 1]`. Some of the links to a state s form a
+    list, which starts at `into[s]` and continues with `next_link`, until -1; for the others
+    `next_link` is `NOT_LISTED`. In addition, the bound depends with `witness_weight[k]` on one
+    possible successor of the largest value, `witness[k]`, if this is a state and not every
+    successor is possible. The pairs with witness s form a list, which starts at
+    `witness_into[s]` and continues with `next_witness`, and backwards with `last_witness`.
+
     Where the bound is lowered, to below `limit`, it is written to `U`, the task of its row (or 0)
     to `source`, and `number` to `decider`. `pairs` are the pairs that can have a bound, and
     `t_max` is their largest `t`.
@@ -136,6 +153,14 @@ class Near(NamedTuple):
     into: Any
     into_pair: Any
     into_weight: Any
+    links: Any
+    link_state: Any
+    next_link: Any
+    witness_weight: Any
+    witness: Any
+    next_witness: Any
+    last_witness: Any
+    witness_into: Any
     w: Any
     best: Any
     value: Any
@@ -190,12 +215,13 @@ class Check(NamedTuple):
 class Task(NamedTuple):
     """An exact task to draw from: `rewards` per transition, and `ends` marks terminal transitions.
 
-    `start_sums` holds the cumulative probabilities of `start_states`.
+    `sums` holds the cumulative probabilities of the transitions of each pair, and `start_sums`
+    those of `start_states`.
     """
 
     indptr: Any
     successors: Any
-    p: Any
+    sums: Any
     rewards: Any
     ends: Any
     start_states: Any
@@ -223,9 +249,22 @@ EPISODE, STEP, STATE, STEPS, UNIFORM, CHOICE, UPDATES = range(7)
 N_TRANSITIONS, N_OUTCOMES, FREE = range(3)
 TOP, TOTAL, COUNTED = range(3)
 FRONT, LENGTH = range(2)
+NOT_LISTED = -2  # instead of the next entry of a list
+EVALUATED = -np.inf  # instead of `pending`: the pair was backed up, and is not listed yet
 MAX_WORK = 20_000_000  # units of work in one call, each of up to 20 ns
+SHORT = 8  # transitions that are searched one after the other
 SPLIT = 2.0**27 + 1  # splits a float64 into two halves, whose products are exact
 INDEX_LIMIT = 2**32  # above every index of an outcome
+
+
+@njit(cache=True)
+def cumulative(indptr, p, sums):
+    """Write the cumulative sums of each row of p."""
+    for k in range(indptr.size - 1):
+        total = 0.0
+        for j in range(indptr[k], indptr[k + 1]):
+            total += p[j]
+            sums[j] = total
 
 
 @njit(cache=True)
@@ -241,9 +280,14 @@ def record(counts, reward_sums, outcomes, times, next_outcome, head, sizes, k, r
 
     Returns the number of visits so far.
     """
-    i = head[k]
+    i, previous = head[k], -1
     while i >= 0 and outcomes[i] != outcome:
-        i = next_outcome[i]
+        previous, i = i, next_outcome[i]
+    if i >= 0 and previous >= 0:
+        # Move it to the front, since frequent outcomes are then found soon.
+        next_outcome[previous] = next_outcome[i]
+        next_outcome[i] = head[k]
+        head[k] = i
     if i < 0:
         i = sizes[FREE]
         if i >= 0:
@@ -295,6 +339,7 @@ def make_known(model, k):
             model.owner[j] = k
             model.next_into[j] = model.into[outcome]
             model.into[outcome] = j
+            model.next_active[j] = NOT_LISTED
             j += 1
     model.last[k] = j
     model.sizes[N_TRANSITIONS] = j
@@ -324,9 +369,16 @@ def mean(total, lost, n):
 
 
 @njit(cache=True)
-def update_values(model, values, near, pairs, caps, budget):
-    """Call `_update_values` with named tuples made from plain ones."""
-    return _update_values(Model(*model), Values(*values), _named(near), pairs, caps, budget)
+def update_values(model, values, near, pairs, caps, budget, lazy):
+    """Call `_update_values`, or `_update_lazily`, with named tuples made from plain ones.
+
+    `lazy` is None or True, so that only one of the two functions is compiled. If it is True, `caps`
+    is an array, and empty instead of None, which saves the compilation of a second version.
+    """
+    named = Model(*model), Values(*values), _named(near)
+    if lazy is None:
+        return _update_values(*named, pairs, caps, budget)
+    return _update_lazily(*named, pairs, caps, budget)
 
 
 @njit(cache=True)
@@ -498,6 +550,285 @@ def _update_values(model, values, near, pairs, caps, budget):
 
 
 @njit(cache=True, error_model="numpy")
+def _update_lazily(model, values, near, pairs, caps, budget):
+    """Lower `Q` and `V` as `_update_values` does, but back up only pairs that are greedy.
+
+    A pair is active if its value is within `tie` of that of its state. At the end no backup would
+    lower an active pair by more than `slack`, so V is above its fixed point by at most
+    slack / (1-γ). The values of other pairs are upper bounds from an earlier backup.
+
+    The transitions of an active pair are listed at the states to which they lead, so `pending` of
+    this pair is valid. If a decrease of V[s] finds a pair in the list of s that is not active, its
+    entry is removed, and its `pending` becomes infinite until it is backed up again. If a backup is
+    above U by x, it lowers the pair only after it has itself decreased by x, so `pending` is -x.
+    """
+    gamma, slack, tie = values.gamma, values.slack, values.tie
+    U, Q, V = values.U, values.Q, values.V
+    pending, queue, queued = values.pending, values.queue, values.queued
+    decreased, n_decreased, is_decreased = values.decreased, values.n_decreased, values.is_decreased
+    known, R, first, last = model.known, model.R, model.first, model.last
+    successors, p, owner = model.successors, model.p, model.owner
+    into, next_active = model.into_active, model.next_active
+    if near is not None:
+        slack /= 2  # as in `_update_values`
+        any_successor, all_may_end = near.any_successor, near.all_may_end
+        reward, t, rows, may_end = near.reward, near.t, near.rows, near.may_end
+        row_first, row_last, row_ends = near.first, near.last, near.ends
+        row_successors, row_p, row_tasks = near.successors, near.p, near.tasks
+        possible_first, possible = near.possible_first, near.possible
+        w, best_row, row_value, row_seen = near.w, near.best, near.value, near.seen
+        total_decrease, top, n_top = near.decrease, near.top, near.n_top
+        near_into, near_pair, near_weight = near.into, near.into_pair, near.into_weight
+        links, link_state, next_link = near.links, near.link_state, near.next_link
+        witness_weight, witness, witness_into = near.witness_weight, near.witness, near.witness_into
+        next_witness, last_witness = near.next_witness, near.last_witness
+        limit, number, near_pairs, t_max = near.limit, near.number, near.pairs, near.t_max
+        near_U, near_source, decider = near.U, near.source, near.decider
+    n_actions = Q.size // V.size
+    excess, argmax = np.empty(n_actions), np.empty(n_actions, dtype=np.int64)
+    front, n_queued, work = values.queue_state[FRONT], values.queue_state[LENGTH], pairs.size
+    for k in pairs:
+        if caps.size > 0:
+            if known[k]:
+                Q[k] = min(Q[k], caps[k])
+            elif near is not None and caps[k] < U[k] and caps[k] < limit:
+                U[k], near_U[k], decider[k] = caps[k], caps[k], number
+                near_source[k] = 0 if best_row[k] < 0 else row_tasks[best_row[k]]
+        Q[k] = min(Q[k], U[k])
+        # It is -infinity for an action that is not available.
+        varies = known[k] or (near is not None and U[k] > -np.inf)
+        pending[k] = np.inf if varies else 0.0
+        s = k // n_actions
+        if not queued[s]:
+            queued[s] = True
+            end = front + n_queued
+            queue[end if end < queue.size else end - queue.size] = s
+            n_queued += 1
+    while n_queued > 0 and work < budget:
+        s = queue[front]
+        front = front + 1 if front + 1 < queue.size else 0
+        n_queued -= 1
+        queued[s] = False
+        start, stop = s * n_actions, (s + 1) * n_actions
+        while True:
+            # Back up the largest value that may be too large, until no active pair is left.
+            work += n_actions
+            best = Q[start]
+            for k in range(start + 1, stop):
+                best = max(best, Q[k])
+            threshold, stale = best - tie, -1
+            for k in range(start, stop):
+                if Q[k] >= threshold and pending[k] > slack and (stale < 0 or Q[k] > Q[stale]):
+                    stale = k
+            if stale < 0:
+                break
+            k, value, above = stale, U[stale], 0.0
+            if known[k]:
+                expected = 0.0
+                for j in range(first[k], last[k]):
+                    expected += p[j] * V[successors[j]]
+                work += last[k] - first[k]
+                backup = R[k] + gamma * expected
+                above = max(backup - value, 0.0)
+                value = min(value, backup)
+            elif near is not None:
+                highest, state = top[TOP], -1
+                if not any_successor:
+                    highest = -np.inf
+                    for j in range(possible_first[k], possible_first[k + 1]):
+                        if V[possible[j]] > highest:
+                            highest, state = V[possible[j]], possible[j]
+                    work += possible_first[k + 1] - possible_first[k]
+                if may_end[k] and highest <= 0.0:
+                    highest, state = 0.0, -1
+                argmax[k - start] = state
+                smallest, row = w[k], best_row[k]
+                if highest < smallest:
+                    smallest, row = highest, -1
+                if t[k] < 1.0:
+                    total = total_decrease[k]
+                    if any_successor:
+                        total += t[k] * top[TOTAL]
+                    best_before = best_row[k]
+                    for n in range(rows[k] - 1, rows[k + 1]):
+                        i = n if n >= rows[k] else best_before
+                        if i < 0:
+                            continue
+                        # While a pair is not listed, its total decrease is not counted.
+                        is_counted = pending[k] < np.inf or (n >= rows[k] and i == best_before)
+                        if is_counted and row_value[i] - (total - row_seen[i]) >= smallest:
+                            continue
+                        mean = _largest_mean(
+                            row_first[i],
+                            row_last[i],
+                            row_successors,
+                            row_p,
+                            row_ends[i],
+                            V,
+                            t[k],
+                            highest,
+                        )
+                        row_value[i], row_seen[i] = mean, total
+                        work += 2 * (row_last[i] - row_first[i])
+                        if mean < smallest:
+                            smallest, row = mean, i
+                w[k], best_row[k] = smallest, row
+                bound = reward[k] + gamma * smallest
+                above = max(bound - min(value, limit), 0.0)
+                if bound < value and bound < limit:
+                    value = bound
+                    U[k], near_U[k], decider[k] = bound, bound, number
+                    near_source[k] = 0 if row < 0 else row_tasks[row]
+            Q[k] = min(Q[k], value)
+            pending[k], excess[k - start] = EVALUATED, above
+        for k in range(start, stop):
+            if pending[k] != EVALUATED:
+                continue
+            pending[k] = -excess[k - start] if Q[k] >= threshold else np.inf
+            if Q[k] < threshold:
+                continue
+            if known[k]:
+                for j in range(first[k], last[k]):
+                    if next_active[j] == NOT_LISTED:
+                        next_active[j] = into[successors[j]]
+                        into[successors[j]] = j
+                work += last[k] - first[k]
+            elif near is not None:
+                for j in range(links[k], links[k + 1]):
+                    if next_link[j] == NOT_LISTED:
+                        next_link[j] = near_into[link_state[j]]
+                        near_into[link_state[j]] = j
+                work += links[k + 1] - links[k]
+                state = argmax[k - start]
+                if witness[k] != state:
+                    _set_witness(k, state, witness, next_witness, last_witness, witness_into)
+        before = V[s]
+        decrease = before - best
+        if decrease > 0.0:
+            V[s] = best
+            if not is_decreased[s]:
+                is_decreased[s] = True
+                decreased[n_decreased[0]] = s
+                n_decreased[0] += 1
+            j, previous = into[s], -1
+            while j >= 0:
+                predecessor, following = owner[j], next_active[j]
+                state = predecessor // n_actions
+                if Q[predecessor] < V[state] - tie:
+                    pending[predecessor] = np.inf
+                    next_active[j] = NOT_LISTED
+                    if previous < 0:
+                        into[s] = following
+                    else:
+                        next_active[previous] = following
+                else:
+                    previous = j
+                    pending[predecessor] += gamma * p[j] * decrease
+                    if pending[predecessor] > slack and not queued[state]:
+                        queued[state] = True
+                        end = front + n_queued
+                        queue[end if end < queue.size else end - queue.size] = state
+                        n_queued += 1
+                j = following
+                work += 1
+            if near is not None:
+                j, previous = near_into[s], -1
+                while j >= 0:
+                    predecessor, following = near_pair[j], next_link[j]
+                    state = predecessor // n_actions
+                    if known[predecessor] or Q[predecessor] < V[state] - tie:
+                        if not known[predecessor]:
+                            pending[predecessor] = np.inf
+                        next_link[j] = NOT_LISTED
+                        if previous < 0:
+                            near_into[s] = following
+                        else:
+                            next_link[previous] = following
+                    else:
+                        previous = j
+                        change = near_weight[j] * decrease
+                        total_decrease[predecessor] += change
+                        pending[predecessor] += gamma * change
+                        if pending[predecessor] > slack and not queued[state]:
+                            queued[state] = True
+                            end = front + n_queued
+                            queue[end if end < queue.size else end - queue.size] = state
+                            n_queued += 1
+                    j = following
+                    work += 1
+                k = witness_into[s]
+                while k >= 0:
+                    following, state = next_witness[k], k // n_actions
+                    if known[k] or Q[k] < V[state] - tie:
+                        if not known[k]:
+                            pending[k] = np.inf
+                        _set_witness(k, -1, witness, next_witness, last_witness, witness_into)
+                    else:
+                        change = witness_weight[k] * decrease
+                        total_decrease[k] += change
+                        pending[k] += gamma * change
+                        if pending[k] > slack and not queued[state]:
+                            queued[state] = True
+                            end = front + n_queued
+                            queue[end if end < queue.size else end - queue.size] = state
+                            n_queued += 1
+                    k = following
+                    work += 1
+                if any_successor and before >= top[TOP]:
+                    work += V.size if n_top[0] == 1 else 1
+                    _lower_top(V, all_may_end, top, n_top)
+        if near is not None:
+            if n_queued == 0 and gamma * t_max * (top[TOTAL] - top[COUNTED]) > slack:
+                # The largest value of an outcome decreased, which may lower the bound of any pair.
+                decrease = top[TOTAL] - top[COUNTED]
+                top[COUNTED] = top[TOTAL]
+                work += near_pairs.size
+                for k in near_pairs:
+                    if known[k]:
+                        continue
+                    pending[k] += gamma * t[k] * decrease
+                    state = k // n_actions
+                    if pending[k] > slack and not queued[state] and Q[k] >= V[state] - tie:
+                        queued[state] = True
+                        end = front + n_queued
+                        queue[end if end < queue.size else end - queue.size] = state
+                        n_queued += 1
+    values.queue_state[FRONT], values.queue_state[LENGTH] = front, n_queued
+    return work
+
+
+@njit(cache=True)
+def _set_witness(k, state, witness, next_witness, last_witness, witness_into):
+    """Move pair k from the list of its witness to that of `state`, or to none if it is -1."""
+    if witness[k] >= 0:
+        before, after = last_witness[k], next_witness[k]
+        if before >= 0:
+            next_witness[before] = after
+        else:
+            witness_into[witness[k]] = after
+        if after >= 0:
+            last_witness[after] = before
+    witness[k] = state
+    if state >= 0:
+        after = witness_into[state]
+        next_witness[k], last_witness[k] = after, -1
+        if after >= 0:
+            last_witness[after] = k
+        witness_into[state] = k
+
+
+@njit(cache=True)
+def known_backups(model, V, gamma, Q):
+    """Lower Q[k] to R + γ Σ T V at the known pairs k."""
+    for k in range(Q.size):
+        if model.known[k]:
+            expected = 0.0
+            for j in range(model.first[k], model.last[k]):
+                expected += model.p[j] * V[model.successors[j]]
+            Q[k] = min(Q[k], model.R[k] + gamma * expected)
+
+
+@njit(cache=True, error_model="numpy")
 def _largest_mean(first, last, successors, p, end, V, t, highest):
     """Return the largest Σ T V over the T within total variation t of a row, and sort the row.
 
@@ -607,10 +938,10 @@ def _contradicts(model, check, k):
 
 
 @njit(cache=True)
-def rollout(task, model, values, near, check, run, episodes, max_steps, explore, pause):
+def rollout(task, model, values, near, check, run, episodes, max_steps, explore, pause, lazy):
     """Call `_rollout` with named tuples made from plain ones."""
-    named = Task(*task), Model(*model), Values(*values), _named(near)
-    return _rollout(*named, _named_check(check), Run(*run), episodes, max_steps, explore, pause)
+    named = Task(*task), Model(*model), Values(*values), _named(near), _named_check(check)
+    return _rollout(*named, Run(*run), episodes, max_steps, explore, pause, lazy)
 
 
 @njit(cache=True)
@@ -622,7 +953,7 @@ def _named_check(check):
 
 
 @njit(cache=True, error_model="numpy")
-def _rollout(task, model, values, near, check, run, episodes, max_steps, explore, pause):
+def _rollout(task, model, values, near, check, run, episodes, max_steps, explore, pause, lazy):
     """Act greedily on `Q` in steps drawn from `task`, until `episodes` episodes are done.
 
     With probability `explore`, a step takes the action that `explored` returns instead.
@@ -635,10 +966,10 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
     so that Python can handle Ctrl-C. The next call resumes where this one stopped.
     """
     # Local variables, because each use of a field would change the reference count of its array.
-    indptr, successors, p, rewards, ends = (
+    indptr, successors, sums, rewards, ends = (
         task.indptr,
         task.successors,
-        task.p,
+        task.sums,
         task.rewards,
         task.ends,
     )
@@ -653,7 +984,7 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
     episode, step, s, steps, uniform, choice, updates = at
     discount = discounts[0]
     room = has_room(sizes, outcomes, room_p, widest)
-    changed = np.empty(1, dtype=np.int64)
+    changed, no_caps = np.empty(1, dtype=np.int64), np.empty(0)
     status, pair, work = DONE, -1, 0
     while episode < episodes:
         if uniform == uniforms.size:
@@ -690,10 +1021,14 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
             k = choose_greedy(Q, s * n_actions, n_actions, best - tie, choices[choice])
             choice += 1
         j, last = indptr[k], indptr[k + 1] - 1
-        total = p[j]
-        while u >= total and j < last:
+        while last - j > SHORT:
+            middle = (j + last) // 2
+            if sums[middle] > u:
+                last = middle
+            else:
+                j = middle + 1
+        while j < last and u >= sums[j]:
             j += 1
-            total += p[j]
         uniform += 1
         reward, ended, s = rewards[j], ends[j], successors[j]
         outcome = -1 if ended else s
@@ -733,7 +1068,10 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
                     status, pair = KNOWN, k
                     break
                 changed[0] = k
-                work += _update_values(model, values, near, changed, None, values.budget)
+                if lazy is None:
+                    work += _update_values(model, values, near, changed, None, values.budget)
+                else:
+                    work += _update_lazily(model, values, near, changed, no_caps, values.budget)
                 if values.queue_state[LENGTH] > 0:
                     status = UNFINISHED
                     break

@@ -104,3 +104,67 @@ def link(
                     position[s] += 1
                 else:
                     into[s + 1] += 1
+
+
+@njit(cache=True)
+def link_by_pair(
+    pairs,
+    start,
+    first,
+    last,
+    successors,
+    p,
+    t,
+    possible_first,
+    possible,
+    any_successor,
+    links,
+    link_state,
+    link_weight,
+    witness_weight,
+):
+    """Find the states on which the bound of each pair depends, and by how much at most.
+
+    Let T be the distribution at which a row attains the largest Σ T V: it has at most the mass of
+    the row at each state, plus t at one possible outcome of the largest value, the witness. If V
+    decreases by x, Σ T V decreases by Σ T x, so the new maximum is below the last one by no more.
+    The links of pair k are the states of its rows, weighed with their largest probability in a row.
+    `witness_weight[k]` is the weight of the witness in addition. It is 1 for a pair whose bound may
+    be the largest possible value, as in `link`.
+
+    Call twice: with empty `link_state`, `links[k + 1]` counts the links of pair k; then, after a
+    cumulative sum, to fill in the links.
+    """
+    fill = link_state.size > 0
+    n_states = 0
+    for j in range(successors.size):
+        n_states = max(n_states, successors[j] + 1)
+    for j in range(possible.size):
+        n_states = max(n_states, possible[j] + 1)
+    weight = np.zeros(n_states)
+    is_possible = np.zeros(n_states, dtype=np.bool_)
+    touched = np.empty(n_states, dtype=np.int64)
+    for k in pairs:
+        n_touched, bounded_by_largest = 0, start[k] == start[k + 1] or t[k] >= 1.0
+        for j in range(possible_first[k], possible_first[k + 1]):
+            is_possible[possible[j]] = True
+        if t[k] < 1.0:
+            for i in range(start[k], start[k + 1]):
+                for j in range(first[i], last[i]):
+                    s = successors[j]
+                    if weight[s] == 0.0 and p[j] > 0.0:
+                        touched[n_touched] = s
+                        n_touched += 1
+                    weight[s] = max(weight[s], p[j])
+                    if not any_successor and not is_possible[s]:
+                        bounded_by_largest = True
+        for j in range(possible_first[k], possible_first[k + 1]):
+            is_possible[possible[j]] = False
+        witness_weight[k] = 1.0 if bounded_by_largest else t[k]
+        for v in range(n_touched):
+            s = touched[v]
+            if fill:
+                link_state[links[k] + v], link_weight[links[k] + v] = s, weight[s]
+            weight[s] = 0.0
+        if not fill:
+            links[k + 1] = n_touched

@@ -21,6 +21,7 @@ from heirloom.learning.recorded_episode import run_recorded_episode
 from heirloom.learning.recorder import Recorder
 from heirloom.learning.recording import Recording
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.transfer import program
 from heirloom.validation import generator, shown, truth, whole_number
 
 if TYPE_CHECKING:
@@ -188,6 +189,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             limit,
             agent.explore,
             pause,
+            program.is_lazy(learner._values),
         )
         uniforms.n_used = int(run.at[learning.CHOICE])
         learner.greedy.clear()
@@ -313,11 +315,12 @@ def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> R
 def _compiled_task(m: TabularMDP) -> learning.Task:
     """Return the arrays from which compiled code draws the steps of a task."""
     t = m.transitions
-    start_states = np.flatnonzero(m.start)
+    start_states, sums = np.flatnonzero(m.start), np.empty(t.p.size)
+    learning.cumulative(t.indptr, t.p, sums)
     return learning.Task(
         indptr=t.indptr,
         successors=t.successors,
-        p=t.p,
+        sums=sums,
         rewards=frozen(t.R[t.pairs]) if t.rewards is None else t.rewards,
         ends=frozen(np.zeros(t.p.size, dtype=bool)) if t.ends is None else t.ends,
         start_states=start_states,

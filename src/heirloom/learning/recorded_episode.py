@@ -62,8 +62,6 @@ def _uniform(run: learning.Run, rng: np.random.Generator) -> float:
 def _drawn(task: learning.Task, pair: int, u: float) -> int:
     """Return the index of the transition that the uniform number `u` selects."""
     j, last = int(task.indptr[pair]), int(task.indptr[pair + 1]) - 1
-    total = task.p[j]
-    while u >= total and j < last:
+    while u >= task.sums[j] and j < last:
         j += 1
-        total += task.p[j]
     return j

@@ -77,6 +77,8 @@ class LearnedModel:
             owner=per_entry(np.int64),
             next_into=per_entry(np.int64),
             into=np.full(self.n_states, -1),
+            next_active=per_entry(np.int64),
+            into_active=np.full(self.n_states, -1),
             outcomes=per_entry(np.int32),
             times=per_entry(np.int64),
             next_outcome=per_entry(np.int64),
@@ -288,7 +290,7 @@ class LearnedModel:
 
     def _grow(self) -> None:
         """Double the capacity for transitions if it is used up, otherwise that for outcomes."""
-        growing = ["successors", "p", "owner", "next_into"]
+        growing = ["successors", "p", "owner", "next_into", "next_active"]
         if self._arrays.sizes[learning.N_TRANSITIONS] + self._arrays.widest <= self._arrays.p.size:
             growing = ["outcomes", "times", "next_outcome"]
         self._arrays = self._arrays._replace(

@@ -12,7 +12,7 @@ from heirloom.reporting.charts import bokeh_script, chart_item
 from heirloom.reporting.curves import all_curves, chart_data
 from heirloom.reporting.differences import differences_section
 from heirloom.reporting.markup import script_data, text
-from heirloom.reporting.replay_hook import replay_fragment
+from heirloom.reporting.replays import replays
 from heirloom.reporting.sources import Sources, read_sources
 from heirloom.reporting.transfer import TITLES, transfer_data
 from heirloom.storage.location import Location
@@ -86,7 +86,7 @@ def render(sources: Sources, *, title: str | None = None, baseline: str | None =
         sections.agents(runs, baseline),
         differences_section(runs),
         sections.transfer(recorded, [curves[entry["curve"]].label for entry in recorded]),
-        replay_fragment(runs),
+        replays(runs),
         sections.what_was_run(runs),
     ]
     charts = {view: chart_item(view, curves) for view in ("tasks", "episodes")}

@@ -157,6 +157,7 @@ class Envelope(Bound):
             learner = LearnerArrays(values.V, decider, 1, available)
             near = near_rows(given.sources, given.nearness, setting, learner)
         program.update(self.model._arrays, values, near, np.arange(setting.n_pairs))
+        program.refresh(self.model._arrays, values, near)
         return values.Q
 
     def _report(self) -> tuple[str, ...]:

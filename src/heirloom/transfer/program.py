@@ -2,8 +2,11 @@
 
 `kernels.learning.update_values` lowers `Q` along a worklist. Each call does a limited amount of
 work, so that Ctrl-C is handled between calls. If γ is close to 1, a worklist needs about 1 / (1-γ)
-backups per pair; `Q` is then also lowered to upper bounds on its fixed point (`acceleration.caps`).
+backups per pair. Updates are then lazy: only greedy pairs are backed up, and `refresh` backs up all
+others. `Q` is also lowered to upper bounds on its fixed point (`acceleration.caps`).
 """
+
+from typing import Literal
 
 import numpy as np
 
@@ -20,7 +23,7 @@ MAX_PLAIN_GAMMA = 0.99
 PATIENCE, PATIENCE_PER_PAIR = 10_000, 200
 MIN_ACCELERATIONS = 20
 MAX_SWEEPS = 50_000  # work per update, relative to the size of the program; enough for γ = 0.999
-NO_PAIRS = np.empty(0, dtype=np.int64)
+NO_PAIRS, NO_CAPS = np.empty(0, dtype=np.int64), np.empty(0)
 
 
 def initial_values(setting: Setting, U: FloatArray) -> Values:
@@ -52,10 +55,25 @@ def update(model: Model, values: Values, near: Near | None, pairs: IntArray) -> 
 
     Raises `NotConverged` as `finish` does.
     """
-    rows = None if near is None else tuple(near)
-    learning.update_values(tuple(model), tuple(values), rows, pairs, None, values.budget)
+    arrays = _plain(model, values, near)
+    learning.update_values(*arrays, pairs, _no_caps(values), values.budget, is_lazy(values))
     if values.queue_state[learning.LENGTH]:
         finish(model, values, near)
+
+
+def is_lazy(values: Values) -> Literal[True] | None:
+    """Return True if only greedy pairs are backed up, otherwise None (see `kernels.learning`)."""
+    return True if values.gamma > MAX_PLAIN_GAMMA else None
+
+
+def refresh(model: Model, values: Values, near: Near | None) -> None:
+    """Lower `Q` at all pairs to its fixed point, after lazy updates; `V` is already there.
+
+    Raises `NotConverged` as `finish` does.
+    """
+    if is_lazy(values):
+        # With this tie, every pair is greedy.
+        update(model, values._replace(tie=np.inf), near, np.arange(values.Q.size))
 
 
 def finish(model: Model, values: Values, near: Near | None) -> None:
@@ -73,12 +91,16 @@ def finish(model: Model, values: Values, near: Near | None) -> None:
             if accelerations >= MIN_ACCELERATIONS and work > MAX_SWEEPS * size:
                 raise _not_converged(model, values, near)
             pairs, caps = acceleration.caps(model, values, near)
-            work += learning.update_values(
-                *_plain(model, values, near), pairs, caps, values.budget + 8 * size
-            )
+            arrays, budget = _plain(model, values, near), values.budget + 8 * size
+            work += learning.update_values(*arrays, pairs, caps, budget, is_lazy(values))
             accelerations += 1
             budget = min(values.budget * 2**accelerations, learning.MAX_WORK)
-        work += learning.update_values(*_plain(model, values, near), NO_PAIRS, None, budget)
+        arrays = _plain(model, values, near)
+        work += learning.update_values(*arrays, NO_PAIRS, _no_caps(values), budget, is_lazy(values))
+
+
+def _no_caps(values: Values) -> FloatArray | None:
+    return NO_CAPS if is_lazy(values) else None
 
 
 def _plain(model: Model, values: Values, near: Near | None) -> tuple[object, object, object]:

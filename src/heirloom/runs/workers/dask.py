@@ -111,7 +111,7 @@ def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
         from distributed import Client, LocalCluster
     except ImportError:
         raise InvalidArgument(
-            "backend is 'dask', which is not installed: pip install 'heirloom-rl[dask]'"
+            "backend is 'dask', which is not installed: pip install '.[dask]' in the clone"
         ) from None
     if address is not None:
         try:

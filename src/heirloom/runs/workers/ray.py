@@ -37,7 +37,7 @@ def ray_workers(n_parallel: int | None, address: str | None) -> Iterator[Compute
         import ray
     except ImportError:
         raise InvalidArgument(
-            "backend is 'ray', which is not installed: pip install 'heirloom-rl[ray]'"
+            "backend is 'ray', which is not installed: pip install '.[ray]' in the clone"
         ) from None
 
     def compute(spec: ExperimentSpec, jobs: list[Job]) -> Generator[Computed]:

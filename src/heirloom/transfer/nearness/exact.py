@@ -99,6 +99,7 @@ def near_bound(
         near = near._replace(limit=np.inf)  # also differences from v_max below `SAME` count
         model = LearnedModel(m.n_states, m.n_actions, n_known=1)
         program.update(model._arrays, values, near, near.pairs)
+        program.refresh(model._arrays, values, near)
     error = max(tolerance.error, rounding) / 2 + 2 * rounding
     if not tolerance.admits(error, float(np.abs(U[np.isfinite(U)]).max())):
         raise NotConverged(

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
 from heirloom.kernels import nearness as kernels
-from heirloom.kernels.learning import Near
+from heirloom.kernels.learning import NOT_LISTED, Near
+from heirloom.mdp.tabular import value_range
+from heirloom.transfer import program
 from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import Successors
@@ -64,6 +66,9 @@ def near_rows(
     t[np.diff(rows.start) == 0] = 1.0
     any_successor = nearness.successors is None
     useful = (reward < hi) | (t < 1.0) | (not any_successor)
+    # No expected value is below that of the task of which all rewards are the smallest possible.
+    lowest = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)[0]
+    useful &= reward + setting.gamma * min(lowest, 0.0) < setting.v_max
     if learner.available is not None:
         useful &= learner.available
     pairs = np.flatnonzero(useful)
@@ -92,7 +97,7 @@ def near_rows(
         rows.p,
         first,
         possible,
-        *_links(pairs, rows, t, nearness.successors, n_states),
+        **_links(pairs, rows, t, nearness.successors, setting),
         w=np.full(n_pairs, np.inf),
         best=np.full(n_pairs, -1),
         value=np.full(rows.first.size, -np.inf),
@@ -214,18 +219,44 @@ def _links(
     rows: SourceRows,
     t: FloatArray,
     possible: Successors | None,
-    n_states: int,
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return for each state the pairs whose bound depends on it, and by how much at most."""
+    setting: Setting,
+) -> dict[str, np.ndarray]:
+    """Return those fields of `Near` that say on which states the bound of each pair depends."""
     first, states = possible or _no_successors(t.size)
-    into = np.zeros(n_states + 1, dtype=np.int64)
     arguments = (
         *(pairs, rows.start, rows.first, rows.last, rows.successors, rows.p, t),
-        *(first, states, possible is None, into),
+        *(first, states, possible is None),
     )
-    kernels.link(*arguments, np.empty(0, dtype=np.int64), np.empty(0))
-    np.cumsum(into, out=into)
-    into_pair, into_weight = np.empty(int(into[-1]), dtype=np.int64), np.empty(int(into[-1]))
-    if into_pair.size:
-        kernels.link(*arguments, into_pair, into_weight)
-    return into, into_pair, into_weight
+    none = np.empty(0, dtype=np.int64)
+    into = np.zeros(setting.n_states + 1, dtype=np.int64)
+    links, link_state, next_link, witness_weight = none, none, none, np.empty(0)
+    n_pairs = 0
+    if setting.gamma > program.MAX_PLAIN_GAMMA:
+        n_pairs = t.size
+        links, witness_weight = np.zeros(n_pairs + 1, dtype=np.int64), np.zeros(n_pairs)
+        kernels.link_by_pair(*arguments, links, none, np.empty(0), witness_weight)
+        np.cumsum(links, out=links)
+        link_state, into_weight = np.empty(int(links[-1]), dtype=np.int64), np.empty(int(links[-1]))
+        if link_state.size:
+            kernels.link_by_pair(*arguments, links, link_state, into_weight, witness_weight)
+        into[:], into_pair = -1, np.repeat(np.arange(n_pairs), np.diff(links))
+        next_link = np.full(into_pair.size, NOT_LISTED)
+    else:
+        kernels.link(*arguments, into, none, np.empty(0))
+        np.cumsum(into, out=into)
+        into_pair, into_weight = np.empty(int(into[-1]), dtype=np.int64), np.empty(int(into[-1]))
+        if into_pair.size:
+            kernels.link(*arguments, into, into_pair, into_weight)
+    return {
+        "into": into,
+        "into_pair": into_pair,
+        "into_weight": into_weight,
+        "links": links,
+        "link_state": link_state,
+        "next_link": next_link,
+        "witness_weight": witness_weight,
+        "witness": np.full(n_pairs, -1),
+        "next_witness": np.full(n_pairs, -1),
+        "last_witness": np.full(n_pairs, -1),
+        "witness_into": np.full(setting.n_states, -1),
+    }

@@ -1,0 +1,146 @@
+"""The site describes all that there is, is generated from the code, and needs no network."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import heirloom
+from heirloom.agents.algorithms import ALGORITHMS
+from heirloom.agents.near_rmax import NearnessNumbers
+from heirloom.experiments.record import RecordSpec
+from heirloom.experiments.registry import FAMILIES
+from heirloom.experiments.spec import AgentSpec, ExperimentSpec, FamilySpec
+from published import code_blocks, documents, ideas
+from published.examples import EXAMPLES
+from published.results import PROJECT
+from published.site import GENERATED, MARK, api, commands, docstrings, gallery, pages, specs
+
+DOCS = code_blocks.DOCS
+MODELS = {
+    **ALGORITHMS,
+    "spec": ExperimentSpec,
+    "agent": AgentSpec,
+    "family": FamilySpec,
+    "nearness": NearnessNumbers,
+    "record": RecordSpec,
+}
+REQUESTS = re.compile(
+    r"<(?:script|img|iframe|source)[^>]*\ssrc=\"(?:https?:)?//"
+    r"|<link(?![^>]*rel=\"(?:canonical|search|author|copyright)\")[^>]*href=\"(?:https?:)?//"
+    r"|url\(\s*[\"']?(?:https?:)?//|@import\s+[\"'](?:https?:)?//"
+)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_key_of_a_spec_has_a_meaning(name):
+    assert set(specs.meanings(MODELS[name])) == set(MODELS[name].model_fields)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_option_of_a_family_has_a_meaning(name):
+    missing = [p.name for p, meaning in specs.family_options(FAMILIES[name]) if not meaning]
+    assert missing == [], f"describe these options in the docstring of {name}, under Args"
+
+
+def test_reference_of_specs_has_every_key_family_algorithm_and_measure():
+    text = specs.keys() + specs.families() + specs.algorithms() + specs.measures()
+    for name in ("distinct_tasks", "in_order", "measure", "sweep", "defaults", *FAMILIES):
+        assert f"`{name}`" in text
+    for model in MODELS.values():
+        assert all(f"| `{key}` |" in text for key in model.model_fields)
+
+
+def test_reference_of_commands_has_every_command_and_a_help_for_every_option():
+    text = commands.reference()
+    found = set(re.findall(r"^## heirloom (.+)$", text, re.MULTILINE))
+    assert {"run", "reproduce", "status", "export", "list", "show", "audit"} <= found
+    assert "| |" not in text
+
+
+def test_reference_of_the_api_has_every_public_name_once():
+    found = re.findall(r"^\.\. auto\w+:: heirloom\.(\w+)$", api.names_by_subject(), re.MULTILINE)
+    assert sorted(found) == sorted(heirloom.__all__)
+
+
+def test_every_page_is_listed_on_the_front_page_or_found_by_it():
+    text = (DOCS / "index.md").read_text("utf-8")
+    text = MARK.sub(lambda match: GENERATED[match[1]](), text)
+    listed = re.findall(r"^([\w/-]+)$", text, re.MULTILINE)
+    found = [path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md")]
+    assert sorted(listed) == sorted(set(found) - {"index"})
+
+
+def test_every_mark_of_a_page_is_generated():
+    names = {name for path in DOCS.rglob("*.md") for name in MARK.findall(path.read_text("utf-8"))}
+    assert names == set(GENERATED)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_gallery_shows_every_example_with_a_picture(name):
+    assert f"images/examples/{name}" in gallery.examples(), "run `python -m published --only NAME`"
+
+
+def test_pages_that_the_front_page_does_not_list_become_guides(tmp_path, monkeypatch):
+    (tmp_path / "index.md").write_text("tasks\n")
+    for name in ("tasks", "replay"):
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n")
+    monkeypatch.setattr(pages, "DOCS", tmp_path)
+    assert pages.other_guides() == "replay"
+
+
+def test_docstrings_are_escaped_outside_code_and_public_names_become_links():
+    lines = ["|Q - Q*| <= d_max, see `RMax` and `x_`.", "", "Example:", "    >>> a_ * 2"]
+    docstrings.escape(None, "function", "", None, None, lines)
+    assert lines[0] == r"\|Q - Q\*\| <= d\_max, see :obj:`~heirloom.RMax` and ``x_``."
+    assert lines[-1] == "    >>> a_ * 2"
+
+
+def test_readme_is_short():
+    assert len((PROJECT / "README.md").read_text("utf-8").splitlines()) <= 150
+
+
+@pytest.mark.parametrize("path", documents.DOCUMENTS, ids=code_blocks.name_of)
+def test_no_document_installs_from_a_package_index(path):
+    """Until Heirloom is published there."""
+    assert not re.search(r"pip install.*heirloom-rl", path.read_text("utf-8"))
+
+
+def test_bound_excludes_two_of_four_actions_as_the_picture_of_bounds_shows():
+    found = ideas.bounds_at_the_start()
+    assert (found.optimal <= found.bound).all()
+    assert (found.bound < found.v_max).all()
+    assert [ideas.ACTIONS[i] for i in range(4) if found.bound[i] < found.optimal.max()] == [
+        "down",
+        "left",
+    ]
+
+
+def test_weeks_are_within_the_interval_that_the_picture_of_nearness_shows():
+    drawn = ideas.drawn_rewards()
+    assert (abs(drawn - drawn[0]) <= ideas.nearness_of_rewards() + 1e-9).all()
+
+
+def test_false_claims_up_to_one_half_cost_half_of_the_value():
+    assert ideas.value_with_guess(0.5) == pytest.approx(0.5)
+    assert ideas.value_with_guess(0.6) == pytest.approx(1.0)
+    assert ideas.bound_of_guess(0.3) < 5 < ideas.bound_of_guess(0.6) < 10
+
+
+@pytest.mark.slow
+def test_site_is_built_without_warnings_and_its_pages_request_nothing(tmp_path):
+    """Tutorials are executed by their own tests, and not here."""
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "-q", "-D"]
+    done = subprocess.run(
+        [*command, "execute_tutorials=0", str(DOCS), str(tmp_path / "site")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MPLCONFIGDIR": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    files = [path for path in (tmp_path / "site").rglob("*") if path.suffix in (".html", ".css")]
+    assert len(files) > 30
+    requesting = [path.name for path in files if REQUESTS.search(path.read_text("utf-8"))]
+    assert requesting == []
