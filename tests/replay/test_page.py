@@ -192,3 +192,9 @@ def test_a_closed_cell_of_a_grid_is_marked_in_its_map():
     assert "X" in "".join(scene.cells)
     assert len(as_scene(maze_recordings()[0])["positions"]) == maze_recordings()[0].n_states
     assert HOSTILE == maze_recordings()[0].agent
+
+
+def test_the_report_of_a_run_contains_its_replay(run, tmp_path):
+    page = hl.report(run, tmp_path / "report.html").read_text()
+    assert 'id="replay"' in page
+    assert len(data_in(page)["recordings"]) == 6

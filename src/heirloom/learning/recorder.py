@@ -136,7 +136,8 @@ class Recorder:
         if isinstance(agent, OptimisticAgent):
             values = agent.task._values
             known = agent.model._arrays.known
-            return {"Q": values.Q, "U": values.U, "known": known, "decided": self._decided(agent)}
+            arrays = {"Q": agent.task.Q, "U": values.U, "known": known}
+            return {**arrays, "decided": self._decided(agent)}
         Q: Any = getattr(agent, "Q", None)
         shape = (agent.n_states, agent.n_actions)
         has_values = isinstance(Q, np.ndarray) and Q.shape == shape and Q.dtype.kind == "f"
