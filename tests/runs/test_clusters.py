@@ -315,7 +315,7 @@ def test_backend_that_is_not_installed_is_refused(monkeypatch, backend):
     for name in ("distributed", "ray"):
         monkeypatch.setitem(sys.modules, name, None)
     with (
-        pytest.raises(hl.InvalidArgument, match=rf"pip install 'heirloom-rl\[{backend}\]'"),
+        pytest.raises(hl.InvalidArgument, match=rf"pip install '\.\[{backend}\]' in the clone"),
         workers(backend),
     ):
         pass
