@@ -5,15 +5,16 @@ treatments, combinations of fluids and vasopressors. They were estimated from cl
 a hospital is a task and a patient is an episode. Hospitals differ in how the strongest dose of
 vasopressors acts: by a total variation of at most 0.3. All other treatments act alike everywhere.
 
-NearRMax uses these bounds. LRMax has no prior, so it acts as RMax does: the prior that follows from
-the bounds is 0.6, and its bound is up to 1 / (1-γ) = 1,000 times as large, but no value exceeds 1.
-MaxQInit assumes that almost every hospital is equal to the first one, which is wrong. "all equal"
-is NearRMax with another wrong assumption, that hospitals do not differ at all.
+NearRMax uses these bounds. LRMax has no prior, so it acts as RMax does. The prior that follows from
+the bounds, 0.6, would not help: LRMax would add up to 1 / (1-γ) = 1,000 times as much to the values
+of earlier hospitals, and no value exceeds 1. MaxQInit assumes that almost every hospital is equal
+to the first one, which is wrong. "all equal" is NearRMax with another wrong assumption, that
+hospitals do not differ at all.
 
 A treatment counts as known in a state after 10 patients, so that 25,000 patients are enough to try
-most treatments. The best of 25 such estimates is often a lucky one: all agents stay far above the
-optimum, and come closer to it with more visits and more patients. Values are computed to 0.001, one
-death in 1,000 patients.
+most treatments. The best of 25 such estimates is often best by chance: all agents have far more
+deaths than the optimum, and come closer to it with more visits and more patients. Values are
+computed to 0.001, one death in 1,000 patients.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Types in signatures as the source writes them: `ArrayLike` and `FloatArray`, not what they are.
+"""Types in signatures as the source writes them: `ArrayLike` and `FloatArray`, not what they mean.
 
 Sphinx shows what an alias stands for, which for arrays is a long union or a generic type.
 """

@@ -56,7 +56,7 @@ def checked_names(
 
 
 def all_different(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names, with its number appended to each one that occurs twice."""
+    """Return the names, with the number appended to each name that occurs more than once."""
     counts = Counter(names)
     marked = tuple(f"{name} [{i}]" if counts[name] > 1 else name for i, name in enumerate(names))
     if len(set(marked)) == len(marked):

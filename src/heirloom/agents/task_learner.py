@@ -36,7 +36,8 @@ class TaskLearner:
         n_known: the number of visits after which a pair is known.
         bounds: upper bounds on `Q*`; the constructor calls `begin_task` of each.
         memory: the earlier tasks.
-        refutation: how pairs that become known are compared with prior knowledge; None for not.
+        refutation: how pairs that become known are compared with prior knowledge; None if
+            they are not.
         available: the pairs of actions that exist; None for all, as long as no mask is observed.
     """
 

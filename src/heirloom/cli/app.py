@@ -97,8 +97,8 @@ def reproduce(
     """Run an experiment and check its claims.
 
     It is an experiment of the paper or one of ours. Prints each claim next to the measured value,
-    and writes the results, figures and a summary. To resume an interrupted run, repeat the same
-    command.
+    and writes the results, figures, a summary and a report. To resume an interrupted run, repeat
+    the same command.
     """
     with clean_errors():
         from heirloom.paper.reproducibility import reproducibility_table

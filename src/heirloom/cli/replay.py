@@ -12,7 +12,7 @@ def replay(
     run: RunArgument,
     agent: Annotated[
         list[str] | None,
-        typer.Option(help="Name of an agent; give the option twice for two. Default: all."),
+        typer.Option(help="Name of an agent; repeat the option for several. Default: all."),
     ] = None,
     repetition: Annotated[
         int | None, typer.Option(min=1, help="Number of the repetition. Default: all recorded.")

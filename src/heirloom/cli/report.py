@@ -19,8 +19,8 @@ def report(
     out: Annotated[
         str | None,
         typer.Option(
-            help="The file to write. Default: beside a run, RUN-report.html; in a folder of runs, "
-            "report.html; for several runs or URLs, report.html in the current folder."
+            help="The file to write. Default: RUN-report.html beside a run, report.html in a "
+            "folder of runs, and report.html in the current folder for several runs or a URL."
         ),
     ] = None,
     title: Annotated[

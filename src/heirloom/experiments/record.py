@@ -81,7 +81,7 @@ def read_record(given: Any) -> Any:
 
 
 def mistakes_in(record: RecordSpec, agents: Sequence[str], repetitions: int, tasks: int) -> str:
-    """Describe what a spec with these agents, repetitions and tasks does not have; or nothing."""
+    """Describe which agent, repetition or task of `record` does not exist; empty if all do."""
     for name in record.agents or ():
         if name not in agents:
             expected = f"expected names of agents of the spec, such as {shown(agents[0])}"

@@ -81,7 +81,7 @@ class Options:
         """Run an experiment in the folder `name` of the location, or resume it there.
 
         With `record`, which has the keys of the table [record] of a spec, episodes of the first
-        repetition are recorded for `heirloom replay`; tasks that the spec does not have are not.
+        repetition are recorded for `heirloom replay`, without tasks that the spec does not have.
         """
         if record is not None:
             tasks = [task for task in record["tasks"] if task <= spec.tasks]

@@ -132,7 +132,7 @@ def _conclusion(rows: list[dict[str, str]], differing: list[str]) -> str:
         expected = "Versions and processor are the same, so identical results were expected."
         return f"{agree} {why or expected}"
     worst = [row["agent"] for row in rows if row["verdict"] == "differs"]
-    cause = why or "Versions and processor are the same, so the code must have changed."
+    cause = why or "Versions and processor are the same, so the code has probably changed."
     return (
         f"The mean returns of {', '.join(worst)} differ from the reference by more than "
         f"{TOLERANCE:.0%}. {cause}"

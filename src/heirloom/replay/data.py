@@ -16,7 +16,7 @@ DIGITS = 6  # of a value on the page
 
 
 def encoded(recordings: Sequence[Recording]) -> str:
-    """Return recordings as text of letters, digits and +/=, which no markup can be part of."""
+    """Return recordings as text of letters, digits and +/=, which cannot contain markup."""
     text = json.dumps(as_data(recordings), separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 

@@ -22,7 +22,7 @@ def recordings_of(
     repetition: int | None = None,
     task: int | None = None,
 ) -> list[Recording]:
-    """Read the recordings of a run; none if it has none. Nothing of the user's is imported.
+    """Read the recordings of a run, without importing user-defined code.
 
     Args:
         run: the run, or its folder or URL.

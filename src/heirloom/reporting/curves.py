@@ -80,7 +80,7 @@ def chart_data(runs: list[ShownRun], curves: list[Curve]) -> dict[str, Any]:
 
 
 def kept_repetitions(run: ShownRun, n_curves: int) -> int:
-    """Return the number of repetitions that the charts of a report use; all, unless it is large."""
+    """Return the number of repetitions that the charts use: all, unless there are many."""
     return min(run.returns.shape[1], max(10, MOST_NUMBERS // (n_curves * FEWEST_POINTS)))
 
 

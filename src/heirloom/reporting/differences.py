@@ -20,7 +20,7 @@ class Difference(NamedTuple):
     first: Interval
     other: Interval
     difference: Interval
-    """Of the other run from the first."""
+    """The mean return in the other run minus that in the first."""
     paired: bool
     """Whether both runs have the same tasks, so that repetitions are compared one by one."""
     identical: bool

@@ -185,7 +185,7 @@ def joined(recordings: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def separated(data: np.ndarray, sizes: IntArray) -> np.ndarray:
-    """Return the recordings of which `joined` made one array; raise `InvalidFile` if none fit."""
+    """Return the recordings that `joined` put into one array; check their sizes."""
     if (sizes < 0).any() or int(sizes.sum()) != data.size:
         raise InvalidFile("the sizes of the recordings do not add up to their bytes")
     ends = np.cumsum(sizes)

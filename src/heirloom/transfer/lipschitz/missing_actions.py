@@ -10,7 +10,7 @@ the prior express this (docs/guarantees.md has the proof):
     M̄ may lack it, d̂(M̄ ‖ M)        D̂ <= (1-γ) c, because d̂ = D̂ + γ max d̂ >= D̂ / (1-γ): the pair has
                                     no row in M̄
 
-Q̄ of a pair that M̄ may lack is V̄, so that its bound is not below v_max by this.
+Q̄ of a pair that M̄ may lack is V̄, so this source gives no bound below v_max there.
 """
 
 from typing import NamedTuple

@@ -221,7 +221,7 @@ class _Blind(NamedTuple):
 
 
 class _Fixed(NamedTuple):
-    """What is checked in every task in the same way, because it is said about single tasks."""
+    """What is checked in every task in the same way, because it is a claim about single tasks."""
 
     setting: Setting
     outcomes: IntArray
@@ -230,8 +230,8 @@ class _Fixed(NamedTuple):
     check: Check
     """A check without rows of sources."""
     blind: dict[tuple[Accuracy, int, int], _Blind]
-    """Where no source can contradict the nearness: for the number of visits of a pair in the task,
-    and the largest number in a source."""
+    """Cases in which no source can contradict the nearness, by the accuracy, the number of
+    visits of a pair in the task, and the largest number in a source."""
 
 
 # A nearness serves many tasks. The key of an agent without one is None.
