@@ -1,30 +1,18 @@
 """The stored arrays of the golden run, and their comparison with computed ones."""
 
 import json
-import platform
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from heirloom.runs.versions import COMPUTING, versions
+from heirloom.paper.reference import environment
 from tests.golden.computed import Arrays
 
 ARRAYS = Path(__file__).parent / "arrays"
 MADE_BY = ARRAYS / "made_by.json"
 TOLERANCE = 1e-9
 """Accepted difference, relative to the largest entry of an array, in a different environment."""
-
-
-def environment() -> dict[str, str]:
-    """Return all versions and hardware features that may change the last bits of a result."""
-    numeric = [name for name in (*COMPUTING, "python") if name != "heirloom-rl"]
-    simd = np.show_config(mode="dicts")["SIMD Extensions"]
-    return {
-        **{name: versions()[name] for name in numeric},
-        "machine": platform.machine(),
-        "numpy uses": " ".join([*simd["baseline"], *simd["found"]]),
-    }
 
 
 def differing_environment() -> list[str]:

@@ -4,7 +4,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.replay import replay_section
-from tests.browser import console_errors, network_requests, open_page
+from tests.browser import console_errors, open_page, requests, resize
 from tests.replay.pages import HOSTILE, maze_recordings, table_recording
 
 READY = "return document.querySelector('.hlr').dataset.ready === 'true'"
@@ -59,7 +59,7 @@ def recording(task, agent):
 
 
 def test_the_page_opens_without_requests_and_without_errors(driver):
-    assert network_requests(driver) == []
+    assert requests(driver) == []
     assert console_errors(driver) == []
 
 
@@ -217,12 +217,10 @@ def test_the_page_follows_light_and_dark_and_fits_a_phone(driver):
     driver.execute_script("document.documentElement.dataset.theme = 'dark'")
     wait(driver, f"return document.querySelector('.hlr').player.colours.surface !== '{light}'")
     driver.execute_script("delete document.documentElement.dataset.theme")
-    metrics = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    resize(driver, 400)
     wait(driver, "return innerWidth === 400")
     assert driver.execute_script("return document.documentElement.scrollWidth") <= 400
-    metrics = {"width": 1200, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    resize(driver, 1200)
 
 
 def test_a_section_works_in_a_page_that_may_load_nothing(driver, tmp_path):
@@ -241,7 +239,7 @@ def test_a_section_works_in_a_page_that_may_load_nothing(driver, tmp_path):
     press(driver, " ")
     assert player(driver, "p.playing") is True
     assert console_errors(driver) == []
-    assert network_requests(driver) == []
+    assert requests(driver) == []
     driver.get(page)
     wait(driver, READY)
 

@@ -8,8 +8,9 @@ import pytest
 import heirloom as hl
 from heirloom.reporting.curves import block_means, blocks
 from heirloom.stats import moving_average, student_interval
-from tests.reporting.browser import Page, browser, require_browser
+from tests.browser import new_driver
 from tests.reporting.examples import HOSTILE, results
+from tests.reporting.open_report import Page
 
 NAMES = ("RMax", "LRMax(0.1)", "Mine")
 RESULTS = results(NAMES)
@@ -17,9 +18,9 @@ RESULTS = results(NAMES)
 
 @pytest.fixture(scope="module")
 def driver():
-    require_browser()
-    with browser() as started:
-        yield started
+    driver = new_driver()
+    yield driver
+    driver.quit()
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +69,7 @@ def assert_drawn(page, view, **options):
 
 
 def test_page_opens_from_disk_without_any_request(page):
-    (only,) = page.requests()
-    assert only.startswith("file://")
+    assert page.requests() == []
     assert page.text("h1") == "a title"
     assert page.run("return performance.getEntriesByType('resource').length") == 0
 
@@ -236,5 +236,5 @@ def test_hostile_names_are_shown_as_text(page, driver, tmp_path):
     assert "\\x1b[31mred\\u202e" in labels[2]
     assert hostile.run("return document.querySelectorAll('img, i:not([class]), b').length") == 0
     assert hostile.errors() == []
-    assert len(hostile.requests()) == 1
+    assert hostile.requests() == []
     Page(driver, path)  # a dialog would prevent this

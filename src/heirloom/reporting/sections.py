@@ -161,8 +161,8 @@ def transfer(recorded: list[dict[str, Any]], labels: list[str]) -> str:
     options = "".join(f'<option value="{i}">{text(name)}</option>' for i, name in enumerate(labels))
     return (
         f"{head}<p>For each task, the number of state-action pairs by what decided their upper "
-        "bound U: no bound (the pair kept the largest possible value), or a bound from earlier tasks. "
-        "The sources are the earlier tasks that decided most pairs.</p>"
+        "bound U: no bound (the pair kept the largest possible value), or a bound from earlier "
+        "tasks. The sources are the earlier tasks that decided most pairs.</p>"
         f'<div class="controls"><label>Agent <select id="transfer-agent">{options}</select></label>'
         '<label>Repetition <select id="transfer-repetition"></select></label></div>'
         '<div id="transfer-key" class="key"></div><div id="transfer-table"></div></section>'
