@@ -8,6 +8,8 @@ from scipy import special
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
+MIN_BAND_REPETITIONS = 3  # the interval over two repetitions would dwarf the curves
+
 
 class Interval(NamedTuple):
     """A mean and the half-width of its confidence interval (NaN with a single repetition)."""

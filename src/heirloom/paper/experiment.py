@@ -15,7 +15,7 @@ from heirloom.paper.claims import Claim
 from heirloom.runs.run import run_on
 from heirloom.runs.workers import workers as local_workers
 from heirloom.runs.workers.compute import Compute
-from heirloom.stats import Interval, student_interval
+from heirloom.stats import MIN_BAND_REPETITIONS, Interval, student_interval
 from heirloom.storage.location import Location
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 QUICK_REPETITIONS = 2
-MIN_BAND_REPETITIONS = 3  # the interval over two repetitions would dwarf the curves
 
 
 class DryRun(Exception):

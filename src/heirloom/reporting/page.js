@@ -5,7 +5,7 @@
   const data = read("data"), charts = {}, unpacked = new Map();
   const byId = (id) => document.getElementById(id);
   const state = { mode: "absolute", compared: data.baseline, kind: "returns", smooth: false,
-    bands: true, visible: data.curves.map((curve) => curve.on) };
+    bands: document.getElementById("bands").checked, visible: data.curves.map((curve) => curve.on) };
   const OPTIMUM = "\u0000optimum";
   const VIEWS = ["tasks", "episodes"];
 

@@ -82,7 +82,7 @@ def render(sources: Sources, *, title: str | None = None, baseline: str | None =
         sections.problems(sources),
         sections.claims(sources.claims),
         sections.reference(sources.reference),
-        sections.charts(curves, left_out),
+        sections.charts(runs, curves, left_out),
         sections.agents(runs, baseline),
         differences_section(runs),
         sections.transfer(recorded, [curves[entry["curve"]].label for entry in recorded]),

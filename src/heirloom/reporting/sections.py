@@ -9,6 +9,7 @@ from heirloom.reporting.curves import Curve
 from heirloom.reporting.markup import block, table, text
 from heirloom.reporting.sources import ShownRun, Sources
 from heirloom.reporting.transfer import NOT_RECORDED
+from heirloom.stats import MIN_BAND_REPETITIONS
 
 VERDICTS = {True: ("yes", "confirmed"), False: ("no", "not confirmed"), None: ("open", "undecided")}
 LINKS = {
@@ -99,8 +100,9 @@ def reference(found: dict[str, Any] | None) -> str:
     )
 
 
-def charts(curves: list[Curve], left_out: int) -> str:
+def charts(runs: list[ShownRun], curves: list[Curve], left_out: int) -> str:
     """Return the controls of the curves, and the places of the charts."""
+    fewest = min(run.returns.shape[1] for run in runs)
     buttons = "".join(
         f'<button type="button" class="curve" aria-pressed="true" data-curve="{i}" '
         f'style="--light:{curve.style.light};--dark:{curve.style.dark}">{swatch(curve.style)}'
@@ -118,14 +120,14 @@ def charts(curves: list[Curve], left_out: int) -> str:
     return (
         '<section id="returns"><h2>Returns</h2><p>Means over repetitions; bands are 95 % intervals '
         "of the mean. Press an agent to hide or show it.</p>"
-        f'{note}<div class="controls">{_controls()}</div>'
+        f'{note}<div class="controls">{_controls(bands=fewest >= MIN_BAND_REPETITIONS)}</div>'
         f'<div class="curves" role="group" aria-label="Agents">{buttons}'
         '<button type="button" id="all">all</button><button type="button" id="none">none</button>'
         f'</div><p id="explanation" aria-live="polite"></p>{figures}</section>'
     )
 
 
-def _controls() -> str:
+def _controls(*, bands: bool) -> str:
     return (
         '<label>Show <select id="mode"><option value="absolute">the return</option>'
         '<option value="difference">the difference from</option>'
@@ -134,7 +136,7 @@ def _controls() -> str:
         '<label>Returns <select id="kind"><option value="returns">undiscounted</option>'
         '<option value="discounted_returns">discounted</option></select></label>'
         '<label><input type="checkbox" id="smooth"> smoothed</label>'
-        '<label><input type="checkbox" id="bands" checked> intervals</label>'
+        f'<label><input type="checkbox" id="bands"{" checked" * bands}> intervals</label>'
     )
 
 
