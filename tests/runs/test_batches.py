@@ -91,7 +91,7 @@ def test_small_jobs_wait_for_others_and_large_jobs_are_committed_at_once(tmp_pat
 
 
 def test_run_that_commits_each_job_has_few_files(tmp_path, monkeypatch):
-    """Small batches are merged while the run goes on, and at its end."""
+    """Small batches are merged during the run, and at its end."""
     monkeypatch.setattr(stores, "INTERVAL", 0.0)
     store = RunStore(tmp_path / "run", TINY)
     most = 0

@@ -41,7 +41,7 @@ LARGE_JOB = 1.0  # seconds; a job that took longer is committed at once
 MOST_JOBS = 1000  # in a batch
 MOST_BYTES = 8 * 2**20  # in a batch that waits; one job may have more
 SMALL_BATCH = 4 * 2**20  # bytes; smaller batches are merged
-MANY_BATCHES = 64  # small batches that are merged into larger ones while the run goes on
+MANY_BATCHES = 64  # small batches that are merged into larger ones during the run
 QUICK_TO_WRITE = 64 * 2**20  # bytes of results; a stopped run writes its arrays if it has fewer
 
 

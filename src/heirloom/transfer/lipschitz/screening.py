@@ -13,7 +13,7 @@ because k may lead to its own state, with any probability in M, and with probabi
 not lower the bound at k.
 
 *If the measured distance is the minimum*, the source does not lower the bound at k either. The
-reason is that k may give the reward hi and lead to its own state for ever. In detail, suppose that
+reason is that k may give the reward hi and always lead to its own state. In detail, suppose that
 hi >= (1-γ) v_max, that Q̄ >= lo + γc, so that V̄ >= c, and that Q̄ >= R̄ + γ Σ T̄ V̄ where M̄ knows k.
 
     M̄ knows k, d̂(M ‖ M̄)   D̂ >= hi - R̄ + γ (Σ T̄ (V̄ - c) + (1 - 2q) (V̄(s) - c)), thus
