@@ -96,3 +96,22 @@ def test_specs_name_the_family_and_its_intervals():
     assert family.intervals["wear"] == (0.1, 0.2)
     with pytest.raises(hl.InvalidArgument, match=r"family.wear is \[0.1\]"):
         make_family("machines", {"wear": [0.1]})
+
+
+class Jam(hl.BoxFamily):
+    """Two states; the probability of a jam is quadratic in x, and equal at both ends of its range."""
+
+    @property
+    def intervals(self):
+        return {"x": (0.0, 1.0)}
+
+    def build(self, *, reward_range, x):
+        jam = 3.2 * x * (1 - x)
+        T = [[[jam, 1 - jam]], [[0.0, 1.0]]]
+        return hl.TabularMDP([[0.0], [1.0]], T, gamma=0.9, reward_range=reward_range)
+
+
+def test_family_whose_model_is_not_affine_has_no_nearness():
+    """The corners are equal, so their nearness would be 0."""
+    with pytest.raises(hl.InvalidTask, match="probabilities of Jam are not affine"):
+        Jam().nearness  # noqa: B018

@@ -153,3 +153,15 @@ def test_optimal_returns_are_those_of_each_task_and_nan_without_a_model():
     assert best[0] == best[2] == hl.optimal_return(first, horizon=10)
     assert best[1] == hl.optimal_return(second, horizon=10)
     assert np.isnan(best[3])
+
+
+def test_transfer_does_not_count_missing_actions():
+    available = np.ones((4, 4), dtype=bool)
+    available[:, 2] = False
+    m = hl.grid_world(["S..G"], gamma=0.9)
+    task = hl.TabularMDP(m.R, m.T.toarray().reshape(4, 4, 4), gamma=0.9, available=available)
+    options = {"n_states": 4, "n_actions": 4, "gamma": 0.9, "n_known": 1, "seed": 0}
+    agent, observer = hl.RMax(**options), Transfer()
+    options = {"episodes": 5, "steps": 5, "seed": 0, "name": "x", "repetition": 0}
+    learn_tasks(agent, [task], observer=observer, **options)
+    assert np.sum(observer.measured["bound_pairs"]) == 12

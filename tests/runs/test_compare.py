@@ -1,5 +1,6 @@
 """Comparisons of agents on the same tasks."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -184,3 +185,30 @@ def test_unknown_agent_is_reported():
     results = with_returns((1, 1, 1))
     with pytest.raises(hl.InvalidArgument, match="agent is 'x': expected one of RMax, LRMax"):
         hl.helps_from(results, "x")
+
+
+class Corridor(gym.Env):
+    """Two cells; action 1 exists only in the first, and raises an error in the second."""
+
+    observation_space, action_space = gym.spaces.Discrete(2), gym.spaces.Discrete(2)
+    spec = None
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.s = 0
+        return 0, {"action_mask": np.array([1, 1])}
+
+    def step(self, action):
+        if self.s == 1 and action == 1:
+            raise RuntimeError("there is no action 1 here")
+        self.s = 1
+        return 1, float(action), False, False, {"action_mask": np.array([1, 0])}
+
+
+def test_comparison_obeys_masks_of_environments_if_asked():
+    agents = {"RMax": lambda rng: hl.RMax(n_states=2, n_actions=2, gamma=0.9, n_known=1, seed=rng)}
+    options = {"tasks": 2, "episodes": 5, "max_steps": 4, "repetitions": 1}
+    results = hl.compare(agents, lambda rng: Corridor(), masks=True, **options)
+    assert results.returns.max() == 1
+    with pytest.raises(hl.UnsupportedEnvironment, match="learn or compare with masks=True"):
+        hl.compare(agents, lambda rng: Corridor(), **options)

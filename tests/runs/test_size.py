@@ -97,3 +97,11 @@ def test_numbers_of_bytes_are_shown_in_units():
         "2.5 MB",
         "3e+12 EB",
     ]
+
+
+def test_dry_run_accepts_a_spec_that_records_later_tasks(tmp_path):
+    """The time is estimated from the first task only."""
+    spec = SPEC.with_changes(tasks=3, record={"tasks": [3]})
+    (tmp_path / "spec.toml").write_text(spec.to_toml())
+    ended = CliRunner().invoke(app, ["run", str(tmp_path / "spec.toml"), "--dry-run"])
+    assert ended.exit_code == 0, ended.output

@@ -41,9 +41,11 @@ def print_report(report: "Report", title: str, location: "Location") -> None:
         console.print(note)
     if report.reference is not None:
         console.print(f"Reference results: {report.reference['conclusion']}")
-    console.print(f"Figures and summary.json are in {location}.")
+    # Paths are not wrapped, so that they can be copied.
+    console.print(f"Figures and summary.json are in {location}.", soft_wrap=True)
     if report.specs:
-        console.print(f"The report is {write_page(location)}: open it in a browser.")
+        page = write_page(location)
+        console.print(f"The report is {page}: open it in a browser.", soft_wrap=True)
 
 
 def write_page(folder: "Location") -> str:

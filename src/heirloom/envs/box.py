@@ -16,7 +16,7 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, frozen
 from heirloom.envs.family import FamilyOptions, TaskFamily
-from heirloom.errors import InvalidArgument
+from heirloom.errors import InvalidArgument, InvalidTask
 from heirloom.mdp.from_arrays import rewards_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.transfer.nearness.exact import ROUNDING, family_nearness, near_bound
@@ -25,6 +25,7 @@ from heirloom.validation import Range, check_generator, real_number, shown
 
 Interval = tuple[float, float]
 
+AFFINE = 1e-9  # largest difference from an affine model that is due to rounding
 DIGITS = 4  # of the ends of the reward range, which are rounded outwards
 
 
@@ -114,7 +115,39 @@ class BoxFamily(TaskFamily):
 
     @cached_property
     def _nearness(self) -> Nearness:
-        return family_nearness(self.corners)
+        corners = self.corners
+        self._check_affine(corners)
+        return family_nearness(corners)
+
+    def _check_affine(self, corners: list[TabularMDP]) -> None:
+        """Raise `InvalidTask` if the task in the middle is not the mean of the corners.
+
+        It is, for each choice, if models are affine in each parameter. The check finds most models
+        that are not, but not all of them.
+        """
+        parameters = self._corner_parameters()
+        middle = {name: (low + high) / 2 for name, (low, high) in self._intervals.items()}
+        for values in itertools.product(*self.choices.values()):
+            chosen = dict(zip(self.choices, values, strict=True))
+            m = self.task(**middle, **chosen)
+            same = [
+                task
+                for task, of_corner in zip(corners, parameters, strict=True)
+                if all(of_corner[name] is value for name, value in chosen.items())
+            ]
+            R = sum(task.R for task in same) / len(same)
+            T = sum(task.T for task in same) / len(same)
+            scale = max(1.0, *(abs(x) for x in m.reward_range))
+            gaps = {"mean rewards": np.abs(m.R - R) / scale, "probabilities": abs(m.T - T)}
+            for what, gap in gaps.items():
+                if gap.max() > AFFINE:
+                    raise InvalidTask(
+                        f"{what} of {type(self).__name__} are not affine in each parameter: in the "
+                        "middle of the intervals they are not the mean of those at the ends, so "
+                        "the nearness of the corners is not valid for the family. Use parameters "
+                        "in which the model is affine, list values in `choices`, or give a "
+                        "Nearness of your own"
+                    )
 
     @cached_property
     def _reward_range(self) -> Range:

@@ -22,7 +22,7 @@ class Transfer(Observer):
     Everything is measured once, at the end of a task, so it does not slow learning. A pair that is
     known counts for the bound that it had when it became known. A refutation that is found when a
     task is stored counts in the next task. Agents without bounds, such as Q-learning, have -1
-    everywhere.
+    everywhere. Actions that are missing are not counted.
     """
 
     variables: ClassVar = {
@@ -67,10 +67,11 @@ class Transfer(Observer):
         kinds = np.array([0, *(_kind(bound) for bound in agent.bounds)])
         decider = agent.decider.reshape(-1)
         task, n_pairs = _by_source(agent, decider)
+        exists = ~np.isneginf(agent.U.reshape(-1))  # an action that is missing has no bound
         dropped = [len(bound.details().dropped) for bound in agent.bounds]
         refuted, self._counted = self._refutations() - self._counted, self._refutations()
         return {
-            "bound_pairs": np.bincount(kinds[decider], minlength=len(KINDS)),
+            "bound_pairs": np.bincount(kinds[decider[exists]], minlength=len(KINDS)),
             "source_task": task,
             "source_pairs": n_pairs,
             "dropped_sources": sum(dropped),

@@ -71,7 +71,8 @@ def learn(
     """Let `agent` learn one task: begin it, run a number of episodes, and end it.
 
     A `TabularMDP` runs in compiled code, an environment step by step. With the same seeds,
-    `learn(agent, m)` and `learn(agent, m.to_gymnasium())` give bitwise identical results.
+    `learn(agent, m)` and `learn(agent, m.to_gymnasium())` give bitwise identical results, with
+    `masks=True` if `m` lacks actions.
 
     Args:
         agent: the agent.
@@ -259,8 +260,9 @@ def _new_run(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) ->
 
 
 def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> Record:
-    from gymnasium.error import InvalidAction as EnvironmentRefusal
+    from gymnasium.error import InvalidAction
 
+    refusals = AssertionError, ValueError, LookupError, RuntimeError, InvalidAction
     episodes = plan.episodes
     returns, discounted = np.zeros(episodes), np.zeros(episodes)
     update_steps: list[int] = []
@@ -282,7 +284,7 @@ def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> R
             a = agent.act(s)
             try:
                 s_next, reward, terminated, truncated, info = env.step(a)
-            except (AssertionError, ValueError, LookupError, EnvironmentRefusal) as error:
+            except refusals as error:
                 raise refused(error, s, a) from error
             r = float(reward)
             total += r

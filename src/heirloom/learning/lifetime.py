@@ -61,6 +61,7 @@ def learn_tasks(
     repetition: int,
     observer: Observer | None = None,
     record: Mapping[int, Choice] | None = None,
+    masks: bool = False,
 ) -> dict[str, np.ndarray]:
     """Let an agent learn the tasks one after the other.
 
@@ -74,6 +75,7 @@ def learn_tasks(
         repetition: the number of the repetition, which selects them too.
         observer: measures the agent while it learns.
         record: what is recorded of each task, by its index; None if nothing is ever recorded.
+        masks: whether the agent obeys the masks of available actions that environments give.
 
     Returns:
         `returns` and `discounted_returns` [task, episode]; `updates` [task], the number of updates
@@ -87,7 +89,8 @@ def learn_tasks(
     for k, task in enumerate(tasks):
         task_seed = int(stream(seed, "steps", name, repetition, k).integers(2**63))
         plan = Plan.checked(agent, task, episodes=episodes, max_steps=steps, seed=task_seed)
-        begin(agent, task)
+        plan = replace(plan, masks=masks)
+        begin(agent, task, masks=masks)
         adopt_names(agent, task)
         if observer is not None:
             observer.begin_task(agent, task)

@@ -35,8 +35,8 @@ class MaskNotice:
         cls.announced = True
         logging.getLogger("heirloom").warning(
             "heirloom: %s gives masks of available actions, which are not used: to use them, call "
-            "learn(..., masks=True). In some environments a mask excludes actions that exist and "
-            "merely do nothing.",
+            "learn or compare with masks=True. In some environments a mask excludes actions that "
+            "exist and merely do nothing.",
             env,
         )
 
@@ -108,6 +108,6 @@ def refused(error: Exception, s: int, a: int) -> UnsupportedEnvironment:
     return UnsupportedEnvironment(
         f"the environment raised {type(error).__name__} for action {a} in state {s}: {error}. If "
         "the action does not exist there, let the environment give masks, in info['action_mask'], "
-        "and call learn(..., masks=True). The agent is still in its task: call drop_task() or "
-        "end_task(), or learn(..., resume=True)"
+        "and call learn or compare with masks=True. The agent is still in its task: call "
+        "drop_task() or end_task(), or learn(..., resume=True)"
     )

@@ -133,6 +133,11 @@
       return decided ? decided[pair] : 0;
     }
 
+    // The value of an action that is not available is not finite.
+    exists(pair) {
+      return !this.layers.Q || Number.isFinite(this.layers.Q[pair]);
+    }
+
     sourceName(code) {
       return code < 0 ? "learned model" : this.deciders[code] ?? "values";
     }
@@ -224,7 +229,8 @@
       let total = 0;
       for (let i = frame.at - frame.step; i < frame.at; i++) total += recording.rewards[i];
       const parts = [];
-      if (known !== null) parts.push(`${known} of ${recording.pairs} pairs known`);
+      const pairs = layers.Q ? layers.Q.reduce((sum, _, k) => sum + recording.exists(k), 0) : recording.pairs;
+      if (known !== null) parts.push(`${known} of ${pairs} pairs known`);
       if (layers.Q) parts.push(`mean value ${number(recording.means[recording.at])}`);
       parts.push(`reward so far ${number(total)}`);
       if (frame.absent) parts.push("this episode was not recorded");
@@ -233,6 +239,10 @@
       const head = ["action", "value", "bound", "from"].filter((_, i) => i < 2 || layers.U);
       const rows = recording.actions.map((name, a) => {
         const k = s * recording.A + a, chosen = this.inspected == null && recording.chosen[frame.at] === a;
+        if (!recording.exists(k)) {
+          return element("tr", {}, element("th", { scope: "row" }, name),
+            element("td", { colspan: head.length - 1 }, "not available"));
+        }
         const cells = [layers.Q ? number(layers.Q[k]) : "–"];
         if (layers.U) {
           const code = recording.source(k);

@@ -18,7 +18,7 @@ from heirloom.mdp.tabular import TabularMDP
 from heirloom.runs.callables import run_callables, spec_of
 from heirloom.stats import gain, student_interval
 from heirloom.storage.location import Location
-from heirloom.validation import LARGEST_SIZE, one_of, real_number, shown, whole_number
+from heirloom.validation import LARGEST_SIZE, one_of, real_number, shown, truth, whole_number
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,6 +40,7 @@ def compare(
     seed: int = 0,
     jobs: int | None = None,
     out: str | os.PathLike[str] | None = None,
+    masks: bool = False,
 ) -> "xr.Dataset":
     """Run every agent on the same sequences of tasks, over several repetitions.
 
@@ -64,6 +65,8 @@ def compare(
             the call. The names of agents and all numbers are compared with those of the stored
             comparison, and it is refused if they differ. Functions cannot be compared: give another
             name to an agent that you change.
+        masks: whether agents obey the masks of available actions that environments give; see
+            `learn`. The missing actions of a `TabularMDP` are always respected.
 
     Returns:
         `returns` [agent, repetition, task, episode], undiscounted; `updates` [agent, repetition,
@@ -71,6 +74,7 @@ def compare(
         return of an episode, NaN for environments without an exact model.
     """
     _check_arguments(agents, draw_task)
+    masks = truth("masks", masks)
     seed = whole_number("seed", seed, least=0, most=math.inf)
     max_steps = whole_number("max_steps", max_steps)
     episodes, tasks, repetitions = (
@@ -96,7 +100,7 @@ def compare(
     returns = np.empty((len(agents), repetitions, tasks, episodes))
     updates = np.empty(returns.shape[:3], dtype=np.int64)
     optimal = np.empty((repetitions, tasks))
-    options: Any = {"episodes": episodes, "steps": max_steps, "seed": seed}
+    options: Any = {"episodes": episodes, "steps": max_steps, "seed": seed, "masks": masks}
     for j in range(repetitions):
         rng = stream(seed, "tasks", j)
         drawn = [_drawn(draw_task, rng) for _ in range(tasks)]

@@ -144,13 +144,17 @@ class Audit:
 
     @property
     def smallest_nearness(self) -> Nearness:
-        """The smallest nearness that agrees with all that is known, without successors."""
+        """The smallest nearness that no single pair contradicts, without successors.
+
+        With models that are not exact, it is a lower bound on the true differences, and all pairs
+        together may refute it.
+        """
         rewards, transitions = self.parts["rewards"].sure, self.parts["transitions"].sure
         return Nearness(rewards=rewards, transitions=np.minimum(transitions, 1.0))
 
     @property
     def smallest_d_max(self) -> float:
-        """The smallest number `d_max` that agrees with all that is known."""
+        """The smallest number `d_max` that no single pair contradicts."""
         return float(self.parts["d_max"].sure.max())
 
     @property
@@ -261,11 +265,14 @@ class Audit:
 
     def _differences(self) -> str:
         d_max, near = self.smallest_d_max, self.smallest_nearness
-        text = (
-            "The smallest numbers that agree with what is known are "
+        numbers = (
             f"rewards={near.rewards.max():.4g} and transitions={near.transitions.max():.4g} for a "
             f"nearness, and d_max = {d_max:.4g}"
         )
+        if self.exact:
+            text = f"The smallest numbers that agree with what is known are {numbers}"
+        else:
+            text = f"No pair contradicts {numbers}, but the true differences may be larger"
         limit = self.largest_useful_d_max
         if math.isfinite(limit):
             which = f"only values below {limit:.4g}" if limit > 0 else "no value"
