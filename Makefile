@@ -9,7 +9,7 @@ DOCS_READY := $(VENV)/.ready-docs
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable
 PEERS := .venv-peers
 
-.PHONY: help setup reproduce docs dist test test-slow check format coverage golden numbers tables references bench publish-bench examples clean
+.PHONY: help setup reproduce docs dist test test-slow test-full check format coverage golden numbers tables references bench publish-bench examples clean
 
 help:
 	@echo "make setup       create .venv with Heirloom and what a run needs (a minute or two)"
@@ -17,6 +17,7 @@ help:
 	@echo "make docs        build this documentation in build/site (three minutes; executes the tutorials)"
 	@echo "make test        set up .venv, check format, lint, types and imports, and run the tests"
 	@echo "make test-slow   run long soundness sweeps, kernels with checked indices, and tests that start clusters"
+	@echo "make test-full   run the longest examples in full (ten minutes)"
 	@echo "make coverage    report the line coverage of src, kernels included"
 	@echo "make examples    run every example; prints tables, writes figures to ./figures"
 	@echo "make bench       measure speed relative to a bare loop and other libraries (ten minutes)"
@@ -74,10 +75,13 @@ check: $(READY)
 	$(BIN)/lint-imports
 
 test: check
-	$(BIN)/pytest -n auto -m "not slow and not cluster"
+	$(BIN)/pytest -n auto -m "not slow and not cluster and not full"
 
 test-slow: $(READY)
 	$(BIN)/pytest -n auto -m "slow or cluster"
+
+test-full: $(READY)
+	$(BIN)/pytest -n auto -m full
 
 # Kernels are compiled in the first run, and measured in the second, without the compiler. The second
 # has tests of small tasks that reach all kernels; those named "long" would take minutes.
@@ -91,8 +95,8 @@ WITHOUT_COMPILER := tests/kernels tests/mdp/test_mean_rewards.py tests/planning 
 
 coverage: $(READY)
 	rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -n auto -m "not slow"
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n auto -m "not slow and not cluster" \
+	$(BIN)/coverage run -m pytest -n auto -m "not slow and not full"
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n auto -m "not slow and not cluster and not full" \
 		-k "not long" $(WITHOUT_COMPILER)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report

@@ -10,6 +10,8 @@ import pytest
 from heirloom.envs import icu_sepsis
 from published import results
 
+LONG = {"blackjack", "cart_pole", "icu_sepsis", "maintenance", "mini_grid", "mountain_car"}
+"""Examples that take longest; `test_numbers.py` compares the first tasks of each example."""
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 
@@ -25,8 +27,14 @@ def test_example_compares_all_agents_with_the_same_options(example):
         assert "**options" in call.split('": lambda')[0]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(path, id=path.stem, marks=getattr(pytest.mark, kind))
+        for path in EXAMPLES
+        for kind in [("slow", "full")[path.stem in LONG]]
+    ],
+)
 def test_example_prints_its_stored_output_and_saves_a_figure(example, tmp_path):
     if example.stem == "icu_sepsis" and icu_sepsis.tables_path() is None:
         pytest.skip("needs `pip install --no-deps icu-sepsis`")

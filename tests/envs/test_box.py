@@ -99,7 +99,7 @@ def test_specs_name_the_family_and_its_intervals():
 
 
 class Jam(hl.BoxFamily):
-    """Two states; the probability of a jam is quadratic in x, and equal at both ends of its range."""
+    """Two states; the probability of a jam is quadratic in x, and equal at both ends."""
 
     @property
     def intervals(self):
