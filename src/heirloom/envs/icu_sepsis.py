@@ -14,7 +14,7 @@ Published returns are 0.78 for random treatment and for the clinicians, and 0.88
 They are undiscounted; with the discount factor 0.999, the optimal policy returns 0.875.
 """
 
-import importlib.util
+import importlib.metadata
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -41,11 +41,13 @@ STRONGEST = 20.0  # limit on `strength`, so that weights of successors are finit
 
 def tables_path() -> Path | None:
     """Return where the tables of the package are; None if it is not installed."""
-    found = importlib.util.find_spec(PACKAGE)
-    for folder in () if found is None else found.submodule_search_locations or ():
-        if (Path(folder) / TABLES).exists():
-            return Path(folder) / TABLES
-    return None
+    try:
+        # Not by its module, which a script of the same name would hide.
+        found = importlib.metadata.distribution(PACKAGE).locate_file(f"{PACKAGE}/{TABLES}")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    path = Path(str(found))
+    return path if path.exists() else None
 
 
 def icu_sepsis(*, gamma: float = GAMMA) -> TabularMDP:
