@@ -97,7 +97,8 @@ class Explanation:
         s = number_of("s", s, n_states, self.state_names)
         a = number_of("a", a, n_actions, self.action_names)
         if not self._exists[s, a]:
-            return f"action {a} is not available in state {s}"
+            names = self.pair_names
+            return f"action {names.action(a)} is not available in state {names.state(s)}"
         bound = self.names[self.bound[s, a]]
         used = [part for part, pairs in self._parts_of(bound).items() if pairs[s, a]]
         bound = V_MAX if bound == V_MAX else f"the upper bound from {bound!r}"

@@ -17,18 +17,16 @@ def audit(
     ],
     rewards: Annotated[
         float | None,
-        typer.Option(min=0, help="Largest difference of mean rewards, of a nearness."),
+        typer.Option(help="Largest difference of mean rewards, of a nearness."),
     ] = None,
     transitions: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Largest total variation of transitions, of a nearness."),
+        typer.Option(help="Largest total variation of transitions, of a nearness."),
     ] = None,
     d_max: Annotated[
-        float | None, typer.Option(min=0, help="Largest distance between the models of two tasks.")
+        float | None, typer.Option(help="Largest distance between the models of two tasks.")
     ] = None,
-    p_min: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Smallest probability of a task.")
-    ] = None,
+    p_min: Annotated[float | None, typer.Option(help="Smallest probability of a task.")] = None,
     delta: Annotated[
         float, typer.Option(help="Probability that a true claim is contradicted.")
     ] = 0.05,

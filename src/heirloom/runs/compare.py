@@ -249,6 +249,11 @@ def helps_from(
     least_doubt = 1e-12  # the quantile of a smaller doubt is not accurate
     confidence = real_number("confidence", confidence, what, above=0, most=1 - least_doubt)
     mean = results.returns.mean("episode").transpose("agent", "repetition", "task")
+    if mean.sizes["repetition"] < 2:
+        raise InvalidArgument(
+            "the results have one repetition, which gives no interval: compare with repetitions=2 "
+            "or more"
+        )
     difference = mean.sel(agent=agent).values - mean.sel(agent=baseline).values
     centre, half = student_interval(difference, confidence=confidence)
     not_above = np.flatnonzero(~(centre - half > 0))
