@@ -789,6 +789,7 @@ CALLS = {
             "seed": 0,
             "jobs": None,
             "out": None,
+            "masks": False,
         },
     ),
     "comparison_table": lambda: Call(
