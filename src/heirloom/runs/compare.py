@@ -229,11 +229,11 @@ def helps_from(
     """Return the task from which on an agent has higher returns than the baseline.
 
     In that task and in all later ones, the Student interval over repetitions of the difference of
-    mean returns is above 0. None if it is not in the last task. The statement about all these tasks
-    together has the given confidence, without a correction: tasks are tested from the last one
-    backwards until a test fails, so a wrong statement requires that the first false one of them
-    passes its own test. For a joint statement about several agents, divide 1 - confidence by their
-    number.
+    mean returns is above 0. None if it is not in the last task, or with a single repetition, which
+    gives no interval. The statement about all these tasks together has the given confidence,
+    without a correction: tasks are tested from the last one backwards until a test fails, so a
+    wrong statement requires that the first false one of them passes its own test. For a joint
+    statement about several agents, divide 1 - confidence by their number.
 
     Args:
         results: the results of `compare` or `run`.
@@ -249,11 +249,6 @@ def helps_from(
     least_doubt = 1e-12  # the quantile of a smaller doubt is not accurate
     confidence = real_number("confidence", confidence, what, above=0, most=1 - least_doubt)
     mean = results.returns.mean("episode").transpose("agent", "repetition", "task")
-    if mean.sizes["repetition"] < 2:
-        raise InvalidArgument(
-            "the results have one repetition, which gives no interval: compare with repetitions=2 "
-            "or more"
-        )
     difference = mean.sel(agent=agent).values - mean.sel(agent=baseline).values
     centre, half = student_interval(difference, confidence=confidence)
     not_above = np.flatnonzero(~(centre - half > 0))
