@@ -84,7 +84,8 @@ test-full: $(READY)
 	$(BIN)/pytest -n auto -m full
 
 # Kernels are compiled in the first run, and measured in the second, without the compiler. The second
-# has tests of small tasks that reach all kernels; those named "long" would take minutes.
+# has tests of small tasks that reach most kernels in a minute; those left out by -k take longer. The
+# lazy updates of kernels/learning.py are not reached.
 WITHOUT_COMPILER := tests/kernels tests/mdp/test_mean_rewards.py tests/metrics/test_rounding.py \
 	tests/agents/test_contract.py tests/transfer/nearness/test_near_models.py \
 	tests/transfer/refutation/test_audit.py \
