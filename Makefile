@@ -9,7 +9,7 @@ DOCS_READY := $(VENV)/.ready-docs
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable
 PEERS := .venv-peers
 
-.PHONY: help setup reproduce docs dist test test-slow test-full check format coverage golden numbers tables references bench publish-bench examples clean
+.PHONY: help setup reproduce docs dist kernels-plain kernels-lazy test test-slow test-full check format coverage golden numbers tables references bench publish-bench examples clean
 
 help:
 	@echo "make setup       create .venv with Heirloom and what a run needs (a minute or two)"
@@ -74,27 +74,32 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check
-	$(BIN)/pytest -n auto -m "not slow and not cluster and not full"
+# One process checks types while others compile kernels, which all processes of pytest then load.
+PYTEST := $(BIN)/pytest -n auto --dist worksteal
+
+kernels-plain kernels-lazy: $(READY)
+	@$(BIN)/python -m tests.compile_kernels $(if $(filter %-lazy,$@),0.999,0.9)
+
+test: $(READY)
+	$(MAKE) --jobs=2 check kernels-lazy kernels-plain
+	$(PYTEST) -m "not slow and not cluster and not full"
 
 test-slow: $(READY)
-	$(BIN)/pytest -n auto -m "slow or cluster"
+	$(PYTEST) -m "slow or cluster"
 
 test-full: $(READY)
-	$(BIN)/pytest -n auto -m full
+	$(PYTEST) -m full
 
 # Kernels are compiled in the first run, and measured in the second, without the compiler. The second
-# has tests of small tasks that reach most kernels in a minute; those left out by -k take longer. The
-# lazy updates of kernels/learning.py are not reached.
+# has tests of small tasks, which reach nearly all lines of kernels; those left out by -k take longer.
 WITHOUT_COMPILER := tests/kernels tests/mdp/test_mean_rewards.py tests/metrics/test_rounding.py \
-	tests/agents/test_contract.py tests/transfer/nearness/test_near_models.py \
 	tests/transfer/refutation/test_audit.py \
 	tests/propositions/test_proposition_4_learned_dissimilarity.py
 
 coverage: $(READY)
 	rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -n auto -m "not slow and not full"
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n auto -m "not slow and not cluster and not full" \
+	$(BIN)/coverage run -m pytest -n auto --dist worksteal -m "not slow and not full"
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n auto --dist worksteal -m "not slow and not cluster and not full" \
 		-k "not long and not bounds and not 500 and not probability" $(WITHOUT_COMPILER)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report

@@ -12,8 +12,8 @@ import numpy as np
 import heirloom as hl
 from heirloom.envs.paper_families import Tight
 from heirloom.mdp.learned import Known
-from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 SEED = 18
 N_STATES = N_ACTIONS = 2

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import heirloom as hl
-from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.exact import _source
 from heirloom.transfer.nearness.learned import REWARDS, TRANSITIONS, model_differences
+from heirloom.transfer.source import Source
 
 SEED = 18
 SEQUENCES, SEQUENCES_WITHOUT_PROMISE = 500, 200

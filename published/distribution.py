@@ -56,7 +56,7 @@ def check_installed(python: Path, folder: Path, *, compiled: bool) -> None:
     for arguments, expected in [
         *([(["-c", example.code], example.printed)] if compiled else []),
         (["-m", "heirloom", "run", "spec.toml", "--jobs", "1"], "results/spec"),
-        (["-m", "heirloom", "status", "results/spec"], "checksums match"),
+        (["-m", "heirloom", "status", "results/spec"], "its checksum matches"),
     ]:
         done = subprocess.run(
             [str(python), "-I" if arguments[0] == "-c" else "-P", *arguments],

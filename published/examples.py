@@ -42,13 +42,14 @@ def run_example(
     Args:
         name: the name of its file, without `.py`.
         pictures: a folder to keep its pictures in; by default they are deleted.
-        overrides: arguments of `compare` to replace, such as `repetitions` or `tasks`.
+        overrides: the largest values of arguments of `compare`, such as `repetitions` or `tasks`.
     """
     compared: list[xr.Dataset] = []
     compare = heirloom.compare
 
     def compare_and_record(*args: Any, **options: Any) -> xr.Dataset:
-        compared.append(compare(*args, **{**options, **overrides}))
+        limited = {key: min(options[key], most) for key, most in overrides.items()}
+        compared.append(compare(*args, **{**options, **limited}))
         return compared[-1]
 
     printed = io.StringIO()

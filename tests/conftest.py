@@ -38,3 +38,8 @@ def kill_commands_left_running():
             command.kill()
             command.process.communicate()
     Command.started.clear()
+
+
+def pytest_collection_modifyitems(items):
+    """Start the longest tests first, which have their own time limit, so that none runs alone."""
+    items.sort(key=lambda item: item.get_closest_marker("timeout") is None)

@@ -23,7 +23,6 @@ import heirloom as hl
 from heirloom.cli import calculators
 from heirloom.envs import maintenance, paper_tasks, perishables, queueing, toy_text
 from heirloom.envs.inventory import inventory
-from heirloom.envs.numbered import Numbered
 from tests.reporting.examples import results as transfer_results
 
 LONGEST = 60  # seconds per call; longer than compiling a kernel takes
@@ -249,6 +248,11 @@ def started(env):
 def saved_edges():
     binned().save_edges("saved.edges")
     return "saved.edges"
+
+
+def saved_numbers():
+    hl.Numbered(gym.make("Blackjack-v1")).save_numbers("saved.numbers")
+    return "saved.numbers"
 
 
 def saved_spec():
@@ -485,20 +489,28 @@ CALLS = {
     ),
     "envs.taxi": lambda: Call(toy_text.taxi, {"rain": 0.0, "fare": 20.0, "blocked": ()}),
     "envs.cliff_walking": lambda: Call(toy_text.cliff_walking, {"wind": 0.1, "fall": 50.0}),
-    "envs.Numbered": lambda: Call(
-        Numbered,
+    "Numbered": lambda: Call(
+        hl.Numbered,
         {"env": gym.make("Blackjack-v1"), "n_states": 704, "key": lambda seen: seen, "numbers": {}},
         {"env": "environment"},
     ),
-    "envs.Numbered.state_of": lambda: Call(
-        Numbered(gym.make("Blackjack-v1")).state_of, {"observation": (12, 10, 0)}
+    "Numbered.state_of": lambda: Call(
+        hl.Numbered(gym.make("Blackjack-v1")).state_of, {"observation": (12, 10, 0)}
     ),
-    "envs.Numbered.observation_of": lambda: Call(
-        Numbered(gym.make("Blackjack-v1")).observation_of, {"state": 3}
+    "Numbered.observation_of": lambda: Call(
+        hl.Numbered(gym.make("Blackjack-v1")).observation_of, {"state": 3}
     ),
-    "envs.Numbered.action_of": lambda: Call(
-        Numbered(gym.make("Blackjack-v1")).action_of, {"action": 1}
+    "Numbered.action_of": lambda: Call(
+        hl.Numbered(gym.make("Blackjack-v1")).action_of, {"action": 1}
     ),
+    "Numbered.reset": lambda: Call(hl.Numbered(gym.make("Blackjack-v1")).reset, {}),
+    "Numbered.step": lambda: Call(
+        started(hl.Numbered(gym.make("Blackjack-v1"))).step, {"action": 1}
+    ),
+    "Numbered.save_numbers": lambda: Call(
+        hl.Numbered(gym.make("Blackjack-v1")).save_numbers, {"path": "numbers"}
+    ),
+    "Numbered.load_numbers": lambda: Call(hl.Numbered.load_numbers, {"path": saved_numbers()}),
     "LearnedModel.to_mdp": lambda: Call(model().to_mdp, TO_MDP),
     "Source.to_mdp": lambda: Call(source().to_mdp, TO_MDP),
     "learned_nearness": lambda: Call(
@@ -790,6 +802,8 @@ CALLS = {
             "jobs": None,
             "out": None,
             "masks": False,
+            "measure": None,
+            "record": None,
         },
     ),
     "comparison_table": lambda: Call(
@@ -820,8 +834,21 @@ CALLS = {
             "address": None,
         },
     ),
-    "draw_episodes": lambda: Call(hl.draw_episodes, {"results": results(), "title": "title"}),
-    "draw_lifelong": lambda: Call(hl.draw_lifelong, {"results": results(), "title": "title"}),
+    "draw_episodes": lambda: Call(
+        hl.draw_episodes,
+        {"results": results(), "title": "title", "xlabel": "patient", "ylabel": "survival"},
+    ),
+    "draw_lifelong": lambda: Call(
+        hl.draw_lifelong,
+        {
+            "results": results(),
+            "title": "title",
+            "baseline": "RMax",
+            "loss": False,
+            "xlabel": "week",
+            "ylabel": "euros",
+        },
+    ),
     "draw_transfer": lambda: Call(
         hl.draw_transfer, {"results": transfer_results(), "agent": "Mine", "title": "title"}
     ),

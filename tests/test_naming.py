@@ -44,7 +44,7 @@ def test_names_come_from_lists_arrays_and_functions():
         m = hl.TabularMDP(R, T, gamma=0.9, state_names=names, action_names=names)
         assert m.state_names == m.action_names == ("a", "b")
     for names, message in (
-        (["a"], "state_names has 1 names for 2 states"),
+        (["a"], "state_names has 1 name for 2 states"),
         (lambda i: "a", "state_names has the name 'a' twice"),
         (lambda: "a", "state_names is .*raised TypeError"),
         (3, "state_names is 3: expected a list of names"),

@@ -74,7 +74,7 @@ def test_numbers_of_tasks_agree_with_the_enumeration_of_all_draws(draws):
 
 
 @given(st.floats(0.5, 1.0, exclude_min=True), probabilities)
-def test_a_single_task_with_probability_above_one_half_is_all_that_must_be_included(p_min, delta):
+def test_one_task_with_probability_above_one_half_is_all_that_must_be_included(p_min, delta):
     """Above 1/2 no second task has probability p_min."""
     m = hl.tasks_for_distance(p_min, delta)
     assert probability_of_missing(m, p_min) <= delta

@@ -1,9 +1,10 @@
 """The Sphinx extension of the site: generated parts, executed tutorials, and docstrings.
 
 A comment `<!-- generated: NAME -->` in a page is replaced by text that is generated from the code,
-so that references cannot differ from what they describe. Tutorials are executed in every build: an
-output that differs from the page is a warning, which `make docs` treats as an error, and the
-pictures of the site are those that the build has drawn.
+so that references cannot differ from what they describe. The text from the mark to
+`<!-- /generated -->` is replaced too: it tells readers of the file where the generated text is.
+Tutorials are executed in every build: an output that differs from the page is a warning, which
+`make docs` treats as an error, and the pictures of the site are those that the build has drawn.
 """
 
 import re
@@ -26,7 +27,7 @@ GENERATED = {
     "measures": specs.measures,
     "examples": gallery.examples,
 }
-MARK = re.compile(r"<!-- generated: (.+?) -->")
+MARK = re.compile(r"<!-- generated: (.+?) -->(?:\n[^<]+<!-- /generated -->)?")
 
 
 def replace_marks(app: Sphinx, page: str, source: list[str]) -> None:

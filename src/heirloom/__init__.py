@@ -33,6 +33,7 @@ _NAMES_BY_MODULE = {
     "envs.box": ("BoxFamily",),
     "envs.family": ("FiniteFamily", "TaskFamily"),
     "envs.grid": ("GridMap", "grid_world"),
+    "envs.numbered": ("Numbered",),
     "experiments.spec": ("ExperimentSpec",),
     "figures.audits": ("draw_audit",),
     "figures.curves": ("draw_episodes", "draw_lifelong"),
@@ -72,7 +73,7 @@ _NAMES_BY_MODULE = {
     "transfer.envelope": ("Envelope",),
     "transfer.lipschitz.bound": ("Lipschitz",),
     "transfer.lipschitz.distance": ("ModelDistance", "WeightedL1"),
-    "transfer.memory": ("Source", "TaskMemory"),
+    "transfer.memory": ("TaskMemory",),
     "transfer.nearness.bound": ("NearModels",),
     "transfer.nearness.exact": ("family_nearness", "near_bound"),
     "transfer.nearness.knowledge": ("Nearness",),
@@ -80,6 +81,7 @@ _NAMES_BY_MODULE = {
     "transfer.refutation.audit": ("audit",),
     "transfer.refutation.audit_result": ("Audit",),
     "transfer.setting": ("Setting",),
+    "transfer.source": ("Source",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
@@ -115,6 +117,7 @@ __all__ = [
     "NearRMax",
     "Nearness",
     "NotConverged",
+    "Numbered",
     "OptimisticAgent",
     "QLearning",
     "RMax",
@@ -185,6 +188,7 @@ if TYPE_CHECKING:
     from heirloom.envs.box import BoxFamily
     from heirloom.envs.family import FiniteFamily, TaskFamily
     from heirloom.envs.grid import GridMap, grid_world
+    from heirloom.envs.numbered import Numbered
     from heirloom.errors import (
         CannotWrite,
         HeirloomError,
@@ -238,7 +242,7 @@ if TYPE_CHECKING:
     from heirloom.transfer.envelope import Envelope
     from heirloom.transfer.lipschitz.bound import Lipschitz
     from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1
-    from heirloom.transfer.memory import Source, TaskMemory
+    from heirloom.transfer.memory import TaskMemory
     from heirloom.transfer.nearness.bound import NearModels
     from heirloom.transfer.nearness.exact import family_nearness, near_bound
     from heirloom.transfer.nearness.knowledge import Nearness
@@ -246,6 +250,7 @@ if TYPE_CHECKING:
     from heirloom.transfer.refutation.audit import audit
     from heirloom.transfer.refutation.audit_result import Audit
     from heirloom.transfer.setting import Setting
+    from heirloom.transfer.source import Source
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from heirloom.errors import InvalidArgument
 from heirloom.escaping import printable
 from heirloom.validation import shown, whole_number
+from heirloom.wording import counted
 
 NamesLike = Sequence[str] | Callable[[int], str] | None
 """Names in order, or a function that returns the name of each number; None for no names."""
@@ -47,7 +48,8 @@ def checked_names(
         raise error(f"{noun}_names has a name that is not a text ({raised}): give texts") from None
     if len(names) != number:
         raise error(
-            f"{noun}_names has {len(names)} names for {number} {noun}s: give one per {noun}"
+            f"{noun}_names has {counted(len(names), 'name')} for {counted(number, noun)}: give one "
+            f"per {noun}"
         )
     if len(set(names)) < number:
         twice = Counter(names).most_common(1)[0][0]
@@ -93,10 +95,10 @@ def number_of(key: str, given: object, number: int, names: tuple[str, ...] | Non
     return whole_number(key, given, least=0, most=number - 1)
 
 
-def shortened(name: str) -> str:
-    """Return a name on one line, escaped, and cut if it is long."""
+def shortened(name: str, longest: int = LONGEST_SHOWN) -> str:
+    """Return a name on one line, escaped, and cut if it has more than `longest` characters."""
     text = printable(name)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def with_name(number: int, name: str | None) -> str:

@@ -387,7 +387,7 @@ def test_small_differences_of_values_are_not_ties():
         ({"v_max": -1}, "v_max is -1: .* values lie between 0 and 10"),
         ({"seed": "x"}, "seed is 'x'"),
         ({"d_max": -0.1}, "d_max contains -0.1"),
-        ({"d_max": "small"}, "d_max is not an array of real numbers"),
+        ({"d_max": "small"}, "d_max is .small.: expected a number"),
         ({"d_max": np.nan}, "d_max contains nan"),
         ({"p_min": 0.2, "delta": 0}, "delta is 0"),
         ({"p_min": 2, "delta": 0.1}, "p_min is 2"),
@@ -623,7 +623,7 @@ def test_changed_attributes_do_not_make_compiled_code_leave_its_arrays():
     agent.drop_task()
     m = hl.garnet(1000, 4, branching=1, gamma=0.9, seed=0)
     agent.n_actions = 4
-    with pytest.raises(hl.IncompatibleTasks, match="the task has 1000 states and 4 actions"):
+    with pytest.raises(hl.IncompatibleTasks, match="the task has 1,000 states and 4 actions"):
         hl.learn(agent, m, episodes=10, max_steps=10, seed=0)
     for sized in (agent.model, agent.memory):
         with pytest.raises(AttributeError):

@@ -87,7 +87,7 @@ def test_source_that_cannot_lower_a_bound_is_listed_as_dropped():
     learned(agent, [m, m])
     explanation = agent.explain()
     assert [tuple(dropped) for dropped in explanation.dropped] == [(1, 1)]
-    assert "Source task 1 was dropped when 1 of 2 pairs were known" in repr(explanation)
+    assert "Source task 1 was dropped when 1 of 2 pairs was known" in repr(explanation)
     assert explanation.n_decided["Lipschitz, task 1"] + explanation.n_decided["learned model"] == 2
 
 
@@ -278,6 +278,14 @@ def test_text_says_when_a_bound_is_used_and_when_it_is_valid(bound, before, afte
     assert after in flat(agent.explain())
 
 
+@pytest.mark.parametrize("n_tasks", [1, 2])
+def test_notes_are_those_that_are_printed(n_tasks):
+    explained = learned(hl.LRMax(d_max=0.1, **COMMON, seed=0), tight_tasks(n_tasks)).explain()
+    printed = repr(explained).split("\n- ")[1:]
+    assert [" ".join(note.split()) for note in printed] == list(explained.notes)
+    assert explained.notes
+
+
 def test_text_of_a_valid_given_prior_has_no_note_on_learning():
     agent = learned(hl.LRMax(d_max=0.1, **COMMON, seed=0), tight_tasks(2), episodes=20)
-    assert agent.explain().notes == ()
+    assert agent.explain().bound_notes == ()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.learning.masks import MaskNotice
+from heirloom.mdp.mask_notice import MaskNotice
 from heirloom.transfer.bound import MaxQ
 from heirloom.transfer.envelope import Envelope
 from heirloom.transfer.lipschitz.bound import Lipschitz
@@ -263,3 +263,13 @@ def test_masks_need_an_environment_that_gives_them_and_an_agent_that_observes_th
     agent = hl.RMax(n_states=16, n_actions=4, gamma=0.9, n_known=1, seed=0)
     with pytest.raises(hl.UnsupportedEnvironment, match="gives no mask"):
         hl.learn(agent, env, episodes=1, max_steps=1, masks=True)
+
+
+def test_mask_is_refused_outside_a_task_and_if_it_excludes_an_action_that_was_taken():
+    agent = new_agent(n_known=1)
+    with pytest.raises(hl.WrongOrder, match="outside a task"):
+        agent.observe_mask(0, [1, 1])
+    agent.begin_task()
+    agent.observe(0, 1, 0.0, 0, terminated=False)
+    with pytest.raises(hl.InvalidArgument, match="but the agent took it before"):
+        agent.observe_mask(0, [1, 0])

@@ -111,6 +111,10 @@ def test_user_defined_source_values_are_transferred():
     assert agent.initial_Q.tolist() == [[1.0, 2.0], [3.0, 4.0]]
     with pytest.raises(hl.InvalidArgument, match=r"Q has shape \(2,\)"):
         hl.BisimulationTransfer(m, m, Q=[1.0, 2.0])
+    with pytest.raises(hl.InvalidArgument, match="not finite"):
+        hl.BisimulationTransfer(m, m, Q=[[1.0, 2.0], [3.0, np.inf]])
+    with pytest.raises(hl.IncompatibleTasks, match=r"gamma is 0.9 in the source and 0.5"):
+        hl.BisimulationTransfer(m, stay_or_go(0.5).task)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,15 @@ def test_compiled_and_step_by_step_learning_with_checks_are_bit_identical(i, rea
 
 
 @pytest.mark.parametrize("i", range(N_AGENTS))
+def test_explanation_says_that_the_knowledge_was_refuted(i):
+    agent = list(agents(on_refutation="warn"))[i]
+    with pytest.warns(hl.RefutedKnowledgeWarning):
+        learn(agent, [row_of_cells(0.5), row_of_cells(1.0)])
+    note = "The knowledge was refuted: the bounds that rest on it may be invalid."
+    assert note in agent.explain().notes
+
+
+@pytest.mark.parametrize("i", range(N_AGENTS))
 def test_agent_that_widens_ends_optimal_where_the_contradiction_shows(i):
     """The good end is within reach of the first policy, so that its pairs become known."""
     agent = list(agents(on_refutation="widen"))[i]
@@ -265,3 +274,26 @@ def test_large_difference_is_refuted_by_estimated_models_with_enough_visits():
     learn(agent, [row_of_cells(0.0)], episodes=3000)
     with pytest.raises(hl.RefutedKnowledge, match="estimated"):
         learn(agent, [row_of_cells(1.0)], episodes=3000)
+
+
+@pytest.mark.parametrize("shape", [(), (5, 4)])
+def test_false_claims_about_single_tasks_are_refuted_and_widened(shape):
+    """That no pair terminates, and that no reward is above 0.5; the goal contradicts both."""
+    claim = hl.Nearness(
+        rewards=1.0,
+        transitions=1.0,
+        terminates=np.zeros(shape, dtype=bool),
+        highest_rewards=np.full(shape, 0.5),
+    )
+    m = hl.grid_world(["S...G"], gamma=0.9, reward_on="entering", terminal=True)
+    agent = hl.NearRMax(nearness=claim, seed=0, on_refutation="raise", **OPTIONS)
+    with pytest.raises(hl.RefutedKnowledge, match="refuted"):
+        learn(agent, [m])
+    agent = hl.NearRMax(nearness=claim, seed=0, on_refutation="widen", explore=0.2, **OPTIONS)
+    learn(agent, [m, m], episodes=200)
+    assert agent.refutation.n_widened > 0
+    widened, k = agent.bounds[0].nearness, int((m.ends * agent.known).argmax())
+    assert widened._per_pair("terminates", 20)[k]
+    assert widened._per_pair("highest_rewards", 20)[k] >= 1.0
+    assert widened.terminates.all() == (shape == ())
+    assert (agent.Q >= hl.solve(m).Q - 1e-7)[agent.known].all()

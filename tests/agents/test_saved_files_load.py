@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import heirloom as hl
 from heirloom.envs.numbered import Numbered
-from heirloom.transfer.memory import Source
+from heirloom.transfer.source import Source
 
 SIZES = st.floats(-1e12, 1e12, allow_subnormal=False)
 

@@ -165,12 +165,15 @@ def test_q_and_u_are_upper_bounds_after_every_update(kind):
     assert transferred == (kind not in KINDS[:2])
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "families",
+    [pytest.param(200, marks=pytest.mark.slow), pytest.param(2000, marks=pytest.mark.full)],
+)
 @pytest.mark.parametrize("kind", KINDS)
-def test_q_and_u_are_upper_bounds_on_thousands_of_runs(kind):
-    """On 500 random families per agent; bounds are transferred and refined in enough of them."""
+def test_q_and_u_are_upper_bounds_on_thousands_of_runs(kind, families):
+    """A family has several tasks; bounds are transferred and refined in enough of them."""
     rng = np.random.default_rng([11, KINDS.index(kind)])
-    transferred, refined = np.mean([check_family(rng, kind) for _ in range(500)], axis=0)
+    transferred, refined = np.mean([check_family(rng, kind) for _ in range(families)], axis=0)
     assert (transferred > 0.2) == (kind not in KINDS[:2])
     assert (refined > 0.05) == (kind not in (*KINDS[:2], "MaxQInit"))
 

@@ -1,11 +1,14 @@
 """`Binned`: real observations as numbered bins, and edges that are saved."""
 
+import json
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
 
 import heirloom as hl
+from heirloom.transfer.memory_file import packed, unpacked
 
 EDGES = [[-0.9, -0.5, 0.0], [0.0]]
 
@@ -72,7 +75,7 @@ def test_damaged_file_of_edges_is_reported(tmp_path):
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
-        ([[0.0]], "edges has 1 entries: expected one for each of the 2 dimensions"),
+        ([[0.0]], "edges has 1 entry: expected one for each of the 2 dimensions"),
         ([[1.0, 0.0], []], r"edges\[0\] is \[1.0, 0.0\]: expected finite numbers in increasing"),
         ([[0.0, 0.0], []], r"edges\[0\] is"),
         ([[], [np.inf]], r"edges\[1\] is"),
@@ -95,3 +98,38 @@ def test_error_for_real_observations_names_binned():
     agent = hl.RMax(n_states=8, n_actions=3, gamma=0.9, n_known=1)
     with pytest.raises(hl.UnsupportedEnvironment, match=r"heirloom\.Binned\(env, edges=\[\.\.\.\]"):
         hl.learn(agent, gym.make("MountainCar-v0"), episodes=1, max_steps=1)
+
+
+def test_edges_are_saved_with_the_agent_and_with_its_memory(tmp_path):
+    env = binned([[-0.9, 0.1 + 0.2], [], [0.0]][::2])
+    agent = hl.RMax(n_states=env.n_states, n_actions=3, gamma=0.9, n_known=2, reward_range=(-1, 0))
+    hl.learn(agent, gym.wrappers.TimeLimit(env, 5), episodes=1, seed=0)
+    agent.save(tmp_path / "agent")
+    agent.memory.save(tmp_path / "memory")
+    for memory in (
+        hl.OptimisticAgent.load(tmp_path / "agent").memory,
+        hl.TaskMemory.load(tmp_path / "memory"),
+    ):
+        again = binned(memory.edges)
+        assert [row.tolist() for row in again.edges] == [row.tolist() for row in env.edges]
+
+
+def test_agent_refuses_other_bins_and_stays_usable():
+    env, other = binned([[-0.9], [0.0]]), binned([[-0.9], [0.1]])
+    agent = hl.RMax(n_states=4, n_actions=3, gamma=0.9, n_known=2, reward_range=(-1, 0))
+    for _ in range(2):
+        hl.learn(agent, env, episodes=1, max_steps=5, seed=0)
+        with pytest.raises(hl.IncompatibleTasks, match=r"bins of .* edges=agent.memory.edges"):
+            hl.learn(agent, other, episodes=1, max_steps=5, seed=0)
+    assert agent.memory.n_tasks == 2
+
+
+@pytest.mark.parametrize("edges", [[[0.0, 0.0]], [[0.0]], "none", [["a"]], 3])
+def test_file_with_invalid_edges_is_refused(edges, tmp_path):
+    memory = hl.TaskMemory(4, 2)
+    memory.edges = ()
+    content = packed(memory)
+    names = json.dumps({"edges": edges}).encode()
+    content.arrays["names"] = np.frombuffer(names, dtype=np.uint8)
+    with pytest.raises(hl.InvalidFile):
+        unpacked(hl.TaskMemory, content, "the file")

@@ -1,5 +1,7 @@
 """Families with parameters from intervals: what they promise holds for drawn tasks."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -115,3 +117,27 @@ def test_family_whose_model_is_not_affine_has_no_nearness():
     """The corners are equal, so their nearness would be 0."""
     with pytest.raises(hl.InvalidTask, match="probabilities of Jam are not affine"):
         Jam().nearness  # noqa: B018
+
+
+class Doors(hl.BoxFamily):
+    """A reward from an interval, and one of two doors that lead to it."""
+
+    intervals: ClassVar = {"reward": (0.5, 1.0)}
+    choices: ClassVar = {"door": ("left", "right")}
+    gamma = 0.9
+
+    def build(self, *, reward_range, reward, door):
+        R = np.zeros((1, 2))
+        R[0, ("left", "right").index(door)] = reward
+        return hl.TabularMDP(R, np.ones((1, 2, 1)), gamma=0.9, reward_range=reward_range)
+
+
+def test_family_with_choices_draws_each_of_them_and_refuses_others():
+    family = Doors()
+    rng = np.random.default_rng(0)
+    drawn = [family.draw_parameters(rng) for _ in range(20)]
+    assert {parameters["door"] for parameters in drawn} == {"left", "right"}
+    tasks = [family.task(**parameters) for parameters in drawn]
+    assert (hl.family_nearness(tasks).rewards <= family.nearness.rewards + 1e-9).all()
+    with pytest.raises(hl.InvalidArgument, match="door is 'back': expected one of left, right"):
+        family.task(reward=0.5, door="back")

@@ -75,7 +75,7 @@ class TestMoves:
             ("..G", {"goal_rewards": "gold"}, "goal_rewards is not an array of real numbers"),
             ("..G", {"slip_to": "anywhere"}, "slip_to is 'anywhere'"),
             ("..G", {"reward_on": "leaving"}, "reward_on is 'leaving'"),
-            ("..G", {"goal_rewards": [1, 1]}, "one for each of the 1 goals"),
+            ("..G", {"goal_rewards": [1, 1]}, "one for each goal of the map, which has 1 goal"),
         ],
     )
     def test_invalid_map_or_option_is_reported(self, cells, options, message):

@@ -7,6 +7,9 @@ import pytest
 
 import heirloom as hl
 from heirloom.envs import icu_sepsis as icu
+from heirloom.mdp.learned import Known
+from heirloom.transfer.memory import TaskMemory
+from heirloom.transfer.source import Source
 
 pytestmark = pytest.mark.skipif(
     icu.tables_path() is None, reason="needs `pip install --no-deps icu-sepsis`"
@@ -93,3 +96,54 @@ def test_agents_learn_hospitals_with_bounds_that_cover_the_optimal_values():
     U = hl.near_bound(target, source, family.nearness, tol=1e-2)
     assert (Q <= U + 1e-9).all()
     assert U.max(axis=1) @ target.start < 1.0
+
+
+def agents_of(family, **options):
+    """Return agents that use true knowledge of the family, or none."""
+    options = {"seed": 0, "tol": 1e-3, **family.options, **options}
+    return {
+        "RMax": hl.RMax(**options),
+        "LRMax": hl.LRMax(d_max=family.d_max, **options),
+        "NearRMax": hl.NearRMax(nearness=family.nearness, **options),
+    }
+
+
+def exact_source(m):
+    """Return a task as a source, as if each of its pairs had been visited infinitely often."""
+    t, rows, Q = m.transitions, m.transitions.continuing, hl.solve(m).Q
+    known, ends = m.available.reshape(-1), t.end_probability
+    arrays = rows.indptr[:-1], rows.indptr[1:], rows.successors, rows.p
+    return Source(Known(known, t.R, ends, *arrays), Q.reshape(-1), Q.max(axis=1), available=known)
+
+
+def test_agents_never_choose_a_treatment_that_a_hospital_does_not_have():
+    family = icu.Hospitals(difference=0.05, dropped=5)
+    for agent in agents_of(family, n_known=2).values():
+        for i in range(3):
+            m = family.hospital(i)
+            hl.learn(agent, m, episodes=200, max_steps=200, seed=i)
+            missing = ~m.available
+            assert (agent.model.counts[missing] == 0).all()
+            assert agent.model.counts.sum() > 1000
+            assert np.isneginf(agent.Q[missing]).all()
+            assert np.isneginf(agent.U[missing]).all()
+            assert not agent.greedy[missing].any()
+
+
+@pytest.mark.slow
+def test_bounds_of_agents_cover_the_optimal_values_of_hospitals_that_drop_treatments():
+    """Sources are exact, and each hospital lacks other treatments than the sources."""
+    family = icu.Hospitals(difference=0.05, dropped=5)
+    target, *others = [family.hospital(i) for i in range(3)]
+    assert not all(np.array_equal(m.available, target.available) for m in others)
+    memory = TaskMemory(icu.N_STATES, icu.N_ACTIONS)
+    for m in others:
+        memory.add(exact_source(m))
+    Q_star, there, lowered = hl.solve(target), target.available, {}
+    for name, agent in agents_of(family, n_known=10, memory=memory).items():
+        agent.begin_task(available=there)
+        for values in (agent.U, agent.Q):
+            assert (values[there] >= Q_star.Q[there] - Q_star.error - 1e-9).all()
+            assert np.isneginf(values[~there]).all()
+        lowered[name] = (agent.U[there] < 1.0).mean()
+    assert lowered["RMax"] == 0 < lowered["NearRMax"]

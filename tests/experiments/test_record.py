@@ -11,7 +11,7 @@ from heirloom.storage.location import Location
 from tests.small_run import SPEC
 
 
-def test_a_record_survives_toml(tmp_path):
+def test_record_survives_toml(tmp_path):
     spec = SPEC.with_changes(record={"agents": ["RMax"], "tasks": [1, 3], "every": 5, "updates": 2})
     (tmp_path / "spec.toml").write_text(spec.to_toml())
     assert hl.ExperimentSpec.load(tmp_path / "spec.toml") == spec
@@ -22,7 +22,7 @@ def test_record_true_stands_for_an_empty_table():
     assert SPEC.with_changes(record=True).record == RecordSpec()
 
 
-def test_a_spec_without_a_record_is_stored_as_before():
+def test_spec_without_a_record_is_stored_as_before():
     assert "record" not in SPEC.as_json()
 
 
@@ -48,7 +48,7 @@ def test_only_the_chosen_jobs_and_tasks_are_recorded():
         (5, "record is 5: expected a table"),
     ],
 )
-def test_a_wrong_record_is_refused_with_a_remedy(record, message):
+def test_wrong_record_is_refused_with_a_remedy(record, message):
     with pytest.raises(InvalidArgument, match=message):
         SPEC.with_changes(record=record)
 
@@ -60,5 +60,5 @@ def test_recordings_that_may_be_too_large_are_refused_before_anything_is_compute
     assert not (tmp_path / "run").exists()
 
 
-def test_the_size_of_a_run_includes_its_recordings():
+def test_size_of_a_run_includes_its_recordings():
     assert size_of(SPEC.with_changes(record=True)).bytes > size_of(SPEC).bytes

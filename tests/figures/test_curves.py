@@ -6,7 +6,9 @@ import xarray as xr
 from matplotlib.colors import same_color, to_rgb
 from scipy import stats
 
+from heirloom.errors import InvalidArgument
 from heirloom.figures.curves import (
+    draw_episodes,
     draw_episodes_to_optimality,
     draw_lifelong,
     draw_prior_use,
@@ -14,7 +16,7 @@ from heirloom.figures.curves import (
     draw_relative_returns,
 )
 from heirloom.figures.style import COLOURS, render
-from heirloom.stats import Interval
+from heirloom.stats import Interval, student_interval
 from tests.figures.drawn import (
     assert_curve,
     assert_same_bytes,
@@ -89,6 +91,24 @@ class TestDrawLifelong:
         assert [lines(ax)[name].get_marker() for name in ("RMax", "Mine")] == ["o", "s"]
         assert np.array_equal(ax.get_xticks(), np.round(ax.get_xticks()))
 
+    def test_loss_is_the_paired_difference_to_the_optimal_return(self, results):
+        options = {"loss": True, "xlabel": "week", "ylabel": "euros lost"}
+        (ax,) = draw_lifelong(results, title="", **options).axes
+        loss = results.optimal.values - results.returns.sel(agent="Mine").values.mean(axis=2)
+        mean, half = student_interval(loss)
+        np.testing.assert_allclose(lines(ax)["Mine"].get_ydata(), mean)
+        _, low, _ = band_of(ax, lines(ax)["Mine"])
+        np.testing.assert_allclose(low, mean - half)
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("week", "euros lost")
+        assert set(lines(ax)["optimal"].get_ydata()) == {0.0}
+
+    def test_loss_needs_the_optimal_returns_of_all_tasks_and_no_baseline(self, results):
+        with pytest.raises(InvalidArgument, match="baseline is 'RMax': expected one of them"):
+            draw_lifelong(results, title="", loss=True, baseline="RMax")
+        results.optimal[1, 2] = np.nan
+        with pytest.raises(InvalidArgument, match="optimal return of a task is not known"):
+            draw_lifelong(results, title="", loss=True)
+
     def test_one_repetition_has_no_bands(self, results):
         (ax,) = draw_lifelong(results.isel(repetition=[0]), title="").axes
         assert not ax.collections
@@ -103,6 +123,36 @@ class TestDrawLifelong:
 
     def test_same_results_render_the_same_bytes(self, results):
         assert_same_bytes(lambda: draw_lifelong(results, title="a title"))
+
+    def test_differences_to_a_baseline_have_paired_intervals(self, results):
+        """Returns that vary between repetitions in the same way for all agents do not widen it."""
+        results["returns"] = results.returns + xr.DataArray([0.0, 100.0, -50.0], dims="repetition")
+        figure = draw_lifelong(results, title="", baseline="RMax")
+        (ax,) = figure.axes
+        assert legend(figure) == ["Mine", "optimal"]
+        assert ax.get_ylabel() == "mean return, difference to RMax"
+        assert level(ax) == 0.0
+        rmax, mine = results.returns.values.mean(axis=3)
+        interval = stats.ttest_rel(mine, rmax, axis=0).confidence_interval()
+        line = lines(ax)["Mine"]
+        np.testing.assert_allclose(line.get_ydata(), (mine - rmax).mean(axis=0))
+        _, low, high = band_of(ax, line)
+        np.testing.assert_allclose([low, high], interval)
+        optimal = (results.optimal.values - rmax).mean(axis=0)
+        np.testing.assert_allclose(lines(ax)["optimal"].get_ydata(), optimal)
+
+    def test_unknown_baseline_is_refused_with_the_names_of_agents(self, results):
+        with pytest.raises(InvalidArgument, match="baseline is 'RMin': expected one of RMax, Mine"):
+            draw_lifelong(results, title="", baseline="RMin")
+
+
+def test_curves_over_episodes_have_the_given_labels_and_positions(results):
+    given = results.assign_coords(episode=[10, 20, 30, 40, 50])
+    (ax,) = draw_episodes(given, title="", xlabel="patients", ylabel="deaths").axes
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("patients", "deaths")
+    assert lines(ax)["Mine"].get_xdata().tolist() == [10, 20, 30, 40, 50]
+    mean = results.returns.sel(agent="Mine").values.mean(axis=(0, 1))
+    np.testing.assert_allclose(lines(ax)["Mine"].get_ydata(), mean)
 
 
 @pytest.mark.parametrize("per", ["task", "episode"])

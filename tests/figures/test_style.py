@@ -1,6 +1,7 @@
 """The style that all figures share: colours, bands, legends and files."""
 
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -117,8 +118,17 @@ def test_saved_figure_has_the_format_of_its_extension(tmp_path, name, written, m
 
 def test_saving_to_a_folder_that_cannot_be_made_raises_cannot_write(tmp_path):
     file = save_figure(one_line(), tmp_path / "x.png")
-    with pytest.raises(hl.CannotWrite, match="choose another location"):
+    with pytest.raises(hl.CannotWrite, match="choose an existing folder that you may"):
         save_figure(one_line(), file / "x.png")
+
+
+def test_figure_that_cannot_be_written_leaves_the_old_file_as_it_was(tmp_path, monkeypatch):
+    file = save_figure(one_line(), tmp_path / "x.png")
+    before = file.read_bytes()
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
+    with pytest.raises(hl.CannotWrite, match="No space"):
+        save_figure(new_figure()[0], file)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [before]
 
 
 @pytest.mark.parametrize("name", ["map.foo", "", None, 3, b"map.png"])

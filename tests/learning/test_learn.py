@@ -161,7 +161,7 @@ def test_rmax_solves_frozen_lake_as_environment_and_as_exact_model():
 @pytest.mark.parametrize(
     ("env", "options", "error", "message"),
     [
-        (one_state(0.9, 1.0).task, {}, hl.IncompatibleTasks, "the task has 1 states and 1 actions"),
+        (one_state(0.9, 1.0).task, {}, hl.IncompatibleTasks, "the task has 1 state and 1 action"),
         (M, {"gamma": 0.5}, hl.IncompatibleTasks, "gamma is 0.5 for the agent and 0.9"),
         (
             M,

@@ -71,7 +71,7 @@ def test_compiled_code_and_single_steps_give_the_same_recording(name):
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_a_recording_has_the_steps_of_its_episodes(name):
+def test_recording_has_the_steps_of_its_episodes(name):
     _, results = learned(name, RECORD, stepwise=False)
     for m, result in zip(TASKS, results, strict=True):
         r = result.recording
@@ -87,7 +87,7 @@ def test_a_recording_has_the_steps_of_its_episodes(name):
 
 
 @pytest.mark.parametrize("name", ["RMax", "LRMax", "refuted"])
-def test_a_snapshot_is_what_the_agent_knew_when_it_acted(name):
+def test_snapshot_is_what_the_agent_knew_when_it_acted(name):
     agent, results = learned(name, {"first": 60}, stepwise=False)
     for result in results:
         r = result.recording
@@ -102,7 +102,7 @@ def test_a_snapshot_is_what_the_agent_knew_when_it_acted(name):
     assert np.array_equal(last.layer("known", end), agent.known)
 
 
-def test_a_recording_names_the_task_that_decides_each_bound():
+def test_recording_names_the_task_that_decides_each_bound():
     agent, results = learned("LRMax", {"first": 0, "last": 1}, stepwise=False)
     r = results[-1].recording
     names = np.array(r.deciders)[r.layer("decided", r.snapshot_steps.size - 1)]
@@ -128,18 +128,34 @@ def test_tasks_that_lack_actions_are_recorded_alike_in_compiled_code_and_single_
     assert np.isneginf(r.layer("Q", 0)[~available]).all()
 
 
-def test_a_snapshot_can_be_taken_after_every_kth_update():
+def test_snapshot_can_be_taken_after_every_kth_update():
     _, results = learned("RMax", {"first": 0, "last": 1, "updates": 10}, stepwise=False)
     for result in results:
         wanted = result.update_steps[9::10]
         assert np.isin(wanted, result.recording.snapshot_steps).all()
 
 
-def test_a_long_episode_is_recorded_up_to_a_limit(monkeypatch):
+def test_long_episode_is_recorded_up_to_a_limit(monkeypatch):
     monkeypatch.setattr("heirloom.learning.recorder.MOST_STEPS", 7)
     agent = AGENTS["RMax"]()
     result = hl.learn(agent, TASKS[0], episodes=3, max_steps=15, seed=0, record={"first": 1})
     assert np.diff(result.recording.starts)[0] == 8
+
+
+def test_recording_shows_the_labels_of_its_task_and_of_the_tasks_that_decide_bounds():
+    m = hl.grid_world(["S..G"], gamma=0.9)
+    options = {"n_states": 4, "n_actions": 4, "gamma": 0.9, "n_known": 1, "seed": 0}
+    agent = hl.NearRMax(nearness=hl.Nearness(rewards=0.1, transitions=0.0), **options)
+    for label, week in (("Lyon", "week 1"), ("Nîmes", None)):
+        record = hl.learn(
+            agent, m, episodes=9, max_steps=9, seed=0, label=label, time=week, record=True
+        )
+    r = record.recording
+    (again,) = decode(encode([r]).tobytes(), "x")
+    assert again.label == r.label == "Nîmes"
+    assert "task 2 (Nîmes)" in repr(r)
+    assert "NearModels, task 1 (Lyon, week 1)" in again.deciders
+    assert set(r.deciders) <= set(agent.explain().names)
 
 
 def test_recordings_survive_a_file():
@@ -159,7 +175,7 @@ def test_recordings_survive_a_file():
     ("name", "value"),
     [("states", 99), ("actions", 7), ("snapshots", 9999), ("starts", -1), ("rewards", None)],
 )
-def test_a_recording_with_an_index_out_of_range_is_refused(name, value):
+def test_recording_with_an_index_out_of_range_is_refused(name, value):
     _, results = learned("RMax", {}, stepwise=False)
     array = getattr(results[0].recording, name).copy()
     array = array[:-1] if value is None else np.where(np.arange(array.size) == 1, value, array)
@@ -185,7 +201,7 @@ def test_episodes_are_chosen_once_each():
         ({"every": 1}, "expected at most 268 MB"),
     ],
 )
-def test_a_record_that_is_wrong_or_too_large_is_refused_before_the_task_begins(record, message):
+def test_record_that_is_wrong_or_too_large_is_refused_before_the_task_begins(record, message):
     agent = AGENTS["RMax"]()
     with pytest.raises(InvalidArgument, match=message):
         hl.learn(agent, TASKS[0], episodes=10**6, max_steps=15, record=record)
@@ -193,7 +209,7 @@ def test_a_record_that_is_wrong_or_too_large_is_refused_before_the_task_begins(r
 
 
 @pytest.mark.parametrize("name", ["RMax", "NearRMax", "QLearning"])
-def test_a_recording_is_never_larger_than_was_checked(name):
+def test_recording_is_never_larger_than_was_checked(name):
     for record in ({"first": 60}, RECORD, {"first": 0, "last": 0, "updates": 1}):
         _, results = learned(name, record, stepwise=False)
         bound = Choice(**record).most_bytes(episodes=60, steps=15, n_pairs=TASKS[0].n_states * 4)

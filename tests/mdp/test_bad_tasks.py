@@ -124,7 +124,7 @@ CASES = {
     ),
     "a fraction in terminates": ({"terminates": np.full(T.shape, 0.5)}, "terminates contains 0.5"),
     "a ragged terminates": ({"terminates": [[1], [1, 2]]}, "terminates is not an array"),
-    "too few names": ({"state_names": ["a"]}, "state_names has 1 names for 2 states"),
+    "too few names": ({"state_names": ["a"]}, "state_names has 1 name for 2 states"),
     "names in a set": ({"state_names": {"a", "b"}}, "state_names is .* in order"),
     "a number as names": ({"state_names": 5}, "state_names is 5"),
     "equal names": ({"state_names": ["a", "a"]}, "state_names has the name 'a' twice"),

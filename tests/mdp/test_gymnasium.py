@@ -1,5 +1,7 @@
 """Conversion of tasks from and to Gymnasium environments."""
 
+import logging
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -7,6 +9,8 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 
 import heirloom as hl
+from heirloom.envs.toy_text import taxi
+from heirloom.mdp.mask_notice import MaskNotice
 from tests.domains import DOMAINS, coin, corridor
 from tests.mdp.test_tabular import R_TRANSITION, T, assert_same_task
 from tests.strategies import tasks
@@ -41,6 +45,57 @@ def env_with(n_states, **attributes):
 
 
 GOOD = {0: {0: [(1.0, 1, 0.0, False)]}, 1: {0: [(1.0, 1, 0.0, True)]}}
+
+
+@pytest.fixture
+def notices(caplog, monkeypatch):
+    """Return a function that lists the messages about unused masks, as in a new process."""
+    monkeypatch.setattr(MaskNotice, "announced", False)
+    caplog.set_level(logging.WARNING, logger="heirloom")
+    return lambda: [each.message for each in caplog.records if "masks=True" in each.message]
+
+
+class TestMasks:
+    def test_mask_that_is_not_asked_for_is_noted_once(self, notices):
+        for _ in range(2):
+            m = hl.TabularMDP.from_gymnasium(gym.make("Taxi-v4"), gamma=0.9)
+        assert m.available.all()
+        (message,) = notices()
+        assert "from_gymnasium" in message
+        hl.learn(
+            hl.QLearning(n_states=500, n_actions=6, gamma=0.9), gym.make("Taxi-v4"), episodes=1
+        )
+        assert len(notices()) == 1
+
+    def test_mask_of_a_method_is_noted_while_an_agent_learns(self, notices):
+        env = corridor(3, 0.9).task.to_gymnasium(max_episode_steps=1)
+        agent = hl.QLearning(n_states=env.observation_space.n, n_actions=2, gamma=0.9)
+        for masks in (np.ones(2, dtype=bool), np.array([True, False])):
+            env.unwrapped.action_masks = lambda masks=masks: masks
+            hl.learn(agent, env, episodes=1)
+            assert len(notices()) == (not masks.all())
+
+    def test_masks_that_exclude_nothing_or_are_obeyed_are_not_noted(self, notices):
+        for mask in (lambda s: [1], lambda s: [True], lambda: [0], lambda s: "none"):
+            env = env_with(2, P=GOOD, action_mask=staticmethod(mask))
+            hl.TabularMDP.from_gymnasium(env, gamma=0.9, start=0)
+        masked = hl.TabularMDP.from_gymnasium(gym.make("Taxi-v4"), gamma=0.9, masks=True)
+        hl.TabularMDP.from_gymnasium(masked.to_gymnasium(), gamma=0.9)
+        taxi()  # Heirloom's own task ignores the masks of Taxi knowingly
+        assert notices() == []
+        assert not masked.available.all()
+
+    @pytest.mark.parametrize(
+        ("attributes", "message"),
+        [
+            ({}, r"has no method action_mask\(s\).*leave missing actions out"),
+            ({"action_mask": lambda self: [1]}, r"action_mask\(0\) of .* raised TypeError"),
+        ],
+    )
+    def test_masks_that_cannot_be_asked_for_are_an_error(self, attributes, message):
+        env = env_with(2, P=GOOD, **attributes)
+        with pytest.raises(hl.UnsupportedEnvironment, match=message):
+            hl.TabularMDP.from_gymnasium(env, gamma=0.9, start=0, masks=True)
 
 
 class TestFromGymnasium:

@@ -73,11 +73,60 @@ def test_compiled_and_plain_code_give_the_same_bits_for_mean_rewards(rewards):
     a = compiled._arrays
     for r in rewards:
         plain.observe(0, 0, r, 0, terminated=False)
-        lists = a.outcomes, a.times, a.next_outcome, a.head, a.sizes
+        lists = a.outcomes, a.times, a.head, a.sizes
         learning.record(a.counts, a.reward_sums, *lists, 0, r, 0)
     learning.make_known(a, 0)
     assert a.reward_sums.tobytes() == plain._arrays.reward_sums.tobytes()
     assert compiled.R.tobytes() == plain.R.tobytes()
+
+
+def blocks_of(arrays):
+    """The first entries and sizes of all blocks of outcomes, those in use and the free ones."""
+    used = [(b, arrays.outcomes[b]) for b in arrays.head[arrays.head >= 0].tolist()]
+    for b, n in used:
+        size = learning.SMALLEST
+        while size < n:
+            size *= 2
+        yield b, size + 1
+    for size_class, b in enumerate(arrays.sizes[learning.FREE :].tolist()):
+        while b >= 0:
+            yield b, (learning.SMALLEST << size_class) + 1
+            b = int(arrays.times[b])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_compiled_and_plain_counts_of_many_outcomes_equal_those_of_a_dictionary(seed):
+    rng = np.random.default_rng(seed)
+    n_states, n_known, n_pairs = 60, 45, 120
+    plain, compiled = (hl.LearnedModel(n_states, 2, n_known=n_known) for _ in range(2))
+    expected = [{} for _ in range(n_pairs)]
+    for k in rng.permutation(np.repeat(np.arange(n_pairs), n_known))[: 44 * n_pairs].tolist():
+        # -1 is termination, and later pairs have more outcomes.
+        outcome = int(rng.integers(-1, 1 + n_states * k // n_pairs))
+        counts = expected[k]
+        counts[outcome] = counts.get(outcome, 0) + 1
+        plain.observe(*divmod(k, 2), 0.5, max(outcome, 0), terminated=outcome < 0)
+        if not compiled._has_room():
+            compiled._grow()
+        a = compiled._arrays
+        blocks = a.outcomes, a.times, a.head, a.sizes
+        if learning.record(a.counts, a.reward_sums, *blocks, k, 0.5, outcome) == n_known:
+            learning.make_known(a, k)
+    reached = {s for counts in expected for s in counts if s >= 0}
+    reached |= {k // 2 for k, counts in enumerate(expected) if counts}
+    for model in (plain, compiled):
+        assert 0 < model.known.sum() < n_pairs
+        for k in np.flatnonzero(model.known):
+            p = {s: n / n_known for s, n in sorted(expected[k].items())}
+            assert model.ends.ravel()[k] == p.pop(-1, 0.0)
+            assert list(model.successors(*divmod(k, 2)).items()) == list(p.items())
+        assert set(np.flatnonzero(model.reached)) == reached
+        # The blocks fill the entries in use, and do not overlap.
+        end = 0
+        for first, size in sorted(blocks_of(model._arrays)):
+            assert first == end
+            end += size
+        assert end == model._arrays.sizes[learning.N_OUTCOMES]
 
 
 def test_memory_use_grows_with_known_pairs_only():

@@ -1,11 +1,13 @@
 """Tasks from functions, from files and from learned models, and their way back."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 import heirloom as hl
 from heirloom.mdp.transitions import Transitions
 from heirloom.storage import archive
+from tests.mdp.test_tabular import assert_same_task
 
 
 def random_task(seed, **options):
@@ -213,6 +215,22 @@ def test_model_without_unknown_actions_has_the_best_policy_among_known_ones(
     assert np.abs(sol.V - pessimistic.V).max() <= sol.error + pessimistic.error
 
 
+def test_saved_task_is_an_npz_file_that_is_read_as_one(tmp_path):
+    taxi = hl.TabularMDP.from_gymnasium(gym.make("Taxi-v4"), gamma=0.9, masks=True)
+    path = tmp_path / "taxi.npz"
+    taxi.save(path)
+    with np.load(path, allow_pickle=False) as file:
+        assert np.array_equal(file["p"], taxi.transitions.p)
+    same, other = hl.TabularMDP.from_npz(path), hl.TabularMDP.from_npz(path, gamma=0.5, start=3)
+    assert_same_task(same, taxi)
+    assert np.array_equal(same.available, taxi.available)
+    assert same.action_names == other.action_names == taxi.action_names
+    assert (other.gamma, other.start.argmax()) == (0.5, 3)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(hl.InvalidFile):
+        hl.TabularMDP.from_npz(path)
+
+
 def test_unknown_choice_for_unknown_pairs_is_reported():
     model = hl.LearnedModel(2, 2, n_known=1)
     with pytest.raises(hl.InvalidArgument, match="unknown is 'none': expected one of optim"):
@@ -246,11 +264,15 @@ def test_learned_nearness_takes_sources_and_adds_their_accuracy():
     near, wide = hl.learned_nearness(sources), hl.learned_nearness(sources, epsilon=0.01)
     assert wide.rewards == pytest.approx(np.minimum(near.rewards + 0.02, 1.0))
     assert wide.transitions == pytest.approx(np.minimum(near.transitions + 0.01, 1.0))
+    memory = hl.TaskMemory(models[0].n_states, models[0].n_actions)
+    for source in sources:
+        memory.add(source)
+    assert np.array_equal(hl.learned_nearness(memory).rewards, near.rewards)
 
 
 def test_models_that_cannot_be_compared_are_reported():
     model = hl.LearnedModel(2, 2, n_known=1)
-    with pytest.raises(hl.InvalidArgument, match="models has 1 entries: give two or more"):
+    with pytest.raises(hl.InvalidArgument, match="models has 1 entry: give two or more"):
         hl.learned_nearness([model])
     with pytest.raises(hl.InvalidArgument, match=r"models\[1\] is 3"):
         hl.learned_nearness([model, 3])

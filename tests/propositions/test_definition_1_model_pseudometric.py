@@ -37,7 +37,7 @@ def test_model_pseudometric_is_nonnegative_and_symmetric(pair, seed):
 
 
 @given(tasks(), seeds)
-def test_a_task_is_at_distance_zero_from_itself(m, seed):
+def test_task_is_at_distance_zero_from_itself(m, seed):
     f, f_end = weights(m, seed)
     assert (hl.model_pseudometric(m, m, f, f_end=f_end) == 0).all()
 

@@ -50,10 +50,14 @@ def test_variants_without_a_promise_are_violated_more_often(number):
     assert STORED[number]["each_task"] < 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sequences",
+    [pytest.param(400, marks=pytest.mark.slow), pytest.param(1000, marks=pytest.mark.full)],
+)
 @pytest.mark.parametrize("number", PROMISED, ids=name)
-def test_coverage_of_new_sequences_is_at_least_what_is_promised(number):
+def test_coverage_of_new_sequences_is_at_least_what_is_promised(number, sequences):
+    """A bound violated twice as often as promised fails: with probability 0.86 in 400 sequences."""
     case = CASES[number]
-    violated = coverage.violations(case, number, 1000, seed=1)
+    violated = coverage.violations(case, number, sequences, seed=1)
     per_sequence = violated.mean(axis=1) if case.promise == "each task" else violated.any(axis=1)
     assert 1 - per_sequence.mean() >= least(case.probability, len(violated))

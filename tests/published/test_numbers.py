@@ -49,12 +49,20 @@ def test_first_repetition_of_an_experiment_matches_the_stored_one(experiment):
     assert_same(experiments.run_first_repetition(experiment), stored)
 
 
-@pytest.mark.parametrize("name", examples.EXAMPLES)
-def test_first_tasks_of_an_example_match_the_stored_ones(name):
+@pytest.mark.parametrize(
+    "name",
+    [
+        # The second comparison of icu_sepsis takes a minute.
+        pytest.param(name, marks=[pytest.mark.full] if name == "icu_sepsis" else [])
+        for name in examples.EXAMPLES
+    ],
+)
+def test_first_tasks_of_an_example_match_the_stored_ones_and_its_figure_is_saved(name, tmp_path):
     if name == "icu_sepsis" and icu_sepsis.tables_path() is None:
         pytest.skip("needs `pip install --no-deps icu-sepsis`")
     stored = results.load("examples")[name]["first_repetition"]
-    _, compared = examples.run_example(name, repetitions=1, tasks=4)
+    _, compared = examples.run_example(name, repetitions=1, tasks=4, pictures=tmp_path)
+    assert list(tmp_path.glob(f"{name}*.png"))
     assert len(compared) == len(stored)
     for dataset, stored_agents in zip(compared, stored, strict=True):
         first_tasks = {

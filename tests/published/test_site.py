@@ -78,6 +78,15 @@ def test_every_mark_of_a_page_is_generated():
     assert names == set(GENERATED)
 
 
+def test_generated_parts_say_in_the_file_where_their_text_is():
+    """A reader of the clone, where nothing is generated, is told which page of the build has it."""
+    for path in DOCS.rglob("*.md"):
+        built = path.relative_to(DOCS).with_suffix(".html").as_posix()
+        for mark in MARK.finditer(path.read_text("utf-8")):
+            is_hidden = mark[1] == "other guides"  # in a list of pages, which is not shown
+            assert is_hidden or f"`build/site/{built}`" in mark[0], f"{path.name}: {mark[1]}"
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_gallery_shows_every_example_and_its_pictures(name):
     """`make numbers` draws the pictures; an example whose pictures are missing has only text."""

@@ -8,6 +8,8 @@ import numpy as np
 import heirloom as hl
 from heirloom.envs.paper_families import Maze
 
+STATE = "<i>state</i> {} with a name that is wide, and wider than the cell of a table should become"
+LABEL = "<i>Lyon</i>"
 HOSTILE = '</script><b onclick=alert(1)>RMax & "co" \x1b[31m'
 
 
@@ -34,6 +36,7 @@ def maze_recordings():
 def table_recording():
     """Return a recording of a task without a map, whose states have names."""
     m = hl.garnet(6, 2, branching=2, gamma=0.9, seed=0)
-    named = hl.TabularMDP(m.R, m.T, gamma=0.9, state_names=[f"<i>state</i> {s}" for s in range(6)])
+    named = hl.TabularMDP(m.R, m.T, gamma=0.9, state_names=[STATE.format(s) for s in range(6)])
     agent = hl.RMax(n_states=6, n_actions=2, gamma=0.9, n_known=2, seed=0)
-    return hl.learn(agent, named, episodes=9, max_steps=8, seed=0, record=True).recording
+    options = {"episodes": 9, "max_steps": 8, "seed": 0, "record": True}
+    return hl.learn(agent, named, **options, label=LABEL).recording

@@ -5,7 +5,7 @@ import pytest
 import heirloom as hl
 from heirloom.replay import replay_section
 from tests.browser import console_errors, open_page, requests, resize
-from tests.replay.pages import HOSTILE, maze_recordings, table_recording
+from tests.replay.pages import HOSTILE, LABEL, maze_recordings, table_recording
 
 READY = "return document.querySelector('.hlr').dataset.ready === 'true'"
 
@@ -58,12 +58,12 @@ def recording(task, agent):
     return next(r for r in maze_recordings() if (r.task, r.agent) == (task, agent))
 
 
-def test_the_page_opens_without_requests_and_without_errors(driver):
+def test_page_opens_without_requests_and_without_errors(driver):
     assert requests(driver) == []
     assert console_errors(driver) == []
 
 
-def test_the_status_names_each_recorded_step(driver):
+def test_status_names_each_recorded_step(driver):
     r = recording(2, "LRMax")
     for moment in (0, 5, 14):
         player(driver, f"p.go({moment})")
@@ -75,7 +75,7 @@ def test_the_status_names_each_recorded_step(driver):
         assert f"{where}, reward {r.rewards[moment]:g}" in text
 
 
-def test_the_layers_equal_the_recorded_arrays_wherever_one_scrubs(driver):
+def test_layers_equal_the_recorded_arrays_after_scrubbing_to_any_step(driver):
     r = recording(2, "LRMax")
     total = player(driver, "p.timeline.length")
     for moment in (total - 1, 3, total // 2, 0, total - 2):
@@ -87,7 +87,7 @@ def test_the_layers_equal_the_recorded_arrays_wherever_one_scrubs(driver):
             assert shown == pytest.approx(expected.astype(float).tolist(), rel=1e-5)
 
 
-def test_the_table_shows_the_values_and_sources_of_the_current_state(driver):
+def test_table_shows_the_values_and_sources_of_the_current_state(driver):
     r = recording(2, "LRMax")
     player(driver, "p.go(7)")
     rows = player(
@@ -121,7 +121,7 @@ def test_every_button_moves_the_player(driver):
     assert not player(driver, "p.playing")
 
 
-def test_the_player_stops_at_the_end_and_starts_again(driver):
+def test_player_stops_at_the_end_and_starts_again(driver):
     player(driver, "p.go(p.timeline.length - 3)")
     player(driver, "p.play()")
     wait(driver, "return !document.querySelector('.hlr').player.playing")
@@ -130,7 +130,7 @@ def test_the_player_stops_at_the_end_and_starts_again(driver):
     assert player(driver, "p.moment < 10")
 
 
-def test_the_keyboard_controls_the_player(driver):
+def test_keyboard_controls_the_player(driver):
     from selenium.webdriver.common.keys import Keys
 
     press(driver, Keys.ARROW_RIGHT)
@@ -149,7 +149,7 @@ def test_the_keyboard_controls_the_player(driver):
     assert player(driver, "p.position().episode") == 2
 
 
-def test_the_slider_and_the_layers_can_be_chosen(driver):
+def test_slider_and_layers_can_be_chosen(driver):
     driver.execute_script(
         "const p = document.querySelector('.hlr').player; p.slider.value = 20;"
         "p.slider.dispatchEvent(new Event('input', {bubbles: true}))"
@@ -209,7 +209,7 @@ def test_every_control_has_a_name(driver):
     assert "pairs known" in player(driver, "p.panels[0].canvas.getAttribute('aria-label')")
 
 
-def test_the_page_follows_light_and_dark_and_fits_a_phone(driver):
+def test_page_follows_light_and_dark_and_fits_a_phone(driver):
     def surface():
         return player(driver, "p.colours.surface")
 
@@ -223,7 +223,7 @@ def test_the_page_follows_light_and_dark_and_fits_a_phone(driver):
     resize(driver, 1200)
 
 
-def test_a_section_works_in_a_page_that_may_load_nothing(driver, tmp_path):
+def test_section_works_in_a_page_that_may_load_nothing(driver, tmp_path):
     policy = (
         "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
     )
@@ -244,7 +244,7 @@ def test_a_section_works_in_a_page_that_may_load_nothing(driver, tmp_path):
     wait(driver, READY)
 
 
-def test_a_task_without_a_map_is_a_table_of_its_states(driver, tmp_path):
+def test_task_without_a_map_is_a_table_of_its_states(driver, tmp_path):
     r = table_recording()
     hl.replay(r, tmp_path / "table.html")
     page = driver.current_url
@@ -254,6 +254,11 @@ def test_a_task_without_a_map_is_a_table_of_its_states(driver, tmp_path):
     current = player(driver, "p.panels[0].table.querySelector('.hlr-current th').textContent")
     assert current == r.state_names[r.states[3]]
     assert f"state {current}, action {r.actions[3]}" in status(driver)
+    assert player(driver, "p.panels[0].title.textContent") == f"RMax, task 1 ({LABEL})"
+    resize(driver, 500)
+    rows = "[...p.panels[0].table.querySelectorAll('tbody tr')]"
+    assert player(driver, f"Math.max(...{rows}.map((row) => row.offsetHeight))") < 40  # one line
+    resize(driver, 1200)
     assert console_errors(driver) == []
     driver.get(page)
     wait(driver, READY)

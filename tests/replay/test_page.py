@@ -34,7 +34,7 @@ def data_in(page):
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
-def test_a_page_contains_the_recorded_arrays(tmp_path):
+def test_page_contains_the_recorded_arrays(tmp_path):
     recordings = maze_recordings()
     path = hl.replay(list(recordings), tmp_path / "replay.html")
     found = data_in(path.read_text())
@@ -48,7 +48,7 @@ def test_a_page_contains_the_recorded_arrays(tmp_path):
             assert np.allclose(values, changes.values, rtol=1e-5, atol=0)
 
 
-def test_a_page_contains_no_markup_of_hostile_names(tmp_path):
+def test_page_contains_no_markup_of_hostile_names(tmp_path):
     path = hl.replay([*maze_recordings(), table_recording()], tmp_path / "replay.html")
     page = path.read_text()
     assert "onclick" not in page.replace("&lt;b onclick", "").replace("onclick: act", "")
@@ -58,7 +58,7 @@ def test_a_page_contains_no_markup_of_hostile_names(tmp_path):
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
 
 
-def test_a_page_is_small(tmp_path):
+def test_page_is_small(tmp_path):
     path = hl.replay(list(maze_recordings()), tmp_path / "replay.html")
     assert path.stat().st_size < 100_000
 
@@ -77,7 +77,7 @@ def test_infinite_numbers_are_written_in_json():
     assert entry["changes"]["Q"]["values"][0] is False
 
 
-def test_the_package_can_be_called_like_the_function(tmp_path):
+def test_package_can_be_called_like_the_function(tmp_path):
     recording = table_recording()
     assert heirloom.replay(recording, tmp_path / "a.html").exists()  # the package, or the function
     assert heirloom.replay is not None
@@ -95,7 +95,7 @@ def test_recordings_of_a_run_can_be_chosen(run, tmp_path):
     assert [entry["task"] for entry in data_in(page)["recordings"]] == [2]
 
 
-def test_the_command_writes_a_page(run, tmp_path):
+def test_command_writes_a_page(run, tmp_path):
     out = tmp_path / "a.html"
     options = ["--agent", "RMax", "--agent", "LRMax(0.1)", "--task", "2", "--repetition", "1"]
     result = CliRunner().invoke(app, ["replay", str(run), *options, "--out", str(out)])
@@ -107,7 +107,7 @@ def test_the_command_writes_a_page(run, tmp_path):
     ]
 
 
-def test_a_run_without_recordings_is_refused_with_a_remedy(tmp_path):
+def test_run_without_recordings_is_refused_with_a_remedy(tmp_path):
     hl.run(FAST.with_changes(repetitions=1, tasks=1, episodes=2), tmp_path / "run", jobs=1)
     with pytest.raises(InvalidArgument, match=r"add `record = true` to its spec"):
         hl.replay(tmp_path / "run", tmp_path / "a.html")
@@ -124,7 +124,7 @@ def test_a_run_without_recordings_is_refused_with_a_remedy(tmp_path):
         ({"agents": [3]}, "expected the name of an agent"),
     ],
 )
-def test_a_choice_without_recordings_is_refused(run, tmp_path, choice, message):
+def test_choice_without_recordings_is_refused(run, tmp_path, choice, message):
     with pytest.raises(InvalidArgument, match=message):
         hl.replay(run, tmp_path / "a.html", **choice)
 
@@ -135,7 +135,7 @@ def test_what_is_neither_a_run_nor_a_recording_is_refused(source, tmp_path):
         hl.replay(source, tmp_path / "a.html")
 
 
-def test_a_recording_without_episodes_is_refused(tmp_path):
+def test_recording_without_episodes_is_refused(tmp_path):
     agent = hl.RMax(n_states=6, n_actions=2, gamma=0.9, n_known=2, seed=0)
     m, nothing = hl.garnet(6, 2, branching=2, gamma=0.9, seed=0), {"first": 0, "last": 0}
     recording = hl.learn(agent, m, episodes=2, max_steps=3, seed=0, record=nothing).recording
@@ -145,9 +145,10 @@ def test_a_recording_without_episodes_is_refused(tmp_path):
         hl.replay(list(maze_recordings()), tmp_path / "a.html", task=7)
 
 
-def test_a_file_that_cannot_be_written_is_an_error(tmp_path):
-    with pytest.raises(CannotWrite):
-        hl.replay(table_recording(), tmp_path / "missing" / "a.html")
+def test_file_that_cannot_be_written_is_an_error(tmp_path):
+    assert hl.replay(table_recording(), tmp_path / "new" / "a") == tmp_path / "new" / "a.html"
+    with pytest.raises(CannotWrite, match="choose an existing folder that you may write to"):
+        hl.replay(table_recording(), tmp_path / "new" / "a.html" / "b.html")
 
 
 @pytest.mark.parametrize(
@@ -181,20 +182,20 @@ def test_tasks_of_gymnasium_have_their_own_maps(m, style):
                 assert t == ([row + dr, column + dc] if inside and not wall else [row, column])
 
 
-def test_a_map_that_does_not_fit_its_task_is_not_drawn():
+def test_map_that_does_not_fit_its_task_is_not_drawn():
     wrong = replace(table_recording(), scene=Scene("grid", ("..", "..")))
     assert as_scene(wrong) == {"kind": "table"}
     assert action_names(table_recording()) == ["0", "1"]
 
 
-def test_a_closed_cell_of_a_grid_is_marked_in_its_map():
+def test_closed_cell_of_a_grid_is_marked_in_its_map():
     scene = maze_recordings()[0].scene
     assert "X" in "".join(scene.cells)
     assert len(as_scene(maze_recordings()[0])["positions"]) == maze_recordings()[0].n_states
     assert HOSTILE == maze_recordings()[0].agent
 
 
-def test_the_report_of_a_run_contains_its_replay(run, tmp_path):
+def test_report_of_a_run_contains_its_replay(run, tmp_path):
     page = hl.report(run, tmp_path / "report.html").read_text()
     assert 'id="replay"' in page
     assert len(data_in(page)["recordings"]) == 6

@@ -11,10 +11,14 @@ from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli.app import app
-from heirloom.reporting.agents_table import baseline_of, cells
+from heirloom.replay.stored import recordings_of
+from heirloom.reporting.agents_table import baseline_of, cells, columns
 from heirloom.reporting.differences import differences, welch_interval
 from heirloom.reporting.page import render
+from heirloom.reporting.replays import replays
+from heirloom.reporting.sections import reference
 from heirloom.reporting.sources import read_sources
+from heirloom.reporting.transfer import not_recorded
 from heirloom.runs.run import run
 from tests.reporting.examples import HOSTILE, results
 from tests.small_run import FAST, flip
@@ -62,7 +66,7 @@ def test_same_run_gives_the_same_page(folder):
 def test_folder_of_an_experiment_is_reported_with_its_claims_and_all_runs(folder):
     (folder / "summary.json").write_text(json.dumps({"claims": [CLAIM, {**CLAIM, "holds": None}]}))
     page = render(read_sources(folder))
-    assert "1 of 2 claims are confirmed" in page
+    assert "1 of 2 claims is confirmed" in page
     assert "It &lt;works&gt;" in page
     labels = [curve["label"] for curve in data_of(page)["curves"]]
     assert labels[0] == "RMax"
@@ -82,7 +86,7 @@ def test_report_of_an_incomplete_or_damaged_run_says_so(folder):
     unfinished = folder / "unfinished"
     shutil.copytree(folder / "run-other", unfinished)
     (unfinished / "spec.json").write_bytes(b"")
-    assert "files are missing, damaged or out of date" in render(read_sources(unfinished))
+    assert "1 file is missing, damaged or out of date" in render(read_sources(unfinished))
     (unfinished / "zarr.json").write_bytes(b"")
     with pytest.raises(hl.InvalidFile, match="spec"):
         render(read_sources(unfinished))
@@ -138,9 +142,14 @@ def test_hostile_names_are_escaped_everywhere(tmp_path):
     assert "</title><x>" not in page
 
 
-def test_results_without_transfer_say_how_to_record_it():
-    page = render(read_sources(results()[["returns", "updates", "optimal"]]))
-    assert "has not recorded where transfer came from" in page
+def test_results_without_transfer_say_how_to_record_it(folder):
+    """A user of `compare` has no spec, and a user of `run` has one."""
+    compared = results()[["returns", "updates", "optimal"]]
+    page = render(read_sources(compared))
+    assert "has not recorded where transfer came from. Give <code>compare</code> the" in page
+    runs = [replace(run, arrays={}) for run in read_sources(folder / "run").runs]
+    assert "Add <code>measure" in not_recorded(runs)
+    assert "spec, or give <code>compare" in not_recorded([*runs, *read_sources(compared).runs])
 
 
 def test_baseline_may_be_an_agent_of_another_run_on_the_same_tasks(folder):
@@ -169,9 +178,70 @@ def test_command_writes_beside_a_run_and_into_a_folder_of_runs(folder, monkeypat
     assert "no run" in CliRunner().invoke(app, ["report", str(tmp_path / "none")]).output
 
 
+def test_steps_until_near_optimal_are_called_an_upper_bound_and_never_a_lower_one(folder):
+    run = read_sources(folder / "run").runs[0]
+    run = replace(run, arrays={**run.arrays, "optimal": np.full_like(run.optimal, 1e6)})
+    baseline = baseline_of([run], run)
+    titles = [column.title for column in columns(run, baseline)]
+    steps, episodes = (
+        titles.index(f"{name} until near-optimal{suffix}")
+        for name, suffix in (("Steps", ", at most"), ("Episodes", ""))
+    )
+    for row in cells(run, baseline):
+        assert row[episodes].at_least  # nothing reaches this optimum
+        assert not row[steps].at_least
+
+
 def test_baseline_must_be_an_agent(folder, tmp_path):
     with pytest.raises(hl.InvalidArgument, match=r"baseline is 'x': expected the name of an agent"):
         hl.report(folder / "run", tmp_path / "x.html", baseline="x")
     hl.report(folder / "run", tmp_path / "x.html", baseline="LRMax(0.1)")
-    with pytest.raises(hl.CannotWrite):
+    with pytest.raises(hl.CannotWrite, match="choose an existing folder that you may write to"):
         hl.report(folder / "run", tmp_path / "x.html" / "y.html")
+
+
+def test_welch_interval_of_a_single_value_has_no_width():
+    found = welch_interval(np.array([3.0]), np.array([1.0, 2.0, np.nan]))
+    assert found.mean == 1.5
+    assert np.isnan(found.half_width)
+    assert np.isnan(welch_interval(np.array([np.nan]), np.array([1.0])).mean)
+
+
+def test_comparison_with_reference_results_is_shown_and_escaped():
+    row = {"agent": "<b>", "here": 1.5, "reference": 1.4, "difference": 0.1, "verdict": "same"}
+    shown = reference({"rows": [row, "no row"], "conclusion": "they agree"})
+    assert "they agree" in shown
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown
+    assert "1.5" in shown
+    assert reference(None) == ""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A run with a recording of each of its jobs."""
+    folder = tmp_path_factory.mktemp("recorded") / "run"
+    run(FAST.with_changes(repetitions=2, record={"first": 1}), folder, jobs=1)
+    return folder
+
+
+def test_report_shows_the_first_recordings_if_all_are_too_large(recorded, monkeypatch):
+    whole = replays(read_sources(recorded).runs)
+    assert "plays the others" not in whole
+    monkeypatch.setattr("heirloom.reporting.replays.LARGEST", len(whole) // 2)
+    shortened = replays(read_sources(recorded).runs)
+    assert len(shortened) < len(whole)
+    shown, all_recordings = map(
+        int, re.search(r"Shown (?:is|are) (\d+) of (\d+)", shortened).groups()
+    )
+    assert shown < all_recordings == len(recordings_of(recorded))
+    assert "<code>heirloom replay</code> plays the others" in shortened
+
+
+def test_report_says_that_recordings_cannot_be_read(recorded, monkeypatch):
+    def unreadable(run):
+        raise hl.InvalidFile("the map has the style <b>")
+
+    monkeypatch.setattr("heirloom.reporting.replays.recordings_of", unreadable)
+    section = replays(read_sources(recorded).runs)
+    assert "The recordings cannot be read: the map has the style &lt;b&gt;" in section

@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import heirloom as hl
+from heirloom.runs import manifest
 from heirloom.runs import store as stores
 from heirloom.runs.batch import Origin, decode, encode, make_batch, merge, split
 from heirloom.runs.layout import Layout
 from heirloom.runs.numbers import from_ranges, job_of, number_of, ranges
 from heirloom.runs.store import RunStore
 from heirloom.runs.stored_run import StoredRun
+from heirloom.storage import sealed_json
 from tests.small_run import FAST
 
 TINY = FAST.with_changes(tasks=1, distinct_tasks=1, episodes=1, repetitions=100)
@@ -149,3 +151,22 @@ def test_store_of_a_hundred_thousand_jobs_has_few_files_and_is_read_in_seconds(t
     assert time.process_time() - started < 10
     expected = np.arange(100_002).reshape(33_334, 3).T + 0.5
     assert np.array_equal(stored.results().returns[:, :, 0, 0], expected)
+
+
+def test_manifest_that_is_damaged_or_of_another_experiment_is_not_used():
+    """The run then reads its batches, or computes its jobs again."""
+    layout, other = (Layout(spec, spec.as_json()) for spec in (TINY, TINY.with_changes(seed=8)))
+    name, jobs = f"000001-{0:016x}.npz", np.array([0, 1])
+    data = manifest.Manifest({name: jobs}).encode(layout)
+    read = manifest.decode(data, layout, "a file")
+    assert read.batches[name].tolist() == [0, 1]
+    assert manifest.decode(None, layout, "a file") is None
+    assert manifest.decode(data, other, "a file") is None
+    contents = [
+        {"spec": layout.digest},
+        {"spec": layout.digest, "batches": [], "arrays": {"jobs": "", "files": {}}},
+        {"spec": layout.digest, "batches": {"../x": "0"}, "arrays": {"jobs": "", "files": {}}},
+    ]
+    for content in contents:
+        forged = sealed_json.encode(manifest.KIND, manifest.FORMAT, content)
+        assert manifest.decode(forged, layout, "a file") is None

@@ -265,7 +265,7 @@ def test_worker_with_other_versions_refuses_to_compute():
     """The error names a library, its version in the run (here) and in the worker (there)."""
     message = r"other versions \(numpy 1.0 here and .* there\): install"
     with pytest.raises(hl.InvalidArgument, match=message):
-        compute_on_cluster(SPEC.as_json(), (0, 0), {**versions(), "numpy": "1.0"})
+        compute_on_cluster(SPEC.as_json(), [(0, 0)], {**versions(), "numpy": "1.0"})
 
 
 @pytest.mark.cluster

@@ -126,6 +126,25 @@ def test_stored_comparison_is_resumed_and_others_are_refused(tmp_path):
             compare(names, drawn_task, **{**NUMBERS, **change}, jobs=1, out=tmp_path / "run")
 
 
+def test_comparison_measures_transfer_and_records_episodes_with_the_same_results(tmp_path):
+    alone = compare(agents_to_compare(), drawn_task, **NUMBERS)
+    out = tmp_path / "run"
+    extra = {"jobs": 1, "out": out, "measure": "transfer", "record": {"agents": ["LRMax"]}}
+    measured = compare(agents_to_compare(), drawn_task, **NUMBERS, **extra)
+    assert np.array_equal(alone.returns, measured.returns.transpose(*alone.returns.dims))
+    assert (measured.bound_pairs.sel(agent="LRMax").sum("kind") == 8).all()  # each pair once
+    assert "LRMax" in hl.replay(out, tmp_path / "replay.html").read_text()
+    page = hl.report(measured, tmp_path / "report.html").read_text()
+    assert "not recorded where transfer came from" not in page
+    assert "its functions are not stored" in page
+
+
+def test_comparison_refuses_recordings_without_a_folder_and_unknown_measures():
+    for wrong, message in (({"record": True}, "give out"), ({"measure": "transfr"}, "transfer")):
+        with pytest.raises(hl.InvalidArgument, match=message):
+            compare(agents_to_compare(), drawn_task, **NUMBERS, **wrong)
+
+
 def test_comparison_in_parallel_refuses_environments(tmp_path):
     def draw(rng):
         return drawn_task(rng).to_gymnasium(max_episode_steps=4)

@@ -53,7 +53,7 @@ while killed < kills:
     if child == 0:
         run(spec, folder + str(rounds) if (rounds := killed // 10) else folder, jobs=1)
         os._exit(0)
-    time.sleep(rng.uniform(0, 1.5))
+    time.sleep(rng.uniform(0, 0.75))
     os.kill(child, signal.SIGKILL)
     killed += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 """
@@ -63,7 +63,7 @@ while killed < kills:
 @pytest.mark.timeout(900)
 def test_run_killed_at_fifty_random_instants_gives_identical_results(tmp_path):
     """Five runs are killed ten times each: during creation, between jobs, or during a write."""
-    spec = MEDIUM.with_changes(repetitions=40)
+    spec = MEDIUM.with_changes(repetitions=20)
     expected = run(spec, tmp_path / "expected", jobs=1)
     (tmp_path / "spec.toml").write_text(spec.to_toml())
     (tmp_path / "kill_repeatedly.py").write_text(KILL_REPEATEDLY)
@@ -141,13 +141,15 @@ def test_ctrl_c_stops_the_command_even_if_the_exception_is_lost(tmp_path, loss):
     assert jobs_done(tmp_path / "run") == 0
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(1, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.full)]
+)
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
-def test_run_can_be_stopped_at_any_time(tmp_path, signal_number):
+def test_run_can_be_stopped_at_any_time(tmp_path, signal_number, rounds):
     """While it imports libraries, starts processes, and computes and writes jobs."""
     rng = random.Random(0)
     folder, spec = tmp_path / "run", LONG.with_changes(repetitions=1000)
-    for latest in [1.0, 2.0, 3.0, 4.0, 6.0] * 2:
+    for latest in [1.0, 2.0, 3.0, 4.0, 6.0] * rounds:
         command = Command(spec, folder, "--jobs", "2")
         with pytest.raises(subprocess.TimeoutExpired):
             command.process.wait(rng.uniform(0.3, latest))

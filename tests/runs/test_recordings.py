@@ -38,14 +38,14 @@ def recordings(folder):
     return {job: bytes(stored.read_job(job)[1]["recording"]) for job in stored.jobs}
 
 
-def test_a_run_has_the_same_results_with_and_without_recordings(recorded, tmp_path):
+def test_run_has_the_same_results_with_and_without_recordings(recorded, tmp_path):
     without = hl.run(FAST, tmp_path / "run", jobs=1)
     results = StoredRun(recorded).results()
     for name in ("returns", "discounted_returns", "updates", "late_update", "optimal"):
         assert np.array_equal(without[name], results[name], equal_nan=True)
 
 
-def test_a_run_stores_the_recordings_of_the_chosen_jobs(recorded):
+def test_run_stores_the_recordings_of_the_chosen_jobs(recorded):
     for (agent, repetition), data in recordings(recorded).items():
         found = decode(data, "x")
         assert [each.task for each in found] == ([] if repetition == 1 else [1, 3])
@@ -54,7 +54,7 @@ def test_a_run_stores_the_recordings_of_the_chosen_jobs(recorded):
             assert each.repetition == repetition + 1
 
 
-def test_the_zarr_arrays_contain_the_recordings(recorded):
+def test_zarr_arrays_contain_the_recordings(recorded):
     with xr.open_zarr(recorded) as dataset:
         sizes, data = dataset.recording_size.values, dataset.recording.values.tobytes()
     start = 0
@@ -65,7 +65,7 @@ def test_the_zarr_arrays_contain_the_recordings(recorded):
     assert start == len(data)
 
 
-def test_a_lost_batch_is_written_again_with_its_recordings(folder):
+def test_lost_batch_is_written_again_with_its_recordings(folder):
     before = recordings(folder)
     for file in (folder / "batches").iterdir():
         file.unlink()
@@ -76,7 +76,7 @@ def test_a_lost_batch_is_written_again_with_its_recordings(folder):
 
 
 @pytest.mark.parametrize("name", ["recording/c.0", "recording_size/c.0.0"])
-def test_a_damaged_array_of_recordings_is_found_and_written_again(folder, name):
+def test_damaged_array_of_recordings_is_found_and_written_again(folder, name):
     before = recordings(folder)
     flip(folder / name, 0.5)
     assert name in StoredRun(folder).status().repairable
@@ -85,7 +85,7 @@ def test_a_damaged_array_of_recordings_is_found_and_written_again(folder, name):
     assert recordings(folder) == before
 
 
-def test_a_job_whose_recording_is_lost_twice_is_computed_again(folder):
+def test_job_whose_recording_is_lost_twice_is_computed_again(folder):
     before = recordings(folder)
     for file in (folder / "batches").iterdir():
         file.unlink()
@@ -96,7 +96,7 @@ def test_a_job_whose_recording_is_lost_twice_is_computed_again(folder):
     assert recordings(folder) == before
 
 
-def test_an_interrupted_run_resumes_with_its_recordings(recorded, tmp_path):
+def test_interrupted_run_resumes_with_its_recordings(recorded, tmp_path):
     store = RunStore(tmp_path / "run", SPEC)
     commit(store, store.remaining_jobs()[:4])
     hl.run(SPEC, tmp_path / "run", jobs=1)

@@ -54,3 +54,32 @@ def test_location_that_cannot_be_written_raises_cannot_write(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(hl.CannotWrite, match="could not be written"):
         Location(tmp_path / "file").write("one", b"1")
+
+
+@pytest.mark.parametrize("kind", ["path", "memory"])
+def test_files_and_folders_are_deleted_if_they_exist(tmp_path, kind):
+    location = Location({"path": tmp_path / "a" / "b", "memory": f"memory:/{tmp_path}/a"}[kind])
+    location.create()
+    location.write("one", b"1")
+    location.write("deep/two", b"2")
+    for name in ("one", "deep", "missing"):
+        location.delete(name)
+    assert location.names() == []
+
+
+def test_file_that_cannot_be_read_is_damaged_unless_it_is_forbidden(tmp_path, monkeypatch):
+    """A damaged file is computed again; a forbidden one is the user's to open."""
+    location = Location(tmp_path)
+    location.write("one", b"1")
+
+    def fail(error):
+        def read_bytes(path):
+            raise error
+
+        monkeypatch.setattr(type(tmp_path), "read_bytes", read_bytes)
+
+    fail(OSError(5, "Input/output error"))
+    assert location.read("one") == b""
+    fail(PermissionError(13, "Permission denied"))
+    with pytest.raises(hl.InvalidFile, match="Permission denied"):
+        location.read("one")

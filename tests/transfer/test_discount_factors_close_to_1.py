@@ -7,7 +7,7 @@ import heirloom as hl
 from heirloom.kernels import dissimilarity
 from heirloom.transfer.lipschitz import solutions
 from heirloom.transfer.lipschitz.all_sources import dissimilarity_by_sweeps
-from heirloom.transfer.optimistic_program import UpperBounds
+from heirloom.transfer.optimistic_program import OptimisticProgram, UpperBounds
 from tests.partly_known import draw_deterministic_family
 
 
@@ -173,3 +173,17 @@ def test_sweeps_over_all_pairs_end(gamma):
     rounding = 1e-13 * exact.max() / (1 - gamma)
     assert (d >= exact - rounding).all()
     assert (d <= exact + setting.tol + rounding).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_policy_iteration_ends_when_only_rounding_errors_remain(seed, monkeypatch):
+    evaluations, evaluate = [], OptimisticProgram._evaluate
+    monkeypatch.setattr(
+        OptimisticProgram,
+        "_evaluate",
+        lambda self, *arguments: evaluations.append(1) or evaluate(self, *arguments),
+    )
+    m = hl.garnet(40, 4, branching=10, gamma=0.999, terminating=0.05, seed=seed)
+    U = hl.near_bound(m, m, hl.Nearness(rewards=0.05, transitions=0.05))
+    assert 0 < len(evaluations) <= 20
+    assert (U >= hl.solve(m).Q - 1e-9).all()

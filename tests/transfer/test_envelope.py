@@ -167,13 +167,19 @@ def test_share_of_invalid_bounds_is_at_most_alpha_with_other_bounds(others):
     assert np.mean(rates) <= 0.25 + 3 * np.sqrt(0.25 * 0.75 / 40)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sequences",
+    [pytest.param(400, marks=pytest.mark.slow), pytest.param(1000, marks=pytest.mark.full)],
+)
 @pytest.mark.parametrize("alpha", [0.05, 0.25])
-def test_each_later_task_is_covered_with_the_stated_probability(alpha):
-    """For independent tasks with continuous rewards the coverage is close to 1 - α, not above."""
+def test_each_later_task_is_covered_with_the_stated_probability(alpha, sequences):
+    """For independent tasks with continuous rewards the coverage is close to 1 - α, not above.
+
+    An envelope that fails twice as often is detected with probability 0.86 in 400 sequences.
+    """
     rng = np.random.default_rng([3, int(100 * alpha)])
     violated = []
-    for _ in range(1000):
+    for _ in range(sequences):
         envelope = hl.Envelope(alpha=alpha, first=3)
         agent = agent_with(envelope, seed=rng)
         for _ in range(3 + envelope.calibration):
@@ -181,8 +187,8 @@ def test_each_later_task_is_covered_with_the_stated_probability(alpha):
         violated.append([learn(agent, draw_task(rng)) for _ in range(2)])
     each, both = np.mean(violated), np.any(violated, axis=1).mean()
     m = envelope.calibration
-    assert each <= alpha + 3 * np.sqrt(alpha / 1000)
-    assert both <= 2 / (m + 2) + 3 * np.sqrt(2 / (m + 2) / 1000)
+    assert each <= alpha + 3 * np.sqrt(alpha / sequences)
+    assert both <= 2 / (m + 2) + 3 * np.sqrt(2 / (m + 2) / sequences)
     assert each > alpha / 2  # the test can see invalid bounds
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import heirloom as hl
 from heirloom.transfer.lipschitz.distance import WeightedL1
-from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 from tests.partly_known import learned_exactly
 from tests.reference import learned_models
 

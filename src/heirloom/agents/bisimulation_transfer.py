@@ -13,10 +13,12 @@ from heirloom.arrays import FloatArray
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.metrics.bisimulation import Ground, bisimulation_metric, closest_states
+from heirloom.options import named_options
 from heirloom.planning.solve import solve
 from heirloom.validation import numbers
 
 
+@named_options
 def BisimulationTransfer(
     source: TabularMDP,
     target: TabularMDP,

@@ -9,6 +9,7 @@ from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.paper_algorithms import AgentOptions, RMaxOptions
 from heirloom.agents.protocol import Agent
+from heirloom.options import named_options
 from heirloom.transfer.envelope import Envelope
 
 
@@ -25,6 +26,7 @@ class EnvelopeRMax(OptimisticAgent):
         options: the options of `OptimisticAgent`, without `bounds`.
     """
 
+    @named_options
     def __init__(
         self,
         *,

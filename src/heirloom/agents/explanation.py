@@ -1,4 +1,4 @@
-"""Explain where the values `Q` of an agent come from."""
+"""`Explanation`: where the values `Q` of an agent come from, in arrays and in words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heirloom.agents.optimistic import OptimisticAgent
-from heirloom.agents.task_learner import sources_used
-from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
-from heirloom.errors import InvalidArgument
+from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.naming import NO_NAMES, Names, number_of
-from heirloom.transfer.bound import Bound, Details, Dropped
-from heirloom.validation import shown
+from heirloom.transfer.bound import Dropped
+from heirloom.wording import counted_of, were
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,21 +51,21 @@ class Explanation:
     """
     knowledge_used: dict[str, BoolArray]
     """For each part of a nearness, such as "NearModels, rewards": the pairs whose bound uses it."""
-    notes: tuple[str, ...] = ()
+    bound_notes: tuple[str, ...] = ()
     """When each bound is used and valid, if it depends on more than the prior knowledge."""
     checks: str = ""
     """How the knowledge is compared with what is learned, and whether that can detect anything."""
     available: BoolArray | None = None
     """The actions that exist, None for all. Missing ones are not counted anywhere."""
 
-    @property
-    def _exists(self) -> BoolArray:
-        return np.ones_like(self.known) if self.available is None else self.available
-
     pair_names: Names = NO_NAMES
     """The names of states and actions, as far as there are any."""
     task_names: Mapping[int, str] = field(default_factory=dict)
     """The number of each stored task with its label and time, such as "3 (Lyon, week 12)"."""
+
+    @property
+    def _exists(self) -> BoolArray:
+        return np.ones_like(self.known) if self.available is None else self.available
 
     @property
     def state_names(self) -> tuple[str, ...] | None:
@@ -147,11 +144,15 @@ class Explanation:
             **self.pair_names.coordinates(),
         )
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the numbers mean for the behaviour of the agent, as printed below the table."""
+        return (*self._behaviour(), *self._exploration(), *self._transfer())
+
     def __repr__(self) -> str:
-        notes = [*self._behaviour(), *self._exploration(), *self._transfer()]
         wrapped = (
             fill(note, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
-            for note in notes
+            for note in self.notes
         )
         return "\n".join([*self._table(), *wrapped])
 
@@ -220,7 +221,11 @@ class Explanation:
             )
         if self.checks:
             notes.append(self.checks)
-        return [*notes, *self.notes, *(self._why_dropped(*dropped) for dropped in self.dropped)]
+        return [
+            *notes,
+            *self.bound_notes,
+            *(self._why_dropped(*dropped) for dropped in self.dropped),
+        ]
 
     def _why_dropped(self, task: int, n_known: int) -> str:
         name = self.task_names.get(task, str(task))
@@ -229,119 +234,7 @@ class Explanation:
                 f"Source task {name} is not used, because with this prior it cannot lower a bound."
             )
         return (
-            f"Source task {name} was dropped when {n_known:,} of {self._exists.sum():,} pairs were "
-            "known, because it could not lower the bounds any further."
+            f"Source task {name} was dropped when "
+            f"{counted_of(n_known, self._exists.sum(), 'pair')} {were(n_known)} known, because it "
+            "could not lower the bounds any further."
         )
-
-
-def explain(agent: OptimisticAgent) -> Explanation:
-    """Return a snapshot of the current task, or of the last one after its end."""
-    shape = agent.n_states, agent.n_actions
-    Q, U, known = agent.Q.copy(), agent.U.copy(), agent.known.copy()
-    details = [_details(bound, agent.setting.n_pairs) for bound in agent.bounds]
-    names, bound = _bounds(agent, details)
-    arrays = (
-        np.where(Q < U, len(names), bound),
-        bound,
-        Q,
-        U,
-        known,
-        agent.model.counts.copy(),
-        ~known & agent.greedy & agent.model.reached[:, None],
-    )
-    for array in arrays:
-        frozen(array)
-    return Explanation(
-        (*names, MODEL),
-        *arrays,
-        prior_used={
-            _name(agent, i, task): frozen(used.reshape(shape))
-            for i, detail in enumerate(details)
-            for task, used in detail.prior_used.items()
-        },
-        dropped=tuple(dropped for detail in details for dropped in detail.dropped),
-        knowledge_used={
-            f"{_name(agent, i)}, {part}": frozen(used.reshape(shape))
-            for i, detail in enumerate(details)
-            for part, used in detail.knowledge_used.items()
-        },
-        notes=tuple(
-            f"{_name(agent, i)}: {note}"
-            for i, detail in enumerate(details)
-            for note in detail.notes
-        ),
-        checks=_checks(agent),
-        available=None if agent.task.missing is None else frozen(agent.model.available.copy()),
-        pair_names=agent.memory.names,
-        task_names={source.task: source.name for source in agent.memory.sources},
-    )
-
-
-def _checks(agent: OptimisticAgent) -> str:
-    """Say whether the pairs that become known are compared with the knowledge of the agent."""
-    refutation, watch = agent.refutation, agent.task.watch
-    if refutation.warned:
-        return "The knowledge was refuted: the bounds that rest on it may be invalid."
-    if refutation.n_widened:
-        return f"The knowledge was refuted and widened {refutation.n_widened:,} times so far."
-    if watch is None or watch.n_sources == 0:
-        return ""
-    if watch.blind:
-        return (
-            f"With n_known = {agent.n_known} no difference between tasks can be detected: the "
-            "radii of the estimated models are too large to refute the knowledge. Use a larger "
-            "n_known; if tasks are deterministic, use exact=True."
-        )
-    return "Pairs that become known are compared with the knowledge; nothing contradicts it so far."
-
-
-def _details(bound: Bound, n_pairs: int) -> Details:
-    """Return `details` of a bound; raise `InvalidArgument` unless they are valid."""
-    details = bound.details()
-    is_valid = (
-        isinstance(details, Details)
-        and isinstance(details.sources, tuple)
-        and all(isinstance(task, int) for task in details.sources)
-        and isinstance(details.prior_used, dict)
-        and all(
-            isinstance(used, np.ndarray) and used.dtype == np.bool_ and used.shape == (n_pairs,)
-            for used in details.prior_used.values()
-        )
-        and isinstance(details.dropped, tuple)
-        and all(isinstance(source, Dropped) for source in details.dropped)
-        and isinstance(details.notes, tuple)
-        and all(isinstance(note, str) for note in details.notes)
-    )
-    if not is_valid:
-        raise InvalidArgument(
-            f"details of the bound {type(bound).__name__} returned {shown(details)}: expected "
-            f"Details, in which prior_used has boolean arrays of shape ({n_pairs},) and notes is "
-            "a tuple of strings"
-        )
-    return details
-
-
-def _bounds(agent: OptimisticAgent, details: list[Details]) -> tuple[list[str], IntArray]:
-    """Where `U` may come from, and where it comes from at each pair, [s, a]."""
-    names, index = [V_MAX], np.zeros((agent.n_states, agent.n_actions), dtype=np.int64)
-    for i, bound in enumerate(agent.bounds):
-        is_minimum = agent.decider == i + 1
-        source = sources_used(bound, index.size).reshape(index.shape)
-        pairs_by_name = {
-            _name(agent, i, task): is_minimum & (source == task) for task in details[i].sources
-        }
-        without_source = is_minimum & ~np.isin(source, details[i].sources)
-        if not pairs_by_name or without_source.any():
-            pairs_by_name[_name(agent, i)] = without_source
-        for name, pairs in pairs_by_name.items():
-            index[pairs] = len(names)
-            names.append(name)
-    return names, index
-
-
-def _name(agent: OptimisticAgent, i: int, task: int | None = None) -> str:
-    """Unique name of the bound i, or of the part of it that comes from a source task."""
-    name = type(agent.bounds[i]).__name__
-    if [type(bound).__name__ for bound in agent.bounds].count(name) > 1:
-        name += f" {i + 1}"
-    return name if task is None else f"{name}, task {agent.memory.task_name(task)}"

@@ -11,6 +11,7 @@ from heirloom.agents.paper_algorithms import AgentOptions, MaxQInitOptions
 from heirloom.agents.protocol import Agent
 from heirloom.choices import Scope
 from heirloom.errors import InvalidArgument
+from heirloom.options import named_options
 from heirloom.transfer.bound import MaxQ
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.nearness.knowledge import Nearness
@@ -38,6 +39,7 @@ class NearRMax(OptimisticAgent):
         NearRMax(n_states=9, n_actions=4, gamma=0.9, n_known=10, bounds: NearModels, tasks seen: 0)
     """
 
+    @named_options
     def __init__(
         self,
         *,
@@ -65,6 +67,7 @@ class NearRMaxQInit(OptimisticAgent):
         options: the options of `OptimisticAgent`, without `bounds`.
     """
 
+    @named_options
     def __init__(
         self,
         *,

@@ -18,6 +18,7 @@ from heirloom.kernels import learning
 from heirloom.mdp.available import action_text, read_available, read_mask
 from heirloom.mdp.learned import LearnedModel
 from heirloom.naming import checked_label
+from heirloom.options import named_options
 from heirloom.storage import archive
 from heirloom.transfer.bound import Bound
 from heirloom.transfer.memory import TaskMemory
@@ -77,6 +78,7 @@ class OptimisticAgent:
             knowledge can be refuted near the agent's path where it would not look.
     """
 
+    @named_options
     def __init__(
         self,
         *,
@@ -340,7 +342,7 @@ class OptimisticAgent:
 
     def explain(self) -> "Explanation":
         """Explain where the values `Q` come from, and what the agent will still explore."""
-        from heirloom.agents.explanation import explain
+        from heirloom.agents.explaining import explain
 
         return explain(self)
 

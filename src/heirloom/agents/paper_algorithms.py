@@ -11,6 +11,7 @@ from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.choices import Keep, OnRefutation, Scope
 from heirloom.errors import InvalidArgument
+from heirloom.options import named_options
 from heirloom.transfer.bound import MaxQ
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
@@ -47,6 +48,7 @@ class RMax(OptimisticAgent):
     `bounds`.
     """
 
+    @named_options
     def __init__(self, **options: Unpack[AgentOptions]) -> None:
         super().__init__(bounds=[], **options)
 
@@ -67,6 +69,7 @@ class LRMax(OptimisticAgent):
         options: the options of `OptimisticAgent`, without `bounds`.
     """
 
+    @named_options
     def __init__(
         self,
         *,
@@ -94,6 +97,7 @@ class MaxQInit(OptimisticAgent):
         options: the options of `OptimisticAgent`, without `bounds`.
     """
 
+    @named_options
     def __init__(
         self,
         *,
@@ -117,6 +121,7 @@ class LRMaxQInit(OptimisticAgent):
         options: the options of `OptimisticAgent`, without `bounds`.
     """
 
+    @named_options
     def __init__(
         self,
         *,

@@ -11,6 +11,7 @@ from heirloom.agents.protocol import Agent
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.mdp.available import read_mask
+from heirloom.options import named_options
 from heirloom.validation import (
     LARGEST_REWARD,
     check_gamma,
@@ -42,6 +43,7 @@ class QLearning:
         seed: the seed of the agent's generator, or the generator.
     """
 
+    @named_options
     def __init__(
         self,
         *,

@@ -23,6 +23,7 @@ from heirloom.transfer.refutation.widening import (
     widened_nearness,
 )
 from heirloom.validation import one_of, positive_probability, truth
+from heirloom.wording import counted
 
 if TYPE_CHECKING:
     from heirloom.agents.task_learner import TaskLearner
@@ -153,7 +154,7 @@ def _described_pooled(pooled: Pooled, accuracy: Accuracy, n_tasks: int) -> str:
     return (
         f"the knowledge is refuted by {n_tasks} tasks together (models estimated, probability of "
         f"error {accuracy.delta:g}): the pooled evidence is e = {pooled.e:.3g}, above {limit:.4g}; "
-        f"{what} differ by more than claimed at {n_pairs} pairs"
+        f"{what} differ by more than claimed at {counted(n_pairs, 'pair')}"
     )
 
 

@@ -19,10 +19,11 @@ from heirloom.mdp.tabular import value_range
 from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, _OwnChange
 from heirloom.transfer.envelope import Envelope
-from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.nearness.rows import LearnerArrays
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 from heirloom.validation import index, instance, shown
 
 SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_max

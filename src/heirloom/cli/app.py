@@ -38,6 +38,7 @@ from heirloom.cli.output import (
     write_figures,
 )
 from heirloom.paper.registry import MODULES
+from heirloom.wording import are, counted_of, were
 
 RESULTS = "results"
 app = typer.Typer(
@@ -287,8 +288,9 @@ def export(
             typer.echo(file)
         if exported.left_out:
             typer.echo(
-                f"{exported.left_out} of {exported.jobs} jobs are missing or damaged and were left "
-                f"out: see `heirloom status {run}`",
+                f"{counted_of(exported.left_out, exported.jobs, 'job')} {are(exported.left_out)} "
+                f"missing or damaged and {were(exported.left_out)} left out: see `heirloom status "
+                f"{run}`",
                 err=True,
             )
 

@@ -7,6 +7,7 @@ import typer
 import heirloom
 from heirloom.choices import Scope
 from heirloom.cli.failures import clean_errors
+from heirloom.wording import counted
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -52,8 +53,8 @@ def tasks(
         for scope, text in scopes.items():
             n = heirloom.tasks_for_max_q(p_min, delta, scope=scope)
             typer.echo(
-                f"MaxQInit and a learned D_max need {n:,} tasks and are used from task {n + 1:,} "
-                f"on, if they are to be valid with probability {1 - delta:g} for {text}"
+                f"MaxQInit and a learned D_max need {counted(n, 'task')} and are used from task "
+                f"{n + 1:,} on, if they are to be valid with probability {1 - delta:g} for {text}"
             )
 
 
@@ -73,7 +74,9 @@ def computations(
     with clean_errors():
         programs = heirloom.dynamic_programs(states, actions, sources)
         sweeps = heirloom.value_iterations(gamma, precision)
-        typer.echo(f"at most {programs:,} dynamic programs of {sweeps:,} sweeps each")
+        typer.echo(
+            f"at most {counted(programs, 'dynamic program')} of {counted(sweeps, 'sweep')} each"
+        )
 
 
 @app.command("pairs-to-learn")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirloom.choices import Variant
 from heirloom.escaping import printable
+from heirloom.wording import are, counted, counted_of, were
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -61,13 +62,17 @@ def print_status(run: "StoredRun") -> bool:
     """Print which jobs of a run are complete; return whether the whole run is."""
     console, status, spec = _console(), run.status(), run.spec
     console.print(_status_table(run, status))
-    total = run.layout.n_jobs
+    n, total = len(status.done), run.layout.n_jobs
     if status.is_complete:
-        console.print(f"All {total} jobs are complete and their checksums match.")
+        one = "The only job is complete and its checksum matches."
+        every = f"All {total:,} jobs are complete and their checksums match."
+        console.print(one if total == 1 else every)
     else:
         console.print(
-            f"{len(status.done)} of {total} jobs are complete and their checksums match; "
-            f"{len(status.missing)} are missing and {len(status.damaged)} are damaged.",
+            f"{counted_of(n, total, 'job')} {are(n)} complete and "
+            f"{'its checksum matches' if n == 1 else 'their checksums match'}; "
+            f"{len(status.missing)} {are(len(status.missing))} missing and "
+            f"{len(status.damaged)} {are(len(status.damaged))} damaged.",
             soft_wrap=True,  # one line in a log or a pipe
         )
         damaged = [f"{spec.agents[i].name}, repetition {j + 1}" for i, j in status.damaged]
@@ -96,7 +101,7 @@ def _status_table(run: "StoredRun", status: "Status") -> "Table":
     for i, agent in enumerate(run.spec.agents[:MAX_AGENTS]):
         table.add_row(agent.name, *(str(count[i]) for count in counts))
     if len(run.spec.agents) > MAX_AGENTS:
-        others = f"{len(run.spec.agents) - MAX_AGENTS} more agents"
+        others = counted(len(run.spec.agents) - MAX_AGENTS, "more agent")
         rest = (sum(n for i, n in count.items() if i >= MAX_AGENTS) for count in counts)
         table.add_row(others, *map(str, rest))
     return table
@@ -109,7 +114,8 @@ def _print_origins(run: "StoredRun") -> None:
     console, origins = _console(), run.origins()
     if origins.seconds > 0:
         console.print(
-            f"Computation took {origins.seconds:.1f} s in all, on {origins.workers} workers."
+            f"Computation took {origins.seconds:.1f} s in all, on "
+            f"{counted(origins.workers, 'worker')}."
         )
     here = versions()
     for group in origins.by_versions:
@@ -118,12 +124,9 @@ def _print_origins(run: "StoredRun") -> None:
             with_what = "; ".join(difference) or "the versions installed here"
             jobs = [f"{run.spec.agents[i].name}, repetition {j + 1}" for i, j in group.jobs]
             listed = "; ".join(_first(jobs))
-            console.print(
-                f"{len(jobs)} jobs were computed with other versions: {with_what} ({listed})."
-                if difference
-                else f"{len(jobs)} jobs were computed with {with_what} ({listed}).",
-                soft_wrap=True,
-            )
+            computed = f"{counted(len(jobs), 'job')} {were(len(jobs))} computed with"
+            other = "other versions: " if difference else ""
+            console.print(f"{computed} {other}{with_what} ({listed}).", soft_wrap=True)
 
 
 def _first(lines: list[str]) -> list[str]:
@@ -179,7 +182,7 @@ def print_results(results: "xr.Dataset", title: str) -> None:
         optimal, updates = float(of_agent.optimal.mean()), float(of_agent.updates.mean())
         table.add_row(str(name), f"{mean:.4g}{interval}", f"{optimal:.4g}", f"{updates:.1f}")
     if results.sizes["agent"] > MAX_AGENTS:
-        table.add_row(f"{results.sizes['agent'] - MAX_AGENTS} more agents", "", "", "")
+        table.add_row(counted(results.sizes["agent"] - MAX_AGENTS, "more agent"), "", "", "")
     _console().print(table)
 
 

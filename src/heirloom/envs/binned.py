@@ -2,7 +2,9 @@
 
 Each dimension of a `Box` is cut at given edges, and a state is one combination of bins. The last
 dimension varies fastest, as in a C-ordered array. The numbering depends on the edges alone: tasks
-with the same edges share it, and `save_edges` and `load_edges` keep it for an agent that is saved.
+with the same edges share it. An agent keeps the edges in its memory, and saves them with itself:
+`Binned(env, edges=agent.memory.edges)` numbers observations as before. It refuses an environment
+with other edges. `save_edges` and `load_edges` write and read edges alone.
 
 Binning voids the guarantees. Agents assume that the next state depends on the current state and the
 action only. Observations in one bin differ, and what follows depends on where in the bin the
@@ -22,12 +24,14 @@ from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import ArrayLike
 
-from heirloom.arrays import FloatArray, frozen
+from heirloom.arrays import FloatArray
 from heirloom.envs.space_names import MOST_NAMED, names_of_actions, names_of_bins
 from heirloom.envs.spaces import LARGEST, size_of_space, value_of
 from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
 from heirloom.storage import archive
+from heirloom.transfer.bins import checked_edges, n_bins
 from heirloom.validation import numbers, shown, whole_number
+from heirloom.wording import counted
 
 
 class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -57,7 +61,7 @@ class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if not isinstance(space, spaces.Box):
             raise UnsupportedEnvironment(
                 f"the observation space of {env} is {space}, not a Box of real numbers: "
-                "heirloom.envs.numbered.Numbered(env) numbers discrete observations"
+                "heirloom.Numbered(env) numbers discrete observations"
             )
         self.edges: tuple[FloatArray, ...] = checked_edges(edges)
         """The edges of each dimension."""
@@ -66,11 +70,11 @@ class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         n_dimensions = int(np.prod(space.shape))
         if len(self.edges) != n_dimensions:
             raise InvalidArgument(
-                f"edges has {len(self.edges)} entries: expected one for each of the {n_dimensions} "
-                "dimensions of the observations; an empty one ignores its dimension"
+                f"edges has {counted(len(self.edges), 'entry')}: expected one for each of the "
+                f"{n_dimensions} dimensions of the observations; an empty one ignores its dimension"
             )
         self._sizes = [row.size + 1 for row in self.edges]
-        n_states = int(np.prod(self._sizes, dtype=object))
+        n_states = n_bins(self.edges)
         if n_states > LARGEST:
             raise InvalidArgument(f"edges make {n_states:,} bins: expected at most {LARGEST:,}")
         self.n_states, self.n_actions = n_states, size_of_space(env.action_space, "action", env)
@@ -94,8 +98,8 @@ class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         values = numbers("observation", observation, UnsupportedEnvironment).ravel()
         if values.size != len(self.edges) or np.isnan(values).any():
             raise UnsupportedEnvironment(
-                f"the observation is {shown(observation)}: expected {len(self.edges)} numbers, "
-                "none of them NaN"
+                f"the observation is {shown(observation)}: expected "
+                f"{counted(len(self.edges), 'number')}, none of them NaN"
             )
         state = 0
         for value, row in zip(values.tolist(), self.edges, strict=True):
@@ -130,7 +134,7 @@ class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return names_of_actions(self.env, self.n_actions)
 
     def save_edges(self, path: str | os.PathLike[str]) -> None:
-        """Write the edges to a file, to be kept beside an agent or a memory that is saved."""
+        """Write the edges to a file, for instance for an agent that does not save them itself."""
         arrays = {f"dimension_{i}": row for i, row in enumerate(self.edges)}
         archive.write(path, "edges", archive.Content({"dimensions": len(self.edges)}, arrays))
 
@@ -143,21 +147,3 @@ class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             if len(rows) != len(arrays) or any(row.dtype != np.float64 for row in rows):
                 raise InvalidFile("the arrays are not one of float64 for each dimension")
             return checked_edges(rows)
-
-
-def checked_edges(edges: Sequence[ArrayLike]) -> tuple[FloatArray, ...]:
-    """Return the edges of each dimension; raise `InvalidArgument` unless they increase."""
-    if not isinstance(edges, list | tuple) or not edges:
-        raise InvalidArgument(
-            f"edges is {shown(edges)}: expected a list with the edges of each dimension"
-        )
-    rows = []
-    for i, given in enumerate(edges):
-        row = np.array(numbers(f"edges[{i}]", given))
-        if row.ndim != 1 or not np.isfinite(row).all() or (np.diff(row) <= 0).any():
-            raise InvalidArgument(
-                f"edges[{i}] is {shown(given)}: expected finite numbers in increasing order, or an "
-                "empty list"
-            )
-        rows.append(frozen(row + 0.0))
-    return tuple(rows)

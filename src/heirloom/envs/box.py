@@ -32,9 +32,10 @@ DIGITS = 4  # of the ends of the reward range, which are rounded outwards
 class BoxFamily(TaskFamily):
     """Tasks with independent parameters, each drawn uniformly from its interval.
 
-    A derived class defines `intervals` and `build`. What `build` returns must be affine in each
-    parameter separately: probabilities, mean rewards, and rewards of transitions. A parameter that
-    has a few values only is listed in `choices`; `build` may depend on it in any way.
+    A derived class defines `gamma`, the discount factor of all tasks, `intervals` and `build`. What
+    `build` returns must be affine in each parameter separately: probabilities, mean rewards, and
+    rewards of transitions. A parameter that has a few values only is listed in `choices`; `build`
+    may depend on it in any way.
     """
 
     @property
@@ -49,7 +50,13 @@ class BoxFamily(TaskFamily):
 
     @abstractmethod
     def build(self, *, reward_range: Range | None, **parameters: Any) -> TabularMDP:
-        """Build the task with these parameters."""
+        """Build the task with these parameters.
+
+        Args:
+            reward_range: a range that contains the rewards of all tasks, for `TabularMDP`. The
+                family computes it from the rewards at the corners; there, it is None.
+            parameters: a number for each of `intervals`, and a value for each of `choices`.
+        """
 
     def task(self, **parameters: Any) -> TabularMDP:
         """Return the task with these parameters, which must lie in their intervals."""

@@ -22,6 +22,7 @@ from heirloom.errors import InvalidArgument
 from heirloom.mdp.scene import CLOSED, Scene
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.options import named_options
 from heirloom.validation import (
     Range,
     numbers,
@@ -31,6 +32,7 @@ from heirloom.validation import (
     text,
     truth,
 )
+from heirloom.wording import counted
 
 ACTIONS = ("up", "right", "down", "left")
 MOVES = np.array([(-1, 0), (0, 1), (1, 0), (0, -1)])
@@ -124,6 +126,7 @@ class GridMap:
         return np.where(successors < 0, np.arange(self.n_states)[:, None], successors)
 
 
+@named_options
 def grid_world(
     cells: str | Sequence[str] | GridMap,
     *,
@@ -199,16 +202,16 @@ def _state_rewards(
         state_rewards = _rewards("cell_rewards", cell_rewards)
         if state_rewards.shape != is_goal.shape:
             raise InvalidArgument(
-                f"cell_rewards has shape {state_rewards.shape}: expected one number for each of "
-                f"the {is_goal.size} states of the map"
+                f"cell_rewards has shape {state_rewards.shape}: expected one number for each state "
+                f"of the map, which has {counted(is_goal.size, 'state')}"
             )
         return state_rewards
     goals = np.flatnonzero(is_goal)
     rewards = _rewards("goal_rewards", goal_rewards)
     if rewards.shape not in ((), goals.shape):
         raise InvalidArgument(
-            f"goal_rewards has shape {rewards.shape}: expected one number, or one for each of the "
-            f"{goals.size} goals of the map"
+            f"goal_rewards has shape {rewards.shape}: expected one number, or one for each goal of "
+            f"the map, which has {counted(goals.size, 'goal')}"
         )
     state_rewards = np.zeros(is_goal.size)
     state_rewards[goals] = rewards

@@ -8,6 +8,7 @@ from heirloom.envs.grid import GridMap
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.gymnasium import TabularEnv
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.wording import counted
 
 CELL = 24  # width and height of a cell in pixels
 COLOURS = {"#": (60, 60, 60), "S": (230, 230, 230), "G": (0, 158, 115), ".": (255, 255, 255)}
@@ -32,8 +33,8 @@ class GridEnv(TabularEnv):
             )
         if grid.n_states != task.n_states:
             raise InvalidArgument(
-                f"the map has {grid.n_states} states, but the task has {task.n_states}: give the "
-                "map from which the task was built"
+                f"the map has {counted(grid.n_states, 'state')}, but the task has {task.n_states}: "
+                "give the map from which the task was built"
             )
         super().__init__(task)
         self.grid = grid

@@ -31,6 +31,7 @@ from heirloom.envs.spaces import LARGEST, number_of, size_of_space, value_of
 from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
 from heirloom.storage import archive
 from heirloom.validation import shown, whole_number
+from heirloom.wording import are, counted
 
 
 class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -88,8 +89,9 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         )
         if len(self.numbers) > n:
             raise InvalidArgument(
-                f"n_states is {n}, but {len(self.numbers)} states are numbered already: give the "
-                "same n_states for all tasks of a family"
+                f"n_states is {n}, but {counted(len(self.numbers), 'state')} "
+                f"{are(len(self.numbers))} numbered already: give the same n_states for all tasks "
+                "of a family"
             )
         self.n_states, self.n_actions = n, size_of_space(env.action_space, "action", env)
         self.observation_space = spaces.Discrete(self.n_states)
@@ -132,8 +134,8 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def _too_many(self) -> UnsupportedEnvironment:
         return UnsupportedEnvironment(
-            f"{self.env} returned more than {self.n_states} different observations: give a larger "
-            "n_states, or a key that distinguishes fewer states"
+            f"{self.env} returned more than {counted(self.n_states, 'different observation')}: "
+            "give a larger n_states, or a key that distinguishes fewer states"
         )
 
     @property

@@ -178,8 +178,8 @@ class Grid(TaskFamily):
 
     Args:
         cells: the rows of the map: `.` is a free cell, `#` a wall, `S` the start and `G` a goal.
-        rewards: the smallest and the largest reward of a goal.
-        slips: the smallest and the largest probability of slipping.
+        rewards: the smallest and the largest reward of a goal (`goal_rewards` of `grid_world`).
+        slips: the smallest and the largest probability of slipping (`slip` of `grid_world`).
         slip_to: whether slipping takes one of the three other actions, or goes to one of the two
             sides.
         reward_on: whether a goal pays for acting in it, or for entering it.

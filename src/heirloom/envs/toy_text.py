@@ -11,6 +11,7 @@ import gymnasium as gym
 
 from heirloom.envs.family import FiniteFamily
 from heirloom.errors import InvalidArgument
+from heirloom.mdp.mask_notice import MaskNotice
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.validation import probability, real_number, shown
 
@@ -171,7 +172,8 @@ def _task_with_changed_outcomes(
         s: {a: [change(s, outcome) for outcome in outcomes] for a, outcomes in actions.items()}
         for s, actions in unwrapped.P.items()
     }
-    return TabularMDP.from_gymnasium(env, **options)
+    with MaskNotice.silent():  # the masks of Taxi exclude actions that exist and do nothing
+        return TabularMDP.from_gymnasium(env, **options)
 
 
 def _taxi_cell(s: int) -> Cell:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from heirloom.errors import InvalidArgument
 from heirloom.escaping import printable
+from heirloom.options import did_you_mean
 from heirloom.validation import shown
 
 EXAMPLE = "`heirloom show tight` prints a complete spec"
@@ -24,13 +25,6 @@ class Mistakes(ValueError):
 
     def __init__(self, messages: Iterable[str]) -> None:
         super().__init__("\n".join(messages))
-
-
-def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """Return a question that names the most similar of `names`; empty if none is similar."""
-    by_lower = {each.lower(): each for each in names}
-    close = difflib.get_close_matches(str(name)[:100].lower(), by_lower, n=1)
-    return f"; did you mean {by_lower[close[0]]}?" if close else ""
 
 
 def described(schema: Mapping[str, Any]) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import InvalidArgument
 from heirloom.escaping import printable
-from heirloom.experiments.mistakes import did_you_mean
 from heirloom.experiments.registry import MODULE_SEPARATOR
-from heirloom.storage.archive import named
+from heirloom.options import did_you_mean
+from heirloom.storage.atomic import named
 from heirloom.validation import shown
 
 OPTIONS = {

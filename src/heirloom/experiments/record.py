@@ -20,8 +20,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heirloom.experiments.limits import MOST_TASKS
-from heirloom.experiments.mistakes import Mistakes, did_you_mean, option_mistakes
+from heirloom.experiments.mistakes import Mistakes, option_mistakes
 from heirloom.learning.choosing import Choice
+from heirloom.options import did_you_mean
 from heirloom.validation import LARGEST_SIZE, shown
 
 

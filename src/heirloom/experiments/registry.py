@@ -27,11 +27,11 @@ from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.experiments.mistakes import (
     check_names,
-    did_you_mean,
     expected,
     option_mistakes,
 )
 from heirloom.mdp.tabular import TabularMDP, check_task
+from heirloom.options import did_you_mean
 from heirloom.validation import shown
 
 FAMILIES: dict[str, Callable[..., TaskFamily]] = {

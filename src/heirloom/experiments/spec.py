@@ -50,7 +50,6 @@ from heirloom.escaping import printable
 from heirloom.experiments.limits import MOST_TASKS, check_number_of_agents
 from heirloom.experiments.mistakes import (
     Mistakes,
-    did_you_mean,
     option_mistakes,
     spec_mistakes,
 )
@@ -67,6 +66,7 @@ from heirloom.experiments.reading import (
 )
 from heirloom.experiments.record import RecordSpec, mistakes_in, read_record
 from heirloom.experiments.registry import is_user_defined, make_family
+from heirloom.options import did_you_mean
 from heirloom.validation import LARGEST_SIZE, instance, shown
 
 
@@ -182,7 +182,8 @@ class ExperimentSpec(_Strict):
     episodes: int = Field(ge=1, le=LARGEST_SIZE)
     """The number of episodes in each task."""
     steps: int = Field(ge=1, le=10**9)
-    """The largest number of steps of an episode. This time limit is not a terminal transition."""
+    """The largest number of steps of an episode, `max_steps` of `learn` and `compare`. This time
+    limit is not a terminal transition."""
     repetitions: int = Field(10, ge=1, le=LARGEST_SIZE)
     """The number of independent repetitions, each with its own tasks; intervals are over them."""
     seed: int = Field(0, ge=0)

@@ -19,9 +19,9 @@ from typing import Any
 
 from heirloom.errors import InvalidArgument
 from heirloom.escaping import printable
-from heirloom.experiments.mistakes import did_you_mean
 from heirloom.experiments.reading import read_toml
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.options import did_you_mean
 from heirloom.validation import shown
 
 SWEEP = "sweep"

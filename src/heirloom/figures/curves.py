@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from heirloom.arrays import FloatArray
+from heirloom.errors import InvalidArgument
 from heirloom.experiments.variables import check_results
 from heirloom.figures.style import (
     MARKERS,
@@ -15,7 +17,7 @@ from heirloom.figures.style import (
     new_figure,
 )
 from heirloom.stats import Interval, student_interval
-from heirloom.validation import text
+from heirloom.validation import one_of, shown, text, truth
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,45 +29,96 @@ Styles = Mapping[str, dict[str, Any]]
 RATIO_COLOURS = ("#0072B2", "#D55E00", "#009E73")
 
 
-def draw_lifelong(results: "xr.Dataset", *, title: str) -> "Figure":
+def draw_lifelong(
+    results: "xr.Dataset",
+    *,
+    title: str,
+    baseline: str | None = None,
+    loss: bool = False,
+    xlabel: str = "task",
+    ylabel: str | None = None,
+) -> "Figure":
     """Mean return per task of each agent, with 95 % intervals over repetitions as bands.
 
     A dotted line shows the optimal expected return, if it is known for all tasks.
 
+    With a baseline, the figure shows differences to the return of this agent in the same task of
+    the same repetition, and with `loss` by how much the optimal expected return exceeds the return.
+    Their intervals are narrower where returns vary more between tasks than between agents.
+
     Args:
         results: the results of `run` or `compare`.
         title: the title of the figure.
+        baseline: the agent that others are compared with; by default none.
+        loss: whether agents are compared with the optimal policy; then `baseline` must be None.
+        xlabel: the label of the x axis.
+        ylabel: the label of the y axis; by default, the name of what is drawn.
     """
     check_results(results, ("returns", "optimal"))
-    title = text("title", title)
-    returns = results.returns.mean("episode").transpose("agent", "repetition", "task")
+    title, xlabel, loss = text("title", title), text("xlabel", xlabel), truth("loss", loss)
     names = [str(name) for name in results.agent.values]
-    curves = {name: student_interval(returns.sel(agent=name).values) for name in names}
+    returns = results.returns.mean("episode").transpose("agent", "repetition", "task")
+    drawn = dict(zip(names, returns.values, strict=True))
+    optimal = results.optimal.transpose("repetition", "task").values
+    label, styles, zero = "mean return", _agent_styles(names, markers=True), np.zeros(1)
+    if baseline is not None:
+        one_of("baseline", baseline, names)
+        label, zero = f"{label}, difference to {baseline}", drawn.pop(baseline)
+    if loss:
+        _check_loss(optimal, baseline)
+        label, drawn = "optimal minus mean return", {k: optimal - x for k, x in drawn.items()}
+    curves = {name: student_interval(values - zero) for name, values in drawn.items()}
     figure, ax = new_figure()
-    _draw_curves(ax, results.task.values, curves, _agent_styles(names, markers=True))
-    if np.isfinite(results.optimal).all():
-        optimal = results.optimal.mean("repetition")
-        ax.plot(results.task, optimal, color="0.6", linestyle=":", label="optimal")
+    _draw_curves(ax, results.task.values, curves, styles)
+    dotted: dict[str, Any] = {"color": "0.6", "linestyle": ":", "label": "optimal"}
+    if loss:
+        ax.axhline(0.0, **dotted)
+    elif np.isfinite(optimal).all():
+        ax.plot(results.task, (optimal - zero).mean(axis=0), **dotted)
+    if baseline is not None:
+        ax.axhline(0.0, color=styles[baseline]["color"], linewidth=0.8, zorder=0)
     ax.locator_params(axis="x", integer=True)
-    return _finish(figure, xlabel="task", ylabel="mean return", title=title)
+    ylabel = label if ylabel is None else text("ylabel", ylabel)
+    return _finish(figure, xlabel=literal(xlabel), ylabel=literal(ylabel), title=title)
 
 
-def draw_episodes(results: "xr.Dataset", *, title: str) -> "Figure":
+def _check_loss(optimal: FloatArray, baseline: str | None) -> None:
+    """Raise `InvalidArgument` unless the loss of agents can be drawn."""
+    if baseline is not None:
+        raise InvalidArgument(
+            f"loss is True, and baseline is {shown(baseline)}: expected one of them, since an "
+            "agent is compared with the optimal policy or with another agent"
+        )
+    if not np.isfinite(optimal).all():
+        raise InvalidArgument(
+            "loss is True, and the optimal return of a task is not known: expected results of "
+            "exact tasks (TabularMDP); draw the returns instead"
+        )
+
+
+def draw_episodes(
+    results: "xr.Dataset", *, title: str, xlabel: str = "episode", ylabel: str = "mean return"
+) -> "Figure":
     """Mean return per episode of each agent, over all tasks, with 95 % intervals as bands.
 
     Args:
         results: the results of `run` or `compare`.
         title: the title of the figure.
+        xlabel: the label of the x axis.
+        ylabel: the label of the y axis.
     """
     check_results(results, ("returns",))
-    title = text("title", title)
+    title, xlabel, ylabel = (
+        text(name, given)
+        for name, given in (("title", title), ("xlabel", xlabel), ("ylabel", ylabel))
+    )
     returns = results.returns.mean("task").transpose("agent", "repetition", "episode")
     names = [str(name) for name in results.agent.values]
     curves = {name: student_interval(returns.sel(agent=name).values) for name in names}
     figure, ax = new_figure()
     _draw_curves(ax, results.episode.values, curves, _agent_styles(names, markers=False))
     ax.locator_params(axis="x", integer=True)
-    return _finish(figure, xlabel="episode", ylabel="mean return", title=title)
+    return _finish(figure, xlabel=literal(xlabel), ylabel=literal(ylabel), title=title)
 
 
 def draw_relative_returns(

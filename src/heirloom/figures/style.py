@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from heirloom.errors import CannotWrite, InvalidArgument
+from heirloom.errors import InvalidArgument
 from heirloom.escaping import printable
 from heirloom.stats import Interval
+from heirloom.storage.atomic import file_path, write_file
 from heirloom.validation import instance, shown
 
 if TYPE_CHECKING:
@@ -184,11 +185,7 @@ def save_figure(figure: "Figure", path: str | os.PathLike[str]) -> Path:
     from matplotlib.figure import Figure
 
     instance("figure", figure, Figure, "such as draw_map(...)")
-    try:
-        file = Path(path)
-        file = file if file.suffix else file.with_suffix(".png")
-    except (TypeError, ValueError):  # not a path, or one without a name
-        raise InvalidArgument(f"path is {shown(path)}: expected the name of a file") from None
+    file = file_path(path, ".png")
     formats = figure.canvas.get_supported_filetypes()
     if file.suffix[1:].lower() not in formats:
         raise InvalidArgument(
@@ -196,12 +193,4 @@ def save_figure(figure: "Figure", path: str | os.PathLike[str]) -> Path:
             f"{', '.join(sorted(formats))}"
         )
     data = render(figure, file.suffix[1:])
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-    except OSError as error:
-        reason = error.strerror or error
-        raise CannotWrite(
-            f"{path} could not be written ({reason}): choose another location"
-        ) from error
-    return file
+    return write_file(file, data)

@@ -50,16 +50,20 @@ class Graph(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """The discount factor, the accuracy of models, the slack, and the directions in use.
+    """The discount factor, the accuracy of models, the slack, the directions in use, and a cap.
 
     `slack` is how much one more backup of a solution may lower d. Unless `both_ways`, only
-    d(M ‖ M̄) is used as a bound.
+    d(M ‖ M̄) is used as a bound. Optimal values never differ by more than `cap`, so d begins at it
+    or below; it is infinite if this is not used. If x is the difference of optimal values, G the
+    operator and x <= G(x), then x <= y implies x <= min(G(y), cap), because G is monotone. So every
+    iterate from the cap is an upper bound, and never above the iterate from an infinite cap.
     """
 
     gamma: Any
     epsilon: Any
     slack: Any
     both_ways: Any
+    cap: Any
 
 
 class Solved(NamedTuple):
@@ -244,15 +248,16 @@ def begin_sources(sources, solver):
 
 
 @njit(cache=True)
-def update_sources(pair, known, agent_U, active, model, sources, solver, result):
+def update_sources(pairs, known, agent_U, active, model, sources, solver, result):
     """Solve d of the `active` sources again for their current D, and lower U to Q + d.
 
-    U is lowered only at pairs that are unknown in the task, since only these need a bound. Marks
-    the sources that may still lower U or the agent's own bound `agent_U`: as d >= 0, those with Q
-    below both at an unknown pair. Lists the pairs where U decreased, and returns their number.
+    `pairs` became known since the last update. U is lowered only at pairs that are unknown in the
+    task, since only these need a bound. Marks the sources that may still lower U or the agent's own
+    bound `agent_U`: as d >= 0, those with Q below both at an unknown pair. Lists the pairs where U
+    decreased, and returns their number.
     """
     named, result = _as_solver(solver), UpdateResult(*result)
-    n_lowered = _update_sources(pair, known, active, Graph(*model), Graph(*sources), named, result)
+    n_lowered = _update_sources(pairs, known, active, Graph(*model), Graph(*sources), named, result)
     _find_useful(known, agent_U, active, named.bound, result)
     return n_lowered
 
@@ -304,9 +309,10 @@ def _begin_sources(sources, solver):
     d = from_source.d
     work.limits[LEFT], work.limits[N_UNFINISHED] = work.limits[MAX_BACKUPS], 0
     for i in range(sources.index.shape[0]):
-        largest_to_source[i] = largest_D[i, TO_SOURCE] / (1.0 - gamma)
+        largest_to_source[i] = min(largest_D[i, TO_SOURCE] / (1.0 - gamma), parameters.cap)
         if parameters.both_ways:
-            from_source.largest[i] = largest_D[i, FROM_SOURCE] / (1.0 - gamma)
+            largest = min(largest_D[i, FROM_SOURCE] / (1.0 - gamma), parameters.cap)
+            from_source.largest[i] = largest
             d[i] = from_source.largest[i]
             from_source.d_state[i] = from_source.largest[i]
             from_source.n_at_largest[i] = from_source.d_state.shape[1]
@@ -330,7 +336,7 @@ def _begin_sources(sources, solver):
 
 
 @njit(cache=True)
-def _update_sources(pair, known, active, model, sources, solver, result):
+def _update_sources(pairs, known, active, model, sources, solver, result):
     distances, to_source, from_source = solver.distances, solver.to_source, solver.from_source
     parameters, bound, work = solver.parameters, solver.bound, solver.work
     largest_to_source, d_from_source = to_source.solved.largest, from_source.d
@@ -346,7 +352,7 @@ def _update_sources(pair, known, active, model, sources, solver, result):
     for i in active:
         largest_before = largest_to_source[i]
         unfinished = _is_unfinished(i, to_source, from_source)
-        _update_to_source(i, pair, model, distances, to_source, parameters, work)
+        _update_to_source(i, pairs, model, distances, to_source, parameters, work)
         c, n_queued = _queue_changed(i, changed, c, work)
         if distances.all_changed[i]:
             distances.all_changed[i], n_queued = False, _queue_all(work)
@@ -395,8 +401,8 @@ def _find_useful(known, agent_U, active, bound, result):
 
 
 @njit(cache=True)
-def _update_to_source(i, pair, model, distances, to_source, parameters, work):
-    """Lower the largest d from the task to the source i, after `pair` became known in the task.
+def _update_to_source(i, pairs, model, distances, to_source, parameters, work):
+    """Lower the largest d from the task to the source i, after `pairs` became known in the task.
 
     An unknown pair may lead to any state, including its own. So if an unknown pair attains max D,
     then max d = max D / (1 - gamma). Otherwise d is solved for.
@@ -415,7 +421,7 @@ def _update_to_source(i, pair, model, distances, to_source, parameters, work):
         status[i] = min(status[i], OUTDATED)
         return
     if status[i] == UP_TO_DATE:
-        work.queue[0], work.queued[pair], n_queued = pair, True, 1
+        n_queued = _queue_pairs(pairs, work)
     else:
         if status[i] == NEVER_SOLVED:
             solved.d[i] = solved.largest[i]
@@ -556,10 +562,20 @@ def _queue_all(work):
 
 
 @njit(cache=True)
-def _queue_initially_lower(D, top, index, ends, work):
-    """Queue the pairs whose first backup may give less than top / (1 - gamma); return their number.
+def _queue_pairs(pairs, work):
+    """Queue `pairs`, which are different; return their number."""
+    for c in range(pairs.size):
+        work.queue[c] = pairs[c]
+        work.queued[pairs[c]] = True
+    return pairs.size
 
-    `top` is the largest D. These are the pairs with a smaller D or a row that may terminate.
+
+@njit(cache=True)
+def _queue_initially_lower(D, top, index, ends, work):
+    """Queue the pairs whose first backup may give less than d at the start; return their number.
+
+    `top` is the largest D, and d at the start is at most top / (1 - gamma). So these are the pairs
+    with a smaller D or a row that may terminate.
     """
     n_queued = 0
     for k in range(D.size):

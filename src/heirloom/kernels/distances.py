@@ -21,6 +21,7 @@ import numpy as np
 from numba import njit
 
 MARGIN = 1e-9  # relative, and larger than rounding errors
+LINKS_PER_PAIR = 2  # links to predecessors that are followed before all pairs are examined
 TO_SOURCE, FROM_SOURCE = range(2)  # columns of `Measured.largest` and `Measured.n_at_largest`
 
 
@@ -346,7 +347,7 @@ def _measure_sources(sources, weights_bar, weights, parameters, measured):
 
 @njit(cache=True)
 def remeasure_sources(
-    pair,
+    pairs,
     known_pairs,
     V,
     decreased,
@@ -359,17 +360,17 @@ def remeasure_sources(
     floor,
     measured,
 ):
-    """Lower D of the `active` sources after `pair` became known and V decreased at some states.
+    """Lower D of the `active` sources after `pairs` became known and V decreased at some states.
 
-    The weights of D(M ‖ M̄) come from the source and do not change, so only its entry at `pair` may
-    decrease. The weights of D(M̄ ‖ M) come from V, so it may decrease at pairs that lead to one of
-    the `decreased` states in either model. If the heaviest states became lighter, it may decrease
-    at all pairs that are known in either model, because an unknown model may lead to these states,
-    and at the other pairs if the distance between two unknown models is below the largest D.
-    Returns the largest D(M̄ ‖ M).
+    The weights of D(M ‖ M̄) come from the source and do not change, so only its entries at `pairs`
+    may decrease. The weights of D(M̄ ‖ M) come from V, so it may decrease at pairs that lead to one
+    of the `decreased` states in either model. If the heaviest states became lighter, it may
+    decrease at all pairs that are known in either model, because an unknown model may lead to these
+    states, and at the other pairs if the distance between two unknown models is below the largest
+    D. Returns the largest D(M̄ ‖ M).
     """
     return _remeasure_sources(
-        pair,
+        pairs,
         known_pairs,
         V,
         decreased,
@@ -386,7 +387,7 @@ def remeasure_sources(
 
 @njit(cache=True)
 def _remeasure_sources(
-    pair,
+    pairs,
     known_pairs,
     V,
     decreased,
@@ -408,22 +409,29 @@ def _remeasure_sources(
     most, second = _two_largest(W, heavy, parameters)
     least, least_one = _lower_bounds(W, heavy, weights.top_weights.size, parameters)
     neither = _bound_difference(rows, -1, rows_bar, -1, W, heavy, parameters)
-    n_listed = _list_predecessors(decreased, pair, model, measured.is_listed, measured.listed)
+    is_listed, listed = measured.is_listed, measured.listed
+    n_listed = _list_pairs(pairs, known_pairs, decreased, model, is_listed, listed)
     highest = 0.0
     for i in active:
-        _remeasure_to_source(
-            i, pair, rows, index_bar[i, pair], rows_bar, weights_bar, parameters, measured
-        )
+        for pair in pairs:
+            _remeasure_to_source(
+                i, pair, rows, index_bar[i, pair], rows_bar, weights_bar, parameters, measured
+            )
         if largest[i, FROM_SOURCE] <= least:
             highest = max(highest, largest[i, FROM_SOURCE])
             continue
         one_known_matters = least_one < largest[i, FROM_SOURCE]
-        n_candidates, candidates, n_rows, everywhere = n_listed, measured.listed, 0, False
+        n_candidates, candidates, n_rows, everywhere = n_listed, listed, 0, False
         if (most != most_before or second != second_before) and neither < largest[i, FROM_SOURCE]:
             everywhere = True
         elif most != most_before or (ranks_changed and one_known_matters):
             n_candidates, candidates = known_pairs.size, known_pairs
             n_rows = start[i + 1] - start[i]
+        else:
+            own = row_pair[start[i] : start[i + 1]]
+            n_candidates = _list_predecessors(
+                decreased, own, sources.into[i], sources, is_listed, listed, n_listed
+            )
         for c in range(n_pairs if everywhere else n_candidates + n_rows):
             k = c
             if not everywhere:
@@ -432,19 +440,13 @@ def _remeasure_sources(
             if D_from[i, k] > least and (one_known_matters or (j >= 0 and j_bar >= 0)):
                 D = _bound_difference(rows_bar, j_bar, rows, j, W, heavy, parameters)
                 _lower_from_source(i, k, D, measured)
-        if not everywhere and n_rows == 0:
-            for s in decreased:
-                t = sources.into[i, s]
-                while t >= 0:
-                    k = sources.owner[t]
-                    j, j_bar = index[k], index_bar[i, k]
-                    if D_from[i, k] > least and (one_known_matters or j >= 0):
-                        D = _bound_difference(rows_bar, j_bar, rows, j, W, heavy, parameters)
-                        _lower_from_source(i, k, D, measured)
-                    t = sources.next_into[t]
+        for c in range(n_listed, n_candidates if n_rows == 0 else 0):
+            is_listed[listed[c]] = False
         if measured.n_at_largest[i, FROM_SOURCE] == 0:
             largest[i, FROM_SOURCE], measured.n_at_largest[i, FROM_SOURCE] = _largest(D_from[i])
         highest = max(highest, largest[i, FROM_SOURCE])
+    for c in range(n_listed):
+        is_listed[listed[c]] = False
     return highest
 
 
@@ -522,22 +524,43 @@ def _update_weights(V, decreased, floor, weights):
 
 
 @njit(cache=True)
-def _list_predecessors(states, pair, model, is_listed, listed):
-    """List `pair` and the pairs that may lead to any of `states`, once each; return how many."""
-    listed[0] = pair
-    is_listed[pair] = True
-    n = 1
+def _list_pairs(pairs, known_pairs, decreased, model, is_listed, listed):
+    """List `pairs` and the known pairs of the task that may lead to a decreased state.
+
+    Returns the number of pairs, which stay marked in `is_listed`.
+    """
+    for c in range(pairs.size):
+        listed[c] = pairs[c]
+        is_listed[pairs[c]] = True
+    return _list_predecessors(
+        decreased, known_pairs, model.into, model, is_listed, listed, pairs.size
+    )
+
+
+@njit(cache=True)
+def _list_predecessors(states, own, into, model, is_listed, listed, n):
+    """Append the pairs that may lead to any of `states` to the `n` listed pairs, once each.
+
+    `own` are all known pairs of the model. If the states have many predecessors, all of them are
+    listed instead, because following the links would take longer. Returns the number of pairs.
+    """
+    left = LINKS_PER_PAIR * own.size
     for s in states:
-        t = model.into[s]
-        while t >= 0:
+        t = into[s]
+        while t >= 0 and left > 0:
             k = model.owner[t]
             if not is_listed[k]:
                 is_listed[k] = True
                 listed[n] = k
                 n += 1
             t = model.next_into[t]
-    for c in range(n):
-        is_listed[listed[c]] = False
+            left -= 1
+    if left <= 0:
+        for k in own:
+            if not is_listed[k]:
+                is_listed[k] = True
+                listed[n] = k
+                n += 1
     return n
 
 

@@ -44,10 +44,12 @@ class Model(NamedTuple):
     `reward_sums[k]` holds the sum of the rewards of a pair, and the sum of the rounding errors of
     its additions.
 
-    The distinct outcomes of a pair that is not yet known form a linked list, which starts at
-    `head[k]` and continues with `next_outcome`; outcome i was seen `times[i]` times. `sizes` holds
-    the number of transitions, the number of outcomes, and the first entry of the list of free
-    outcomes (see `N_TRANSITIONS`, `N_OUTCOMES`, `FREE`).
+    The distinct outcomes of a pair that is not yet known are in a block of `outcomes`, which starts
+    with their number at `head[k]` (-1 if there is none) and continues with the outcomes; outcome i
+    was seen `times[i]` times. A block has room for `SMALLEST` outcomes, or for twice, four times,
+    ... as many. `sizes` holds the number of transitions, the number of entries of `outcomes` in use
+    (see `N_TRANSITIONS`, `N_OUTCOMES`), and from `FREE` on the first free block of each size, or
+    -1; a free block starts with the next one in `times`.
     """
 
     n_known: Any
@@ -68,7 +70,6 @@ class Model(NamedTuple):
     into_active: Any
     outcomes: Any
     times: Any
-    next_outcome: Any
     head: Any
     sizes: Any
 
@@ -255,6 +256,8 @@ MAX_WORK = 20_000_000  # units of work in one call, each of up to 20 ns
 SHORT = 8  # transitions that are searched one after the other
 SPLIT = 2.0**27 + 1  # splits a float64 into two halves, whose products are exact
 INDEX_LIMIT = 2**32  # above every index of an outcome
+SMALLEST = 4  # outcomes for which the smallest blocks have room
+N_SIZE_CLASSES = 40  # of blocks; the largest has room for more outcomes than there are states
 
 
 @njit(cache=True)
@@ -268,37 +271,32 @@ def cumulative(indptr, p, sums):
 
 
 @njit(cache=True)
+def largest_block(widest):
+    """Return at least the size of a block for `widest` successors and ⊥."""
+    return 2 * widest + SMALLEST + 1
+
+
+@njit(cache=True)
 def has_room(sizes, outcomes, p, widest):
-    """Return whether one more outcome and one more row fit into the arrays."""
-    outcome_fits = sizes[FREE] >= 0 or sizes[N_OUTCOMES] < outcomes.size
+    """Return whether one more block of outcomes and one more row fit into the arrays."""
+    outcome_fits = sizes[N_OUTCOMES] + largest_block(widest) <= outcomes.size
     return outcome_fits and sizes[N_TRANSITIONS] + widest <= p.size
 
 
 @njit(cache=True)
-def record(counts, reward_sums, outcomes, times, next_outcome, head, sizes, k, reward, outcome):
+def record(counts, reward_sums, outcomes, times, head, sizes, k, reward, outcome):
     """Count a visit of the unknown pair k; `outcome` is the successor, or -1 for ⊥.
 
     Returns the number of visits so far.
     """
-    i, previous = head[k], -1
-    while i >= 0 and outcomes[i] != outcome:
-        previous, i = i, next_outcome[i]
-    if i >= 0 and previous >= 0:
-        # Move it to the front, since frequent outcomes are then found soon.
-        next_outcome[previous] = next_outcome[i]
-        next_outcome[i] = head[k]
-        head[k] = i
-    if i < 0:
-        i = sizes[FREE]
-        if i >= 0:
-            sizes[FREE] = next_outcome[i]
-        else:
-            i = sizes[N_OUTCOMES]
-            sizes[N_OUTCOMES] += 1
-        outcomes[i] = outcome
-        times[i] = 0
-        next_outcome[i] = head[k]
-        head[k] = i
+    i, last = head[k], head[k]
+    if i >= 0:
+        last += outcomes[i]
+        i += 1
+        while i <= last and outcomes[i] != outcome:
+            i += 1
+    if i < 0 or i > last:
+        i = add_outcome(outcomes, times, head, sizes, k, outcome)
     times[i] += 1
     before = reward_sums[k, 0]
     total = before + reward
@@ -310,21 +308,55 @@ def record(counts, reward_sums, outcomes, times, next_outcome, head, sizes, k, r
 
 
 @njit(cache=True)
+def add_outcome(outcomes, times, head, sizes, k, outcome):
+    """Add an outcome of pair k, which was not seen yet; return its index."""
+    old = head[k]
+    n = np.int64(outcomes[old]) if old >= 0 else 0
+    if old < 0 or n == SMALLEST << _size_class(n):  # there is no block, or it is full
+        size_class = 0 if old < 0 else _size_class(n) + 1
+        block = sizes[FREE + size_class]
+        if block >= 0:
+            sizes[FREE + size_class] = times[block]
+        else:
+            block = sizes[N_OUTCOMES]
+            sizes[N_OUTCOMES] += (SMALLEST << size_class) + 1
+        for j in range(1, n + 1):
+            outcomes[block + j], times[block + j] = outcomes[old + j], times[old + j]
+        if old >= 0:
+            _free_block(times, sizes, old, n)
+        head[k] = block
+    i = head[k] + n + 1
+    outcomes[head[k]], outcomes[i], times[i] = n + 1, outcome, 0
+    return i
+
+
+@njit(cache=True)
+def _size_class(n):
+    """Return the c of the smallest block for n outcomes, which has room for SMALLEST 2^c."""
+    c = 0
+    while SMALLEST << c < n:
+        c += 1
+    return c
+
+
+@njit(cache=True)
+def _free_block(times, sizes, block, n):
+    """Add a block that held n outcomes to the free ones."""
+    entry = FREE + _size_class(n)
+    times[block] = sizes[entry]
+    sizes[entry] = block
+
+
+@njit(cache=True)
 def make_known(model, k):
     """Turn the outcomes of the pair k into its row, and free them."""
-    n, n_distinct = model.counts[k], 0
-    i = model.head[k]
-    while i >= 0:
-        n_distinct += 1
-        i = model.next_outcome[i]
+    n, block = model.counts[k], model.head[k]
+    n_distinct = np.int64(model.outcomes[block])
     seen = np.empty(n_distinct, dtype=np.int64)  # outcome and index in one number, to sort
-    i = model.head[k]
     for v in range(n_distinct):
+        i = block + 1 + v
         seen[v] = (np.int64(model.outcomes[i]) + 1) * INDEX_LIMIT + i
-        following = model.next_outcome[i]
-        model.next_outcome[i] = model.sizes[FREE]
-        model.sizes[FREE] = i
-        i = following
+    _free_block(model.times, model.sizes, block, n_distinct)
     model.head[k] = -1
     seen.sort()
     j = model.sizes[N_TRANSITIONS]
@@ -372,12 +404,12 @@ def mean(total, lost, n):
 def update_values(model, values, near, pairs, caps, budget, lazy):
     """Call `_update_values`, or `_update_lazily`, with named tuples made from plain ones.
 
-    `lazy` is None or True, so that only one of the two functions is compiled. If it is True, `caps`
-    is an array, and empty instead of None, which saves the compilation of a second version.
+    `lazy` is None or True, so that only one of the two functions is compiled. `caps` are upper
+    bounds on the fixed point for `_update_lazily`, or empty.
     """
     named = Model(*model), Values(*values), _named(near)
     if lazy is None:
-        return _update_values(*named, pairs, caps, budget)
+        return _update_values(*named, pairs, budget)
     return _update_lazily(*named, pairs, caps, budget)
 
 
@@ -390,12 +422,11 @@ def _named(near):
 
 
 @njit(cache=True, error_model="numpy")
-def _update_values(model, values, near, pairs, caps, budget):
+def _update_values(model, values, near, pairs, budget):
     """Lower `Q` and `V` to the fixed point, starting at `pairs`, whose bound or model changed.
 
     At the end no backup would lower a pair by more than `slack`, so Q is above the fixed point by
-    at most slack / (1-γ). No value ever increases. If `caps` is not None, the pairs that are backed
-    up are also lowered to these upper bounds on the fixed point.
+    at most slack / (1-γ). No value ever increases.
 
     Stops earlier after about `budget` units of work: the queue is then not empty, and the next call
     continues with it. A unit is the visit of a transition or of a pair. Returns the work done.
@@ -441,8 +472,6 @@ def _update_values(model, values, near, pairs, caps, budget):
                 expected += p[j] * V[successors[j]]
             work += last[k] - first[k]
             value = min(value, R[k] + gamma * expected)
-            if caps is not None:
-                value = min(value, caps[k])
         elif near is not None:
             # The largest Σ T V over the possible transitions T, from the rows that may lower it.
             highest = top[TOP]
@@ -482,8 +511,6 @@ def _update_values(model, values, near, pairs, caps, budget):
                         smallest, row = mean, i
             w[k], best_row[k] = smallest, row
             bound = reward[k] + gamma * smallest
-            if caps is not None:
-                bound = min(bound, caps[k])
             if bound < value and bound < limit:
                 value = bound
                 U[k], near_U[k], decider[k] = bound, bound, number
@@ -977,7 +1004,7 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
     known, Q, gamma, tie = model.known, values.Q, values.gamma, values.tie
     n_known, widest, room_p, sizes = model.n_known, model.widest, model.p, model.sizes
     counts, reward_sums, outcomes = model.counts, model.reward_sums, model.outcomes
-    times, next_outcome, head = model.times, model.next_outcome, model.head
+    times, head = model.times, model.head
     at, discounts, uniforms, choices = run.at, run.discount, run.uniforms, run.choices
     returns, discounted, update_steps = run.returns, run.discounted, run.update_steps
     n_actions = Q.size // values.V.size
@@ -1046,7 +1073,6 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
                 reward_sums,
                 outcomes,
                 times,
-                next_outcome,
                 head,
                 sizes,
                 k,
@@ -1069,7 +1095,7 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
                     break
                 changed[0] = k
                 if lazy is None:
-                    work += _update_values(model, values, near, changed, None, values.budget)
+                    work += _update_values(model, values, near, changed, values.budget)
                 else:
                     work += _update_lazily(model, values, near, changed, no_caps, values.budget)
                 if values.queue_state[LENGTH] > 0:

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from heirloom.arrays import IntArray
 from heirloom.errors import InvalidArgument
 from heirloom.validation import LARGEST_SIZE, shown, whole_number
+from heirloom.wording import counted
 
 MOST_STEPS = 10_000
 """Steps of an episode that are recorded; later steps of a longer episode are not."""
@@ -80,16 +81,12 @@ class Choice:
         size = tasks * self.most_bytes(episodes=episodes, steps=steps, n_pairs=n_pairs)
         if size > MOST_BYTES:
             raise InvalidArgument(
-                f"record may keep up to {size / 1e6:,.0f} MB ({self._most_episodes(episodes):,} "
-                f"episodes of each of {tasks:,} tasks with {n_pairs:,} pairs): expected at most "
+                f"record may keep up to {size / 1e6:,.0f} MB "
+                f"({counted(self._most_episodes(episodes), 'episode')} in each of "
+                f"{counted(tasks, 'task')} with {counted(n_pairs, 'pair')}): expected at most "
                 f"{MOST_BYTES / 1e6:,.0f} MB; record fewer episodes, updates or tasks"
             )
 
     def _most_episodes(self, n: int) -> int:
         every = 0 if self.every is None else n // self.every
         return min(n, min(self.first, n) + min(self.last, n) + every)
-
-    def as_options(self) -> dict[str, Any]:
-        """Return the options as a dictionary, without those that are None."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}

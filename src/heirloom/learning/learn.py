@@ -14,15 +14,18 @@ from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
 from heirloom.kernels import learning
 from heirloom.learning.choosing import Choice
-from heirloom.learning.masks import MaskNotice, begin, observe_mask, refused
+from heirloom.learning.masks import begin, observe_mask, refused
 from heirloom.learning.naming import adopt_names, checked_texts
 from heirloom.learning.plan import Callback, Plan
 from heirloom.learning.recorded_episode import run_recorded_episode
 from heirloom.learning.recorder import Recorder
 from heirloom.learning.recording import Recording
+from heirloom.mdp.mask_notice import MaskNotice
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.options import named_options
 from heirloom.transfer import program
 from heirloom.validation import generator, shown, truth, whole_number
+from heirloom.wording import counted, size_of_task
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -48,11 +51,12 @@ class Record:
     def __repr__(self) -> str:
         mean = self.returns.mean() if self.returns.size else np.nan
         return (
-            f"Record({self.returns.size:,} episodes, {self.n_steps:,} steps, "
-            f"{self.update_steps.size:,} updates, mean return {mean:.4g})"
+            f"Record({counted(self.returns.size, 'episode')}, {counted(self.n_steps, 'step')}, "
+            f"{counted(self.update_steps.size, 'update')}, mean return {mean:.4g})"
         )
 
 
+@named_options
 def learn(
     agent: Agent,
     env: "TabularMDP | gym.Env[Any, Any]",
@@ -88,7 +92,8 @@ def learn(
         masks: whether the agent obeys the masks of available actions that an environment gives,
             in `info["action_mask"]` or by `env.unwrapped.action_masks()`. The missing actions of a
             `TabularMDP` are always respected.
-        label: what the task is called, for texts about the agent's memory; None for no label.
+        label: what the task is called, for texts about the agent's memory and for replays; None
+            for no label.
         time: when the task took place, such as "week 12" or a date; None for no time.
         record: which episodes are recorded for `heirloom.replay`: a dictionary with some of the
             keys `first` and `last` (numbers of episodes; by default 3 and 1), `every` (records
@@ -117,7 +122,9 @@ def learn(
             raise WrongOrder("there is no task to resume: call learn without resume=True")
         agent.task.resume()
     adopt_names(agent, env)
-    recorder = None if choice is None else Recorder(choice, agent, env, plan.episodes)
+    recorder = None
+    if choice is not None:
+        recorder = Recorder(choice, agent, env, plan.episodes, label=", ".join(texts.values()))
     plan = replace(plan, callback=callback, stride=stride, recorder=recorder)
     result = run_episodes(agent, env, plan)
     adopt_names(agent, env)  # again, since the environment may have numbered new states
@@ -151,8 +158,8 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
     # Compiled code relies on this, whatever attributes of the agent were changed since it was made.
     if (m.n_states, m.R.size) != (learner._values.V.size, learner._values.Q.size):
         raise IncompatibleTasks(
-            f"the task has {m.n_states} states and {m.n_actions} actions, which are not those of "
-            "the task that the agent has begun: create an agent of this size"
+            f"the task has {size_of_task(m.n_states, m.n_actions)}, which are not those of the "
+            "task that the agent has begun: create an agent of this size"
         )
     if not np.array_equal(learner.model.available, m.available):
         raise WrongOrder(

@@ -1,10 +1,7 @@
 """Masks of available actions: how an agent gets them from a task or an environment."""
 
 import inspect
-import logging
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
@@ -20,25 +17,6 @@ if TYPE_CHECKING:
 
 # Wrappers that change neither states nor actions.
 PLAIN_WRAPPERS = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics")
-
-
-class MaskNotice:
-    """Log once that an environment gives masks which are not used."""
-
-    announced = False
-
-    @classmethod
-    def look(cls, env: "gym.Env[Any, Any]", info: dict[str, Any]) -> None:
-        """Log the message if `info` has a mask that excludes an action."""
-        if cls.announced or np.all(info.get("action_mask", True)):
-            return
-        cls.announced = True
-        logging.getLogger("heirloom").warning(
-            "heirloom: %s gives masks of available actions, which are not used: to use them, call "
-            "learn or compare with masks=True. In some environments a mask excludes actions that "
-            "exist and merely do nothing.",
-            env,
-        )
 
 
 def available_in(task: "Task", *, masks: bool) -> BoolArray | None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
-from heirloom.errors import InvalidArgument
+from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.naming import Names, checked_label
+from heirloom.transfer.bins import Edges, same_edges
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -18,15 +19,42 @@ def adopt_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
     """Give the memory of an agent the names of states and actions that its task has."""
     if not isinstance(agent, OptimisticAgent):
         return
+    memory = agent.memory
     if isinstance(env, TabularMDP):
         names = Names(env.state_names, env.action_names)
     else:
         from heirloom.mdp.gymnasium import read_names
 
-        names = read_names(env)
-    memory = agent.memory
+        names, memory.edges = read_names(env), edges_of(env) or memory.edges
     # The names are valid: a task has checked them, or `read_names` has.
     memory.names = Names(names.states or memory.state_names, names.actions or memory.action_names)
+
+
+def edges_of(env: "gym.Env[Any, Any]") -> Edges | None:
+    """Return the edges of the bins that are the states of an environment; None if there are none.
+
+    Of several wrappers that make bins, the outermost one numbers the states.
+    """
+    import gymnasium as gym
+
+    from heirloom.envs.binned import Binned
+
+    while isinstance(env, gym.Wrapper) and not isinstance(env, Binned):
+        env = env.env
+    return env.edges if isinstance(env, Binned) else None
+
+
+def check_edges(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
+    """Raise `IncompatibleTasks` if the states of an environment are other bins than the agent's."""
+    if isinstance(env, TabularMDP) or not isinstance(agent, OptimisticAgent):
+        return
+    edges, known = edges_of(env), agent.memory.edges
+    if edges is None or known is None or same_edges(edges, known):
+        return
+    raise IncompatibleTasks(
+        f"the bins of {env} are not those that the agent has learned with: expected the same "
+        "edges; use Binned(env, edges=agent.memory.edges), or another agent"
+    )
 
 
 def checked_texts(agent: Agent, label: str | None, time: str | date | None) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.errors import IncompatibleTasks, InvalidArgument
+from heirloom.learning.naming import check_edges
 from heirloom.learning.recorder import Recorder
 from heirloom.mdp.from_arrays import rewards_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.validation import LARGEST_SIZE, shown, whole_number
+from heirloom.wording import size_of_task
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -98,6 +100,7 @@ def _check_fit(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", max_steps: i
         sizes = sizes_of(env)
     if sizes != (agent.n_states, agent.n_actions):
         raise IncompatibleTasks(
-            f"the task has {sizes[0]} states and {sizes[1]} actions, the agent {agent.n_states} "
-            f"and {agent.n_actions}: all tasks of an agent must have the same size"
+            f"the task has {size_of_task(sizes[0], sizes[1])}, the agent {agent.n_states} and "
+            f"{agent.n_actions}: all tasks of an agent must have the same size"
         )
+    check_edges(agent, env)

@@ -30,11 +30,19 @@ class Recorder:
         agent: the agent, which has begun the task.
         env: the task.
         episodes: the number of episodes of the task.
+        label: the label and the time of the task; empty if it has neither.
     """
 
     def __init__(
-        self, choice: Choice, agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", episodes: int
+        self,
+        choice: Choice,
+        agent: Agent,
+        env: "TabularMDP | gym.Env[Any, Any]",
+        episodes: int,
+        *,
+        label: str = "",
     ) -> None:
+        self._label = label
         self._agent, self._env, self._n_episodes = agent, env, episodes
         self._chosen = choice.episodes(episodes)
         self._every_update = choice.updates
@@ -128,6 +136,7 @@ class Recorder:
             snapshot_steps=as_array(self._snapshot_steps, "i8"),
             update_steps=update_steps,
             layers=layers,
+            label=self._label,
         )
 
     def _read(self) -> dict[str, np.ndarray]:
@@ -162,9 +171,14 @@ class Recorder:
             i, task = divmod(code, TASKS)
             name = "v_max" if i == 0 else kinds[i - 1]
             name += f" {i}" if kinds.count(name) > 1 else ""
-            names.append(f"{name}, task {task}" if task else name)
+            names.append(f"{name}, task {self._task_name(task)}" if task else name)
         values = frozen(index[1:].astype(LAYERS["decided"]))
         return tuple(names), changes._replace(values=values)
+
+    def _task_name(self, task: int) -> str:
+        """Return the number of a task, with its label if it has one."""
+        agent = self._agent
+        return agent.memory.task_name(task) if isinstance(agent, OptimisticAgent) else str(task)
 
 
 class _Layer:

@@ -9,9 +9,11 @@ import numpy as np
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import InvalidFile
 from heirloom.mdp.scene import STYLES, Scene
+from heirloom.naming import with_name
 from heirloom.storage import archive
 from heirloom.storage.archive import Content, take
 from heirloom.validation import index, one_of
+from heirloom.wording import counted, counted_of
 
 KIND = "recording"
 LAYERS = {"Q": "f4", "U": "f4", "known": "bool", "decided": "i2"}
@@ -73,6 +75,8 @@ class Recording:
     """The time steps after which the agent updated its model, in the whole task."""
     layers: dict[str, Changes]
     """`Q`, `U`, `known` and `decided` at the snapshots, as far as the agent has them."""
+    label: str = ""
+    """The label and the time of the task, such as "Lyon, week 12"; empty if it has neither."""
 
     def layer(self, name: str, snapshot: int) -> np.ndarray:
         """Return `Q`, `U`, `known` or `decided` at a snapshot, given by its index, [s, a]."""
@@ -84,11 +88,12 @@ class Recording:
         return array.reshape(self.n_states, self.n_actions)
 
     def __repr__(self) -> str:
-        who = f"{self.agent}, repetition {self.repetition}, task {self.task}"
+        task = with_name(self.task, self.label)
+        who = f"{self.agent}, repetition {self.repetition}, task {task}"
         n_steps = self.states.size - self.episodes.size
         return (
-            f"Recording({who}: {self.episodes.size:,} of {self.n_episodes:,} episodes, "
-            f"{n_steps:,} steps, {self.snapshot_steps.size:,} snapshots)"
+            f"Recording({who}: {counted_of(self.episodes.size, self.n_episodes, 'episode')}, "
+            f"{counted(n_steps, 'step')}, {counted(self.snapshot_steps.size, 'snapshot')})"
         )
 
 
@@ -118,7 +123,8 @@ def encode(recordings: Sequence[Recording]) -> np.ndarray:
     for i, r in enumerate(recordings):
         header = {name: getattr(r, name) for name in FIELDS}
         scene = None if r.scene is None else [r.scene.style, list(r.scene.cells)]
-        headers.append({**header, "scene": scene, "layers": list(r.layers)})
+        label = {"label": r.label} if r.label else {}
+        headers.append({**header, **label, "scene": scene, "layers": list(r.layers)})
         for name in ARRAYS:
             arrays[f"{i}_{name}"] = getattr(r, name)
         for name, changes in r.layers.items():
@@ -155,7 +161,8 @@ def _decoded(header: dict[str, Any], arrays: dict[str, np.ndarray], prefix: str)
                 for part, dtype in zip(Changes._fields, types, strict=True)
             )
         )
-    recording = Recording(**fields, scene=scene, **own, layers=layers)
+    label = str(header.get("label", ""))  # absent if the task has none
+    recording = Recording(**fields, scene=scene, **own, layers=layers, label=label)
     _check(recording)
     return recording
 

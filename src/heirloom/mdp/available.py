@@ -15,6 +15,7 @@ import numpy as np
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
 from heirloom.errors import InvalidArgument, InvalidTask
 from heirloom.validation import shown
+from heirloom.wording import counted
 
 
 class Rows(NamedTuple):
@@ -107,8 +108,8 @@ def read_mask(mask: Any, n_actions: int, name: str) -> BoolArray:
     is_mask = given.shape == (n_actions,) and given.dtype.kind in "biuf"
     if not (is_mask and (flags | (given == 0)).all()):
         raise InvalidArgument(
-            f"{name} is {shown(mask)}: expected {n_actions} numbers, 1 for each available action "
-            "and 0 for the others"
+            f"{name} is {shown(mask)}: expected {counted(n_actions, 'number')}, 1 for each "
+            "available action and 0 for the others"
         )
     if not flags.any():
         raise InvalidArgument(

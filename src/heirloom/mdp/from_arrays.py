@@ -18,6 +18,7 @@ from heirloom.mdp.transitions import (
     pair_text,
 )
 from heirloom.validation import LARGEST_REWARD, Range, check_range, numbers, shown
+from heirloom.wording import size_of_task
 
 
 def read_transitions(R: Any, T: Any, terminates: Any, available: Any = None) -> Transitions:
@@ -198,7 +199,7 @@ def _flat(
             return sparse.csr_array(array.reshape(n_pairs, n_states))
     pairs = f"shape ({n_states}, {n_actions}) for rewards per pair, " if or_pairs else ""
     raise InvalidTask(
-        f"{name} has shape {array.shape}: expected, for {n_states} states and {n_actions} actions, "
+        f"{name} has shape {array.shape}: expected, for {size_of_task(n_states, n_actions)}, "
         f"{pairs}shape ({n_states}, {n_actions}, {n_states}), or a sparse matrix of shape "
         f"({n_pairs}, {n_states})"
     )

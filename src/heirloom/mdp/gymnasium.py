@@ -13,6 +13,7 @@ from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import InvalidArgument, InvalidTask, UnsupportedEnvironment
 from heirloom.mdp.available import action_text, read_mask
 from heirloom.mdp.from_rows import collect_rows
+from heirloom.mdp.mask_notice import MaskNotice
 from heirloom.mdp.transitions import Transitions
 from heirloom.naming import Names
 from heirloom.validation import index, numbers, shown, whole_number
@@ -162,11 +163,7 @@ def read_table(env: gym.Env[Any, Any], *, masks: bool = False) -> Transitions:
             "let an agent learn in it, or build a TabularMDP from arrays"
         )
 
-    mask_of = getattr(env.unwrapped, "action_mask", None)
-    available = None
-    if masks and callable(mask_of):
-        rows = [read_mask(mask_of(s), n_actions, f"action_mask({s})") for s in range(n_states)]
-        available = np.array(rows)
+    available = _masks_of(env, n_states, n_actions) if masks else None
 
     def row(s: int, a: int) -> Any:
         if available is not None and not available[s, a]:
@@ -180,7 +177,31 @@ def read_table(env: gym.Env[Any, Any], *, masks: bool = False) -> Transitions:
                 f"P[{s}][{a}] cannot be read: expected a list of outcomes for each pair"
             ) from None
 
-    return collect_rows(row, n_states, n_actions, where="P[{s}][{a}]")
+    transitions = collect_rows(row, n_states, n_actions, where="P[{s}][{a}]")
+    if not masks and not isinstance(env.unwrapped, TabularEnv):
+        there = np.diff(transitions.indptr).reshape(n_states, n_actions) > 0
+        MaskNotice.look_at_states(env, there)
+    return transitions
+
+
+def _masks_of(env: gym.Env[Any, Any], n_states: int, n_actions: int) -> BoolArray:
+    """Return what the method `action_mask(s)` of an environment says of all states, [s, a]."""
+    ask = getattr(env.unwrapped, "action_mask", None)
+    if not callable(ask):
+        raise UnsupportedEnvironment(
+            f"masks=True, but {env} has no method action_mask(s) that gives the mask of a state: "
+            "leave missing actions out of its table `P`, or build a TabularMDP with `available`"
+        )
+    given = []
+    for s in range(n_states):
+        try:
+            given.append(ask(s))
+        except Exception as error:
+            raise UnsupportedEnvironment(
+                f"action_mask({s}) of {env} raised {type(error).__name__}: {error}. Expected a "
+                "method that returns the mask of any state"
+            ) from error
+    return np.array([read_mask(m, n_actions, f"action_mask({s})") for s, m in enumerate(given)])
 
 
 def read_names(env: gym.Env[Any, Any]) -> Names:
@@ -222,7 +243,7 @@ def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:
 
 def _size_of(space: gym.Space[Any], env: gym.Env[Any, Any], kind: str) -> int:
     if not isinstance(space, Discrete) or space.start != 0:
-        remedy = "heirloom.envs.numbered.Numbered(env) converts other discrete spaces"
+        remedy = "heirloom.Numbered(env) converts other discrete spaces"
         if kind == "observation" and isinstance(space, Box) and space.dtype.kind == "f":
             remedy = "heirloom.Binned(env, edges=[...]) cuts real numbers into bins"
         raise UnsupportedEnvironment(

@@ -1,7 +1,8 @@
 """`LearnedModel`: the empirical model that an agent learns of the current task.
 
 A pair is known after `n_known` visits. Its empirical mean reward and transitions are then final,
-and further visits are ignored. Memory use is a few numbers per pair, plus its distinct outcomes.
+and further visits are ignored. Memory use is a few numbers per pair, plus room for its distinct
+outcomes, and for up to twice as many while it is unknown.
 """
 
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -15,6 +16,7 @@ from heirloom.mdp.available import Availability
 from heirloom.naming import NamesLike
 from heirloom.theory import n_known_for
 from heirloom.validation import Range, index, reward, sizes, truth, whole_number
+from heirloom.wording import counted_of
 
 if TYPE_CHECKING:
     from heirloom.mdp.from_learned import Unknown
@@ -54,7 +56,8 @@ class LearnedModel:
         n_pairs = self.n_states * self.n_actions
         self._availability = Availability(self.n_states, self.n_actions)
         widest = min(n_known, self.n_states)
-        capacity = max(INITIAL_CAPACITY, widest)
+        self._largest_block = learning.largest_block(widest)
+        capacity = max(INITIAL_CAPACITY, self._largest_block)
 
         def per_pair(dtype: type, value: float = 0) -> np.ndarray:
             return np.full(n_pairs, value, dtype=dtype)
@@ -81,9 +84,8 @@ class LearnedModel:
             into_active=np.full(self.n_states, -1),
             outcomes=per_entry(np.int32),
             times=per_entry(np.int64),
-            next_outcome=per_entry(np.int64),
             head=per_pair(np.int64, -1),
-            sizes=np.array([0, 0, -1]),
+            sizes=np.array([0, 0] + [-1] * learning.N_SIZE_CLASSES),
         )
 
     @classmethod
@@ -160,10 +162,12 @@ class LearnedModel:
     def reached(self) -> BoolArray:
         """The states that were visited, or were the successor of a transition, [s]."""
         reached = self.counts.sum(axis=1) > 0
-        sizes = self._arrays.sizes
-        reached[self._arrays.successors[: sizes[learning.N_TRANSITIONS]]] = True
-        # Freed entries keep an outcome that was observed.
-        outcomes = self._arrays.outcomes[: sizes[learning.N_OUTCOMES]]
+        arrays = self._arrays
+        reached[arrays.successors[: arrays.sizes[learning.N_TRANSITIONS]]] = True
+        blocks = arrays.head[arrays.head >= 0]  # the outcomes of pairs that are not known yet
+        n = arrays.outcomes[blocks].astype(np.int64)
+        before = np.cumsum(n) - n
+        outcomes = arrays.outcomes[np.repeat(blocks + 1 - before, n) + np.arange(n.sum())]
         reached[outcomes[outcomes >= 0]] = True
         return reached
 
@@ -252,20 +256,14 @@ class LearnedModel:
             self._grow()
             arrays = self._arrays
         # This repeats the kernels `has_room` and `record`: calling compiled code would take longer.
-        i = arrays.head[k]
-        while i >= 0 and arrays.outcomes[i] != outcome:
-            i = arrays.next_outcome[i]
-        if i < 0:
-            sizes = arrays.sizes
-            i = sizes[learning.FREE]
-            if i >= 0:
-                sizes[learning.FREE] = arrays.next_outcome[i]
-            else:
-                i = sizes[learning.N_OUTCOMES]
-                sizes[learning.N_OUTCOMES] = i + 1
-            arrays.outcomes[i], arrays.times[i] = outcome, 0
-            arrays.next_outcome[i] = arrays.head[k]
-            arrays.head[k] = i
+        block, seen = arrays.head.item(k), []
+        if block >= 0:
+            seen = arrays.outcomes[block + 1 : block + 1 + arrays.outcomes.item(block)].tolist()
+        if outcome in seen:
+            i = block + 1 + seen.index(outcome)
+        else:
+            blocks = arrays.outcomes, arrays.times, arrays.head, arrays.sizes
+            i = learning.add_outcome(*blocks, k, outcome)
         arrays.times[i] += 1
         sums = arrays.reward_sums
         r, before = float(r), sums.item(k, 0)
@@ -283,16 +281,16 @@ class LearnedModel:
         return k
 
     def _has_room(self) -> bool:
-        sizes = self._arrays.sizes
-        if sizes[learning.FREE] < 0 and sizes[learning.N_OUTCOMES] == self._arrays.outcomes.size:
+        arrays = self._arrays
+        if arrays.sizes[learning.N_OUTCOMES] + self._largest_block > arrays.outcomes.size:
             return False
-        return bool(sizes[learning.N_TRANSITIONS] + self._arrays.widest <= self._arrays.p.size)
+        return bool(arrays.sizes[learning.N_TRANSITIONS] + arrays.widest <= arrays.p.size)
 
     def _grow(self) -> None:
         """Double the capacity for transitions if it is used up, otherwise that for outcomes."""
         growing = ["successors", "p", "owner", "next_into", "next_active"]
         if self._arrays.sizes[learning.N_TRANSITIONS] + self._arrays.widest <= self._arrays.p.size:
-            growing = ["outcomes", "times", "next_outcome"]
+            growing = ["outcomes", "times"]
         self._arrays = self._arrays._replace(
             **{name: _doubled(getattr(self._arrays, name)) for name in growing},
         )
@@ -306,7 +304,7 @@ class LearnedModel:
         known, pairs = int(self._arrays.known.sum()), self._arrays.known.size
         return (
             f"LearnedModel(n_states={self.n_states}, n_actions={self.n_actions}, "
-            f"n_known={self.n_known}, {known:,} of {pairs:,} pairs known)"
+            f"n_known={self.n_known}, {counted_of(known, pairs, 'pair')} known)"
         )
 
 

@@ -23,6 +23,7 @@ from heirloom.mdp.transitions import Transitions, check_transitions
 from heirloom.naming import NamesLike, checked_names
 from heirloom.storage import archive
 from heirloom.validation import Range, check_gamma, instance, shown, sizes, truth
+from heirloom.wording import counted, counted_of
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -110,8 +111,9 @@ class TabularMDP:
         start distribution is the environment's `initial_state_distrib` unless one is given, and
         names are its `state_names` and `action_names`, if it has them. Wrappers, including time
         limits, are ignored. A pair without outcomes is an action that is not available; with
-        `masks`, so are those that the method `action_mask(s)` of the environment excludes. Raises
-        `UnsupportedEnvironment` if there is no table.
+        `masks`, so are those that the method `action_mask(s)` of the environment excludes. Without
+        `masks`, a notice that it excludes actions is logged once. Raises `UnsupportedEnvironment`
+        if there is no table, or with `masks` no such method.
         """
         from heirloom.mdp.gymnasium import read_names, read_start_of, read_table
 
@@ -156,10 +158,15 @@ class TabularMDP:
         The file may also hold `gamma`, `start`, `terminates`, `available`, `state_names` and
         `action_names`. A sparse T is given by the arrays `T_data`, `T_indices` and `T_indptr` of a
         csr_array of shape (S·A, S). Options are those of the constructor, and replace what is in
-        the file. Raises `InvalidFile` unless the file can be read without unpickling.
+        the file. A file that `save` has written is read, too; options can then be `gamma`, `start`,
+        `reward_range` and names. Raises `InvalidFile` unless the file can be read without
+        unpickling.
         """
-        from heirloom.mdp.task_file import read_npz
+        from heirloom.mdp.task_file import is_saved_task, read_npz, saved_task
 
+        if is_saved_task(path):
+            transitions, given = saved_task(path)
+            return cls.from_transitions(transitions, **{**given, **options})
         given = {**read_npz(path), **options}
         if "gamma" not in given:
             raise InvalidArgument("gamma is not in the file: give gamma, the discount factor")
@@ -173,7 +180,10 @@ class TabularMDP:
         return unpacked(archive.read(path, "task"), str(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the task to one file atomically; `numpy.load` opens it without Heirloom."""
+        """Write the task to one file atomically; `numpy.load` opens it without Heirloom.
+
+        It is an `.npz` file, with the arrays that docs/files.md describes.
+        """
         from heirloom.mdp.task_file import packed
 
         archive.write(path, "task", packed(self))
@@ -302,23 +312,20 @@ class TabularMDP:
         return value_range(self.reward_range, self.gamma, terminating=self.terminating)[0]
 
     def __repr__(self) -> str:
-        def count(number: int, noun: str) -> str:
-            return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
         t = self.transitions
         rewards = rewards_of(t)[0]
         lo, hi = self.reward_range
         parts = [
-            count(self.n_states, "state"),
-            count(self.n_actions, "action"),
-            count(t.p.size, "transition"),
+            counted(self.n_states, "state"),
+            counted(self.n_actions, "action"),
+            counted(t.p.size, "transition"),
             f"gamma={self.gamma}",
             f"rewards {rewards.min():g} to {rewards.max():g} in ({lo:g}, {hi:g})",
         ]
         if t.ends is not None:
             parts.insert(3, f"{t.ends.sum():,} terminating")
         if t.available is not None:
-            parts.insert(2, f"{t.available.sum():,} of {t.R.size:,} pairs available")
+            parts.insert(2, f"{counted_of(t.available.sum(), t.R.size, 'pair')} available")
         return f"TabularMDP({', '.join(parts)})"
 
 

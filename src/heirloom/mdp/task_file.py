@@ -12,6 +12,7 @@ bound on the rounding error of rewards. The arrays are those of `Transitions`, a
 """
 
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from heirloom.errors import InvalidFile
 from heirloom.mdp.available import row_sums
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Transitions
-from heirloom.storage import archive
 from heirloom.storage.archive import Content, parsing, take
+from heirloom.storage.atomic import named
 
 SPARSE = ("T_data", "T_indices", "T_indptr")
 NAMES = ("state_names", "action_names")
@@ -115,6 +116,22 @@ def _check_rewards(t: Transitions) -> None:
         raise InvalidFile("the mean rewards are not those of the transitions")
 
 
+def is_saved_task(path: str | os.PathLike[str]) -> bool:
+    """Whether a file looks like one that `TabularMDP.save` has written."""
+    try:
+        with zipfile.ZipFile(Path(path)) as file:
+            return file.comment.startswith(b"heirloom task ")
+    except Exception:  # not a path or an archive; reading it reports what is wrong
+        return False
+
+
+def saved_task(path: str | os.PathLike[str]) -> tuple[Transitions, dict[str, Any]]:
+    """Read a saved task; return its transitions, and the other arguments of `from_transitions`."""
+    m = TabularMDP.load(path)
+    names = ("gamma", "start", "reward_range", "state_names", "action_names")
+    return m.transitions, {name: getattr(m, name) for name in names}
+
+
 def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the arrays of a task from an `.npz` file, as arguments of `TabularMDP`.
 
@@ -125,7 +142,7 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
             arrays: dict[str, Any] = {name: file[name] for name in file.files if name in READ}
     except Exception as error:  # a damaged file can raise almost anything
         raise InvalidFile(
-            f"{archive.named(path)} cannot be read as an .npz file of arrays ({error}): write it "
+            f"{named(path)} cannot be read as an .npz file of arrays ({error}): write it "
             "with numpy.savez(path, R=..., T=...)"
         ) from error
     if all(name in arrays for name in SPARSE):

@@ -25,6 +25,7 @@ from heirloom.planning.certificate import certify
 from heirloom.planning.operators import Best, Problem
 from heirloom.planning.policy_iteration import PolicyIteration
 from heirloom.validation import one_of, real_number
+from heirloom.wording import size_of_task
 
 Ground = Literal["identity", "recursive"]
 MAX_ITERATIONS = (
@@ -64,9 +65,9 @@ def bisimulation_metric(
     one_of("ground", ground, get_args(Ground))
     if m.n_actions != m_bar.n_actions or (ground == "identity" and m.n_states != m_bar.n_states):
         raise IncompatibleTasks(
-            f"one task has {m.n_states} states and {m.n_actions} actions, the other "
-            f"{m_bar.n_states} and {m_bar.n_actions}: their actions must be the same, and for "
-            "ground='identity' their states too"
+            f"one task has {size_of_task(m.n_states, m.n_actions)}, the other {m_bar.n_states} and "
+            f"{m_bar.n_actions}: their actions must be the same, and for ground='identity' their "
+            "states too"
         )
     expected = "expected the weight of transitions, 0 or more"
     c = m.gamma if c is None else real_number("c", c, expected, least=0)

@@ -7,6 +7,7 @@ import numpy as np
 
 from heirloom.experiments.spec import AgentSpec
 from heirloom.stats import FloatArray, Interval, student_interval
+from heirloom.wording import are, counted
 
 
 class Claim(NamedTuple):
@@ -68,7 +69,12 @@ def max_q_start_claims(vs_rmax: FloatArray, start: int) -> list[Claim]:
     def claim(first: int, whose: str, reason: str) -> Claim:
         statement = f"MaxQInit benefits from transfer only from task {first} on{reason}"
         if first > n_tasks:
-            return Claim(statement, f"there are only {n_tasks} tasks", holds=False, whose=whose)
+            return Claim(
+                statement,
+                f"there {are(n_tasks)} only {counted(n_tasks, 'task')}",
+                holds=False,
+                whose=whose,
+            )
         earlier = student_interval(vs_rmax[:, 1 : first - 1].mean(axis=1))
         at_start = student_interval(vs_rmax[:, first - 1])
         return Claim(

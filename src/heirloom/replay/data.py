@@ -10,6 +10,7 @@ import numpy as np
 
 from heirloom.escaping import printable
 from heirloom.learning.recording import Changes, Recording
+from heirloom.naming import with_name
 from heirloom.replay.scenes import action_names, as_scene, directions
 
 DIGITS = 6  # of a value on the page
@@ -41,6 +42,7 @@ def _entry(r: Recording, scene: int) -> dict[str, Any]:
         "agent": printable(r.agent),
         "repetition": r.repetition,
         "task": r.task,
+        "taskName": with_name(r.task, r.label),
         "S": r.n_states,
         "A": r.n_actions,
         "nEpisodes": r.n_episodes,

@@ -10,7 +10,7 @@ from heirloom.escaping import printable
 from heirloom.learning.recording import Recording
 from heirloom.replay.section import checked_recordings, replay_section
 from heirloom.replay.stored import chosen_recordings
-from heirloom.storage.archive import write_atomically
+from heirloom.storage.atomic import file_path, write_file
 from heirloom.storage.location import Location
 from heirloom.validation import shown, whole_number
 
@@ -59,11 +59,12 @@ def replay(
     Args:
         source: the folder or URL of a run whose spec has a `record`, or recordings:
             `heirloom.learn(..., record=True).recording`, or a list of such recordings.
-        path: the file to write.
+        path: the file to write; without an extension, `.html` is appended.
         agents: the name of an agent, or a list of names; by default all that were recorded.
         repetition: the number of a repetition; by default all that were recorded.
         task: the number of a task; by default all that were recorded.
     """
+    file = file_path(path, ".html")
     names = None if agents is None else _names(agents)
     repetition = None if repetition is None else whole_number("repetition", repetition)
     task = None if task is None else whole_number("task", task)
@@ -85,8 +86,7 @@ def replay(
     title = f"How {_listed([each.agent for each in found])} learned"
     section = replay_section(found, keys="page")
     page = PAGE.format(title=escape(printable(title)), section=section)
-    write_atomically(path, page.encode())
-    return Path(path)
+    return write_file(file, page.encode())
 
 
 def _names(agents: object) -> list[str]:

@@ -177,7 +177,7 @@
       this.canvas.hidden = !isGrid;
       this.table.hidden = isGrid;
       this.title.replaceChildren(element("span", { class: "hlr-dot", style: `background:${PANELS[this.slot]}` }),
-        recording.agent);
+        recording.agent, recording.taskName === String(recording.task) ? "" : `, task ${recording.taskName}`);
       const turns = recording.turns.map((turn) => turn ?? undefined);
       this.turns = turns;
       this.byPair = isGrid && turns.every((turn) => turn !== undefined);
@@ -445,7 +445,7 @@
       const visited = [...new Set(recording.states)].sort((a, b) => a - b);
       this.rows = new Map(visited.map((s) => {
         const cells = recording.actions.map(() => element("td"));
-        const title = element("th", { scope: "row" }, recording.state(s));
+        const title = element("th", { scope: "row", title: recording.state(s) }, recording.state(s));
         return [s, { cells, row: element("tr", {}, title, ...cells) }];
       }));
       const head = ["state", ...recording.actions].map((name) => element("th", { scope: "col" }, name));
@@ -588,8 +588,9 @@
       const tasks = [...new Set(this.recordings.map((r) => `${r.repetition}/${r.task}`))];
       const repetitions = distinct("repetition");
       const name = (key) => {
-        const [repetition, task] = key.split("/");
-        return repetitions.length > 1 ? `task ${task}, repetition ${repetition}` : `task ${task}`;
+        const [repetition, number] = key.split("/").map(Number);
+        const { taskName } = this.recordings.find((r) => r.repetition === repetition && r.task === number);
+        return repetitions.length > 1 ? `task ${taskName}, repetition ${repetition}` : `task ${taskName}`;
       };
       const again = () => this.choose();
       let taskField, firstField, secondField, speedField;
@@ -753,7 +754,7 @@
       if (code < 0) return this.colours.model;
       const name = recording.deciders[code];
       if (name === undefined || name === "v_max") return this.colours.vmax;
-      const task = /task (\d+)$/.exec(name);
+      const task = /, task (\d+)(?: \(.*\))?$/.exec(name);
       return SOURCES[(task ? Number(task[1]) - 1 : 7 + code) % SOURCES.length];
     }
 

@@ -11,7 +11,8 @@ from heirloom.validation import shown
 
 HOW_TO_RECORD = (
     "add `record = true` to its spec, or a table [record] with `agents`, `repetitions`, `tasks`, "
-    "`first`, `last` and `every`, and run it in a new folder"
+    "`first`, `last` and `every`, and run it in a new folder; for a run of `compare`, give it the "
+    "argument record=True"
 )
 
 

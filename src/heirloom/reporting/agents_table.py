@@ -114,10 +114,11 @@ def columns(run: ShownRun, baseline: Baseline) -> list[Column]:
     if steps:
         found.append(
             Column(
-                "Steps until near-optimal",
+                "Steps until near-optimal, at most",
                 f"The same in time steps: episodes times {steps:,}, the largest number of steps of "
-                "an episode.",
-                lambda row: _steps_until(row, steps),
+                "an episode. Episodes that terminate have fewer steps, so that this is an upper "
+                "bound; where the number of episodes is marked ≥, it bounds nothing.",
+                lambda row: (_episodes_until(row)[0] * steps, False),
             )
         )
     found.append(
@@ -183,8 +184,3 @@ def _episodes_until(row: Row) -> tuple[FloatArray, bool]:
     episodes, reached = measures.until_near_optimal(row.returns, row.run.optimal)
     known = np.isfinite(episodes)
     return episodes.mean(axis=1), bool((known & ~reached).any())
-
-
-def _steps_until(row: Row, steps: int) -> tuple[FloatArray, bool]:
-    episodes, at_least = _episodes_until(row)
-    return episodes * steps, at_least

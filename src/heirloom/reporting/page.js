@@ -319,7 +319,7 @@
       });
       const named = [...sources].sort((a, b) => b[1] - a[1]).slice(0, 5)
         .map(([source, n]) => `task ${source}: ${count(n)}`).join(", ");
-      const described = used.map((k) => `${data.kinds[k]}: ${count(pairs[k])} pairs`).join("; ");
+      const described = used.map((k) => `${data.kinds[k]}: ${count(pairs[k])} ${pairs[k] === 1 ? "pair" : "pairs"}`).join("; ");
       const bar = element("div", { class: "bar", role: "img", "aria-label": described, title: described },
         ...used.map((k) => element("i", { class: `k${k}`, style: `width:${100 * pairs[k] / total}%` })));
       return element("tr", {}, element("th", { scope: "row", text: task + 1 }), element("td", {}, bar),

@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from heirloom.errors import CannotWrite, InvalidArgument
+from heirloom.errors import InvalidArgument
 from heirloom.reporting import sections
 from heirloom.reporting.agents_table import baseline_of
 from heirloom.reporting.charts import bokeh_script, chart_item
@@ -15,7 +15,7 @@ from heirloom.reporting.markup import script_data, text
 from heirloom.reporting.replays import replays
 from heirloom.reporting.sources import Sources, read_sources
 from heirloom.reporting.transfer import TITLES, transfer_data
-from heirloom.storage.location import Location
+from heirloom.storage.atomic import file_path, write_file
 from heirloom.validation import shown
 
 POLICY = (
@@ -47,7 +47,7 @@ def report(
         baseline: the agent that others are compared with; by default RMax if the run has it, and
             otherwise the first agent.
     """
-    file = _checked_path(path)
+    file = file_path(path, ".html")
     for name, value in (("title", title), ("baseline", baseline)):
         if value is not None and (not isinstance(value, str) or not value):
             raise InvalidArgument(f"{name} is {shown(value)}: expected a text, or None")
@@ -59,15 +59,7 @@ def report(
             f"{', '.join(names)}"
         )
     page = render(sources, title=title, baseline=baseline)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        Location(file.parent).write(file.name, page.encode("utf-8", errors="replace"))
-    except OSError as error:
-        reason = error.strerror or error
-        raise CannotWrite(
-            f"{path} could not be written ({reason}): choose another location"
-        ) from error
-    return file
+    return write_file(file, page.encode("utf-8", errors="replace"))
 
 
 def render(sources: Sources, *, title: str | None = None, baseline: str | None = None) -> str:
@@ -85,7 +77,7 @@ def render(sources: Sources, *, title: str | None = None, baseline: str | None =
         sections.charts(runs, curves, left_out),
         sections.agents(runs, baseline),
         differences_section(runs),
-        sections.transfer(recorded, [curves[entry["curve"]].label for entry in recorded]),
+        sections.transfer(recorded, [curves[entry["curve"]].label for entry in recorded], runs),
         replays(runs),
         sections.what_was_run(runs),
     ]
@@ -107,16 +99,6 @@ def render(sources: Sources, *, title: str | None = None, baseline: str | None =
             "</body></html>\n",
         ]
     )
-
-
-def _checked_path(path: Any) -> Path:
-    try:
-        file = Path(path)
-        if "\0" in str(file) or not file.name:
-            raise ValueError
-        return file if file.suffix else file.with_suffix(".html")
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"path is {shown(path)}: expected the name of a file") from None
 
 
 def _asset(name: str) -> str:

@@ -5,6 +5,7 @@ from heirloom.replay.section import replay_section
 from heirloom.replay.stored import recordings_of
 from heirloom.reporting.markup import text
 from heirloom.reporting.sources import ShownRun
+from heirloom.wording import are, counted_of
 
 LARGEST = 1_000_000  # characters of the section; a report of the main experiment has 3 MB at most
 
@@ -36,8 +37,8 @@ def replays(runs: list[ShownRun]) -> str:
     )
     if len(kept) < len(recordings):
         note += (
-            f"<p>Shown are {len(kept)} of {len(recordings)} recordings; <code>heirloom replay"
-            "</code> plays the others.</p>"
+            f"<p>Shown {are(len(kept))} {counted_of(len(kept), len(recordings), 'recording')}; "
+            "<code>heirloom replay</code> plays the others.</p>"
         )
     return _section(note + player)
 

@@ -3,13 +3,16 @@
 import math
 from typing import Any
 
+from heirloom.experiments.spec import ExperimentSpec
 from heirloom.reporting.agents_table import agents_table, baseline_of
 from heirloom.reporting.colours import CurveStyle
 from heirloom.reporting.curves import Curve
 from heirloom.reporting.markup import block, table, text
 from heirloom.reporting.sources import ShownRun, Sources
-from heirloom.reporting.transfer import NOT_RECORDED
+from heirloom.reporting.transfer import not_recorded
+from heirloom.runs.callables import is_comparison
 from heirloom.stats import MIN_BAND_REPETITIONS
+from heirloom.wording import are, counted, counted_of
 
 VERDICTS = {True: ("yes", "confirmed"), False: ("no", "not confirmed"), None: ("open", "undecided")}
 LINKS = {
@@ -29,13 +32,13 @@ def header(sources: Sources, title: str) -> str:
     run = sources.runs[0]
     n_agents, repetitions, tasks, episodes = run.returns.shape
     size = [
-        _count(n_agents, "agent"),
-        _count(repetitions, "repetition"),
-        _count(tasks, "task"),
-        _count(episodes, "episode") + " per task",
+        counted(n_agents, "agent"),
+        counted(repetitions, "repetition"),
+        counted(tasks, "task"),
+        counted(episodes, "episode") + " per task",
     ]
     if run.spec is not None:
-        size += [f"at most {_count(run.spec.steps, 'step')} per episode", f"seed {run.spec.seed}"]
+        size += [f"at most {counted(run.spec.steps, 'step')} per episode", f"seed {run.spec.seed}"]
     if len(sources.runs) > 1:
         size.insert(0, f"{len(sources.runs)} runs, the first with {size.pop(0)}")
     links = "".join(f'<a href="#{key}">{name}</a>' for key, name in LINKS.items())
@@ -77,8 +80,9 @@ def claims(found: list[dict[str, Any]]) -> str:
             f'<p class="measured">{text(claim["measured"])}</p></div></li>'
         )
     return (
-        f'<section id="claims"><h2>Claims</h2><p>{n_yes} of {len(found)} claims are confirmed by '
-        f'this run. Intervals are at 95 %.</p><ul class="claims">{items}</ul></section>'
+        '<section id="claims"><h2>Claims</h2>'
+        f"<p>{counted_of(n_yes, len(found), 'claim')} {are(n_yes)} confirmed by this run. "
+        f'Intervals are at 95 %.</p><ul class="claims">{items}</ul></section>'
     )
 
 
@@ -109,7 +113,11 @@ def charts(runs: list[ShownRun], curves: list[Curve], left_out: int) -> str:
         f"<span>{text(curve.label)}</span></button>"
         for i, curve in enumerate(curves)
     )
-    note = f"<p>{left_out} more agents are left out of the charts.</p>" if left_out else ""
+    note = (
+        f"<p>{counted(left_out, 'more agent')} {are(left_out)} left out of the charts.</p>"
+        if left_out
+        else ""
+    )
     figures = "".join(
         f'<figure><h3>{title}</h3><div id="chart-{view}" class="chart" role="img" '
         f'aria-label="{title}; the numbers are below"></div>'
@@ -155,11 +163,11 @@ def agents(runs: list[ShownRun], baseline: str | None) -> str:
     )
 
 
-def transfer(recorded: list[dict[str, Any]], labels: list[str]) -> str:
+def transfer(recorded: list[dict[str, Any]], labels: list[str], runs: list[ShownRun]) -> str:
     """Return the place where the script shows which bounds and sources decided pairs."""
     head = '<section id="transfer"><h2>Where transfer came from</h2>'
     if not recorded:
-        return f"{head}<p>{NOT_RECORDED}</p></section>"
+        return f"{head}<p>{not_recorded(runs)}</p></section>"
     options = "".join(f'<option value="{i}">{text(name)}</option>' for i, name in enumerate(labels))
     return (
         f"{head}<p>For each task, the number of state-action pairs by what decided their upper "
@@ -182,14 +190,19 @@ def what_was_run(runs: list[ShownRun]) -> str:
         if run.seconds > 0:
             facts.append(["Time of computation", text(f"{_seconds(run.seconds)} in all jobs")])
         rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts)
-        spec = (
-            "<p>These results are in memory; their spec is not known.</p>"
-            if run.spec is None
-            else "<details><summary>The spec, which <code>heirloom run</code> runs again</summary>"
-            f"<pre>{block(run.spec.to_toml())}</pre></details>"
-        )
-        parts.append(f"{heading}<dl>{rows}</dl>{spec}")
+        parts.append(f"{heading}<dl>{rows}</dl>{_spec(run.spec)}")
     return f'<section id="run"><h2>What was run</h2>{"".join(parts)}</section>'
+
+
+def _spec(spec: ExperimentSpec | None) -> str:
+    """Return the spec of a run, and say how to run it again."""
+    if spec is None:
+        return "<p>These results are in memory; their spec is not known.</p>"
+    again = "The spec, which <code>heirloom run</code> runs again"
+    if is_comparison(spec):
+        again = "The spec of this comparison; its functions are not stored"
+    shown = block(spec.to_toml())
+    return f"<details><summary>{again}</summary><pre>{shown}</pre></details>"
 
 
 def swatch(style: CurveStyle) -> str:
@@ -202,10 +215,6 @@ def swatch(style: CurveStyle) -> str:
         f'<path d="{style.marker.path}" fill="{fill}" stroke="var(--own)" stroke-width="1.4"/>'
         "</svg>"
     )
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
 def _whose(whose: str) -> str:

@@ -18,6 +18,7 @@ from heirloom.runs.finding import runs_in
 from heirloom.runs.stored_run import Status, StoredRun
 from heirloom.storage.location import Location
 from heirloom.validation import shown
+from heirloom.wording import are, counted, counted_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -196,20 +197,20 @@ def _problems(run: StoredRun, status: Status, n_versions: int) -> list[str]:
     problems = []
     if status.missing:
         problems.append(
-            f"{len(status.missing)} of {total} jobs are missing: the run is not complete. All "
-            "numbers are those of the jobs that exist."
+            f"{counted_of(len(status.missing), total, 'job')} {are(len(status.missing))} missing: "
+            "the run is not complete. All numbers are those of the jobs that exist."
         )
     if status.damaged:
         names = [f"{run.spec.agents[i].name}, repetition {j + 1}" for i, j in status.damaged]
         more = f"; and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
         problems.append(
-            f"{len(status.damaged)} of {total} jobs are damaged and left out: "
-            f"{'; '.join(names[:MOST_LISTED])}{more}."
+            f"{counted_of(len(status.damaged), total, 'job')} {are(len(status.damaged))} damaged "
+            f"and left out: {'; '.join(names[:MOST_LISTED])}{more}."
         )
     if status.repairable:
         problems.append(
-            f"{len(status.repairable)} files are missing, damaged or out of date; the others have "
-            "the same results."
+            f"{counted(len(status.repairable), 'file')} {are(len(status.repairable))} missing, "
+            "damaged or out of date; the others have the same results."
         )
     if n_versions > 1:
         problems.append(

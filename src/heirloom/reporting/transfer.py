@@ -7,6 +7,7 @@ import numpy as np
 from heirloom.experiments.measured_transfer import KINDS
 from heirloom.reporting.curves import Curve
 from heirloom.reporting.sources import ShownRun
+from heirloom.runs.callables import is_comparison
 
 MOST_NUMBERS = 150_000
 COUNTED = ("bound_pairs", "source_task", "source_pairs", "dropped_sources", "refutations")
@@ -20,10 +21,20 @@ TITLES = {
 }
 assert list(TITLES) == list(KINDS)
 
-NOT_RECORDED = (
-    'This run has not recorded where transfer came from. Add <code>measure = "transfer"</code> '
-    "to its spec to record it; this does not change what the agents learn."
-)
+
+def not_recorded(runs: list[ShownRun]) -> str:
+    """Say, as HTML, how to record where transfer came from in runs that did not."""
+    compared = {run.spec is None or is_comparison(run.spec) for run in runs}
+    of_spec = 'Add <code>measure = "transfer"</code> to its spec'
+    of_compare = 'Give <code>compare</code> the argument <code>measure="transfer"</code>'
+    remedy = of_compare if compared == {True} else of_spec
+    if len(compared) > 1:
+        remedy += f", or {of_compare[0].lower()}{of_compare[1:]},"
+    which = "This run has" if len(runs) == 1 else "These runs have"
+    return (
+        f"{which} not recorded where transfer came from. {remedy} to record it; this does not "
+        "change what the agents learn."
+    )
 
 
 def transfer_data(runs: list[ShownRun], curves: list[Curve]) -> list[dict[str, Any]]:

@@ -25,6 +25,9 @@ from heirloom.runs.workers.local import processors
 if TYPE_CHECKING:
     import xarray as xr
 
+FAMILY = f"{__name__}:draw_task"
+"""The name of the family of a comparison."""
+
 _active: dict[str, Callable[..., Any]] = {}
 
 
@@ -34,13 +37,21 @@ def __getattr__(name: str) -> Callable[..., Any]:
     raise AttributeError(f"there is no {name!r}: the functions of a comparison are not stored")
 
 
-def spec_of(names: list[str], **numbers: int) -> ExperimentSpec:
-    """Return the spec of a comparison of agents with these names."""
+def spec_of(names: list[str], **keys: Any) -> ExperimentSpec:
+    """Return the spec of a comparison of agents with these names; keys that are None are left out.
+
+    Its other keys are those of any spec, such as `tasks` and `measure`.
+    """
     agents = [{"name": n, "algorithm": f"{__name__}:agent_{i}"} for i, n in enumerate(names)]
-    family = {"name": f"{__name__}:draw_task"}
+    given = {key: value for key, value in keys.items() if value is not None}
     return ExperimentSpec.read(
-        {"name": "comparison", "family": family, "agents": agents, **numbers}
+        {"name": "comparison", "family": {"name": FAMILY}, "agents": agents, **given}
     )
+
+
+def is_comparison(spec: ExperimentSpec) -> bool:
+    """Whether a spec is that of a comparison: `heirloom run` has no functions to run it again."""
+    return spec.family.name == FAMILY
 
 
 def run_callables(

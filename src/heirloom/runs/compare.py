@@ -15,6 +15,7 @@ from heirloom.learning.lifetime import learn_tasks, optimal_returns
 from heirloom.learning.streams import stream
 from heirloom.mdp.gymnasium import sizes_of
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.options import named_options
 from heirloom.runs.callables import run_callables, spec_of
 from heirloom.stats import gain, student_interval
 from heirloom.storage.location import Location
@@ -29,6 +30,7 @@ MakeAgent = Callable[[np.random.Generator], Agent]
 DrawTask = Callable[[np.random.Generator], "Task"]
 
 
+@named_options
 def compare(
     agents: Mapping[str, MakeAgent],
     draw_task: DrawTask,
@@ -41,11 +43,14 @@ def compare(
     jobs: int | None = None,
     out: str | os.PathLike[str] | None = None,
     masks: bool = False,
+    measure: str | None = None,
+    record: bool | Mapping[str, Any] | None = None,
 ) -> "xr.Dataset":
     """Run every agent on the same sequences of tasks, over several repetitions.
 
-    With `jobs` or `out`, the comparison is computed by the engine of `heirloom.runs.run`, which
-    shows its progress; the numbers are the same.
+    With `jobs`, `out` or `measure`, the comparison is computed by the engine of
+    `heirloom.runs.run`, which shows its progress; the numbers are the same. Tasks must then be of
+    the type `TabularMDP`.
 
     Args:
         agents: maps the name of each agent to a function that makes a new agent; the function is
@@ -60,13 +65,17 @@ def compare(
         seed: seed of all random streams. The stream of an agent depends on its name and on the
             repetition, so adding an agent does not change the results of the others.
         jobs: number of jobs (an agent and a repetition) that are computed in parallel, by processes
-            to which the functions are sent. Tasks must then be of the type `TabularMDP`.
+            to which the functions are sent.
         out: folder or URL that results are written to. To resume an interrupted comparison, repeat
             the call. The names of agents and all numbers are compared with those of the stored
             comparison, and it is refused if they differ. Functions cannot be compared: give another
             name to an agent that you change.
         masks: whether agents obey the masks of available actions that environments give; see
             `learn`. The missing actions of a `TabularMDP` are always respected.
+        measure: a quantity that is recorded in addition, as in a spec: "transfer" for the report's
+            section on where transfer came from, or another one that `heirloom list` shows.
+        record: True, or a dictionary with the keys of the table `[record]` of a spec, to record
+            episodes, which `replay(out)` plays; needs `out`.
 
     Returns:
         `returns` [agent, repetition, task, episode], undiscounted; `updates` [agent, repetition,
@@ -85,9 +94,8 @@ def compare(
             ("repetitions", repetitions),
         )
     )
-    if out is not None:
-        _check_out(out)
-    if jobs is not None or out is not None:
+    _check_stored(out, record)
+    if jobs is not None or out is not None or measure is not None:
         spec = spec_of(
             list(agents),
             tasks=tasks,
@@ -95,6 +103,8 @@ def compare(
             steps=max_steps,
             repetitions=repetitions,
             seed=seed,
+            measure=measure,
+            record=None if record is False else record,
         )
         return run_callables(agents, draw_task, spec, jobs=jobs, out=out)
     returns = np.empty((len(agents), repetitions, tasks, episodes))
@@ -112,8 +122,15 @@ def compare(
     return _labelled_dataset(list(agents), returns, updates, optimal)
 
 
-def _check_out(out: object) -> None:
-    """Raise `InvalidArgument` unless results can be written to a location of this kind."""
+def _check_stored(out: object, record: object) -> None:
+    """Raise `InvalidArgument` unless results can be written, and recordings have a place."""
+    if out is None:
+        if record is not None and record is not False:
+            raise InvalidArgument(
+                f"record is {shown(record)}, but out is None: give out, the folder in which "
+                "recordings are stored, and play them with replay(out)"
+            )
+        return
     try:
         Location(out)  # type: ignore[arg-type]
     except InvalidArgument as error:

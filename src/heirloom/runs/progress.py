@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from heirloom.escaping import printable
+from heirloom.wording import counted_of
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
@@ -95,7 +96,7 @@ class _Log:
         too_early = self.done - self.done_before < 5 and self.done < self.total
         left = "?" if too_early else f"{(self.total - self.done) / rate:.0f}"
         print(
-            f"{self.title}: {self.done} of {self.total} jobs done, {rate:.1f} jobs/s, "
+            f"{self.title}: {counted_of(self.done, self.total, 'job')} done, {rate:.1f} jobs/s, "
             f"{left} s left (last: {printable(job)})",
             file=self.file,
             flush=True,

@@ -21,6 +21,7 @@ from heirloom.runs.workers import check_workers, workers
 from heirloom.runs.workers.compute import Compute
 from heirloom.storage.location import Location
 from heirloom.validation import instance
+from heirloom.wording import counted
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -84,8 +85,8 @@ def run_on(
         store.finish()
         if remaining:
             raise CannotWrite(
-                f"{len(remaining)} jobs written to {location} could not be read back: choose a "
-                "location that no other program writes to"
+                f"{counted(len(remaining), 'job')} written to {location} could not be read back: "
+                "choose a location that no other program writes to"
             )
         return store.results()
 

@@ -17,6 +17,7 @@ from heirloom.runs.layout import Layout
 from heirloom.runs.schema import SHARED, VARIABLES
 from heirloom.runs.store import SMALL_BATCH
 from heirloom.storage.location import Location
+from heirloom.wording import counted
 
 MOST_BYTES_PER_JOB = 2**31
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
@@ -39,8 +40,8 @@ class RunSize:
 
     def __str__(self) -> str:
         return (
-            f"{self.jobs:,} jobs, {shown_bytes(self.bytes)} of results, at most {self.files:,} "
-            "files"
+            f"{counted(self.jobs, 'job')}, {shown_bytes(self.bytes)} of results, at most "
+            f"{counted(self.files, 'file')}"
         )
 
 
@@ -90,16 +91,16 @@ def check_size(spec: ExperimentSpec, location: Location) -> RunSize:
     n_jobs = len(spec.agents) * spec.repetitions
     if n_jobs > MOST_JOBS:
         raise InvalidArgument(
-            f"the experiment has {n_jobs:,} jobs ({len(spec.agents):,} agents times "
-            f"{spec.repetitions:,} repetitions): expected at most {MOST_JOBS:,}; choose fewer "
-            "repetitions or agents"
+            f"the experiment has {n_jobs:,} jobs ({counted(len(spec.agents), 'agent')} times "
+            f"{counted(spec.repetitions, 'repetition')}): expected at most {MOST_JOBS:,}; choose "
+            "fewer repetitions or agents"
         )
     size = size_of(spec)
     if (size.bytes - recorded_bytes(spec)) // n_jobs > MOST_BYTES_PER_JOB:
         raise InvalidArgument(
             f"each job of the experiment has {shown_bytes(size.bytes // n_jobs)} of results "
-            f"({spec.tasks:,} tasks of {spec.episodes:,} episodes): expected at most "
-            f"{shown_bytes(MOST_BYTES_PER_JOB)}; choose fewer tasks or episodes"
+            f"({counted(spec.tasks, 'task')} of {counted(spec.episodes, 'episode')}): expected at "
+            f"most {shown_bytes(MOST_BYTES_PER_JOB)}; choose fewer tasks or episodes"
         )
     free = free_space(location)
     if free is not None and size.bytes > free:

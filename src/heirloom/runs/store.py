@@ -70,10 +70,6 @@ class RunStore(StoredRun):
         self._last_commit = time.monotonic()
         self._folder: tuple[int, int] | None = None  # device and inode, once it was prepared
 
-    def is_done(self, job: Job) -> bool:
-        """Return whether a job is complete and its checksum matches."""
-        return bool(self.batches.done[number_of(job, self.layout.n_agents)])
-
     def remaining_jobs(self) -> list[Job]:
         """Return the jobs that are missing or damaged, and have to be computed."""
         numbers = np.flatnonzero(~self.batches.done)

@@ -16,18 +16,17 @@ import json
 import os
 import re
 import stat
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument, InvalidFile
+from heirloom.errors import HeirloomError, InvalidArgument, InvalidFile
+from heirloom.storage.atomic import named, write_atomically
 from heirloom.storage.members import HEADER, LARGEST_HEADER, members
-from heirloom.validation import shown
 
 FORMAT = 1
 SEAL = re.compile(rb"heirloom ([a-z]+) ([1-9][0-9]{0,8}) ([0-9a-f]{64})\Z")
@@ -90,42 +89,6 @@ def encode(kind: str, content: Content) -> memoryview:
     return data
 
 
-def write_atomically(
-    path: str | os.PathLike[str], data: bytes | memoryview, *, synced: bool = True
-) -> None:
-    """Write `data` to `path`; after a failure or a crash the file is the old or the new one.
-
-    Without `synced`, this is true only if the machine does not lose power: nothing waits until the
-    data are on the disk.
-    """
-    temporary = None
-    try:
-        target = Path(path).resolve()  # replace the target of a link, not the link
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            if synced:
-                os.fsync(file.fileno())
-            if hasattr(os, "fchmod"):
-                os.fchmod(file.fileno(), _mode_for(target))
-        os.replace(temporary, target)
-        temporary = None
-    except (OSError, ValueError, TypeError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise CannotWrite(
-            f"{named(path)} could not be written ({reason}): free some disk space, or choose an "
-            "existing "
-            "folder that you may write to; the previous content of the file is unchanged"
-        ) from error
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
-    if synced:
-        sync_folder(target.parent)
-
-
 def read(path: str | os.PathLike[str], kind: str) -> Content:
     """Read a file; raise `InvalidFile` unless it is intact and of this kind."""
     try:
@@ -148,12 +111,6 @@ def decode(data: bytes, kind: str, where: str) -> Content:
             f"{where} is marked as a Heirloom file of kind {kind!r}, but was not written by "
             f"Heirloom ({error}): check the path"
         ) from error
-
-
-def named(path: object) -> str:
-    """Return a path as the subject of a message; what is not a path is shown as such."""
-    is_path = isinstance(path, str | os.PathLike) and os.fspath(path)
-    return str(path) if is_path else f"path is {shown(path)}, which"
 
 
 def check_seal(data: bytes, kind: str, where: str) -> int:
@@ -229,22 +186,3 @@ def _write_member(archive: zipfile.ZipFile, name: str, data: bytes | memoryview)
 def _content(data: bytes, comment: int, kind: str) -> Content:
     largest = LARGEST_HEADERS.get(kind, LARGEST_HEADER)
     return Content(*members(data, comment, largest_header=largest))
-
-
-def _mode_for(target: Path) -> int:
-    """Return the permissions of the file to replace, or the default ones of a new file."""
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
-def sync_folder(folder: Path) -> None:
-    """Make new names and renamings in a folder durable, on systems that can sync a folder."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

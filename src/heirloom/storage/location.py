@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument, InvalidFile
-from heirloom.storage.archive import sync_folder, write_atomically
+from heirloom.storage.atomic import sync_folder, write_atomically
 from heirloom.validation import shown
 
 if TYPE_CHECKING:

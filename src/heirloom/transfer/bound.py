@@ -12,11 +12,14 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.choices import Scope
 from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
 from heirloom.mdp.learned import LearnedModel
+from heirloom.options import named_options
 from heirloom.theory import tasks_for_max_q
 from heirloom.transfer.different_tasks import check_p_min
-from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 from heirloom.validation import index, instance, positive_probability, shown
+from heirloom.wording import counted, size_of_task
 
 NO_PAIRS = frozen(np.empty(0, dtype=np.int64))
 
@@ -142,6 +145,7 @@ class MaxQ(Constant):
     their learned models (see `transfer/different_tasks.py`).
     """
 
+    @named_options
     def __init__(self, *, p_min: float, delta: float = 0.05, scope: Scope = "task") -> None:
         self.p_min = positive_probability("p_min", p_min)
         self.delta = positive_probability("delta", delta)
@@ -164,7 +168,7 @@ class MaxQ(Constant):
         if self._n_seen < self.n_tasks:
             return Details(
                 notes=(
-                    f"not used yet, because {self.n_tasks:,} tasks must be seen first "
+                    f"not used yet, because {counted(self.n_tasks, 'task')} must be seen first "
                     f"({self._n_seen:,} so far).",
                 )
             )
@@ -193,8 +197,8 @@ def check_arguments(setting: Setting, model: LearnedModel, memory: TaskMemory) -
         sizes, expected = ((which.n_states, which.n_actions) for which in (other, setting))
         if sizes != expected:
             raise IncompatibleTasks(
-                f"the {name} has {sizes[0]} states and {sizes[1]} actions, the setting "
-                f"{expected[0]} and {expected[1]}: use those of one agent"
+                f"the {name} has {size_of_task(sizes[0], sizes[1])}, the setting {expected[0]} and "
+                f"{expected[1]}: use those of one agent"
             )
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from heirloom.arrays import BoolArray
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import distances
-from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.radii import (
     all_outcomes,
     log_pairs_over_delta,
@@ -31,6 +31,8 @@ from heirloom.transfer.radii import (
     transition_radii,
 )
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
+from heirloom.wording import are, counted
 
 DELTA = 1e-6  # probability that a valid p_min is ever refuted
 ROUNDING = 1e-8  # largest difference of exact models that is due to rounding, relative to the range
@@ -62,10 +64,11 @@ def check_p_min(p_min: float, memory: TaskMemory, setting: Setting) -> None:
     if len(different) > limit:
         tasks = ", ".join(str(source.task) for source in different[: limit + 1])
         raise InvalidArgument(
-            f"p_min is {p_min:g}, so that there are at most {limit} tasks, but the memory holds "
-            f"{len(different)} different tasks (numbers {tasks}): give p_min="
-            f"{1 / len(different):.3g} or less, and a new memory, because Q of these tasks may not "
-            "be an upper bound; if n_known is 1 and tasks are stochastic, use a larger n_known"
+            f"p_min is {p_min:g}, so that there {are(limit)} at most {counted(limit, 'task')}, but "
+            f"the memory holds {len(different)} different tasks (numbers {tasks}): give "
+            f"p_min={1 / len(different):.3g} or less, and a new memory, because Q of these tasks "
+            "may not be an upper bound; if n_known is 1 and tasks are stochastic, use a larger "
+            "n_known"
         )
 
 

@@ -30,13 +30,16 @@ import numpy as np
 from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.learned import LearnedModel
+from heirloom.options import named_options
 from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, Details, check_arguments, check_begun
-from heirloom.transfer.memory import EnvelopeState, Source, TaskMemory
+from heirloom.transfer.memory import EnvelopeState, TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 from heirloom.validation import positive_probability, whole_number
+from heirloom.wording import counted
 
 ROUNDING = 1e-14  # of a score, relative to the largest value
 
@@ -66,6 +69,7 @@ class Envelope(Bound):
         19
     """
 
+    @named_options
     def __init__(
         self, *, alpha: float = 0.05, first: int = 5, calibration: int | None = None
     ) -> None:
@@ -75,8 +79,8 @@ class Envelope(Bound):
         given = needed if calibration is None else whole_number("calibration", calibration)
         if given < needed:
             raise InvalidArgument(
-                f"calibration is {given}: with alpha={self.alpha:g}, expected {needed} tasks or "
-                "more; give more, or a larger alpha"
+                f"calibration is {given}: with alpha={self.alpha:g}, expected "
+                f"{counted(needed, 'task')} or more; give more, or a larger alpha"
             )
         self.calibration = given
         self.rank = max(1, math.ceil((1 - Fraction(self.alpha)) * (self.calibration + 1)))

@@ -16,8 +16,8 @@ compared and kept. The arrays are over N stored tasks and the pairs k = s * A + 
     visits      [k]         the visits in all tasks, up to n_known in each; missing if not recorded
     learned/D   [k]         the largest distance between the first tasks, for the model distance D,
                             or the largest difference for a part of a learned nearness
-    names       [bytes]     names of states and actions and labels of tasks, as JSON in UTF-8;
-                            missing if there are none (`transfer/names_file.py`)
+    names       [bytes]     names of states and actions, labels of tasks and edges of bins, as JSON
+                            in UTF-8; missing if there are none (`transfer/names_file.py`)
     envelope/E/...          for each envelope E: `E` [k], and the `scores` and `tasks` of its
                             calibration so far, [n]; missing if there is none
 """
@@ -30,16 +30,11 @@ from heirloom.arrays import frozen
 from heirloom.errors import InvalidFile
 from heirloom.mdp.learned import Known
 from heirloom.storage.archive import Content, parsing, take
-from heirloom.transfer.memory import (
-    EnvelopeState,
-    Source,
-    TaskMemory,
-    check_rewards,
-    check_values,
-)
+from heirloom.transfer.memory import EnvelopeState, TaskMemory
 from heirloom.transfer.names_file import packed_names, restore_names
 from heirloom.transfer.rows import check_rows
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source, check_rewards, check_values
 
 SOURCE, FIRST = 1, 2
 ENVELOPE = "envelope/"

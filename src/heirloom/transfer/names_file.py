@@ -1,8 +1,9 @@
 """Conversion of the names and labels in a `TaskMemory` to and from bytes, JSON in UTF-8.
 
-    {"states": [...], "actions": [...], "tasks": {"3": [label, time], ...}}
+    {"states": [...], "actions": [...], "tasks": {"3": [label, time], ...}, "edges": [[...], ...]}
 
-Keys without names are left out. Names are texts only: nothing in them is ever evaluated.
+`edges` has the edges of bins that are the states, for each dimension. Keys without names are left
+out. Names are texts only: nothing in them is ever evaluated.
 """
 
 import json
@@ -12,9 +13,11 @@ import numpy as np
 
 from heirloom.errors import InvalidFile
 from heirloom.naming import checked_label
+from heirloom.transfer.bins import checked_edges, n_bins
 
 if TYPE_CHECKING:
-    from heirloom.transfer.memory import Source, TaskMemory
+    from heirloom.transfer.memory import TaskMemory
+    from heirloom.transfer.source import Source
 
 
 def packed_names(memory: "TaskMemory", sources: "list[Source]") -> np.ndarray | None:
@@ -24,6 +27,8 @@ def packed_names(memory: "TaskMemory", sources: "list[Source]") -> np.ndarray | 
     found = {key: names for key, names in found.items() if names is not None}
     if labels:
         found["tasks"] = labels
+    if memory.edges is not None:
+        found["edges"] = [row.tolist() for row in memory.edges]
     return np.frombuffer(json.dumps(found).encode(), dtype=np.uint8) if found else None
 
 
@@ -36,6 +41,10 @@ def restore_names(memory: "TaskMemory", data: np.ndarray) -> None:
         if not _are_texts(found.get(key, [])):
             raise InvalidFile(f"the names of {key} are not texts")
     memory.set_names(state_names=found.get("states"), action_names=found.get("actions"))
+    if "edges" in found:
+        memory.edges = checked_edges(found["edges"])
+        if n_bins(memory.edges) != memory.n_states:
+            raise InvalidFile(f"the edges do not make {memory.n_states} bins")
     for task, texts in found.get("tasks", {}).items():
         if not (_are_texts(texts) and len(texts) == 2):
             raise InvalidFile(f"the label of task {task} is not two texts")

@@ -83,8 +83,7 @@ class OptimisticProgram:
         x = self._nearly_fixed_point(V)
         q = self.backups(x)
         V = self._values_of(q)[0]
-        scale = np.abs(self.rows.R).max(initial=0.0) + np.abs(x).max()
-        rounding = ROUNDOFF * (self.most_moves + 16) * scale
+        rounding = self._rounding(x)
         excess = max(float((V - x).max()) + rounding, 0.0)
         below = max(float((x - V).max()) + rounding, 0.0)
         effective_horizon = (1 + 1e-12) / (1 - self.gamma)
@@ -125,13 +124,24 @@ class OptimisticProgram:
         V[follows], best[follows] = lead[follows], rows[follows]
         return V, best
 
+    def _rounding(self, x: FloatArray) -> float:
+        """Return a bound on the rounding error of a backup of x."""
+        scale = np.abs(self.rows.R).max(initial=0.0) + np.abs(x).max()
+        return float(ROUNDOFF * (self.most_moves + 16) * scale)
+
     def _nearly_fixed_point(self, x: FloatArray) -> FloatArray:
-        """Return values of states by policy iteration from x."""
+        """Return values of states by policy iteration from x.
+
+        It stops when no backup exceeds the value of the policy by more than rounding errors, which
+        further evaluations would not remove.
+        """
         last_best = None
         for _ in range(MAX_EVALUATIONS):
             q, kept, moved, targets = self._means(x)
             V, best = self._values_of(q)
-            if last_best is not None and (best == last_best).all() and (V <= x).all():
+            change, rounding = V - x, self._rounding(x)
+            same = last_best is not None and (best == last_best).all()
+            if (same or change.min() >= -rounding) and change.max() <= rounding:
                 break
             x, last_best = self._evaluate(x, V, best, kept, moved, targets), best
         return x

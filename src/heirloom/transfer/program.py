@@ -56,7 +56,7 @@ def update(model: Model, values: Values, near: Near | None, pairs: IntArray) -> 
     Raises `NotConverged` as `finish` does.
     """
     arrays = _plain(model, values, near)
-    learning.update_values(*arrays, pairs, _no_caps(values), values.budget, is_lazy(values))
+    learning.update_values(*arrays, pairs, NO_CAPS, values.budget, is_lazy(values))
     if values.queue_state[learning.LENGTH]:
         finish(model, values, near)
 
@@ -96,11 +96,7 @@ def finish(model: Model, values: Values, near: Near | None) -> None:
             accelerations += 1
             budget = min(values.budget * 2**accelerations, learning.MAX_WORK)
         arrays = _plain(model, values, near)
-        work += learning.update_values(*arrays, NO_PAIRS, _no_caps(values), budget, is_lazy(values))
-
-
-def _no_caps(values: Values) -> FloatArray | None:
-    return NO_CAPS if is_lazy(values) else None
+        work += learning.update_values(*arrays, NO_PAIRS, NO_CAPS, budget, is_lazy(values))
 
 
 def _plain(model: Model, values: Values, near: Near | None) -> tuple[object, object, object]:

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
-from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 ROUNDING = 1e-9  # largest difference of exact models that is due to rounding, relative to the range
 

@@ -7,8 +7,8 @@ import heirloom as hl
 from heirloom.envs.paper_tasks import maze
 from heirloom.experiments.job import make_agent
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.learned import REWARDS, TRANSITIONS, model_differences
+from heirloom.transfer.source import Source
 from tests.partly_known import blur, draw_deterministic_family, learned_exactly
 from tests.strategies import RANGES, mixed
 

@@ -120,7 +120,7 @@ def test_bound_is_above_q_star_in_a_million_comparisons(block):
 
 def half_known(m, rng):
     """A source of which a random part of the pairs is known, exactly."""
-    from heirloom.transfer.memory import Source
+    from heirloom.transfer.source import Source
     from tests.partly_known import learned_exactly
 
     known = rng.random(m.R.shape) < rng.choice([0.3, 0.8, 1.0])
@@ -230,7 +230,7 @@ def test_bound_falls_at_unknown_pairs_when_values_fall_elsewhere():
 
 def fully_known(m):
     """A source of which every pair is known, exactly."""
-    from heirloom.transfer.memory import Source
+    from heirloom.transfer.source import Source
     from tests.partly_known import learned_exactly
 
     return Source.of(learned_exactly(m, np.ones(m.R.shape, dtype=bool)), np.full(m.R.size, m.v_max))

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from numba import typeof
 
 import heirloom as hl
+from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.successors import Successors
+from tests.partly_known import learned_exactly
 
 
 def arrays(first, states):
@@ -47,3 +50,25 @@ def test_agent_file_with_repeated_successors_is_refused(tmp_path):
     options["successors_states"] = np.array([0, 0, 0, 0], dtype=np.int32)
     with pytest.raises(hl.InvalidArgument, match="successors is not valid"):
         hl.NearModels(**options)
+
+
+def test_knowledge_of_successors_does_not_compile_kernels_again():
+    """Arrays of kernels have the same types with and without it."""
+    m = hl.garnet(4, 2, branching=2, gamma=0.9, seed=0)
+    with_successors = hl.family_nearness([m, m])
+    without = hl.Nearness(
+        rewards=with_successors.rewards,
+        transitions=with_successors.transitions,
+        highest_rewards=with_successors.highest_rewards,
+    )
+    types = []
+    for nearness in (with_successors, without):
+        sizes = {"n_states": 4, "n_actions": 2, "gamma": 0.9, "reward_range": m.reward_range}
+        agent = hl.NearRMax(nearness=nearness, n_known=1, exact=True, seed=0, **sizes)
+        agent.memory.add(
+            Source.of(learned_exactly(m, np.ones((4, 2), dtype=bool)), np.full(8, m.v_max))
+        )
+        agent.begin_task()
+        learner = agent._task
+        types.append([typeof(tuple(part)) for part in (learner._near, learner.watch.check)])
+    assert types[0] == types[1]

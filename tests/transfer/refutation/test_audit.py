@@ -263,3 +263,25 @@ def test_verdict_on_p_min_says_that_no_two_tasks_are_proved_to_differ():
     memory = memory_of([task, task], np.random.default_rng(1))
     verdict = hl.audit(memory, p_min=0.5, exact=True).verdict
     assert "no two of those seen are proved to be different" in verdict
+
+
+def test_tasks_that_differ_in_transitions_only_are_different():
+    """Task 3 is a copy of task 1; tasks 2 and 4 lead to one state only."""
+    rows = [[0.5, 0.5], [0.0, 1.0], [0.5, 0.5], [1.0, 0.0]]
+    tasks = [hl.TabularMDP([[0], [0]], [[row], [[0, 1]]], gamma=0.5) for row in rows]
+    audit = hl.audit(memory_of(tasks, np.random.default_rng(0)), exact=True)
+    assert audit.different_tasks == (1, 2, 4)
+
+
+def test_reward_above_the_highest_claimed_one_is_a_contradiction():
+    m = hl.TabularMDP([[0.2, 0.9]], np.ones((1, 2, 1)), gamma=0.5)
+    memory = memory_of([m, m], np.random.default_rng(0))
+    claim = hl.Nearness(rewards=1.0, transitions=1.0, highest_rewards=0.5)
+    audit = hl.audit(memory, claim, exact=True)
+    assert {(found.part, found.action) for found in audit.contradictions} == {
+        ("highest_rewards", 1)
+    }
+    assert all(found.excess == pytest.approx(0.4) for found in audit.contradictions)
+    assert "is too large by 0.4" in str(audit.contradictions[0])
+    true = hl.Nearness(rewards=1.0, transitions=1.0, highest_rewards=0.9)
+    assert not hl.audit(memory, true, exact=True).contradicted

@@ -67,7 +67,7 @@ def shared_results(spec: ExperimentSpec, repetition: int) -> dict[str, np.ndarra
     }
 
 
-def portable() -> Callable[[str, Job, dict[str, str]], Computed]:
+def portable() -> Callable[[str, list[Job], dict[str, str]], list[Computed]]:
     """Return a version of `compute_on_cluster` that can be sent to workers without Heirloom.
 
     A nested function is sent as code, not by name. Therefore a worker where Heirloom is not
@@ -75,17 +75,17 @@ def portable() -> Callable[[str, Job, dict[str, str]], Computed]:
     raise an error of its own.
     """
 
-    # The annotation is a string because annotations are sent too, and classes by name.
-    def compute(spec: str, job: Job, expected: dict[str, str]) -> "Computed":
+    # Annotations are strings because they are sent too, and classes by name.
+    def compute(spec: str, jobs: "list[Job]", expected: dict[str, str]) -> "list[Computed]":
         from heirloom.runs.workers.compute import compute_on_cluster
 
-        return compute_on_cluster(spec, job, expected)
+        return compute_on_cluster(spec, jobs, expected)
 
     return compute
 
 
-def compute_on_cluster(spec: str, job: Job, expected: dict[str, str]) -> Computed:
-    """Compute a job on a worker that may run on another machine.
+def compute_on_cluster(spec: str, jobs: list[Job], expected: dict[str, str]) -> list[Computed]:
+    """Compute jobs on a worker that may run on another machine.
 
     Raises:
         InvalidArgument: unless the worker has the `expected` versions of Python and libraries.
@@ -96,7 +96,7 @@ def compute_on_cluster(spec: str, job: Job, expected: dict[str, str]) -> Compute
             f"a worker on {gethostname()} has other versions ({found[0]}): install the same "
             "versions on all machines, so that results are identical to the bit"
         )
-    return compute_job(spec, job)
+    return [compute_job(spec, job) for job in jobs]
 
 
 def error_of_worker(error: BaseException, backend: str) -> BaseException:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from heirloom.runs.workers.compute import (
     reason,
 )
 from heirloom.runs.workers.local import processors
+from heirloom.runs.workers.portions import MOST_PORTIONS, Portions
 from heirloom.signals import uninterrupted
 from heirloom.validation import shown
 
@@ -62,19 +62,23 @@ def _compute_jobs(
             client.scheduler_info()["address"],
         )
 
-    def submit(job: Job) -> Any:
-        return client.submit(compute, packed_spec, job, expected, pure=False)
+    portions, futures, pending = Portions(jobs), as_completed(), set()
 
-    remaining = iter(jobs)
-    pending = {submit(job) for job in islice(remaining, n_parallel)}
-    futures = as_completed(pending)
+    def submit() -> None:
+        if portion := portions.next():
+            future = client.submit(compute, packed_spec, portion, expected, pure=False)
+            pending.add(future)
+            futures.add(future)
+
     try:
+        for _ in range(n_parallel or MOST_PORTIONS):
+            submit()
         for future in futures:
-            yield _result(future)
+            computed = _result(future)
             pending.discard(future)  # the worker frees a result when no future refers to it
-            for job in islice(remaining, 1):
-                pending.add(another := submit(job))
-                futures.add(another)
+            portions.measure(computed)
+            submit()
+            yield from computed
     except (CancelledError, OSError) as error:
         raise WorkerLost(
             "the connection to the Dask scheduler was lost: start a scheduler, then run the same "
@@ -85,7 +89,7 @@ def _compute_jobs(
             client.cancel(list(pending))
 
 
-def _result(future: Any) -> Computed:
+def _result(future: Any) -> list[Computed]:
     """Return the result of a worker, or raise its error."""
     from distributed.scheduler import KilledWorker
 
@@ -97,7 +101,7 @@ def _result(future: Any) -> Computed:
         ) from error
     if error is not None:
         raise error_of_worker(error, "dask")
-    computed: Computed = future.result()
+    computed: list[Computed] = future.result()
     return computed
 
 

@@ -84,16 +84,18 @@ def _compute_with_joblib(
 
     n_jobs = n_parallel or n_jobs
     packed_spec, expected = packed(spec), versions()
-    calls = [delayed(compute_on_cluster)(packed_spec, job, expected) for job in jobs]
+    calls = [delayed(compute_on_cluster)(packed_spec, [job], expected) for job in jobs]
     if getattr(backend, "supports_return_generator", False):
-        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls)
+        for computed in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls):
+            yield from computed
         return
     # Some backends, such as Ray's, return only when all jobs are complete. They compute one batch
     # of jobs after the other, and keep their workers between batches.
     size = max(1, backend.effective_n_jobs(n_jobs))
     with Parallel(n_jobs=n_jobs) as parallel:
         for i in range(0, len(calls), size):
-            yield from parallel(calls[i : i + size])
+            for computed in parallel(calls[i : i + size]):
+                yield from computed
 
 
 def _compute_in_child(spec: str, job: Job, parent: int) -> Computed:

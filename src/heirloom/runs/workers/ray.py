@@ -6,7 +6,6 @@ import signal
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any
 
 from heirloom.errors import InvalidArgument, WorkerLost
@@ -23,6 +22,7 @@ from heirloom.runs.workers.compute import (
     reason,
 )
 from heirloom.runs.workers.local import processors
+from heirloom.runs.workers.portions import MOST_PORTIONS, Portions
 from heirloom.runs.workers.ray_start import failing_early, on_loopback
 from heirloom.signals import uninterrupted
 from heirloom.validation import shown
@@ -129,13 +129,22 @@ def _compute_jobs(
             "heirloom: the Ray cluster has no processors yet; the run waits until it has one"
         )
     packed_spec, expected = ray.put(packed(spec)), ray.put(versions())
-    remaining = iter(jobs)
-    pending = [task.remote(packed_spec, job, expected) for job in islice(remaining, n_parallel)]
+    portions, pending = Portions(jobs), []
+
+    def submit() -> None:
+        if portion := portions.next():
+            pending.append(task.remote(packed_spec, portion, expected))
+
     try:
+        for _ in range(n_parallel or MOST_PORTIONS):
+            submit()
         while pending:
-            ready, pending = ray.wait(pending, num_returns=1)
-            yield ray.get(ready[0])
-            pending += [task.remote(packed_spec, job, expected) for job in islice(remaining, 1)]
+            (ready,), _ = ray.wait(pending, num_returns=1)
+            computed = ray.get(ready)
+            pending.remove(ready)
+            portions.measure(computed)
+            submit()
+            yield from computed
     except RayTaskError as error:
         raise error_of_worker(error.cause, "ray") from error
     except RayError as error:

@@ -14,6 +14,11 @@ When a pair becomes known, D̂ decreases at pairs whose models or values changed
 d̂ is lowered from its last solution, at those pairs and at pairs that lead to them. The operator is
 monotone and below the previous one, so every iterate is an upper bound. The iteration stops within
 the tolerance (`kernels`). A solution that takes long is completed by `solutions`.
+
+If γ is close to 1, sources would cost more than all else: a decrease of D̂ at one pair lowers d̂ at
+nearly all pairs, by little. So d̂ begins at the largest possible difference of values, which is
+often below max D̂ / (1-γ), and updates wait until the number of known pairs has grown by a share of
+1 / `WAITING`. The bound is then that of a slightly smaller known set, so it is still a bound.
 """
 
 from typing import Any
@@ -23,16 +28,23 @@ import numpy as np
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.kernels import dissimilarity, learning
 from heirloom.mdp.learned import LearnedModel
-from heirloom.transfer.bound import Change
+from heirloom.transfer.bound import NO_PAIRS, Change
 from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1, measure
 from heirloom.transfer.lipschitz.known_rows import KnownRows, plain_tuples
 from heirloom.transfer.lipschitz.measuring import ByCall, ByKernel
 from heirloom.transfer.lipschitz.missing_actions import Priors
-from heirloom.transfer.lipschitz.solutions import Solutions, budgets, lower_by_sweeps
-from heirloom.transfer.memory import Source
+from heirloom.transfer.lipschitz.solutions import (
+    Solutions,
+    budgets,
+    cap,
+    is_long,
+    lower_by_sweeps,
+)
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 ROUNDING = 1e-9
+WAITING = 50  # known pairs per pair that waits for the next update, if γ is close to 1
 
 
 class AllSources:
@@ -74,7 +86,11 @@ class AllSources:
             to_source=self.to_source,
             from_source=self.from_source,
             parameters=dissimilarity.Parameters(
-                setting.gamma, setting.epsilon, setting.slack, bool(distance.both_ways)
+                setting.gamma,
+                setting.epsilon,
+                setting.slack,
+                bool(distance.both_ways),
+                cap(setting) if type(distance) is WeightedL1 else np.inf,
             ),
             bound=dissimilarity.Bound(U, decider, tasks, Q),
             work=_worklist(setting, max(model.widest, *(source.widest for source in sources))),
@@ -82,7 +98,8 @@ class AllSources:
         self._graph, self._solver = plain_tuples(known.graph), plain_tuples(solver)
         dissimilarity.begin_sources(self._graph, self._solver)
         self._result_arrays = tuple(self._result)
-        self._index = np.full(n_pairs, -1)
+        self._index, self._n_known = np.full(n_pairs, -1), 0
+        self._waiting: list[int] = []  # pairs that became known since the last update
         self._model_arrays: learning.Model | None = None
         self._task_rows: Any = None
         self._solutions, self._limits = Solutions(solver, setting), solver.work.limits
@@ -101,10 +118,16 @@ class AllSources:
         if self._index[pair] < 0:  # false if an interrupted update is repeated
             self.measured.add(pair)
             self._index[pair] = pair
+            self._waiting.append(pair)
+            self._n_known += 1
+        if is_long(self.setting) and WAITING * len(self._waiting) < self._n_known:
+            self.measured.wait()
+            return NO_PAIRS, self._result.useful
         linked, graph = self._task_rows
-        self.measured.update(change, linked, active)
+        pairs = np.array(self._waiting, dtype=np.int64)
+        self.measured.update(change, pairs, linked, active)
         n_lowered = dissimilarity.update_sources(
-            pair,
+            pairs,
             arrays.known,
             change.U,
             active,
@@ -116,6 +139,7 @@ class AllSources:
         lowered = self._result.lowered[:n_lowered].copy()
         if self._limits[dissimilarity.N_UNFINISHED]:
             lowered = np.union1d(lowered, self._finish(active))
+        self._waiting.clear()
         return lowered, self._result.useful
 
     def exclude(self, pairs: IntArray) -> None:

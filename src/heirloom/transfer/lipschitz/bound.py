@@ -10,6 +10,7 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.choices import Scope
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.learned import LearnedModel
+from heirloom.options import named_options
 from heirloom.theory import tasks_for_max_q
 from heirloom.transfer.bound import (
     NO_PAIRS,
@@ -34,9 +35,11 @@ from heirloom.transfer.lipschitz.distance import (
 )
 from heirloom.transfer.lipschitz.missing_actions import Priors, with_masks
 from heirloom.transfer.lipschitz.screening import can_lower
-from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.setting import Setting
-from heirloom.validation import instance, numbers, positive_probability, weights
+from heirloom.transfer.source import Source
+from heirloom.validation import instance, numbers, positive_probability, shown, weights
+from heirloom.wording import counted
 
 
 class Lipschitz(Bound):
@@ -64,6 +67,7 @@ class Lipschitz(Bound):
     Sources that cannot lower it at all are dropped at its beginning, before they cost anything.
     """
 
+    @named_options
     def __init__(
         self,
         *,
@@ -154,8 +158,8 @@ class Lipschitz(Bound):
             return (missing,) if self.d_max is None else ()
         if self._n_compared < self.n_tasks:
             return (
-                f"d_max is not learned yet, because {self.n_tasks:,} tasks must be compared first "
-                f"({self._n_compared:,} so far).",
+                f"d_max is not learned yet, because {counted(self.n_tasks, 'task')} must be "
+                f"compared first ({self._n_compared:,} so far).",
             )
         return (f"the learned d_max is {validity(self.p_min, self.delta, self.scope)}.",)
 
@@ -271,6 +275,11 @@ class Lipschitz(Bound):
 
 
 def _checked_prior(d_max: float | ArrayLike) -> FloatArray:
+    if isinstance(d_max, str):
+        raise InvalidArgument(
+            f"d_max is {shown(d_max)}: expected a number, an array [s, a], or None. Only a spec "
+            "may say 'family'; in Python, give family.d_max or hl.family_distance(tasks)"
+        )
     prior = numbers("d_max", d_max).copy()
     return weights(
         "d_max", prior, prior.shape, "one distance for all pairs, or one per pair [s, a]"

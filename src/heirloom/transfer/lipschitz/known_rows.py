@@ -7,7 +7,7 @@ import numpy as np
 from heirloom.arrays import IntArray
 from heirloom.kernels import dissimilarity, distances
 from heirloom.kernels.learning import Model
-from heirloom.transfer.memory import Source
+from heirloom.transfer.source import Source
 
 
 class KnownRows(NamedTuple):

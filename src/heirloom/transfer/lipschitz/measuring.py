@@ -23,8 +23,8 @@ from heirloom.transfer.lipschitz.distance import (
 )
 from heirloom.transfer.lipschitz.known_rows import KnownRows, plain_tuples
 from heirloom.transfer.lipschitz.missing_actions import Priors
-from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 RESERVE = 64  # additional heavy states, which take over when others become lighter
 MAX_CHANGES = 4096  # entries of D̂ listed as changed; if there are more, all pairs are examined
@@ -89,8 +89,15 @@ class ByKernel:
             self._known_pairs[self._n_known] = pair
             self._n_known += 1
 
-    def update(self, change: Change, linked: Any, active: IntArray) -> None:
-        """Lower D̂ of the `active` sources after a change; `linked` holds the rows of the task."""
+    def wait(self) -> None:
+        """Take note that a change is left out, because the next update includes it."""
+        self._weights_are_current = False
+
+    def update(self, change: Change, pairs: IntArray, linked: Any, active: IntArray) -> None:
+        """Lower D̂ of the `active` sources after a change; `linked` holds the rows of the task.
+
+        `pairs` became known since the last update.
+        """
         V, W = change.V, self._task_weights.W
         if self._is_final(V):
             self._weights_are_current = False
@@ -100,7 +107,7 @@ class ByKernel:
             # Read-only like `change.decreased`: otherwise the kernel would be compiled twice.
             decreased = frozen(np.flatnonzero(np.maximum(V - self.setting.floor, 0.0) != W))
         self._largest_from_source = distances.remeasure_sources(
-            change.pair,
+            pairs,
             self._known_pairs[: self._n_known],
             V,
             decreased,
@@ -166,14 +173,17 @@ class ByCall:
     def add(self, pair: int) -> None:
         """Do nothing: `update` reads the known pairs from the model of the task."""
 
-    def update(self, change: Change, linked: Any, active: IntArray) -> None:
-        """Lower D̂ of the `active` sources after a change; `linked` is not used."""
-        pairs = new_pair = frozen(np.array([change.pair]))
+    def wait(self) -> None:
+        """Do nothing: `update` compares all values."""
+
+    def update(self, change: Change, pairs: IntArray, linked: Any, active: IntArray) -> None:
+        """Lower D̂ of the `active` sources after `pairs` became known; `linked` is not used."""
+        pairs = new_pairs = frozen(pairs)
         if not np.array_equal(change.V, self._V):
             pairs, self._V = frozen(np.arange(self.setting.n_pairs)), change.V.copy()
         task_weights = self.distance.weigh(change.V, self._widest, self.setting)
         for i in active.tolist():
-            if self._lower(self.D.to_source[i], self._to_source(i, new_pair), new_pair):
+            if self._lower(self.D.to_source[i], self._to_source(i, new_pairs), new_pairs):
                 self.D.largest[i, TO_SOURCE] = self.D.to_source[i].max()
             if not self.distance.both_ways:
                 continue

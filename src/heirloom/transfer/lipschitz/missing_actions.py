@@ -22,11 +22,11 @@ from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import InvalidTask, NotConverged
 from heirloom.mdp.tabular import value_range
 from heirloom.planning.solve import solve
-from heirloom.transfer.memory import Source
 from heirloom.transfer.program import MAX_PLAIN_GAMMA
 from heirloom.transfer.radii import Radii
 from heirloom.transfer.refutation.lower_values import lower_values
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 
 class Priors(NamedTuple):

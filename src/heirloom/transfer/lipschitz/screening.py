@@ -27,13 +27,16 @@ The first and the last give x >= v_max or x >= V(s), because hi >= (1-γ) v_max.
 (1-γq) x >= (1-γ) V(s) + γ (1-q) V(s) = (1-γq) V(s). In all cases x >= U(k). V(s) is the value at
 the time of the measurement, and only decreases afterwards. The accuracy ε of models only increases
 D̂ and d̂.
+
+If γ is close to 1, d̂ begins at a cap (`solutions.cap`) and may be smaller than this. A source that
+is dropped could then lower a bound, by little; the bound without it is larger and still valid.
 """
 
 import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
-from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 
 def can_lower(source: Source, prior: FloatArray, setting: Setting, *, both_ways: bool) -> bool:

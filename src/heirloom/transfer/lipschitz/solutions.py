@@ -15,6 +15,7 @@ from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import NotConverged
 from heirloom.kernels import dissimilarity
 from heirloom.kernels.dissimilarity import FROM_SOURCE, TO_SOURCE, UP_TO_DATE
+from heirloom.mdp.tabular import value_range
 from heirloom.transfer.lipschitz.known_rows import plain_tuples
 from heirloom.transfer.optimistic_program import OptimisticProgram, Rows, UpperBounds
 from heirloom.transfer.program import MAX_PLAIN_GAMMA, PATIENCE, PATIENCE_PER_PAIR
@@ -26,9 +27,27 @@ MAX_ACCELERATIONS = 20
 def budgets(setting: Setting, widest: int) -> tuple[int, int]:
     """Return the backups that a solution and a call may take; rows have `widest` successors."""
     backups = most = max(1, dissimilarity.MAX_WORK // (widest + 1))
-    if setting.gamma > MAX_PLAIN_GAMMA:
+    if is_long(setting):
         backups = min(most, PATIENCE + PATIENCE_PER_PAIR * setting.n_pairs)
     return backups, most
+
+
+def is_long(setting: Setting) -> bool:
+    """Return whether γ is so close to 1 that a worklist alone needs too many backups."""
+    return setting.gamma > MAX_PLAIN_GAMMA
+
+
+def cap(setting: Setting) -> float:
+    """Return the d̂ from which solutions begin: the largest possible difference of values.
+
+    It is infinite up to γ = 0.99, where max D̂ / (1-γ) is small enough. It is not valid for a
+    user-defined distance, of which only the fixed point is known to be a bound.
+    """
+    if not is_long(setting):
+        return np.inf
+    terminating = setting.terminating
+    v_min, _ = value_range(setting.reward_range, setting.gamma, terminating=terminating)
+    return setting.v_max - v_min
 
 
 class Solutions:
@@ -55,7 +74,7 @@ class Solutions:
         solved, D, index, graph = self._problem(i, direction, model, sources)
         setting, accelerations, gap = self.setting, 0, np.inf
         while np.isinf(solved.pending_all[i]):
-            if setting.gamma > MAX_PLAIN_GAMMA:
+            if is_long(setting):
                 if accelerations == MAX_ACCELERATIONS:
                     raise _not_converged(gap, setting)
                 bounds = upper_bounds(D, index, graph, setting, solved.d_state[i])
@@ -143,7 +162,7 @@ def lower_by_sweeps(
     parameters = setting.gamma, setting.epsilon, setting.slack
     index, accelerations, gap = np.where(rows.known, np.arange(d.size), -1), 0, np.inf
     while not dissimilarity.lower_dissimilarity(rows, D, *parameters, d, d_state, max_sweeps)[1]:
-        if setting.gamma <= MAX_PLAIN_GAMMA:
+        if not is_long(setting):
             continue
         if accelerations == MAX_ACCELERATIONS:
             raise _not_converged(gap, setting)

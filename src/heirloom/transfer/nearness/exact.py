@@ -14,10 +14,10 @@ from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.metrics.pseudometrics import TOLERANCE, check_comparable
 from heirloom.planning.certificate import ROUNDOFF, Tolerance
 from heirloom.transfer import program
-from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 from heirloom.validation import instance
 
 # A computed difference is enlarged by this factor, so that rounding does not make it too small.

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
+from heirloom.options import named_options
 from heirloom.transfer.nearness.successors import (
     Successors,
     as_array,
@@ -24,6 +25,7 @@ from heirloom.transfer.nearness.successors import (
 )
 from heirloom.transfer.setting import Setting
 from heirloom.validation import numbers
+from heirloom.wording import counted
 
 SHOWN_AS_ZERO = 1e-290  # smaller numbers are allowances for rounding
 
@@ -54,6 +56,7 @@ class Nearness:
     terminates: BoolArray | None
     highest_rewards: FloatArray | None
 
+    @named_options
     def __init__(
         self,
         *,
@@ -97,9 +100,9 @@ class Nearness:
         n_pairs = n_states * n_actions
         if first.size != n_pairs + 1 or states.max(initial=0) >= n_states:
             raise InvalidArgument(
-                f"successors of the nearness has {first.size - 1} pairs and states up to "
-                f"{states.max(initial=0)}: expected shape ({n_states}, {n_actions}, {n_states}), "
-                f"or a sparse matrix of shape ({n_pairs}, {n_states})"
+                f"successors of the nearness has {counted(first.size - 1, 'pair')} and states up "
+                f"to {states.max(initial=0)}: expected shape ({n_states}, {n_actions}, "
+                f"{n_states}), or a sparse matrix of shape ({n_pairs}, {n_states})"
             )
 
     def _check_possible(self, setting: Setting, available: BoolArray | None = None) -> None:
@@ -154,7 +157,7 @@ class Nearness:
             parts.append(f"successors: {mean:.3g} per pair")
         if self.terminates is not None:
             n_pairs = int(self.terminates.sum())
-            shown = f": {n_pairs:,} pairs" if self.terminates.ndim else f"={bool(n_pairs)}"
+            shown = f": {counted(n_pairs, 'pair')}" if self.terminates.ndim else f"={bool(n_pairs)}"
             parts.append(f"terminates{shown}")
         if self.highest_rewards is not None:
             parts.append(f"highest_rewards={_as_text(self.highest_rewards)}")

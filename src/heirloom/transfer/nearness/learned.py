@@ -45,11 +45,13 @@ from heirloom.choices import Scope
 from heirloom.kernels import distances
 from heirloom.theory import tasks_for_max_q
 from heirloom.transfer.different_tasks import check_p_min
-from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import Successors
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 from heirloom.validation import positive_probability, weights
+from heirloom.wording import are, counted, counted_of
 
 REWARDS, TRANSITIONS = "nearness.rewards", "nearness.transitions"  # names in `TaskMemory.learned`
 # A computed difference is enlarged by this factor, so that rounding does not make it too small.
@@ -128,17 +130,18 @@ class LearnedNearness:
             if self.is_used
             else "It is not used yet."
         )
-        lines = [f"the nearness is learned from {n} of {self.n_tasks} tasks. {use}"]
+        lines = [f"the nearness is learned from {counted_of(n, self.n_tasks, 'task')}. {use}"]
         if n > 0:
             lines += [self._report_of_differences(), self._report_of_help(n_pairs)]
         return tuple(lines)
 
     def _report_of_differences(self) -> str:
         known, (rewards, transitions, n) = self.known_in_all, self.differences
+        tasks = f"in all of the {n} tasks" if n > 1 else "in the only task so far"
         if not known.any():
-            return f"no pair is known in all of the {n} tasks, so that nothing is known yet."
+            return f"no pair is known {tasks}, so that nothing is known yet."
         return (
-            f"at the {int(known.sum()):,} pairs that are known in all of the {n} tasks, mean "
+            f"at the {counted(known.sum(), 'pair')} that {are(known.sum())} known {tasks}, mean "
             f"rewards differ by up to {rewards[known].max():.4g} and transitions by up to "
             f"{transitions[known].max():.4g}."
         )
@@ -150,7 +153,7 @@ class LearnedNearness:
                 "it cannot lower a bound, now or later: at every pair, differences are as large as "
                 "they can be, or a task that was compared does not know the pair."
             )
-        return f"it can lower bounds at up to {n_helped:,} of {n_pairs:,} pairs."
+        return f"it can lower bounds at up to {counted_of(n_helped, n_pairs, 'pair')}."
 
     def _can_help(self) -> BoolArray:
         """Return the pairs where the differences so far allow a bound below the trivial one."""

@@ -8,15 +8,17 @@ from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.kernels import distances
 from heirloom.mdp.learned import Known, LearnedModel
-from heirloom.transfer.memory import Source
+from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.exact import ROUNDING
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.rows import compact
+from heirloom.transfer.source import Source
 from heirloom.validation import Range, check_range, real_number, shown
+from heirloom.wording import counted, size_of_task
 
 
 def learned_nearness(
-    models: Iterable[LearnedModel | Source],
+    models: Iterable[LearnedModel | Source] | TaskMemory,
     *,
     reward_range: Range = (0.0, 1.0),
     epsilon: float = 0.0,
@@ -32,7 +34,8 @@ def learned_nearness(
     default), if they are exact.
 
     Args:
-        models: learned models (`agent.model`) or sources of a memory, of tasks of the same size.
+        models: learned models (`agent.model`) or sources, of tasks of the same size; or a memory,
+            for all its sources.
         reward_range: the range of rewards of all tasks.
         epsilon: the accuracy of known pairs.
     """
@@ -43,8 +46,8 @@ def learned_nearness(
     for _, other, _ in tasks[1:]:
         if other != shape:
             raise IncompatibleTasks(
-                f"a model has {other[0]} states and {other[1]} actions, and another one {shape[0]} "
-                f"and {shape[1]}: compare tasks of the same size"
+                f"a model has {size_of_task(other[0], other[1])}, and another one {shape[0]} and "
+                f"{shape[1]}: compare tasks of the same size"
             )
     r, t = np.zeros(shape[0] * shape[1]), np.zeros(shape[0] * shape[1])
     for i, (rows, _, missing) in enumerate(tasks):
@@ -59,10 +62,16 @@ def learned_nearness(
     return Nearness(rewards=r.reshape(shape), transitions=t.reshape(shape))
 
 
-def _listed(models: Iterable[LearnedModel | Source]) -> list[LearnedModel | Source]:
+def _listed(
+    models: Iterable[LearnedModel | Source] | TaskMemory,
+) -> list[LearnedModel | Source]:
+    if isinstance(models, TaskMemory):
+        models = models.sources
     listed = list(models) if isinstance(models, Iterable) else []
     if len(listed) < 2:
-        raise InvalidArgument(f"models has {len(listed)} entries: give two or more learned models")
+        raise InvalidArgument(
+            f"models has {counted(len(listed), 'entry')}: give two or more learned models"
+        )
     return listed
 
 

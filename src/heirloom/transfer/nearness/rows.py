@@ -11,10 +11,10 @@ from heirloom.kernels import nearness as kernels
 from heirloom.kernels.learning import NOT_LISTED, Near
 from heirloom.mdp.tabular import value_range
 from heirloom.transfer import program
-from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer.nearness.successors import Successors
+from heirloom.transfer.nearness.successors import Successors, no_successors
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_max
 
@@ -77,7 +77,7 @@ def near_rows(
     V, may_end = learner.V, _may_end(nearness, setting)
     all_may_end = bool(may_end.all())
     top = max(float(V.max()), 0.0) if all_may_end else float(V.max())
-    first, possible = nearness.successors or _no_successors(n_pairs)
+    first, possible = nearness.successors or no_successors(n_pairs)
     return Near(
         any_successor,
         all_may_end,
@@ -203,10 +203,6 @@ def _joined(arrays: list[np.ndarray], dtype: type) -> np.ndarray:
     return np.concatenate([np.empty(0, dtype=dtype), *arrays]).astype(dtype, copy=False)
 
 
-def _no_successors(n_pairs: int) -> Successors:
-    return Successors(np.zeros(n_pairs + 1, dtype=np.int64), np.empty(0, dtype=np.int32))
-
-
 def _may_end(nearness: Nearness, setting: Setting) -> BoolArray:
     may_end = np.full(setting.n_pairs, setting.terminating)
     if nearness.terminates is not None:
@@ -222,7 +218,7 @@ def _links(
     setting: Setting,
 ) -> dict[str, np.ndarray]:
     """Return those fields of `Near` that say on which states the bound of each pair depends."""
-    first, states = possible or _no_successors(t.size)
+    first, states = possible or no_successors(t.size)
     arguments = (
         *(pairs, rows.start, rows.first, rows.last, rows.successors, rows.p, t),
         *(first, states, possible is None),
@@ -234,13 +230,18 @@ def _links(
     if setting.gamma > program.MAX_PLAIN_GAMMA:
         n_pairs = t.size
         links, witness_weight = np.zeros(n_pairs + 1, dtype=np.int64), np.zeros(n_pairs)
-        kernels.link_by_pair(*arguments, links, none, np.empty(0), witness_weight)
+        # Updates read links in no order, so that small numbers save time.
+        small: type = np.int32
+        kernels.link_by_pair(*arguments, links, none.astype(small), np.empty(0), witness_weight)
         np.cumsum(links, out=links)
-        link_state, into_weight = np.empty(int(links[-1]), dtype=np.int64), np.empty(int(links[-1]))
+        if max(int(links[-1]), n_pairs) > np.iinfo(small).max:
+            small = np.int64
+        link_state, into_weight = np.empty(int(links[-1]), dtype=small), np.empty(int(links[-1]))
         if link_state.size:
             kernels.link_by_pair(*arguments, links, link_state, into_weight, witness_weight)
-        into[:], into_pair = -1, np.repeat(np.arange(n_pairs), np.diff(links))
-        next_link = np.full(into_pair.size, NOT_LISTED)
+        into[:] = -1
+        into_pair: np.ndarray = np.repeat(np.arange(n_pairs, dtype=small), np.diff(links))
+        next_link = np.full(into_pair.size, NOT_LISTED, dtype=small)
     else:
         kernels.link(*arguments, into, none, np.empty(0))
         np.cumsum(into, out=into)

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from heirloom.arrays import IntArray, StateArray, frozen
 from heirloom.errors import InvalidArgument
+from heirloom.wording import counted
 
 
 class Successors(NamedTuple):
@@ -66,13 +67,22 @@ def _is_ascending(first: IntArray, states: StateArray) -> bool:
     return bool(((np.diff(states) > 0) | starts_pair[1:-1]).all())
 
 
+def no_successors(n_pairs: int) -> Successors:
+    """Return arrays for kernels where every successor is possible.
+
+    They are read-only like those of a nearness; numba would compile kernels again for others.
+    """
+    first, states = np.zeros(n_pairs + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
+    return Successors(frozen(first), frozen(states))
+
+
 def common_successors(one: Successors | None, other: Successors | None) -> Successors | None:
     """Return the successors that both admit; None if every state is possible."""
     if one is None or other is None:
         return one if other is None else other
     if one.first.size != other.first.size:
         raise InvalidArgument(
-            f"successors has {one.first.size - 1} pairs in one nearness and "
+            f"successors has {counted(one.first.size - 1, 'pair')} in one nearness and "
             f"{other.first.size - 1} in the other: combine nearness of the same tasks"
         )
     n_states = int(max(one.states.max(initial=0), other.states.max(initial=0))) + 1

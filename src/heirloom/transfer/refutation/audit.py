@@ -8,17 +8,19 @@ from numpy.typing import ArrayLike
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.kernels.audit import SEEN, SURE
-from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
 from heirloom.transfer.radii import Accuracy, all_outcomes
-from heirloom.transfer.refutation.audit_result import Audit, Contradiction, Part, formatted_range
+from heirloom.transfer.refutation.audit_result import Audit, formatted_range
+from heirloom.transfer.refutation.contradiction import Contradiction, Part
 from heirloom.transfer.refutation.differences import Differences, Largest, possible_outcomes
 from heirloom.transfer.refutation.different import count_different_tasks
 from heirloom.transfer.refutation.pooled import SHARE_OF_DELTA, pooled_evidence
 from heirloom.transfer.refutation.usefulness import useful_below
 from heirloom.transfer.refutation.watch import Claims
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 from heirloom.validation import instance, numbers, positive_probability, truth, weights
 
 EXPECTED = "expected a Nearness, or a d_max: a number or an array [s, a]"

@@ -11,6 +11,8 @@ import numpy as np
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.naming import NO_NAMES, Names
 from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.refutation.contradiction import Contradiction, Part
+from heirloom.wording import counted, counted_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -24,66 +26,12 @@ TITLES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """The differences of one part of the models: rewards, transitions or the distance D; [s, a]."""
-
-    seen: FloatArray | None
-    """The largest difference between two learned models; None for D, which needs exact values."""
-    sure: FloatArray
-    """A lower bound on the largest difference between two tasks: the smallest valid claim."""
-    claimed: FloatArray | None
-    """The largest difference that the knowledge allows; None if it does not say."""
-
-
-@dataclass(frozen=True, eq=False)
-class Contradiction:
-    """A contradiction of one part of the knowledge, where it is largest."""
-
-    part: str
-    """"rewards", "transitions", "successors", "highest_rewards" or "d_max"."""
-    state: int
-    action: int
-    tasks: tuple[int, ...]
-    """The numbers of the tasks: two that differ by too much, or one that has what is excluded."""
-    difference: float
-    """A lower bound on the true difference of the tasks."""
-    claimed: float
-    """The largest difference that the knowledge allows."""
-    pairs: BoolArray
-    """All pairs where this part is contradicted, [s, a]."""
-    pair_name: str = ""
-    """The state and the action with their names; by default their numbers."""
-    task_names: tuple[str, ...] = ()
-    """The numbers of the tasks with their labels and times; by default the numbers."""
-
-    @property
-    def excess(self) -> float:
-        """By how much the difference is larger than claimed, at least."""
-        return self.difference - self.claimed
-
-    def __str__(self) -> str:
-        where = f"at {self.pair_name or NO_NAMES.pair(self.state, self.action)}"
-        names = " and ".join(self.task_names or map(str, self.tasks))
-        if self.part == "successors":
-            return (
-                f"task {names} has an excluded successor {where} "
-                f"(observed with frequency {self.difference:.4g})"
-            )
-        if self.part == "highest_rewards":
-            return f"the mean reward of task {names} {where} is too large by {self.excess:.4g}"
-        what = {"rewards": "mean rewards", "transitions": "transitions", "d_max": "models"}
-        return (
-            f"the {what[self.part]} of tasks {names} differ by {self.difference:.4g} or more "
-            f"{where}, not by {self.claimed:.4g} at most"
-        )
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """What the tasks in a memory say about a nearness, a `d_max` or a `p_min`.
 
-    Arrays are [s, a] and read-only. `print` shows a table that ends with the verdict.
+    Arrays are [s, a] and read-only. `print` shows a table that ends with the verdict. Its column
+    "at least" shows the largest `sure` of each part, which depends on the claim (see `Part.sure`).
     """
 
     knowledge: str
@@ -194,10 +142,10 @@ class Audit:
         )
 
     def __repr__(self) -> str:
-        compared = f"{int(self.compared.sum()):,} of {self.compared.size:,} pairs"
+        compared = counted_of(int(self.compared.sum()), self.compared.size, "pair")
         of = f"Audit of {self.knowledge}" if self.knowledge else "Audit without knowledge"
         how = "models declared exact" if self.exact else f"confidence {1 - self.delta:.4g}"
-        title = f"{of}: {len(self.tasks):,} tasks, {compared} known in two or more, {how}"
+        title = f"{of}: {counted(len(self.tasks), 'task')}, {compared} known in two or more, {how}"
         verdict = fill(self.verdict, WIDTH, break_on_hyphens=False)
         lines = [fill(title, WIDTH, break_on_hyphens=False), *self._table()]
         if self.pooled_e is not None:
@@ -253,14 +201,14 @@ class Audit:
             some = self.different_tasks[: int(most) + 1]
             tasks = ", ".join(self.task_names.get(task, str(task)) for task in some)
             return (
-                f"{self.knowledge} is contradicted: it admits {most:,} tasks, but {n:,} tasks are "
-                f"all different (such as {tasks}). The largest p_min that agrees is "
-                f"{self.largest_p_min:.4g}."
+                f"{self.knowledge} is contradicted: it admits {counted(int(most), 'task')}, but "
+                f"{n:,} tasks are all different (such as {tasks}). The largest p_min that agrees "
+                f"is {self.largest_p_min:.4g}."
             )
         seen = f"{n:,} of those seen are" if n > 1 else "no two of those seen are"
         return (
-            f"{self.knowledge} holds so far: it admits {most:,} tasks, and {seen} proved to be "
-            "different."
+            f"{self.knowledge} holds so far: it admits {counted(int(most), 'task')}, and {seen} "
+            "proved to be different."
         )
 
     def _differences(self) -> str:
@@ -289,7 +237,8 @@ class Audit:
                 "difference. Use a larger n_known; if tasks are deterministic, use exact=True."
             )
         if self.untested:
-            text += f" The visits of {len(self.untested):,} tasks are not recorded: not tested."
+            tasks = counted(len(self.untested), "task")
+            text += f" The visits of {tasks} are not recorded: not tested."
         return text
 
 

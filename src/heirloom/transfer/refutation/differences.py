@@ -8,12 +8,12 @@ import numpy as np
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.kernels import audit as kernels
 from heirloom.kernels.audit import SEEN, SURE
-from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.radii import Accuracy, Radii, all_outcomes
 from heirloom.transfer.refutation.lower_values import lower_values, lower_weights, two_largest
 from heirloom.transfer.refutation.rows import rows_by_pair
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,9 +3,9 @@
 import numpy as np
 
 from heirloom.kernels import audit as kernels
-from heirloom.transfer.memory import Source
 from heirloom.transfer.radii import Accuracy, all_outcomes
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 
 def count_different_tasks(

@@ -41,10 +41,11 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.kernels import pooling as kernels
-from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.rows import gathered
 from heirloom.transfer.refutation.watch import Claims
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 RATES = np.array([0.125, 0.25, 0.5, 1.0, 2.0])  # λ w; a difference of d w is detected best by 2 d
 SHARES = (1.0, 0.1, 0.01)  # q: the share of the pairs that are expected to contradict the claim

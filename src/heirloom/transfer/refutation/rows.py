@@ -3,10 +3,10 @@
 import numpy as np
 
 from heirloom.kernels.audit import Rows
-from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.rows import gathered
 from heirloom.transfer.radii import Radii
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 
 def rows_by_pair(sources: list[Source], radii: list[Radii], setting: Setting) -> Rows:

@@ -13,8 +13,8 @@ from heirloom.transfer.lipschitz.screening import (
     measured_distances_cannot,
     probability_of_staying,
 )
-from heirloom.transfer.memory import Source
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 
 def useful_below(sources: list[Source], setting: Setting) -> FloatArray:

@@ -19,14 +19,15 @@ from heirloom.kernels.learning import Check
 from heirloom.transfer.bound import Bound
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.lipschitz.distance import WeightedL1
-from heirloom.transfer.memory import Source
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.nearness.successors import no_successors
 from heirloom.transfer.radii import Accuracy, Radii, all_outcomes
 from heirloom.transfer.refutation.differences import possible_outcomes
 from heirloom.transfer.refutation.lower_values import lower_values, lower_weights, two_largest
 from heirloom.transfer.refutation.rows import rows_by_pair
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 
 class Claims(NamedTuple):
@@ -248,8 +249,7 @@ def _fixed(nearness: Nearness | None, setting: Setting) -> _Fixed:
     if nearness is not None and nearness.terminates is not None:
         may_end &= nearness._per_pair("terminates", n_pairs)
         excludes = True
-    empty = np.zeros(n_pairs + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
-    first, states = empty if possible is None else possible
+    first, states = possible or no_successors(n_pairs)
     nothing, rows = np.empty(0), rows_by_pair([], [], setting)
     check = Check(
         **{name: getattr(rows, name) for name in rows._fields},

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.kernels import audit as kernels
-from heirloom.transfer.memory import Source, TaskMemory
+from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.learned import REWARDS, TRANSITIONS
 from heirloom.transfer.nearness.successors import Successors
@@ -19,6 +19,7 @@ from heirloom.transfer.refutation.observed import Difference, Observed, outside
 from heirloom.transfer.refutation.pooled import Pooled
 from heirloom.transfer.refutation.watch import TaskWatch
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 
 NEEDS_NO_VALUES = (REWARDS, TRANSITIONS)
 ROUNDING = 1e-12  # of differences that compiled code computed in another order

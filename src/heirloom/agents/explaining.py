@@ -1,0 +1,127 @@
+"""`explain`: collect from an agent and its bounds where the values `Q` come from."""
+
+import numpy as np
+
+from heirloom.agents.explanation import MODEL, V_MAX, Explanation
+from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.task_learner import sources_used
+from heirloom.arrays import IntArray, frozen
+from heirloom.errors import InvalidArgument
+from heirloom.transfer.bound import Bound, Details, Dropped
+from heirloom.validation import shown
+from heirloom.wording import counted
+
+
+def explain(agent: OptimisticAgent) -> Explanation:
+    """Return a snapshot of the current task, or of the last one after its end."""
+    shape = agent.n_states, agent.n_actions
+    Q, U, known = agent.Q.copy(), agent.U.copy(), agent.known.copy()
+    details = [_details(bound, agent.setting.n_pairs) for bound in agent.bounds]
+    names, bound = _bounds(agent, details)
+    arrays = (
+        np.where(Q < U, len(names), bound),
+        bound,
+        Q,
+        U,
+        known,
+        agent.model.counts.copy(),
+        ~known & agent.greedy & agent.model.reached[:, None],
+    )
+    for array in arrays:
+        frozen(array)
+    return Explanation(
+        (*names, MODEL),
+        *arrays,
+        prior_used={
+            _name(agent, i, task): frozen(used.reshape(shape))
+            for i, detail in enumerate(details)
+            for task, used in detail.prior_used.items()
+        },
+        dropped=tuple(dropped for detail in details for dropped in detail.dropped),
+        knowledge_used={
+            f"{_name(agent, i)}, {part}": frozen(used.reshape(shape))
+            for i, detail in enumerate(details)
+            for part, used in detail.knowledge_used.items()
+        },
+        bound_notes=tuple(
+            f"{_name(agent, i)}: {note}"
+            for i, detail in enumerate(details)
+            for note in detail.notes
+        ),
+        checks=_checks(agent),
+        available=None if agent.task.missing is None else frozen(agent.model.available.copy()),
+        pair_names=agent.memory.names,
+        task_names={source.task: source.name for source in agent.memory.sources},
+    )
+
+
+def _checks(agent: OptimisticAgent) -> str:
+    """Say whether the pairs that become known are compared with the knowledge of the agent."""
+    refutation, watch = agent.refutation, agent.task.watch
+    if refutation.warned:
+        return "The knowledge was refuted: the bounds that rest on it may be invalid."
+    if refutation.n_widened:
+        return (
+            f"The knowledge was refuted and widened {counted(refutation.n_widened, 'time')} so far."
+        )
+    if watch is None or watch.n_sources == 0:
+        return ""
+    if watch.blind:
+        return (
+            f"With n_known = {agent.n_known} no difference between tasks can be detected: the "
+            "radii of the estimated models are too large to refute the knowledge. Use a larger "
+            "n_known; if tasks are deterministic, use exact=True."
+        )
+    return "Pairs that become known are compared with the knowledge; nothing contradicts it so far."
+
+
+def _details(bound: Bound, n_pairs: int) -> Details:
+    """Return `details` of a bound; raise `InvalidArgument` unless they are valid."""
+    details = bound.details()
+    is_valid = (
+        isinstance(details, Details)
+        and isinstance(details.sources, tuple)
+        and all(isinstance(task, int) for task in details.sources)
+        and isinstance(details.prior_used, dict)
+        and all(
+            isinstance(used, np.ndarray) and used.dtype == np.bool_ and used.shape == (n_pairs,)
+            for used in details.prior_used.values()
+        )
+        and isinstance(details.dropped, tuple)
+        and all(isinstance(source, Dropped) for source in details.dropped)
+        and isinstance(details.notes, tuple)
+        and all(isinstance(note, str) for note in details.notes)
+    )
+    if not is_valid:
+        raise InvalidArgument(
+            f"details of the bound {type(bound).__name__} returned {shown(details)}: expected "
+            f"Details, in which prior_used has boolean arrays of shape ({n_pairs},) and notes is "
+            "a tuple of strings"
+        )
+    return details
+
+
+def _bounds(agent: OptimisticAgent, details: list[Details]) -> tuple[list[str], IntArray]:
+    """Where `U` may come from, and where it comes from at each pair, [s, a]."""
+    names, index = [V_MAX], np.zeros((agent.n_states, agent.n_actions), dtype=np.int64)
+    for i, bound in enumerate(agent.bounds):
+        is_minimum = agent.decider == i + 1
+        source = sources_used(bound, index.size).reshape(index.shape)
+        pairs_by_name = {
+            _name(agent, i, task): is_minimum & (source == task) for task in details[i].sources
+        }
+        without_source = is_minimum & ~np.isin(source, details[i].sources)
+        if not pairs_by_name or without_source.any():
+            pairs_by_name[_name(agent, i)] = without_source
+        for name, pairs in pairs_by_name.items():
+            index[pairs] = len(names)
+            names.append(name)
+    return names, index
+
+
+def _name(agent: OptimisticAgent, i: int, task: int | None = None) -> str:
+    """Unique name of the bound i, or of the part of it that comes from a source task."""
+    name = type(agent.bounds[i]).__name__
+    if [type(bound).__name__ for bound in agent.bounds].count(name) > 1:
+        name += f" {i + 1}"
+    return name if task is None else f"{name}, task {agent.memory.task_name(task)}"

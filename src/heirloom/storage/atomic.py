@@ -1,0 +1,97 @@
+"""Files that are written as a whole: after a failure, a file is the old or the new one."""
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from heirloom.errors import CannotWrite, InvalidArgument
+from heirloom.validation import shown
+
+
+def file_path(path: object, extension: str) -> Path:
+    """Return the path of a file that is to be written, with `extension` if it has none.
+
+    Raises `InvalidArgument` unless it is the name of a file.
+    """
+    try:
+        file = Path(path)  # type: ignore[arg-type]
+        if "\0" in str(file) or not file.name:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"path is {shown(path)}: expected the name of a file") from None
+    return file if file.suffix else file.with_suffix(extension)
+
+
+def write_file(path: Path, data: bytes) -> Path:
+    """Write a file atomically, create the folders that contain it, and return its path."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    write_atomically(path, data)
+    return path
+
+
+def write_atomically(
+    path: str | os.PathLike[str], data: bytes | memoryview, *, synced: bool = True
+) -> None:
+    """Write `data` to `path`; after a failure or a crash the file is the old or the new one.
+
+    Without `synced`, this is true only if the machine does not lose power: nothing waits until the
+    data are on the disk.
+    """
+    temporary = None
+    try:
+        target = Path(path).resolve()  # replace the target of a link, not the link
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            if synced:
+                os.fsync(file.fileno())
+            if hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), _mode_for(target))
+        os.replace(temporary, target)
+        temporary = None
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise _cannot_write(path, error) from error
+    finally:
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
+    if synced:
+        sync_folder(target.parent)
+
+
+def _cannot_write(path: object, error: Exception) -> CannotWrite:
+    reason = getattr(error, "strerror", None) or error
+    return CannotWrite(
+        f"{named(path)} could not be written ({reason}): free some disk space, or choose an "
+        "existing folder that you may write to; the previous content of the file is unchanged"
+    )
+
+
+def named(path: object) -> str:
+    """Return a path as the subject of a message; what is not a path is shown as such."""
+    is_path = isinstance(path, str | os.PathLike) and os.fspath(path)
+    return str(path) if is_path else f"path is {shown(path)}, which"
+
+
+def _mode_for(target: Path) -> int:
+    """Return the permissions of the file to replace, or the default ones of a new file."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names and renamings in a folder durable, on systems that can sync a folder."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,65 @@
+"""The differences that an audit found in one part of the models, and what they contradict."""
+
+from dataclasses import dataclass
+
+from heirloom.arrays import BoolArray, FloatArray
+from heirloom.naming import NO_NAMES
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The differences of one part of the models: rewards, transitions or the distance D; [s, a]."""
+
+    seen: FloatArray | None
+    """The largest difference between two learned models; None for D, which needs exact values."""
+    sure: FloatArray
+    """A lower bound on the largest difference between two tasks: the smallest valid claim.
+
+    With estimated models it depends on the knowledge that is audited: the fewer successors that
+    knowledge admits, the smaller are the radii of the models. Without a claim, all of δ serves this
+    bound; with a claim, half of it does, and the rest serves the test of all pairs together."""
+    claimed: FloatArray | None
+    """The largest difference that the knowledge allows; None if it does not say."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contradiction:
+    """A contradiction of one part of the knowledge, where it is largest."""
+
+    part: str
+    """"rewards", "transitions", "successors", "highest_rewards" or "d_max"."""
+    state: int
+    action: int
+    tasks: tuple[int, ...]
+    """The numbers of the tasks: two that differ by too much, or one that has what is excluded."""
+    difference: float
+    """A lower bound on the true difference of the tasks."""
+    claimed: float
+    """The largest difference that the knowledge allows."""
+    pairs: BoolArray
+    """All pairs where this part is contradicted, [s, a]."""
+    pair_name: str = ""
+    """The state and the action with their names; by default their numbers."""
+    task_names: tuple[str, ...] = ()
+    """The numbers of the tasks with their labels and times; by default the numbers."""
+
+    @property
+    def excess(self) -> float:
+        """By how much the difference is larger than claimed, at least."""
+        return self.difference - self.claimed
+
+    def __str__(self) -> str:
+        where = f"at {self.pair_name or NO_NAMES.pair(self.state, self.action)}"
+        names = " and ".join(self.task_names or map(str, self.tasks))
+        if self.part == "successors":
+            return (
+                f"task {names} has an excluded successor {where} "
+                f"(observed with frequency {self.difference:.4g})"
+            )
+        if self.part == "highest_rewards":
+            return f"the mean reward of task {names} {where} is too large by {self.excess:.4g}"
+        what = {"rewards": "mean rewards", "transitions": "transitions", "d_max": "models"}
+        return (
+            f"the {what[self.part]} of tasks {names} differ by {self.difference:.4g} or more "
+            f"{where}, not by {self.claimed:.4g} at most"
+        )

@@ -1,0 +1,214 @@
+"""`Source`: a task that ended, from which values are transferred."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from heirloom.arrays import BoolArray, FloatArray, frozen
+from heirloom.errors import InvalidArgument
+from heirloom.mdp.from_learned import Unknown, mdp_of
+from heirloom.mdp.learned import Known, LearnedModel
+from heirloom.mdp.tabular import TabularMDP, value_range
+from heirloom.naming import NamesLike, checked_label, with_name
+from heirloom.transfer.rows import compact, read_rows, values
+from heirloom.transfer.setting import Setting
+from heirloom.validation import Range, instance, shown, whole_number
+from heirloom.wording import counted, counted_of
+
+RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the limits of their range
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Source:
+    """A task that ended: its known pairs, and upper bounds `Q` on its optimal values.
+
+    All arrays are read-only and over pairs k = s * A + a, except `V`, which is over states. The
+    rows of known pairs follow each other in the order of pairs, each with its successors in
+    increasing order; unknown pairs have no row. A source is checked when it is created.
+    """
+
+    rows: Known
+    Q: FloatArray
+    V: FloatArray
+    task: int = 0
+    """The number of the task among all tasks seen by its memory, from 1; 0 outside of a memory."""
+    n_known: int = 0
+    """The number of visits after which its pairs were known; 0 if it is not recorded."""
+    available: BoolArray | None = None
+    """The pairs whose action surely exists; None for all.
+
+    Where an action is missing, Q is -infinity. At all other pairs its existence was not observed.
+    """
+    label: str = ""
+    """What the task is called; empty if it has no label."""
+    time: str = ""
+    """When the task took place, such as "week 12"; empty if that is not recorded."""
+
+    def __post_init__(self) -> None:
+        Q, V = values("Q", self.Q, missing=True), values("V", self.V)
+        if V.size == 0 or Q.size == 0 or Q.size % V.size:
+            raise InvalidArgument(
+                f"Q has {Q.size} entries and V has {V.size}: expected one entry of V for each "
+                "state, and one entry of Q for each state and action"
+            )
+        self.__dict__.update(
+            rows=read_rows(self.rows, Q.size, V.size),
+            Q=Q,
+            V=V,
+            task=whole_number("task", self.task, least=0),
+            n_known=whole_number("n_known", self.n_known, least=0),
+            available=_checked_mask(self.available, self.rows, Q),
+            label=checked_label("label", self.label),
+            time=checked_label("time", self.time),
+        )
+
+    @classmethod
+    def of(cls, model: LearnedModel, Q: FloatArray, *, label: str = "", time: str = "") -> "Source":
+        """Make a source from a model; it keeps the known pairs only, in the order of pairs."""
+        instance("model", model, LearnedModel, "such as agent.model")
+        Q = values("Q", Q, missing=True)
+        n_pairs = model.n_states * model.n_actions
+        if Q.size != n_pairs:
+            raise InvalidArgument(
+                f"Q has {counted(Q.size, 'entry')}: expected one for each of the {n_pairs} pairs "
+                "of the model"
+            )
+        V = frozen(Q.reshape(model.n_states, -1).max(axis=1))
+        sure = model._availability.sure
+        if sure is not None:
+            frozen(sure)
+        source = cls._of_valid(compact(model.rows), Q, V, n_known=model.n_known, available=sure)
+        return source._with(label=checked_label("label", label), time=checked_label("time", time))
+
+    @classmethod
+    def _of_valid(
+        cls,
+        rows: Known,
+        Q: FloatArray,
+        V: FloatArray,
+        task: int = 0,
+        n_known: int = 0,
+        available: BoolArray | None = None,
+    ) -> "Source":
+        """Make a source from read-only arrays that are known to be valid."""
+        source = cls.__new__(cls)
+        source.__dict__.update(rows=rows, Q=Q, V=V, task=task, n_known=n_known, label="", time="")
+        source.__dict__["available"] = available
+        return source
+
+    def _with(self, **changed: Any) -> "Source":
+        """Return a copy with other attributes, which are known to be valid."""
+        source = type(self).__new__(type(self))
+        source.__dict__.update({**self.__dict__, **changed})
+        return source
+
+    @property
+    def name(self) -> str:
+        """The number of the task with its label and time, such as "3 (Lyon, week 12)"."""
+        return with_name(self.task, ", ".join(text for text in (self.label, self.time) if text))
+
+    def __repr__(self) -> str:
+        visits = f", n_known={self.n_known}" if self.n_known else ""
+        known = f"{counted_of(int(self.known.sum()), self.known.size, 'pair')} known"
+        return f"Source(task {self.name}: {known}{visits})"
+
+    @property
+    def missing(self) -> BoolArray:
+        """The pairs whose action does not exist."""
+        return np.isneginf(self.Q)
+
+    @property
+    def completed_Q(self) -> FloatArray:
+        """Upper bounds on Q* of the task in which missing actions are copies of the best ones.
+
+        Actions that were not observed to exist have the value of the best one, too.
+        """
+        if self.available is None:
+            return self.Q
+        return np.where(self.available, self.Q, np.repeat(self.V, self.Q.size // self.V.size))
+
+    @property
+    def widest(self) -> int:
+        """The largest number of successors of a known pair."""
+        return int((self.rows.last - self.rows.first).max())
+
+    @property
+    def known(self) -> BoolArray:
+        """The known set of the task."""
+        return self.rows.known
+
+    def to_mdp(
+        self,
+        *,
+        gamma: float,
+        unknown: Unknown,
+        reward_range: Range = (0.0, 1.0),
+        terminating: bool = True,
+        start: int | ArrayLike | None = None,
+        state_names: NamesLike = None,
+        action_names: NamesLike = None,
+    ) -> TabularMDP:
+        """Return the stored model as a task; the arguments are those of `LearnedModel.to_mdp`."""
+        return mdp_of(
+            self.rows,
+            self.V.size,
+            gamma=gamma,
+            unknown=unknown,
+            reward_range=reward_range,
+            terminating=terminating,
+            start=start,
+            missing=None if self.available is None else self.missing,
+            state_names=state_names,
+            action_names=action_names,
+        )
+
+
+def _checked_mask(available: object, rows: Known, Q: FloatArray) -> BoolArray | None:
+    """Return which pairs surely exist; raise `InvalidArgument` unless it agrees with a source."""
+    missing = np.isneginf(Q)
+    if available is None:
+        if missing.any():
+            raise InvalidArgument("Q is -infinity, and available is None: mark missing actions")
+        return None
+    if (
+        not isinstance(available, np.ndarray)
+        or available.dtype != np.bool_
+        or available.shape != Q.shape
+    ):
+        raise InvalidArgument(
+            f"available is {shown(available)}: expected booleans of shape {Q.shape}, the pairs "
+            "that surely exist, or None for all"
+        )
+    mask = np.array(available)
+    if (mask & missing).any() or (rows.known & ~mask).any():
+        raise InvalidArgument(
+            "available contradicts Q or the known pairs: expected True where a pair is known, and "
+            "False where Q is -infinity"
+        )
+    return frozen(mask)
+
+
+def check_values(Q: FloatArray, setting: Setting) -> None:
+    """Raise `InvalidArgument` unless Q is in the range of values of a setting, up to rounding."""
+    low, high = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
+    tol = RELATIVE * max(abs(low), abs(high))
+    least = Q.min(initial=np.inf, where=~np.isneginf(Q))  # -infinity stands for no action
+    if Q.size and not (least >= low - tol and Q.max() <= high + tol):
+        raise InvalidArgument(
+            f"a value is outside ({low:g}, {high:g}), the range of values for rewards in "
+            f"{setting.reward_range} and gamma={setting.gamma}: expected upper bounds on Q*"
+        )
+
+
+def check_rewards(rows: Known, setting: Setting) -> None:
+    """Raise `InvalidArgument` unless known rewards are in the range of a setting."""
+    lo, hi = setting.reward_range
+    tol = RELATIVE * max(abs(lo), abs(hi))
+    in_range = (rows.R >= lo - tol) & (rows.R <= hi + tol)
+    if not (in_range | ~rows.known).all():
+        raise InvalidArgument(
+            f"a reward is outside ({lo:g}, {hi:g}), the reward_range of the memory: expected the "
+            "rewards of a task with the same setting"
+        )

@@ -1,0 +1,30 @@
+"""Counts in sentences: "1 pair is", "2 pairs are"."""
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is 1."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {_plural(noun)}"
+
+
+def counted_of(n: int, total: int, noun: str) -> str:
+    """Return a part of a total, such as "1 of 12 jobs"; the noun agrees with the total."""
+    return f"{n:,} of {counted(total, noun)}"
+
+
+def are(n: int) -> str:
+    """Return the verb that agrees with a number of things."""
+    return "is" if n == 1 else "are"
+
+
+def were(n: int) -> str:
+    """Return the verb in the past that agrees with a number of things."""
+    return "was" if n == 1 else "were"
+
+
+def _plural(noun: str) -> str:
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+
+
+def size_of_task(n_states: int, n_actions: int) -> str:
+    """Return the size of a task, such as "4 states and 1 action"."""
+    return f"{counted(n_states, 'state')} and {counted(n_actions, 'action')}"
