@@ -146,7 +146,7 @@ def print_size(spec: "ExperimentSpec", location: "Location", jobs: int | None, r
     """
     from heirloom.runs.pilot import estimate_seconds
     from heirloom.runs.size import check_size
-    from heirloom.runs.workers.local import processors
+    from heirloom.runs.workers.processes import processors
 
     size = check_size(spec, location)
     n = min(jobs or processors(), size.jobs)

@@ -7,11 +7,11 @@ are sent. A stored run contains the names only: nothing of the functions is writ
 
 import os
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from heirloom.errors import WorkerLost
 from heirloom.experiments import registry
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
@@ -19,8 +19,8 @@ from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import check_task
 from heirloom.runs.run import run_on
 from heirloom.runs.workers import check_workers
-from heirloom.runs.workers.compute import Compute, compute_job, packed
-from heirloom.runs.workers.local import processors
+from heirloom.runs.workers.compute import Compute, Computed, compute_job, packed
+from heirloom.runs.workers.processes import compute_locally
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -69,11 +69,10 @@ def run_callables(
     check_workers("local", jobs, None)
     functions = {"draw_task": draw_task}
     functions |= {f"agent_{i}": make for i, make in enumerate(agents.values())}
-    n_parallel = jobs or processors()
 
     @contextmanager
     def start_workers() -> Iterator[Compute]:
-        yield lambda spec, jobs: _compute(functions, spec, jobs, n_parallel)
+        yield lambda spec, jobs_: compute_locally(_computing(functions, spec), jobs_, jobs)
 
     with _available(functions, spec.seed):
         if out is not None:
@@ -116,35 +115,17 @@ class _Family:
         self.gamma = task.gamma
 
 
+def _computing(
+    functions: Mapping[str, Callable[..., Any]], spec: ExperimentSpec
+) -> Callable[[Job], Computed]:
+    """Return the function that computes a job, here or in a worker process."""
+    return partial(_compute, functions, packed(spec), spec.seed)
+
+
 def _compute(
-    functions: Mapping[str, Callable[..., Any]],
-    spec: ExperimentSpec,
-    jobs: list[Job],
-    n_parallel: int,
-) -> Generator[Any]:
-    """Yield what `compute_job` returns for each job, in any order."""
-    from concurrent.futures.process import BrokenProcessPool
-
-    from joblib import Parallel, delayed
-
-    packed_spec = packed(spec)
-    if min(n_parallel, len(jobs)) == 1:
-        yield from (compute_job(packed_spec, job) for job in jobs)
-        return
-    calls = (delayed(_compute_in_child)(functions, packed_spec, spec.seed, job) for job in jobs)
-    try:
-        yield from Parallel(n_jobs=n_parallel, backend="loky", return_as="generator_unordered")(
-            calls
-        )
-    except BrokenProcessPool as error:
-        raise WorkerLost(
-            "a worker process was killed, perhaps because memory ran out: compute fewer jobs in "
-            "parallel; repeat the call to resume"
-        ) from error
-
-
-def _compute_in_child(
     functions: Mapping[str, Callable[..., Any]], spec: str, seed: int, job: Job
-) -> Any:
+) -> Computed:
+    if _active:  # in the process that runs the comparison
+        return compute_job(spec, job)
     with _available(functions, seed):
         return compute_job(spec, job)

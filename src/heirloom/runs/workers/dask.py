@@ -23,8 +23,8 @@ from heirloom.runs.workers.compute import (
     portable,
     reason,
 )
-from heirloom.runs.workers.local import processors
 from heirloom.runs.workers.portions import MOST_PORTIONS, Portions
+from heirloom.runs.workers.processes import processors
 from heirloom.signals import uninterrupted
 from heirloom.validation import shown
 

@@ -21,8 +21,8 @@ from heirloom.runs.workers.compute import (
     portable,
     reason,
 )
-from heirloom.runs.workers.local import processors
 from heirloom.runs.workers.portions import MOST_PORTIONS, Portions
+from heirloom.runs.workers.processes import processors
 from heirloom.runs.workers.ray_start import failing_early, on_loopback
 from heirloom.signals import uninterrupted
 from heirloom.validation import shown
