@@ -303,10 +303,8 @@ def power() -> str:
     rows = []
     for row in results.load("checks")["power"]:
         shares = [f"{share:.0%}" for share in row["shares"]]
-        if not any(row["shares"]):
-            shares = ["never"] * len(shares)
         rows.append([row["part"], f"{row['n']}", row["test"], *shares])
-    header = ["part", "`n_known`", "test", *(f"{ratio:g} times" for ratio in checks.RATIOS)]
+    header = ["part", "`n_known`", "test", *(f"{ratio:g}" for ratio in checks.RATIOS)]
     return table(header, rows, right=3).replace("%", " %")
 
 

@@ -219,3 +219,62 @@ def test_equal_names_are_made_different():
     assert all_different(["a", "b", "a"]) == ("a [0]", "b", "a [2]")
     assert len(set(all_different(["a", "a", "a [0]"]))) == 3
     assert with_name(3, None) == "3"
+
+
+@pytest.mark.parametrize("in_environment", [False, True])
+def test_task_that_numbers_states_or_actions_in_another_order_is_refused(in_environment):
+    names = ["stay", "go"]
+    R, T = np.eye(2), np.full((2, 2, 2), 0.5)
+    first = hl.TabularMDP(R, T, gamma=0.9, action_names=names)
+    for other in (
+        hl.TabularMDP(R, T, gamma=0.9, action_names=names[::-1]),
+        hl.TabularMDP(R, T, gamma=0.9, state_names=["right", "left"], action_names=names),
+    ):
+        agent = hl.RMax(n_states=2, n_actions=2, gamma=0.9, n_known=1, seed=0)
+        hl.learn(agent, first, episodes=1, max_steps=3, seed=0)
+        agent.memory.set_names(state_names=["left", "right"])
+        task = other.to_gymnasium() if in_environment else other
+        with pytest.raises(hl.IncompatibleTasks, match="has the number 0 in this task and 1 in"):
+            hl.learn(agent, task, episodes=1, max_steps=3, seed=0)
+        renamed = hl.TabularMDP(R, T, gamma=0.9, action_names=["wait", "go"])
+        hl.learn(agent, renamed, episodes=1, max_steps=3, seed=0)
+        assert agent.memory.action_names == ("wait", "go")
+
+
+@pytest.mark.parametrize("names", ["ab", ["a", None]])
+def test_text_and_missing_names_are_refused(names):
+    with pytest.raises(hl.InvalidTask, match="action_names"):
+        hl.TabularMDP(np.eye(2), np.full((2, 2, 2), 0.5), gamma=0.9, action_names=names)
+
+
+def test_label_is_kept_when_an_interrupted_task_is_resumed():
+    agent = hl.RMax(n_states=2, n_actions=2, gamma=0.9, n_known=1, seed=0)
+    m = hl.TabularMDP(np.eye(2), np.full((2, 2, 2), 0.5), gamma=0.9)
+
+    def stop(done, episodes):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hl.learn(agent, m, episodes=5, max_steps=3, seed=0, label="Lyon", callback=stop)
+    hl.learn(agent, m, episodes=5, max_steps=3, seed=0, resume=True, time="week 12")
+    assert agent.memory.sources[0].name == "1 (Lyon, week 12)"
+
+
+def test_refutation_names_both_tasks():
+    tasks = [hl.grid_world(["S.G"], gamma=0.9, goal_rewards=reward) for reward in (1.0, 0.4)]
+    nearness = hl.Nearness(rewards=0.1, transitions=0.0)
+    agent = hl.NearRMax(
+        nearness=nearness, n_states=3, n_actions=4, gamma=0.9, n_known=1, exact=True, seed=0
+    )
+    hl.learn(agent, tasks[0], episodes=30, max_steps=10, seed=0, label="Lyon")
+    with pytest.warns(hl.RefutedKnowledgeWarning, match=r"tasks 1 \(Lyon\) and 2 \(Paris\) differ"):
+        hl.learn(agent, tasks[1], episodes=30, max_steps=10, seed=0, label="Paris")
+
+
+def test_memory_counts_pairs_that_exist():
+    available = [[True, False], [True, True]]
+    m = hl.TabularMDP(np.eye(2), np.full((2, 2, 2), 0.5), gamma=0.9, available=available)
+    agent = hl.RMax(n_states=2, n_actions=2, gamma=0.9, n_known=1, seed=0)
+    hl.learn(agent, m, episodes=20, max_steps=10, seed=0)
+    assert "task 1: 3 of 3 pairs known" in repr(agent.memory)
+    assert "0 of 3 pairs known in at least two" in repr(hl.audit(agent.memory))

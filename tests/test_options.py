@@ -20,7 +20,7 @@ def test_misspelt_option_of_an_agent_is_named_with_the_closest_one(kind):
     with pytest.raises(hl.InvalidArgument) as raised:
         kind(n_knwon=3, **given)
     (message,) = raised.value.args
-    assert message.startswith(f"n_knwon is not an option of {kind.__name__}: its options are ")
+    assert message.startswith(f"n_knwon is not an argument of {kind.__name__}: its arguments are ")
     assert {"gamma", "explore", "memory"} <= set(message.replace(",", "").replace(";", "").split())
     assert message.endswith("; did you mean n_known?")
 
@@ -37,9 +37,13 @@ def test_missing_options_of_an_agent_are_listed(kind):
 
 
 def test_options_without_a_name_are_refused_with_an_example():
-    with pytest.raises(hl.InvalidArgument, match=r"without a name.*Lipschitz\(d_max=\.\.\.\)"):
+    with pytest.raises(
+        hl.InvalidArgument, match=r"1 positional argument too many.*Lipschitz\(d_max=\.\.\.\)"
+    ):
         hl.Lipschitz(0.1)
-    with pytest.raises(hl.InvalidArgument, match=r"without a name.*LRMax\(n_states=\.\.\., n_act"):
+    with pytest.raises(
+        hl.InvalidArgument, match=r"2 positional arguments too many.*LRMax\(n_states=\.\.\., n_act"
+    ):
         hl.LRMax(3, 2, gamma=0.9)
 
 
@@ -58,6 +62,11 @@ def test_derived_agent_that_passes_options_on_gets_the_same_message():
     [
         (lambda: hl.grid_world("S.G", gamma=0.9, slips=0.1), "slips is not.* did you mean slip"),
         (lambda: hl.grid_world(slip=0.1), "cells, gamma are missing"),
+        (lambda: hl.TabularMDP([], []), "gamma is missing: TabularMDP requires R, T, gamma"),
+        (lambda: hl.TabularMDP([], [], gamma=0, avaliable=[]), r"did you mean available\?"),
+        (lambda: hl.optimal_return(None), "horizon is missing: optimal_return requires m, horizon"),
+        (lambda: hl.draw_lifelong(None), "title is missing"),
+        (lambda: hl.garnet(5, 2, brancing=2), r"brancing is not.* did you mean branching\?"),
         (lambda: hl.Nearness(rewards=0.1), "transitions is missing: Nearness requires rewards, tr"),
         (lambda: hl.Lipschitz(dmax=0.1), r"dmax is not.* did you mean d_max\?"),
         (lambda: hl.BisimulationTransfer(None, None, sed=1), r"sed is not.* did you mean seed\?"),

@@ -6,7 +6,6 @@ from scipy import stats as scipy_stats
 
 from heirloom.stats import (
     bootstrap_interval,
-    gain,
     iqm,
     moving_average,
     relative_to,
@@ -32,14 +31,6 @@ def test_interval_of_one_repetition_is_nan():
     mean, half = student_interval(np.ones((1, 2)))
     assert mean.tolist() == [1.0, 1.0]
     assert np.isnan(half).all()
-
-
-def test_gain_is_positive_for_higher_returns_and_for_lower_costs():
-    assert gain(np.array([1.1, -80.0]), np.array([1.0, -100.0])) == pytest.approx([0.1, 0.2])
-
-
-def test_gain_over_a_baseline_of_zero_is_nan():
-    assert np.isnan(gain(np.array([1.0]), np.array([0.0]))).all()
 
 
 def test_interquartile_mean_is_the_mean_of_the_middle_half():

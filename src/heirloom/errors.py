@@ -10,7 +10,7 @@
     ├── InvalidFile             (ValueError)    a file that is damaged, or not written by Heirloom
     ├── RefutedKnowledge        (ValueError)    prior knowledge that what was learned contradicts
     ├── CannotWrite             (OSError)       a file that could not be written
-    └── WorkerLost              (RuntimeError)  a worker process of a run that died
+    └── WorkerLost              (RuntimeError)  a worker process that died during a run
 
 A message states the value that was found and where, what was expected, and what to do. An error
 with several messages shows one per line. Control characters in messages are escaped.
@@ -59,7 +59,7 @@ class RefutedKnowledge(HeirloomError, ValueError):
 
 
 class RefutedKnowledgeWarning(UserWarning):
-    """The warning for the same; the bounds that rest on the knowledge may be invalid."""
+    """What was learned contradicts prior knowledge; bounds that rest on it may be invalid."""
 
 
 class CannotWrite(HeirloomError, OSError):

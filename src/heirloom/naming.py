@@ -37,11 +37,13 @@ def checked_names(
             ) from raised
     elif isinstance(names, np.ndarray):
         names = names.tolist()
-    if not isinstance(names, Sequence) or isinstance(names, bytes):
+    if not isinstance(names, Sequence) or isinstance(names, bytes | str):
         raise error(
             f"{noun}_names is {shown(names)}: expected a list of names, one per {noun}, in order, "
             f"or a function that returns the name of a {noun}"
         )
+    if any(name is None for name in names):
+        raise error(f"{noun}_names has None as a name: give each {noun} a name")
     try:
         names = tuple(str(name) for name in names)
     except Exception as raised:  # objects may refuse to become texts

@@ -1,4 +1,4 @@
-"""Options that are given by name: messages for misspelt, missing and unnamed ones."""
+"""Arguments that are given by name: messages for misspelt, missing and positional ones."""
 
 import difflib
 import inspect
@@ -7,15 +7,16 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 
 from heirloom.errors import InvalidArgument
+from heirloom.wording import counted
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def did_you_mean(name: object, names: Iterable[str]) -> str:
+def did_you_mean(name: object, names: Iterable[str], *, similarity: float = 0.6) -> str:
     """Return a question that names the most similar of `names`; empty if none is similar."""
     by_lower = {each.lower(): each for each in names}
-    close = difflib.get_close_matches(str(name)[:100].lower(), by_lower, n=1)
+    close = difflib.get_close_matches(str(name)[:100].lower(), by_lower, 1, similarity)
     return f"; did you mean {by_lower[close[0]]}?" if close else ""
 
 
@@ -26,14 +27,14 @@ def named_options(call: Callable[P, T]) -> Callable[P, T]:
     options, they must be annotated as `**options: Unpack[SomeTypedDict]`.
     """
     owner = call.__qualname__.removesuffix(".__init__")
-    unnamed, is_required = _options_of(call)
+    positional, is_required = _options_of(call)
     required = set(_required(is_required))
 
     @wraps(call)
     def checked(*args: P.args, **options: P.kwargs) -> T:
-        given = {str(name) for name in (*options, *unnamed[: len(args)])} - {"self"}
-        if len(args) > len(unnamed) or given - is_required.keys() or not required <= given:
-            n_left = max(0, len(args) - len(unnamed))
+        given = {str(name) for name in (*options, *positional[: len(args)])} - {"self"}
+        if len(args) > len(positional) or given - is_required.keys() or not required <= given:
+            n_left = max(0, len(args) - len(positional))
             raise InvalidArgument(*_mistakes(owner, is_required, n_left, given))
         return call(*args, **options)
 
@@ -41,36 +42,36 @@ def named_options(call: Callable[P, T]) -> Callable[P, T]:
 
 
 def _options_of(call: Callable[..., Any]) -> tuple[list[str], dict[str, bool]]:
-    """Return the arguments that need no name, and all arguments with whether each is required."""
-    unnamed: list[str] = []
+    """Return the positional arguments, and all arguments with whether each is required."""
+    positional: list[str] = []
     options: dict[str, bool] = {}
     for name, parameter in inspect.signature(call).parameters.items():
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-            unnamed.append(name)
+            positional.append(name)
         if parameter.kind is parameter.VAR_KEYWORD:
             (passed_on,) = get_args(get_type_hints(call)[name])
             required = passed_on.__required_keys__
             options |= {key: key in required for key in get_type_hints(passed_on)}
         elif name != "self":
             options[name] = parameter.default is parameter.empty
-    return unnamed, options
+    return positional, options
 
 
 def _mistakes(
-    owner: str, is_required: Mapping[str, bool], n_unnamed: int, given: Set[str]
+    owner: str, is_required: Mapping[str, bool], n_positional: int, given: Set[str]
 ) -> list[str]:
     """Return one message for each mistake."""
     names = list(is_required)
     example = ", ".join(f"{name}=..." for name in _required(is_required) or names[:1])
     messages = []
-    if n_unnamed:
+    if n_positional:
         messages.append(
-            f"{owner} was given {n_unnamed} of its arguments without a name: give these by name, "
-            f"as in {owner}({example})"
+            f"{owner} was given {counted(n_positional, 'positional argument')} too many: give its "
+            f"arguments by name, as in {owner}({example})"
         )
     unknown = sorted(given - is_required.keys())
     messages += [
-        f"{name} is not an option of {owner}: its options are {', '.join(names)}"
+        f"{name} is not an argument of {owner}: its arguments are {', '.join(names)}"
         f"{did_you_mean(name, [option for option in names if option not in given])}"
         for name in unknown
     ]

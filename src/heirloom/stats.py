@@ -28,15 +28,6 @@ def student_interval(x: FloatArray, *, axis: int = 0, confidence: float = 0.95) 
     return Interval(mean, standard_error * special.stdtrit(n - 1, (1 + confidence) / 2))
 
 
-def gain(x: FloatArray, baseline: FloatArray) -> FloatArray:
-    """Return (x - baseline) / |baseline|: positive where x is better, also for negative returns.
-
-    NaN where the baseline is 0.
-    """
-    size = np.abs(baseline)
-    return np.divide(x - baseline, size, out=np.full_like(x, np.nan), where=size > 0)
-
-
 def iqm(x: FloatArray, *, axis: int = 0) -> FloatArray:
     """Return the interquartile mean along `axis`: the mean of the middle half of the numbers."""
     from scipy import stats  # imported here because it takes a second

@@ -37,7 +37,7 @@ def whole_number(name: str, value: object, *, least: int = 1, most: float = LARG
     number = _integer(value)
     if number is None or not least <= number <= most:
         names_limit = most < LARGEST_SIZE or (number is not None and number > most)
-        limits = f"from {least} to {most}" if names_limit else f"{least} or more"
+        limits = f"from {least:,} to {most:,}" if names_limit else f"{least:,} or more"
         raise InvalidArgument(f"{name} is {shown(value)}: expected a whole number, {limits}")
     return number
 
@@ -229,7 +229,8 @@ def weights(name: str, value: Any, shape: tuple[int, ...], what: str) -> FloatAr
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if bad.size:
         raise InvalidArgument(
-            f"{name} contains {array.flat[bad[0]]}: expected {what}, finite and not negative"
+            f"{name} {'contains' if shape else 'is'} {array.flat[bad[0]]:g}: expected {what}, "
+            "finite and not negative"
         )
     return array
 

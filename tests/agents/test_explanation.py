@@ -139,7 +139,7 @@ def test_pairs_to_explore_are_unknown_and_greedy_in_reached_states():
     s, a = np.argwhere(explanation.to_explore)[0]
     assert agent.Q[s, a] == agent.Q[s].max()
     n = int(explanation.to_explore.sum())
-    assert f"Unexplored pairs the agent would still choose: {n:,}." in flat(explanation)
+    assert f"Unknown pairs the agent would still choose: {n:,}." in flat(explanation)
 
 
 def test_text_of_an_agent_that_stopped_exploring_does_not_call_its_policy_good():
@@ -147,7 +147,7 @@ def test_text_of_an_agent_that_stopped_exploring_does_not_call_its_policy_good()
     m = hl.TabularMDP([[0.5, 0.1]], [[[1.0], [1.0]]], gamma=0.9)
     agent = hl.RMax(n_states=1, n_actions=2, gamma=0.9, n_known=1, seed=0)
     text = flat(learned(agent, [m]).explain())
-    assert "Unexplored pairs the agent would still choose: 0. It has stopped exploring" in text
+    assert "Unknown pairs the agent would still choose: 0. It has stopped exploring" in text
     assert "near-optimal only if the bounds are valid and n_known visits gave accurate" in text
 
 
@@ -252,14 +252,14 @@ def test_bound_with_invalid_details_is_refused(returned):
     [
         (
             MaxQ(p_min=0.5, delta=0.3),
-            "MaxQ: not used yet, because 2 tasks must be seen first (1 so far).",
+            "MaxQ: when this task began, 1 of 2 tasks had been seen; the bound is used after 2.",
             "MaxQ: valid with probability 0.7 for each task, if tasks are drawn independently and "
             "each has a probability of at least p_min = 0.5.",
         ),
         (
             Lipschitz(p_min=0.5, delta=0.5, scope="lifetime"),
-            "Lipschitz: d_max is not learned yet, because 2 tasks must be compared first (1 so "
-            "far).",
+            "Lipschitz: when this task began, 1 of 2 tasks had been compared; a learned d_max is "
+            "used after 2.",
             "Lipschitz: the learned d_max is valid with probability 0.5 for all tasks together",
         ),
         (

@@ -230,6 +230,21 @@ def test_mask_that_is_not_asked_for_is_noted_once(caplog, monkeypatch):
     assert [record.message.count("masks=True") for record in caplog.records] == [1]
 
 
+def test_mask_of_a_later_state_is_noted_too(caplog, monkeypatch):
+    monkeypatch.setattr(MaskNotice, "announced", False)
+    m = hl.TabularMDP(
+        [[0.0, 0.0], [1.0, 0.0]],
+        [[[0.0, 1.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 0.0]]],
+        gamma=0.9,
+        start=0,
+        available=[[True, True], [True, False]],
+    )
+    agent = new_agent(hl.QLearning, initial_Q=[[0.0, 0.0], [1.0, 0.0]], exploration=0.0)
+    with caplog.at_level(logging.WARNING, logger="heirloom"):
+        hl.learn(agent, m.to_gymnasium(), episodes=1, max_steps=2, seed=0)
+    assert "masks=True" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("masks", "message"),
     [

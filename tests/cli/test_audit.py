@@ -23,11 +23,11 @@ def run(*arguments):
 def test_contradiction_has_its_own_exit_status(agent, tmp_path):
     path = tmp_path / "tasks.heirloom"
     agent.memory.save(path)
-    result = run(path, "--rewards", 0.1, "--exact")
+    result = run(path, "--rewards", 0.1, "--transitions", 0, "--exact")
     assert result.exit_code == 3
     assert "is contradicted: the mean rewards of tasks" in " ".join(result.output.split())
-    assert run(path, "--rewards", 0.7, "--exact").exit_code == 0
-    assert run(path, "--rewards", 0.1).exit_code == 0  # one visit proves nothing
+    assert run(path, "--rewards", 0.7, "--transitions", 0, "--exact").exit_code == 0
+    assert run(path, "--rewards", 0.1, "--transitions", 0).exit_code == 0  # one visit: no proof
     assert run(path, "--p-min", 1.0, "--exact").exit_code == 3
     assert run(path, "--d-max", 0.1, "--exact").exit_code == 3
     assert run(path).exit_code == 0
@@ -46,3 +46,23 @@ def test_missing_file_is_an_error(tmp_path):
     result = run(tmp_path / "nothing", "--d-max", 1)
     assert result.exit_code == 1
     assert "error:" in result.output
+
+
+def test_half_a_nearness_and_two_claims_are_refused(agent, tmp_path):
+    path = tmp_path / "tasks.heirloom"
+    agent.memory.save(path)
+    half = run(path, "--rewards", 0.1)
+    assert half.exit_code == 1
+    assert "error: --transitions is missing: a nearness has both" in half.output
+    two = run(path, "--rewards", 0.1, "--transitions", 0.1, "--p-min", 0.5)
+    assert "--rewards and --transitions and --p-min were given: test one claim" in two.output
+
+
+def test_audit_of_one_task_says_that_nothing_was_compared(tmp_path):
+    agent = hl.RMax(n_states=3, n_actions=4, gamma=0.9, n_known=1, seed=0)
+    task = hl.grid_world(["S.G"], gamma=0.9)
+    hl.learn(agent, task, episodes=30, max_steps=10, seed=0)
+    agent.memory.save(tmp_path / "tasks.heirloom")
+    output = run(tmp_path / "tasks.heirloom").output
+    assert "Nothing was compared: no pair is known in two tasks." in output
+    assert output.splitlines()[2].split()[-3:] == ["-", "-", "-"]

@@ -141,3 +141,24 @@ def test_family_with_choices_draws_each_of_them_and_refuses_others():
     assert (hl.family_nearness(tasks).rewards <= family.nearness.rewards + 1e-9).all()
     with pytest.raises(hl.InvalidArgument, match="door is 'back': expected one of left, right"):
         family.task(reward=0.5, door="back")
+
+
+class Forgetful(hl.BoxFamily):
+    """Its `build` has mistakes that people make."""
+
+    gamma = 0.9
+    intervals: ClassVar = {"x": (0.0, 1.0)}
+    build = staticmethod(lambda reward_range, x: None)
+
+
+def test_mistakes_in_build_are_named():
+    with pytest.raises(hl.InvalidArgument, match="build of Forgetful returned None: expected a"):
+        _ = Forgetful().nearness
+    Forgetful.build = staticmethod(lambda x: None)
+    with pytest.raises(hl.InvalidArgument, match="expected the parameters reward_range, x"):
+        _ = Forgetful().nearness
+
+
+def test_reversed_interval_is_shown_as_a_whole():
+    with pytest.raises(hl.InvalidArgument, match=r"wear is \(0.5, 0.3\): expected two numbers"):
+        _ = Machines(wear=(0.5, 0.3)).nearness

@@ -55,7 +55,7 @@ def test_any_two_hospitals_are_as_near_as_their_family_says(options, n_actions):
         ).all()
 
 
-def test_hospital_follows_from_its_number_and_differs_in_its_best_treatment():
+def test_index_of_a_hospital_determines_its_task_and_hospitals_differ_in_their_best_treatment():
     one, again, other = icu.hospital(1), icu.hospital(1), icu.hospital(2)
     assert np.array_equal(one.transitions.p, again.transitions.p)
     policies = hl.solve(one).policy, hl.solve(other).policy

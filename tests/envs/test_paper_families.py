@@ -200,5 +200,7 @@ def test_invalid_argument_is_reported(make, message):
 
 
 def test_size_that_would_exhaust_memory_is_refused():
-    with pytest.raises(hl.InvalidArgument, match=r"k is 10000000000: expected .* from 0 to 100000"):
+    with pytest.raises(
+        hl.InvalidArgument, match=r"k is 10000000000: expected .* from 0 to 100,000"
+    ):
         paper_families.TShape(k=10**10).draw(np.random.default_rng(0))

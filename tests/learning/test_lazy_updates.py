@@ -63,7 +63,9 @@ def test_lazy_updates_give_the_same_values_and_returns_as_updates_of_all_pairs(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_reading_values_during_a_task_changes_nothing_and_gives_upper_bounds_on_its_end(seed):
+def test_values_that_are_read_during_a_task_are_above_those_at_its_end_and_change_nothing(
+    seed,
+):
     tasks = random_tasks(np.random.default_rng(seed), 0.999)
     for reader, other in zip(agents_for(tasks, seed), agents_for(tasks, seed), strict=True):
         for i, m in enumerate(tasks):

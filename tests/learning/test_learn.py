@@ -16,7 +16,7 @@ def agent(**options):
     return hl.RMax(**{**OPTIONS, "seed": 0, **options})
 
 
-def test_record_has_returns_steps_and_updates():
+def test_record_has_one_return_per_episode_and_one_step_per_update():
     record = hl.learn(agent(), M, episodes=50, max_steps=7, seed=0)
     assert record.returns.shape == record.discounted_returns.shape == (50,)
     assert record.n_steps == 350

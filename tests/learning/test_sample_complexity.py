@@ -35,7 +35,7 @@ def test_pairs_to_learn_are_those_with_u_above_v_star_minus_epsilon():
         (["pairs-to-learn", "tight", "--d-max", 0.1, "--episodes", 500], "RMax: 484 of 484 pairs"),
     ],
 )
-def test_theory_command_prints_the_number(arguments, expected):
+def test_theory_command_prints_the_value_of_its_function(arguments, expected):
     result = CliRunner().invoke(app, ["theory", *map(str, arguments)])
     assert result.exit_code == 0, result.output
     assert expected in result.output

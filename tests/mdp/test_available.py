@@ -48,7 +48,7 @@ def test_solution_is_the_maximum_over_available_actions(pair):
 
 
 @given(masked_pairs())
-def test_task_with_missing_actions_is_the_same_in_every_form(tmp_path_factory, pair):
+def test_files_pickles_tables_and_callables_preserve_missing_actions(tmp_path_factory, pair):
     m = pair[0]
     path = tmp_path_factory.mktemp("task") / "task.heirloom"
     m.save(path)

@@ -278,3 +278,24 @@ def test_models_that_cannot_be_compared_are_reported():
         hl.learned_nearness([model, 3])
     with pytest.raises(hl.IncompatibleTasks, match="compare tasks of the same size"):
         hl.learned_nearness([model, hl.LearnedModel(3, 2, n_known=1)])
+
+
+def test_reward_range_of_an_npz_file_is_read_and_other_arrays_are_named(tmp_path):
+    R, T = np.array([[-3.0], [2.0]]), np.eye(2)[:, None, :]
+    np.savez(tmp_path / "m.npz", R=R, T=T, gamma=0.9, reward_range=(-6, 2))
+    assert hl.TabularMDP.from_npz(tmp_path / "m.npz").reward_range == (-6.0, 2.0)
+    np.savez(tmp_path / "wrong.npz", rewards=R, T=T, gamma=0.9)
+    with pytest.raises(hl.InvalidFile, match="has the arrays T, gamma, rewards: expected R and T"):
+        hl.TabularMDP.from_npz(tmp_path / "wrong.npz")
+
+
+def test_learned_model_outside_the_reward_range_names_that_of_the_agent():
+    agent = hl.RMax(n_states=2, n_actions=1, gamma=0.9, n_known=1, reward_range=(-4.0, 4.0), seed=0)
+    m = hl.TabularMDP([[-3.0], [2.0]], np.eye(2)[:, None, :], gamma=0.9, reward_range=(-4.0, 4.0))
+    hl.learn(agent, m, episodes=20, max_steps=3, seed=0)
+    with pytest.raises(hl.InvalidArgument, match=r"from -3 to 2, .*agent.setting.reward_range"):
+        agent.model.to_mdp(gamma=0.9, unknown="optimistic")
+    learned = agent.model.to_mdp(
+        gamma=0.9, unknown="optimistic", reward_range=agent.setting.reward_range
+    )
+    assert learned.R[0, 0] == -3.0

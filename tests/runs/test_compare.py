@@ -48,7 +48,8 @@ def test_table_shows_mean_returns_and_gain_over_the_baseline():
     assert header.split() == "agent task 1 last 2 updates gain over RMax".split()
     later = results.returns.sel(task=[2, 3]).mean(("task", "episode"))
     assert float(rmax.split()[2]) == pytest.approx(float(later.sel(agent="RMax").mean()), abs=1e-3)
-    gain = (later.sel(agent="LRMax") / later.sel(agent="RMax") - 1).mean()
+    mean = later.mean("repetition")
+    gain = mean.sel(agent="LRMax") / mean.sel(agent="RMax") - 1
     assert f"{float(gain):+.1%}" in lrmax
     assert best.split()[0] == "best"
 
@@ -231,3 +232,71 @@ def test_comparison_obeys_masks_of_environments_if_asked():
     assert results.returns.max() == 1
     with pytest.raises(hl.UnsupportedEnvironment, match="learn or compare with masks=True"):
         hl.compare(agents, lambda rng: Corridor(), **options)
+
+
+def _results(returns):
+    """Return results with these returns [agent, repetition] in one task of one episode."""
+    array = np.array(returns, dtype=float)[:, :, None, None]
+    results = compare(
+        {"RMax": AGENTS["RMax"], "other": AGENTS["LRMax"]},
+        draw,
+        **{**SIZES, "tasks": 1, "episodes": 1, "repetitions": array.shape[1]},
+    )
+    results["returns"] = results.returns.copy(data=array)
+    return results
+
+
+def test_gain_has_the_sign_of_the_difference_of_the_means_in_the_table():
+    """The mean of ratios would be negative here, although the mean return is higher."""
+    table = comparison_table(_results([[-1.0, -3.0], [-1.3, -2.6]]), last=1)
+    assert "+2.5% ±" in table.splitlines()[2]
+
+
+def test_table_of_one_repetition_has_no_interval():
+    line = comparison_table(_results([[2.0], [3.0]]), last=1).splitlines()[2]
+    assert line.endswith("+50.0%")
+
+
+def test_function_that_returns_the_same_agent_again_is_refused():
+    agent = hl.RMax(seed=0, **OPTIONS)
+    with pytest.raises(hl.InvalidArgument, match="the same agent in repetitions 1 and 2"):
+        compare({"shared": lambda rng: agent}, draw, **SIZES)
+
+
+@pytest.mark.parametrize(
+    ("agents", "draw_task", "message"),
+    [
+        ({"RMax": lambda: None}, draw, r"agents\['RMax'\] cannot be called with a random"),
+        (AGENTS, lambda: None, "draw_task cannot be called with a random generator"),
+    ],
+)
+def test_function_that_takes_no_generator_is_refused(agents, draw_task, message):
+    with pytest.raises(hl.InvalidArgument, match=message):
+        compare(agents, draw_task, **SIZES)
+
+
+@pytest.mark.parametrize("jobs", [None, 1])
+def test_error_of_an_agent_names_the_agent_and_the_repetition(jobs):
+    agents = {"RMax": AGENTS["RMax"], "small": lambda rng: hl.RMax(**{**OPTIONS, "n_states": 4})}
+    with pytest.raises(hl.IncompatibleTasks, match=r"^agent 'small', repetition 1: the task"):
+        compare(agents, draw, **SIZES, jobs=jobs)
+
+
+def test_interrupted_comparison_is_not_resumed_with_other_tasks(tmp_path):
+    options = {**SIZES, "out": tmp_path / "run", "jobs": 1}
+    calls = []
+
+    def fail_in_the_third_repetition(rng):
+        calls.append(rng)
+        if len(calls) == 3:
+            raise RuntimeError("stopped")
+        return AGENTS["RMax"](rng)
+
+    def draw_others(rng):
+        return grid_world("S..\n...\n..G", gamma=0.9, goal_rewards=rng.uniform(0.1, 0.2))
+
+    with pytest.raises(hl.InvalidArgument, match="RuntimeError: stopped"):
+        compare({"RMax": fail_in_the_third_repetition}, draw, **options)
+    with pytest.raises(hl.InvalidArgument, match="are not those of the jobs stored in"):
+        compare({"RMax": AGENTS["RMax"]}, draw_others, **options)
+    assert compare({"RMax": AGENTS["RMax"]}, draw, **options).sizes["repetition"] == 4

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import heirloom as hl
 from heirloom.cli.app import app
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs import pilot
 from heirloom.runs.run import run, run_on
 from heirloom.runs.size import shown_bytes, size_of
 from tests.small_run import SPEC
@@ -105,3 +106,13 @@ def test_dry_run_accepts_a_spec_that_records_later_tasks(tmp_path):
     (tmp_path / "spec.toml").write_text(spec.to_toml())
     ended = CliRunner().invoke(app, ["run", str(tmp_path / "spec.toml"), "--dry-run"])
     assert ended.exit_code == 0, ended.output
+
+
+@pytest.mark.parametrize(
+    ("fixed", "per_unit", "size"), [(0.0, 0.01, 5000), (2.0, 0.001, 25_000), (0.5, 0.2, 10)]
+)
+def test_time_of_a_whole_is_extrapolated_without_its_fixed_part(fixed, per_unit, size):
+    """A fixed part, such as the time to build a task, is not multiplied by the episodes."""
+    measured, estimate = pilot._grown(lambda n: fixed + per_unit * n, size)
+    assert measured <= size
+    assert estimate == pytest.approx(fixed + per_unit * size)

@@ -252,8 +252,8 @@ def test_explanation_says_how_far_the_calibration_is():
     for _ in range(6):
         learn(agent, draw_task(rng))
         texts.append(" ".join(agent.explain().notes))
-    assert "1 of 2 first tasks were seen" in texts[1]
-    assert "0 of 3 calibration tasks were scored. The envelope is not used yet" in texts[2]
+    assert "1 of the first 2 tasks had been seen" in texts[1]
+    assert "0 of 3 calibration tasks had been scored. The envelope is not used in" in texts[2]
     assert "1 of 3 calibration tasks" in texts[3]
     assert "can lower bounds at up to" in texts[4]
     assert "valid with probability 0.75 for each later task" in texts[5]

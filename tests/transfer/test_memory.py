@@ -236,7 +236,7 @@ def test_memory_refuses_what_is_not_a_source_of_its_tasks():
     with pytest.raises(hl.IncompatibleTasks, match="the task has 2 states and 2 pairs: expected 3"):
         hl.TaskMemory(3, 1).add(source(1.0))
     agent = hl.RMax(**OPTIONS, memory=memory)
-    with pytest.raises(hl.InvalidArgument, match=r"a value is outside \(0, 10\)"):
+    with pytest.raises(hl.InvalidArgument, match=r"Q contains .*, outside \(0, 10\)"):
         memory.add(source(11.0))
     assert (memory.n_tasks, memory.sources, memory.max_Q) == (0, (), None)
     assert agent.memory is memory
@@ -245,9 +245,9 @@ def test_memory_refuses_what_is_not_a_source_of_its_tasks():
 def test_sources_added_before_an_agent_are_compared_with_its_setting():
     memory = hl.TaskMemory(2, 1)
     memory.add(source(11.0))
-    with pytest.raises(hl.InvalidArgument, match=r"a value is outside \(0, 10\)"):
+    with pytest.raises(hl.InvalidArgument, match=r"Q contains .*, outside \(0, 10\)"):
         hl.RMax(**OPTIONS, memory=memory)
-    with pytest.raises(hl.InvalidArgument, match=r"a reward is outside \(0.6, 2\)"):
+    with pytest.raises(hl.InvalidArgument, match=r"the mean reward of pair .* outside \(0.6, 2\)"):
         hl.RMax(**OPTIONS, memory=memory, reward_range=(0.6, 2))
 
 

@@ -13,7 +13,7 @@ from heirloom.wording import counted
 
 
 def explain(agent: OptimisticAgent) -> Explanation:
-    """Return a snapshot of the current task, or of the last one after its end."""
+    """Return where the values `Q` of the current task, or between tasks of the last, come from."""
     shape = agent.n_states, agent.n_actions
     Q, U, known = agent.Q.copy(), agent.U.copy(), agent.known.copy()
     details = [_details(bound, agent.setting.n_pairs) for bound in agent.bounds]
@@ -68,9 +68,10 @@ def _checks(agent: OptimisticAgent) -> str:
         return ""
     if watch.blind:
         return (
-            f"With n_known = {agent.n_known} no difference between tasks can be detected: the "
-            "radii of the estimated models are too large to refute the knowledge. Use a larger "
-            "n_known; if tasks are deterministic, use exact=True."
+            f"With n_known = {agent.n_known}, no single pair can contradict the claimed "
+            "differences, because the confidence radii of the models are too large. The pooled "
+            "test of all pairs, at the end of tasks 2, 4, 8, ..., and excluded successors can. Use "
+            "a larger n_known; if tasks are deterministic, use exact=True."
         )
     return "Pairs that become known are compared with the knowledge; nothing contradicts it so far."
 
@@ -102,7 +103,7 @@ def _details(bound: Bound, n_pairs: int) -> Details:
 
 
 def _bounds(agent: OptimisticAgent, details: list[Details]) -> tuple[list[str], IntArray]:
-    """Where `U` may come from, and where it comes from at each pair, [s, a]."""
+    """Return the possible origins of `U`, and the index of the origin at each pair, [s, a]."""
     names, index = [V_MAX], np.zeros((agent.n_states, agent.n_actions), dtype=np.int64)
     for i, bound in enumerate(agent.bounds):
         is_minimum = agent.decider == i + 1

@@ -22,7 +22,7 @@ WIDTH = 100  # columns of the printed text
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Where `Q` comes from at each pair, how far it relies on the prior, and what is unexplored.
+    """Where `Q` comes from at each pair, how far it relies on the prior, and what is still unknown.
 
     It is a snapshot: the arrays are [s, a], read-only, and do not change when the agent learns.
     `print` shows a table and what it means for the behaviour of the agent.
@@ -188,7 +188,7 @@ class Explanation:
 
     def _exploration(self) -> list[str]:
         """What the agent will still explore."""
-        title = "Unexplored pairs the agent would still choose"
+        title = "Unknown pairs the agent would still choose"
         if not self.counts.any():
             return [f"{title}: not counted, because the agent has not taken a step in this task."]
         n = int(self.to_explore.sum())
@@ -216,8 +216,9 @@ class Explanation:
         if self.knowledge_used:
             counts = (f"{int(x.sum()):,} ({name})" for name, x in self.knowledge_used.items())
             notes.append(
-                f"Pairs whose bound uses a part of the nearness: {', '.join(counts)}. These bounds "
-                "are valid only if the nearness is true for the family."
+                "Pairs, known or not, whose upper bound U depends on a part of the nearness: "
+                f"{', '.join(counts)}. These bounds are valid only if the nearness is true for the "
+                "family."
             )
         if self.checks:
             notes.append(self.checks)

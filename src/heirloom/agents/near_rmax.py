@@ -130,7 +130,7 @@ class NearRMaxQInitOptions(MaxQInitOptions):
 
 
 class NearRMaxOptions(NearRMaxQInitOptions):
-    """RMax with bounds from the models of earlier tasks, which differ by at most a nearness."""
+    """RMax with bounds from earlier models, given how much tasks can differ (a nearness)."""
 
     def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
         """Create an agent with these options; it learns a nearness only if none is given."""

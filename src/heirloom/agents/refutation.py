@@ -8,6 +8,7 @@ import numpy as np
 
 from heirloom.choices import OnRefutation
 from heirloom.errors import RefutedKnowledge, RefutedKnowledgeWarning
+from heirloom.naming import with_name
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from heirloom.agents.task_learner import TaskLearner
 
 REMEDY = (
-    "hl.audit(agent.memory, ...) compares all stored tasks; give a wider claim, or use "
-    "on_refutation='widen'"
+    "Give a wider claim, or use on_refutation='widen'; hl.audit(agent.memory, ...) compares all "
+    "stored tasks."
 )
 
 
@@ -78,8 +79,9 @@ class Refutation:
         assert watch is not None
         seen = _observed(learner, pair)
         found = differences(watch, seen)
-        described = _described(watch, seen, found, self.accuracy, learner.memory)
-        message = f"{described}: {REMEDY}"
+        task = with_name(watch.task, ", ".join(learner.texts.values()))
+        described = _described(watch, seen, found, self.accuracy, learner.memory, task)
+        message = f"{described}. {REMEDY}"
         if self.reaction == "raise":
             raise RefutedKnowledge(message)
         if self.reaction == "warn":
@@ -105,7 +107,7 @@ class Refutation:
         pooled = pooled_evidence(memory, claims, setting)
         if pooled is None or not pooled.refutes(self.accuracy.delta):
             return
-        message = f"{_described_pooled(pooled, self.accuracy, memory.n_tasks)}: {REMEDY}"
+        message = f"{_described_pooled(pooled, self.accuracy, memory.n_tasks)}. {REMEDY}"
         if self.reaction == "raise":
             raise RefutedKnowledge(message)
         if self.reaction == "warn":
@@ -152,9 +154,9 @@ def _described_pooled(pooled: Pooled, accuracy: Accuracy, n_tasks: int) -> str:
     n_pairs = int((parts[what] > 0).sum())
     limit = 1 / (SHARE_OF_DELTA * accuracy.delta)
     return (
-        f"the knowledge is refuted by {n_tasks} tasks together (models estimated, probability of "
-        f"error {accuracy.delta:g}): the pooled evidence is e = {pooled.e:.3g}, above {limit:.4g}; "
-        f"{what} differ by more than claimed at {counted(n_pairs, 'pair')}"
+        f"the knowledge is refuted by {n_tasks} tasks together (pooled evidence e = "
+        f"{pooled.e:.3g}, and {limit:.4g} is enough; probability of error at most "
+        f"{accuracy.delta:g}): {what} differ by more than claimed at {counted(n_pairs, 'pair')}"
     )
 
 
@@ -164,12 +166,13 @@ def _described(
     found: list[Difference],
     accuracy: Accuracy,
     memory: TaskMemory,
+    task: str,
 ) -> str:
-    """Return which pair, tasks and numbers contradict which claim."""
+    """Return which pair, tasks and numbers contradict which claim; `task` is the current one."""
     nearness, d_max = watch.claims
     n_pairs = watch.setting.n_pairs
     s, a = divmod(seen.pair, watch.setting.n_actions)
-    task, where = watch.task, f"at {memory.names.pair(s, a)}"
+    where = f"at {memory.names.pair(s, a)}"
 
     def name(found: Difference) -> str:
         return memory.task_name(found.task)
@@ -187,21 +190,22 @@ def _described(
         if worst is not None and worst.reward - worst.eta > r:
             texts.append(
                 f"mean rewards of tasks {name(worst)} and {task} differ by {worst.reward:.4g} "
-                f"{where} (radii {worst.eta:.2g}), more than {r:.4g}"
+                f"{where} (confidence radii {worst.eta:.2g}); the claim allows {r:.4g}"
             )
         worst = max(found, key=lambda d: d.tv - d.tau, default=None)
         if worst is not None and worst.tv - worst.tau > t:
             texts.append(
                 f"transitions of tasks {name(worst)} and {task} differ by a total variation of "
-                f"{worst.tv:.4g} {where} (radii {worst.tau:.2g}), more than {t:.4g}"
+                f"{worst.tv:.4g} {where} (confidence radii {worst.tau:.2g}); the claim allows "
+                f"{t:.4g}"
             )
     if d_max is not None:
         claimed = float(d_max.reshape(-1)[seen.pair if d_max.ndim else 0])
         worst = max(found, key=lambda d: d.distance, default=None)
         if worst is not None and worst.distance > claimed:
             texts.append(
-                f"models of tasks {name(worst)} and {task} differ by D = {worst.distance:.4g} or "
-                f"more {where}, above d_max = {claimed:.4g}"
+                f"models of tasks {name(worst)} and {task} differ by at least D = "
+                f"{worst.distance:.4g} {where}; d_max is {claimed:.4g}"
             )
     if not texts:
         texts = [f"task {task} {where} has a mean reward of {seen.R:.4g}, outside what is claimed"]

@@ -56,6 +56,8 @@ class TaskLearner:
         self.model = LearnedModel(setting.n_states, setting.n_actions, n_known=n_known)
         if available is not None:
             self.model._availability.give(available)
+        self.texts: dict[str, str] = {}
+        """The label and the time of the task, if they are known before it ends."""
         self._begin()
 
     def _begin(self) -> None:

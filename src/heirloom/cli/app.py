@@ -37,11 +37,13 @@ from heirloom.cli.output import (
     print_status,
     write_figures,
 )
+from heirloom.cli.usage import Commands
 from heirloom.paper.registry import MODULES
 from heirloom.wording import are, counted_of, were
 
 RESULTS = "results"
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -70,7 +72,9 @@ def main(
 def reproduce(
     experiment: Annotated[
         Reproduction,
-        typer.Argument(help="Name of the experiment (see `heirloom list`), or 'all'."),
+        typer.Argument(
+            metavar="EXPERIMENT", help="Name of the experiment (see `heirloom list`), or 'all'."
+        ),
     ],
     variant: Annotated[
         Variant | None,
@@ -84,8 +88,9 @@ def reproduce(
     out: Annotated[
         str | None,
         typer.Option(
+            metavar="LOCATION",
             help="Folder or URL for results and figures; with 'all', one subfolder per experiment. "
-            "Default: a folder in results/ named after the experiment and its options."
+            "Default: a folder in results/ named after the experiment and its options.",
         ),
     ] = None,
     *,
@@ -97,9 +102,9 @@ def reproduce(
 ) -> None:
     """Run an experiment and check its claims.
 
-    It is an experiment of the paper or one of ours. Prints each claim next to the measured value,
-    and writes the results, figures, a summary and a report. To resume an interrupted run, repeat
-    the same command.
+    Experiments are those of the paper, and one of Heirloom. The command prints each claim next to
+    the measured value, and writes the results, figures, a summary and a report. To resume an
+    interrupted run, repeat the same command.
     """
     with clean_errors():
         from heirloom.paper.reproducibility import reproducibility_table
@@ -108,6 +113,8 @@ def reproduce(
 
         run_all = experiment == ALL
         names = list(MODULES) if run_all else [experiment.value]
+        if not run_all and variant is not None:
+            _check_variants(experiment)
         root, finished = Location(out or RESULTS), {}
         if dry_run:
             for name, chosen in _with_variants(names, variant, both=run_all):
@@ -138,6 +145,14 @@ def _with_variants(
             yield from ((name, each) for each in get_args(Variant))
         else:
             yield name, variant or "released"
+
+
+def _check_variants(name: str) -> None:
+    """Raise `InvalidArgument` if an experiment has the same settings in both variants."""
+    from heirloom.paper.registry import experiment
+
+    if not experiment(name).has_variants:
+        raise heirloom.InvalidArgument(f"{name} has no variants: leave out --variant")
 
 
 def _reproduce_one(name: str, variant: Variant | None, settings: Any) -> tuple[Any, float]:
@@ -175,11 +190,16 @@ def _print_size_of(name: str, variant: Variant | None, settings: Any, jobs: int 
 def run(
     spec: Annotated[
         Path,
-        typer.Argument(help="TOML file with the experiment; `heirloom show` prints examples."),
+        typer.Argument(
+            metavar="SPEC", help="TOML file with the experiment; `heirloom show` prints examples."
+        ),
     ],
     out: Annotated[
         str | None,
-        typer.Option(help="Folder or URL for results. Default: results/NAME for NAME.toml."),
+        typer.Option(
+            metavar="LOCATION",
+            help="Folder or URL for results. Default: results/NAME for NAME.toml.",
+        ),
     ] = None,
     jobs: JobsOption = None,
     backend: BackendOption = "local",
@@ -187,7 +207,7 @@ def run(
     *,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Run the experiment that a TOML file describes, and draw the returns of its agents.
+    """Run the experiment in a TOML file, and draw figures.
 
     If the file has a table [sweep], each combination of its values is run in a subfolder.
     To resume an interrupted run, repeat the same command.
@@ -219,22 +239,25 @@ def run(
 @app.command()
 def status(
     run: Annotated[
-        str, typer.Argument(help="Folder or URL of a run, or a folder that contains runs.")
+        str,
+        typer.Argument(
+            metavar="RUN", help="Folder or URL of a run, or a folder that contains runs."
+        ),
     ],
     *,
     repair: Annotated[
         bool,
         typer.Option(
             "--repair",
-            help="First write missing, damaged or outdated files again from the others, as far as "
-            "that needs no computation.",
+            help="First restore missing, damaged or outdated files from intact ones; jobs are not "
+            "computed again.",
         ),
     ] = False,
 ) -> None:
     """Show which jobs of a run are complete, missing or damaged.
 
-    Reads the whole run and verifies all checksums. The exit status is 0 if everything is complete
-    and undamaged, and 1 otherwise.
+    The command reads the whole run and verifies all checksums. The exit status is 0 if everything
+    is complete and undamaged, and 1 otherwise.
     """
     with clean_errors():
         from heirloom.runs.finding import runs_in
@@ -256,8 +279,9 @@ def export(
     out: Annotated[
         str | None,  # not a Path, which would turn "s3://" into "s3:/"
         typer.Option(
-            help="Folder for tables, or name of the netCDF file. Default: next to the run, or in "
-            "the current folder if the run is at a URL."
+            metavar="PATH",
+            help="Folder for tables, or name of the netCDF file. Default: RUN-parquet, RUN-csv or "
+            "RUN.nc, next to the run, or in the current folder if the run is at a URL.",
         ),
     ] = None,
 ) -> None:
@@ -323,7 +347,8 @@ def show(experiment: ExperimentArgument, variant: VariantOption = "released") ->
     """Print the settings of an experiment as TOML.
 
     `heirloom run` runs the output, as it is or edited. The experiment `knowledge` has one spec per
-    family; the first is printed.
+    family: this command prints the first, and `heirloom reproduce knowledge` stores each one beside
+    its results.
     """
     with clean_errors():
         from heirloom.paper import registry

@@ -13,17 +13,22 @@ ALL = "all"
 Experiment = StrEnum("Experiment", {name: name for name in MODULES})  # type: ignore[misc]
 Reproduction = StrEnum("Reproduction", {name: name for name in (*MODULES, ALL)})  # type: ignore[misc]
 
-VARIANT_HELP = "Settings: 'text' as the paper states them, 'released' as in the authors' scripts."
+VARIANT_HELP = (
+    "Settings: 'text' as the paper states them, 'released' as in the authors' scripts. Only tight, "
+    "bounds, corridor and maze have variants."
+)
 
 ExperimentArgument = Annotated[
-    Experiment, typer.Argument(help="Name of the experiment; see `heirloom list`.")
+    Experiment,
+    typer.Argument(metavar="EXPERIMENT", help="Name of the experiment; see `heirloom list`."),
 ]
-RunArgument = Annotated[str, typer.Argument(help="Folder or URL of the run.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Folder or URL of the run.")]
 VariantOption = Annotated[Variant, typer.Option(help=VARIANT_HELP)]
 JobsOption = Annotated[
     int | None,
     typer.Option(
         min=1,
+        metavar="N",
         help="Number of parallel jobs. Default: one per processor, or the size of the cluster.",
     ),
 ]
@@ -36,8 +41,9 @@ BackendOption = Annotated[
 AddressOption = Annotated[
     str | None,
     typer.Option(
+        metavar="ADDRESS",
         help="Address of the cluster. Dask: tcp://HOST:8786 or a scheduler file. Ray: auto or "
-        "HOST:6379. Default: start a cluster on this machine."
+        "HOST:6379. Default: start a cluster on this machine.",
     ),
 ]
 DryRunOption = Annotated[
@@ -48,12 +54,14 @@ DryRunOption = Annotated[
     ),
 ]
 SeedOption = Annotated[
-    int | None, typer.Option(min=0, help=f"Seed of all random numbers. Default: {SEED}.")
+    int | None,
+    typer.Option(min=0, metavar="N", help=f"Seed of all random numbers. Default: {SEED}."),
 ]
 RepetitionsOption = Annotated[
     int | None,
     typer.Option(
         min=1,
+        metavar="N",
         help="Number of independent repetitions. Default: that of the experiment (see `heirloom "
         "show`), fewer with --quick.",
     ),

@@ -13,42 +13,74 @@ CONTRADICTED = 3  # exit status; 1 is that of errors, and 2 that of wrong option
 
 def audit(
     memory: Annotated[
-        Path, typer.Argument(help="File of a memory or of an agent, as `save` writes it.")
+        Path,
+        typer.Argument(
+            metavar="MEMORY", help="File of a memory or of an agent, as `save` writes it."
+        ),
     ],
     rewards: Annotated[
         float | None,
-        typer.Option(help="Largest difference of mean rewards, of a nearness."),
+        typer.Option(
+            metavar="X",
+            help="Claim to test: largest difference of mean rewards between two tasks at any pair.",
+        ),
     ] = None,
     transitions: Annotated[
         float | None,
-        typer.Option(help="Largest total variation of transitions, of a nearness."),
+        typer.Option(
+            metavar="X",
+            help="Claim to test: largest total variation of transitions between two tasks at any "
+            "pair.",
+        ),
     ] = None,
     d_max: Annotated[
-        float | None, typer.Option(help="Largest distance between the models of two tasks.")
+        float | None,
+        typer.Option(
+            metavar="X", help="Claim to test: largest distance D between the models of two tasks."
+        ),
     ] = None,
-    p_min: Annotated[float | None, typer.Option(help="Smallest probability of a task.")] = None,
+    p_min: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="Claim to test: smallest probability of any task of the family."
+        ),
+    ] = None,
     delta: Annotated[
-        float, typer.Option(help="Probability that a true claim is contradicted.")
+        float,
+        typer.Option(metavar="X", help="Largest probability of contradicting a true claim."),
     ] = 0.05,
     figure: Annotated[
-        Path | None, typer.Option(help="File for a map of the differences, such as audit.pdf.")
+        Path | None,
+        typer.Option(metavar="PATH", help="File for a map of the differences, such as audit.pdf."),
     ] = None,
     *,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Compare models as exact, not as estimates.")
+        bool, typer.Option("--exact", help="Treat learned models as exact (deterministic tasks).")
     ] = False,
 ) -> None:
-    """Compare a nearness, a d_max or a p_min with what was learned, and print the result.
+    """Test a claim about how tasks differ on a saved memory.
 
-    A nearness is given by --rewards and --transitions (each 0 by default if the other is given).
-    Without knowledge, the command prints the differences between tasks. The file is only read. The
-    exit status is 0 if nothing contradicts the knowledge, 3 if something does, and 1 after an
-    error.
+    The claim is a nearness, given by both --rewards and --transitions, a d_max or a p_min. Without
+    a claim, the command prints the differences between tasks. The file is not changed. The exit
+    status is 0 if nothing contradicts the claim, 3 if something does, and 1 after an error.
     """
     with clean_errors():
         nearness = None
+        claims = {"--rewards": rewards, "--transitions": transitions}
+        given = [[name for name in claims if claims[name] is not None]]
+        given += [["--d-max"]] * (d_max is not None) + [["--p-min"]] * (p_min is not None)
+        kinds = [" and ".join(names) for names in given if names]
+        if len(kinds) > 1:
+            raise heirloom.InvalidArgument(
+                f"{' and '.join(kinds)} were given: test one claim at a time"
+            )
         if rewards is not None or transitions is not None:
-            nearness = heirloom.Nearness(rewards=rewards or 0.0, transitions=transitions or 0.0)
+            if rewards is None or transitions is None:
+                other = "--transitions" if transitions is None else "--rewards"
+                raise heirloom.InvalidArgument(
+                    f"{other} is missing: a nearness has both; 0 claims that tasks do not differ"
+                )
+            nearness = heirloom.Nearness(rewards=rewards, transitions=transitions)
         result = heirloom.audit(
             _memory(memory), nearness, d_max=d_max, p_min=p_min, exact=exact, delta=delta
         )

@@ -11,10 +11,10 @@ from heirloom.wording import counted
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-StatesOption = Annotated[int, typer.Option(min=1, help="Number of states.")]
-ActionsOption = Annotated[int, typer.Option(min=1, help="Number of actions.")]
-SourcesOption = Annotated[int, typer.Option(min=0, help="Number of source tasks.")]
-DeltaOption = Annotated[float, typer.Option(help="Probability of failure δ.")]
+StatesOption = Annotated[int, typer.Option(min=1, metavar="N", help="Number of states.")]
+ActionsOption = Annotated[int, typer.Option(min=1, metavar="N", help="Number of actions.")]
+SourcesOption = Annotated[int, typer.Option(min=0, metavar="N", help="Number of source tasks.")]
+DeltaOption = Annotated[float, typer.Option(metavar="X", help="Probability of failure δ.")]
 
 
 @app.command("n-known")
@@ -22,7 +22,8 @@ def n_known(
     states: StatesOption,
     actions: ActionsOption,
     epsilon: Annotated[
-        float, typer.Option(help="Accuracy ε of mean rewards and transition probabilities.")
+        float,
+        typer.Option(metavar="X", help="Accuracy ε of mean rewards and transition probabilities."),
     ],
     delta: DeltaOption = 0.05,
     sources: SourcesOption = 0,
@@ -31,7 +32,7 @@ def n_known(
 
     After that many visits, the mean rewards of all known pairs are within ε and their transition
     probabilities within ε in L1 norm, for the task and all its sources at once, with probability
-    1 - δ. Assumes rewards in [0, 1].
+    1 - δ. Rewards are assumed to be in [0, 1].
     """
     with clean_errors():
         n = heirloom.n_known_for(states, actions, epsilon=epsilon, delta=delta, n_sources=sources)
@@ -40,10 +41,12 @@ def n_known(
 
 @app.command()
 def tasks(
-    p_min: Annotated[float, typer.Option(help="Smallest probability of a task of the family.")],
+    p_min: Annotated[
+        float, typer.Option(metavar="X", help="Smallest probability of a task of the family.")
+    ],
     delta: DeltaOption = 0.05,
 ) -> None:
-    """Number of tasks that MaxQInit and a learned D_max need.
+    """Number of tasks that MaxQInit, a learned d_max and a learned nearness need.
 
     If that many tasks were drawn independently, the bounds of the next task (or of all further
     tasks) are valid with probability 1 - δ.
@@ -53,8 +56,9 @@ def tasks(
         for scope, text in scopes.items():
             n = heirloom.tasks_for_max_q(p_min, delta, scope=scope)
             typer.echo(
-                f"MaxQInit and a learned D_max need {counted(n, 'task')} and are used from task "
-                f"{n + 1:,} on, if they are to be valid with probability {1 - delta:g} for {text}"
+                f"MaxQInit, a learned d_max and a learned nearness need {counted(n, 'task')} and "
+                f"are used from task {n + 1:,} on, if they are to be valid with probability "
+                f"{1 - delta:g} for {text}"
             )
 
 
@@ -63,13 +67,13 @@ def computations(
     states: StatesOption,
     actions: ActionsOption,
     sources: SourcesOption,
-    gamma: Annotated[float, typer.Option(help="Discount factor γ.")] = 0.9,
-    precision: Annotated[float, typer.Option(help="Precision of values ε_Q.")] = 0.01,
+    gamma: Annotated[float, typer.Option(metavar="X", help="Discount factor γ.")] = 0.9,
+    precision: Annotated[float, typer.Option(metavar="X", help="Precision of values ε_Q.")] = 0.01,
 ) -> None:
     """Largest number of dynamic programs per task.
 
-    LRMax solves at most that many in one task (Proposition 6). Also prints the number of sweeps of
-    value iteration per dynamic program.
+    LRMax solves at most that many in one task (Proposition 6). The command also prints the number
+    of sweeps of value iteration per dynamic program.
     """
     with clean_errors():
         programs = heirloom.dynamic_programs(states, actions, sources)
@@ -82,21 +86,27 @@ def computations(
 @app.command("pairs-to-learn")
 def pairs_to_learn(
     family: Annotated[
-        str, typer.Argument(help="Name of the task family; see `heirloom list`.")
+        str,
+        typer.Argument(metavar="FAMILY", help="Name of the task family; see `heirloom list`."),
     ] = "tight",
     d_max: Annotated[
         float,
-        typer.Option(min=0, help="Prior of LRMax: upper bound on the distance between tasks."),
+        typer.Option(
+            min=0, metavar="X", help="Prior of LRMax: upper bound on the distance between tasks."
+        ),
     ] = 0.1,
-    epsilon: Annotated[float, typer.Option(help="Accuracy ε of values.")] = 0.01,
+    epsilon: Annotated[float, typer.Option(metavar="X", help="Accuracy ε of values.")] = 0.01,
     n_known: Annotated[
-        int, typer.Option(min=1, help="Number of visits after which a pair is known.")
+        int,
+        typer.Option(min=1, metavar="N", help="Number of visits after which a pair is known."),
     ] = 10,
     episodes: Annotated[
-        int, typer.Option(min=1, help="Number of episodes in the source task.")
+        int, typer.Option(min=1, metavar="N", help="Number of episodes in the source task.")
     ] = 2000,
-    steps: Annotated[int, typer.Option(min=1, help="Maximum number of steps per episode.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
+    steps: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Maximum number of steps per episode.")
+    ] = 10,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all random numbers.")] = 0,
 ) -> None:
     """Number of pairs to learn, with and without transfer.
 
@@ -118,4 +128,6 @@ def pairs_to_learn(
             seed=seed,
         )
         for agent, (count, n_pairs) in counts.items():
-            typer.echo(f"{agent}: {count:,} of {n_pairs:,} pairs at the beginning of the task")
+            typer.echo(
+                f"{agent}: {count:,} of {n_pairs:,} pairs to learn at the beginning of the task"
+            )

@@ -156,7 +156,7 @@ def print_size(spec: "ExperimentSpec", location: "Location", jobs: int | None, r
     console.print(f"{spec.name}: {several}{size}.", soft_wrap=True)
     console.print(
         f"Estimated time: {_shown_seconds(seconds)} with {n} parallel jobs on this machine "
-        "(extrapolated from the first task).",
+        "(extrapolated from parts of a few jobs).",
         soft_wrap=True,
     )
     console.print("Nothing was written.")

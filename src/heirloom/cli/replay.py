@@ -12,15 +12,23 @@ def replay(
     run: RunArgument,
     agent: Annotated[
         list[str] | None,
-        typer.Option(help="Name of an agent; repeat the option for several. Default: all."),
+        typer.Option(
+            metavar="NAME", help="Name of an agent; repeat the option for several. Default: all."
+        ),
     ] = None,
     repetition: Annotated[
-        int | None, typer.Option(min=1, help="Number of the repetition. Default: all recorded.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Index of a repetition, from 1. Default: all recorded."
+        ),
     ] = None,
     task: Annotated[
-        int | None, typer.Option(min=1, help="Number of the task. Default: all recorded.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Index of a task, from 1. Default: all recorded."),
     ] = None,
-    out: Annotated[str, typer.Option(help="The HTML file to write.")] = "replay.html",
+    out: Annotated[
+        str, typer.Option(metavar="PATH", help="The HTML file to write.")
+    ] = "replay.html",
 ) -> None:
     """Write one HTML file that replays recorded learning.
 

@@ -12,31 +12,37 @@ def report(
     runs: Annotated[
         list[str],
         typer.Argument(
+            metavar="RUN",
             help="Folders or URLs of runs, or of folders that contain runs, as `heirloom "
-            "reproduce` writes them."
+            "reproduce` writes them.",
         ),
     ],
     out: Annotated[
         str | None,
         typer.Option(
+            metavar="PATH",
             help="The file to write. Default: RUN-report.html beside a run, report.html in a "
-            "folder of runs, and report.html in the current folder for several runs or a URL."
+            "folder of runs, and report.html in the current folder for several runs or a URL.",
         ),
     ] = None,
     title: Annotated[
-        str | None, typer.Option(help="Title of the page. Default: the name of the experiment.")
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="Title of the page. Default: the name of the experiment."
+        ),
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="Agent that others are compared with. Default: RMax, or the first agent."
+            metavar="NAME",
+            help="Agent that others are compared with. Default: RMax, or the first agent.",
         ),
     ] = None,
 ) -> None:
-    """Write an HTML page about runs: curves, a table of agents, transfer, and claims.
+    """Write an HTML report about runs.
 
-    The page is one file that opens in a browser without a network. With several runs it also shows
-    their differences.
+    It has curves, a table of agents, where transfer came from, and claims. The page is one file
+    that opens in a browser without a network. With several runs it also shows their differences.
     """
     with clean_errors():
         from heirloom.reporting.page import report as write_report

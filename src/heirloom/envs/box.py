@@ -5,6 +5,7 @@ probabilities are affine in each parameter separately, any two tasks of the fami
 much as two tasks at the corners of the box of parameters, so `nearness` is exact.
 """
 
+import inspect
 import itertools
 import math
 from abc import abstractmethod
@@ -60,7 +61,22 @@ class BoxFamily(TaskFamily):
 
     def task(self, **parameters: Any) -> TabularMDP:
         """Return the task with these parameters, which must lie in their intervals."""
-        return self.build(reward_range=self.reward_range, **self._checked(parameters))
+        return self._built(self.reward_range, self._checked(parameters))
+
+    def _built(self, reward_range: Range | None, parameters: Mapping[str, Any]) -> TabularMDP:
+        """Call `build`, and check that it takes these parameters and returns a task."""
+        name, given = type(self).__name__, {"reward_range": reward_range, **parameters}
+        try:
+            inspect.signature(self.build).bind(**given)
+        except TypeError as error:
+            raise InvalidArgument(
+                f"build of {name} cannot be called ({error}): expected the parameters "
+                f"{', '.join(given)}"
+            ) from None
+        m = self.build(reward_range=reward_range, **parameters)
+        if not isinstance(m, TabularMDP):
+            raise InvalidArgument(f"build of {name} returned {shown(m)}: expected a TabularMDP")
+        return m
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
         """Draw all parameters, in the order of `intervals` and then of `choices`."""
@@ -160,8 +176,7 @@ class BoxFamily(TaskFamily):
     def _reward_range(self) -> Range:
         lowest, highest = math.inf, -math.inf
         for parameters in self._corner_parameters():
-            t = self.build(reward_range=None, **parameters).transitions
-            rewards = rewards_of(t)[0]
+            rewards = rewards_of(self._built(None, parameters).transitions)[0]
             lowest = min(lowest, float(rewards.min()))
             highest = max(highest, float(rewards.max()))
         return -_rounded_up(-lowest), _rounded_up(highest)
@@ -210,8 +225,10 @@ def checked_interval(name: str, interval: object) -> Interval:
     what = "expected two numbers, the lower one first"
     if not isinstance(interval, tuple | list) or len(interval) != 2:
         raise InvalidArgument(f"{name} is {shown(interval)}: {what}")
-    low = real_number(name, interval[0], what)
-    return low, real_number(name, interval[1], what, least=low)
+    low, high = (real_number(name, end, what) for end in interval)
+    if low > high:
+        raise InvalidArgument(f"{name} is {shown(interval)}: {what}")
+    return low, high
 
 
 def _rounded_up(x: float) -> float:

@@ -140,14 +140,14 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     @property
     def state_names(self) -> tuple[str, ...] | None:
-        """The observations as names of their numbers; None for a very large number of states."""
+        """The observations, in the order of their numbers, as names; None for very many states."""
         if self.as_seen:
             return names_of_seen(self.numbers, self.n_states)
         return names_of_values(self.env.observation_space, self.n_states)
 
     @property
     def action_names(self) -> tuple[str, ...] | None:
-        """The environment's actions as names of their numbers; None if they are only numbers."""
+        """Names of the actions, in the order of their numbers; None if they are only numbers."""
         return names_of_actions(self.env, self.n_actions)
 
     def save_numbers(self, path: str | os.PathLike[str]) -> None:

@@ -4,13 +4,13 @@ The state is the number of customers at the desk, at most 10, and a step is a mi
 open or closed, and one or two clerks work on the request of the customer at the front. In a minute
 at most one request is completed, and then at most one customer arrives. Customers who arrive at a
 closed gate or at a full desk are sent away. Rewards are negative costs in minutes of waiting: each
-customer waits for the minute, and customers who are sent away and a second clerk count as a number
-of minutes each. How many customers arrive and how long requests take changes from hour to hour. The
-hour is a task.
+customer at the desk waits for the minute, sending a customer away costs `sent_away` minutes, and
+the second clerk costs 2. How many customers arrive and how long requests take changes from hour to
+hour. Each hour is one task.
 
 All probabilities are products of a function of `arrival` and one of `service`, so they are affine
 in each of them. A reward that is a mean over two outcomes with the same successor is monotone in
-each, so the corners of a family have the lowest and the highest one.
+each, so its smallest and largest values are at corners of the family.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ CAPACITY = 10  # customers
 STATES = tuple(f"{n} customer{'' if n == 1 else 's'}" for n in range(CAPACITY + 1))
 ACTIONS = ("open, 1 clerk", "open, 2 clerks", "closed, 1 clerk", "closed, 2 clerks")
 CLERK = 2.0  # the cost of a minute of the second clerk, in minutes of waiting
-FASTER = 1.6  # by how much two clerks complete requests faster than one
+FASTER = 1.6  # probability to complete a request with two clerks, divided by that with one
 MOST_SERVICE = 1 / FASTER  # the largest probability with one clerk, so that two have at most 1
 MOST_MINUTES = 1e100  # of a customer who is sent away; sums of larger costs could overflow
 

@@ -13,7 +13,7 @@ from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.registry import make_family
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
 from heirloom.learning.choosing import Choice
-from heirloom.learning.lifetime import learn_tasks
+from heirloom.learning.lifetime import learn_tasks, naming_job
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP, check_task
 
@@ -28,17 +28,18 @@ def run_job(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.n
     rng = stream(spec.seed, "agent", agent_spec.name, repetition)
     learner = make_agent(agent_spec, spec, tasks, rng)
     observer = None if spec.measure is None else OBSERVERS[spec.measure]()
-    results = learn_tasks(
-        learner,
-        tasks,
-        episodes=spec.episodes,
-        steps=spec.steps,
-        seed=spec.seed,
-        name=agent_spec.name,
-        repetition=repetition,
-        observer=observer,
-        record=recorded_tasks(spec, agent, repetition),
-    )
+    with naming_job(agent_spec.name, repetition):
+        results = learn_tasks(
+            learner,
+            tasks,
+            episodes=spec.episodes,
+            steps=spec.steps,
+            seed=spec.seed,
+            name=agent_spec.name,
+            repetition=repetition,
+            observer=observer,
+            record=recorded_tasks(spec, agent, repetition),
+        )
     if observer is not None:
         results |= {name: np.array(values) for name, values in observer.measured.items()}
     return results

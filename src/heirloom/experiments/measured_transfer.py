@@ -17,7 +17,7 @@ NOT_RECORDED = -1
 
 
 class Transfer(Observer):
-    """Number of pairs whose bound each kind of bound and each source task decided in a task.
+    """Number of pairs per task whose bound came from each kind of bound and each source task.
 
     Everything is measured once, at the end of a task, so it does not slow learning. A pair that is
     known counts for the bound that it had when it became known. A refutation that is found when a

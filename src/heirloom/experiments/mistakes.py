@@ -4,8 +4,9 @@ Pydantic finds the mistakes; what is allowed is described from the JSON schema o
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -17,6 +18,7 @@ from heirloom.validation import shown
 EXAMPLE = "`heirloom show tight` prints a complete spec"
 REMEDY = {"n_known": "give the number of visits after which a pair is known"}
 
+QUOTED = re.compile(r"'([^']+)'")
 PLURALS = {"a whole number": "whole numbers", "a number": "numbers", "a string": "strings"}
 
 
@@ -79,11 +81,14 @@ def option_mistakes(error: ValidationError, model: type[BaseModel], owner: str) 
     """Return a message for each wrong option that pydantic found with the model of `owner`."""
     fields = model.model_fields
     messages: dict[str, str] = {}
+    explained = _explained(error.errors(), fields)
     for details in error.errors():
         option = printable(details["loc"][0]) if details["loc"] else "options"
         if option in messages:  # one message for all alternatives of a type
             continue
-        if details["type"] == "extra_forbidden":
+        if details["type"] == "missing" and option in explained:
+            continue
+        if details["type"] == "extra_forbidden" and len(details["loc"]) == 1:
             close = did_you_mean(option, fields)
             text = f"{option} is not an option of {owner}: its options are {', '.join(fields)}"
             messages[option] = text + close
@@ -93,14 +98,45 @@ def option_mistakes(error: ValidationError, model: type[BaseModel], owner: str) 
             messages[option] = f"{option}: {own_message(details)}"
         else:
             given = _at_key(error, option, details)
+            nested = _nested_mistakes(model, option, given)
+            if nested:
+                messages[option] = nested
+                continue
             hint = _schema_of(model, option)
-            messages[option] = f"{option} is {shown(given)}: expected {hint}"
-    return list(messages.values())
+            close = ""
+            if isinstance(given, str):
+                close = did_you_mean(given, QUOTED.findall(hint), similarity=0.75)
+            messages[option] = f"{option} is {shown(given)}: expected {hint}{close}"
+    return [line for message in messages.values() for line in message.split("\n")]
+
+
+def _nested_mistakes(model: type[BaseModel], option: str, given: object) -> str:
+    """Return the mistakes in a table that an option allows, one per line; empty if it has none."""
+    field = model.model_fields.get(option)
+    kinds = () if field is None or not isinstance(given, dict) else get_args(field.annotation)
+    for kind in kinds:
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            try:
+                kind.model_validate(given)
+            except ValidationError as error:
+                found = option_mistakes(error, kind, option)
+                return "\n".join(f"{option}.{message}" for message in found)
+    return ""
+
+
+def _explained(found: Sequence[Any], keys: Iterable[str]) -> set[str]:
+    """Return the keys that are missing because they are misspelt: they are not reported twice."""
+    keys = list(keys)
+    unknown = [str(each["loc"][-1]) for each in found if each["type"] == "extra_forbidden"]
+    return {c for key in unknown for c in difflib.get_close_matches(key[:100], keys, n=1)}
 
 
 def _at_key(error: ValidationError, option: str, details: Any) -> Any:
     """Return the whole value of an option, of which pydantic reports a part."""
-    whole = [each["input"] for each in error.errors() if tuple(each["loc"]) == (option,)]
+    found = error.errors()
+    whole = [
+        each["input"] for each in found if each["loc"][:1] == (option,) and len(each["loc"]) <= 2
+    ]
     return whole[0] if whole else details["input"]
 
 
@@ -129,8 +165,7 @@ def spec_mistakes(
     """
     found = error.errors()
     unknown = [str(each["loc"][-1]) for each in found if each["type"] == "extra_forbidden"]
-    # A key that is missing because it is misspelled is not reported twice.
-    explained = {c for key in unknown for c in difflib.get_close_matches(key[:100], keys, n=1)}
+    explained = _explained(found, keys)
     messages = []
     for details in sorted(found, key=lambda each: each["type"] != "extra_forbidden"):
         parts = [p for p in details["loc"] if isinstance(p, int) or p in {*keys, *unknown}]
@@ -173,7 +208,7 @@ def _with_key(key: str, message: str) -> str:
     if not key or message.startswith("family"):
         return message
     first, _, rest = message.partition(" ")
-    at_option = first.isidentifier() and rest.startswith("is ")
+    at_option = first.replace(".", "_").isidentifier() and rest.startswith("is ")
     return f"{key}.{message}" if at_option else f"{key}: {message}"
 
 

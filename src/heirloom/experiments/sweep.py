@@ -91,9 +91,14 @@ def _axes(sweep: Any) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
         else:
             raise InvalidArgument(
                 f"sweep.{printable(key)} cannot be swept: expected {', '.join(SWEPT)} or "
-                f"family.OPTION{did_you_mean(key, (*SWEPT, 'family'))}; lists of options of agents "
-                "belong into [[agents]]"
+                f"family.OPTION{_close_to(key)}; lists of options of agents belong into [[agents]]"
             )
+
+
+def _close_to(key: str) -> str:
+    if key.startswith("family."):
+        return f"; write {printable(key)} without quotation marks"
+    return did_you_mean(key, (*SWEPT, "family"))
 
 
 def _values(key: str, values: Any) -> list[Any]:

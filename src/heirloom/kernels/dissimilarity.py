@@ -53,10 +53,10 @@ class Parameters(NamedTuple):
     """The discount factor, the accuracy of models, the slack, the directions in use, and a cap.
 
     `slack` is how much one more backup of a solution may lower d. Unless `both_ways`, only
-    d(M ‖ M̄) is used as a bound. Optimal values never differ by more than `cap`, so d begins at it
-    or below; it is infinite if this is not used. If x is the difference of optimal values, G the
-    operator and x <= G(x), then x <= y implies x <= min(G(y), cap), because G is monotone. So every
-    iterate from the cap is an upper bound, and never above the iterate from an infinite cap.
+    d(M ‖ M̄) is used as a bound. Optimal values never differ by more than `cap`, so d starts at
+    `cap` or below. `cap` is infinite if no cap is used. If x is the difference of optimal values,
+    G the operator and x <= G(x), then x <= y implies x <= min(G(y), cap), because G is monotone. So
+    every iterate from the cap is an upper bound, and never above the iterate from an infinite cap.
     """
 
     gamma: Any
@@ -69,10 +69,10 @@ class Parameters(NamedTuple):
 class Solved(NamedTuple):
     """For each source: d over pairs, `d_state` = max_a d over states, and the largest d.
 
-    `pending` bounds how much a backup of each pair would lower it because of decreases since its
-    last backup, and `pending_all` how much a backup of any pair would because the largest d
-    decreased; it is infinite if the budget of the last solution was used up. `n_at_largest` is the
-    number of states that attain the largest d.
+    `pending[k]` bounds how much a backup of pair k would lower d[k], because d decreased at its
+    successors since its last backup. `pending_all` bounds the same for every pair, because the
+    largest d decreased; it is infinite if the last solution used up its budget. `n_at_largest` is
+    the number of states that attain the largest d.
     """
 
     d: Any
@@ -86,8 +86,8 @@ class Solved(NamedTuple):
 class ToSource(NamedTuple):
     """d from the task to each source, which is solved only where it has no closed form.
 
-    `status` is NEVER_SOLVED, OUTDATED or UP_TO_DATE. `candidate` is the first pair that may be
-    unknown and attain the largest D, which was `candidate_value` when the search for it began.
+    `status` is NEVER_SOLVED, OUTDATED or UP_TO_DATE. All pairs before `candidate` are known, or
+    have a D below `candidate_value`, the largest D when the search for such a pair began.
     """
 
     solved: Any
@@ -113,10 +113,11 @@ class Distances(NamedTuple):
 
 
 class Worklist(NamedTuple):
-    """A circular queue of pairs to back up, and the pairs whose d decreased; each with marks.
+    """A circular queue of pairs to back up, and the pairs whose d decreased.
 
-    `limits` has the numbers of backups that a solution and a call may take, the number that is left
-    in this call, and the number of solutions whose budget was used up in this call.
+    `queued` and `is_decreased` mark their members. `limits` has the work that a solution and a call
+    may do (see `MAX_WORK`), the work that is left in this call, and the number of solutions whose
+    budget was used up in this call.
     """
 
     queue: Any
@@ -163,7 +164,7 @@ def lower_dissimilarity(m, D, gamma, epsilon, slack, d, d_state, max_sweeps):
     """Lower d[k] and d_state[s] = max_a d[s, a] towards the fixed point, from above.
 
     Stops after a sweep that lowered no entry by more than `slack`; d is then above the fixed point
-    by at most gamma / (1 - gamma) * slack. Returns the largest d, and whether this was reached
+    by at most gamma / (1 - gamma) * slack. Returns the largest d, and whether it stopped this way
     within `max_sweeps`.
     """
     known, ends, first, last = m.known, m.ends, m.first, m.last
@@ -464,8 +465,8 @@ def _solve_from_queue(i, model, D, parameters, solved, work, n_queued):
 
     Whenever `d_state` decreases at a state, the pairs that may lead to it are queued. At the end
     `pending` and `pending_all` are at most slack / 2 each, so no backup would lower a pair by more
-    than `slack`; unless the budget is used up before, which sets `pending_all` to infinity. Lists
-    the pairs whose d decreased in `decreased`, and returns their number.
+    than `slack`. If the budget is used up first, `pending_all` is infinite. The pairs whose d
+    decreased are listed in `decreased`, and their number is returned.
     """
     index, ends, first, last = model.index, model.ends, model.first, model.last
     successors, p, owner = model.successors, model.p, model.owner

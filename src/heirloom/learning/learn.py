@@ -30,6 +30,7 @@ from heirloom.wording import counted, size_of_task
 if TYPE_CHECKING:
     import gymnasium as gym
 
+LOOKED_FOR_MASKS = 1000  # steps of a task in which masks that are not used are noticed
 BLOCK = 8192  # uniform numbers per draw; a compiled call returns when they are used up
 
 
@@ -121,6 +122,8 @@ def learn(
         if not agent.in_task:
             raise WrongOrder("there is no task to resume: call learn without resume=True")
         agent.task.resume()
+    if isinstance(agent, OptimisticAgent):
+        texts = agent.task.texts = {**agent.task.texts, **texts}
     adopt_names(agent, env)
     recorder = None
     if choice is not None:
@@ -293,6 +296,8 @@ def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> R
                 s_next, reward, terminated, truncated, info = env.step(a)
             except refusals as error:
                 raise refused(error, s, a) from error
+            if not plan.masks and n_steps < LOOKED_FOR_MASKS:
+                MaskNotice.look(env, info)
             r = float(reward)
             total += r
             discounted_total += discount * r

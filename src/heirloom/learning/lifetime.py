@@ -1,6 +1,7 @@
 """One job of an experiment: an agent learns the tasks of a repetition one after the other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray
+from heirloom.errors import HeirloomError
 from heirloom.learning.choosing import Choice
 from heirloom.learning.learn import run_episodes
 from heirloom.learning.masks import begin
@@ -113,6 +115,17 @@ def learn_tasks(
         "updates": updates,
         "late_update": late,
     }
+
+
+@contextmanager
+def naming_job(name: str, repetition: int) -> Iterator[None]:
+    """Begin the message of an error of Heirloom with the agent and the repetition it is about."""
+    try:
+        yield
+    except HeirloomError as error:
+        first, *others = error.args or ("",)
+        error.args = (f"agent {name!r}, repetition {repetition + 1}: {first}", *others)
+        raise
 
 
 def _observed(plan: Plan, observer: Observer) -> Plan:

@@ -19,15 +19,41 @@ def adopt_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
     """Give the memory of an agent the names of states and actions that its task has."""
     if not isinstance(agent, OptimisticAgent):
         return
-    memory = agent.memory
-    if isinstance(env, TabularMDP):
-        names = Names(env.state_names, env.action_names)
-    else:
-        from heirloom.mdp.gymnasium import read_names
-
-        names, memory.edges = read_names(env), edges_of(env) or memory.edges
+    memory, names = agent.memory, _names_of(env)
+    if not isinstance(env, TabularMDP):
+        memory.edges = edges_of(env) or memory.edges
     # The names are valid: a task has checked them, or `read_names` has.
     memory.names = Names(names.states or memory.state_names, names.actions or memory.action_names)
+
+
+def _names_of(env: "TabularMDP | gym.Env[Any, Any]") -> Names:
+    if isinstance(env, TabularMDP):
+        return Names(env.state_names, env.action_names)
+    from heirloom.mdp.gymnasium import read_names
+
+    return read_names(env)
+
+
+def check_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
+    """Raise `IncompatibleTasks` if a state or action has another number than in earlier tasks.
+
+    Tasks may have other names than earlier ones: only a name that has moved is an error.
+    """
+    if not isinstance(agent, OptimisticAgent):
+        return
+    for noun, before, now in zip(
+        ("state", "action"), agent.memory.names, _names_of(env), strict=True
+    ):
+        if before is None or now is None or before == now:
+            continue
+        numbers = {name: i for i, name in enumerate(before)}
+        for i, name in enumerate(now):
+            if numbers.get(name, i) != i:
+                raise IncompatibleTasks(
+                    f"the {noun} {name!r} has the number {i} in this task and {numbers[name]} in "
+                    f"earlier tasks: all tasks of an agent must number their {noun}s in the same "
+                    "order"
+                )
 
 
 def edges_of(env: "gym.Env[Any, Any]") -> Edges | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.errors import IncompatibleTasks, InvalidArgument
-from heirloom.learning.naming import check_edges
+from heirloom.learning.naming import check_edges, check_names
 from heirloom.learning.recorder import Recorder
 from heirloom.mdp.from_arrays import rewards_of
 from heirloom.mdp.tabular import TabularMDP
@@ -104,3 +104,4 @@ def _check_fit(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", max_steps: i
             f"{agent.n_actions}: all tasks of an agent must have the same size"
         )
     check_edges(agent, env)
+    check_names(agent, env)

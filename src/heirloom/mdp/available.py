@@ -36,11 +36,17 @@ def read_available(available: Any, n_states: int, n_actions: int) -> BoolArray |
     try:
         given = np.asarray(available)
     except (TypeError, ValueError) as error:
-        raise InvalidTask(f"available is not an array of booleans: {error}") from None
-    if given.shape != (n_states, n_actions) or given.dtype != np.bool_:
         raise InvalidTask(
-            f"available is {shown(available)}, of shape {given.shape} and type {given.dtype}: "
-            f"expected booleans [s, a] of shape ({n_states}, {n_actions})"
+            f"available is not an array of booleans [s, a] ({error}): give one row per state, with "
+            "True for each action that exists"
+        ) from None
+    if given.shape != (n_states, n_actions) or given.dtype != np.bool_:
+        cast = ""
+        if given.dtype.kind in "iu":
+            cast = "; convert a mask of 0 and 1 with np.asarray(mask, dtype=bool)"
+        raise InvalidTask(
+            f"available has shape {given.shape} and type {given.dtype}: expected booleans [s, a] "
+            f"of shape ({n_states}, {n_actions}){cast}"
         )
     return checked_available(given.reshape(-1), n_states, n_actions)
 

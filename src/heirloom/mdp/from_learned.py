@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray
+from heirloom.errors import InvalidArgument
 from heirloom.mdp.learned import Known
 from heirloom.mdp.tabular import TabularMDP, value_range
 from heirloom.mdp.transitions import Outcomes, collect
@@ -43,6 +44,13 @@ def mdp_of(
     value = hi if unknown == "optimistic" else lo
     known: BoolArray = rows.known
     pairs = np.flatnonzero(known)
+    least, most = rows.R[pairs].min(initial=np.inf), rows.R[pairs].max(initial=-np.inf)
+    if least < reward_range[0] or most > reward_range[1]:
+        raise InvalidArgument(
+            f"learned mean rewards are from {least:g} to {most:g}, outside reward_range "
+            f"{reward_range}: give the reward_range of the agent, such as "
+            "agent.setting.reward_range"
+        )
     lengths = (rows.last - rows.first)[pairs]
     taken = np.repeat(rows.first[pairs] - np.cumsum(lengths) + lengths, lengths) + np.arange(
         int(lengths.sum())

@@ -21,6 +21,7 @@ from heirloom.mdp.from_rows import Row, collect_rows
 from heirloom.mdp.scene import Scene, scene_of
 from heirloom.mdp.transitions import Transitions, check_transitions
 from heirloom.naming import NamesLike, checked_names
+from heirloom.options import named_options
 from heirloom.storage import archive
 from heirloom.validation import Range, check_gamma, instance, shown, sizes, truth
 from heirloom.wording import counted, counted_of
@@ -60,6 +61,7 @@ class TabularMDP:
         TabularMDP(2 states, 2 actions, 4 transitions, gamma=0.9, rewards 0 to 1 in (0, 1))
     """
 
+    @named_options
     def __init__(
         self,
         R: ArrayLike | sparse.sparray | sparse.spmatrix,
@@ -155,12 +157,12 @@ class TabularMDP:
     def from_npz(cls, path: str | os.PathLike[str], **options: Any) -> Self:
         """Create a task from an `.npz` file with the arrays `R` and `T` of the constructor.
 
-        The file may also hold `gamma`, `start`, `terminates`, `available`, `state_names` and
-        `action_names`. A sparse T is given by the arrays `T_data`, `T_indices` and `T_indptr` of a
-        csr_array of shape (S·A, S). Options are those of the constructor, and replace what is in
-        the file. A file that `save` has written is read, too; options can then be `gamma`, `start`,
-        `reward_range` and names. Raises `InvalidFile` unless the file can be read without
-        unpickling.
+        The file may also hold `gamma`, `start`, `terminates`, `available`, `reward_range`,
+        `state_names` and `action_names`; other arrays are ignored. A sparse T is given by the
+        arrays `T_data`, `T_indices` and `T_indptr` of a csr_array of shape (S·A, S). Options are
+        those of the constructor, and replace what is in the file. A file that `save` has written
+        is read, too; options can then be `gamma`, `start`, `reward_range` and names. Raises
+        `InvalidFile` unless the file can be read without unpickling.
         """
         from heirloom.mdp.task_file import is_saved_task, read_npz, saved_task
 

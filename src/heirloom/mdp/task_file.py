@@ -28,7 +28,7 @@ from heirloom.storage.atomic import named
 
 SPARSE = ("T_data", "T_indices", "T_indptr")
 NAMES = ("state_names", "action_names")
-READ = {"R", "T", "start", "terminates", "available", "gamma", *NAMES, *SPARSE}
+READ = {"R", "T", "start", "terminates", "available", "gamma", "reward_range", *NAMES, *SPARSE}
 
 
 def packed(m: TabularMDP) -> Content:
@@ -139,7 +139,8 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     try:
         with np.load(Path(path), allow_pickle=False) as file:
-            arrays: dict[str, Any] = {name: file[name] for name in file.files if name in READ}
+            found = list(file.files)
+            arrays: dict[str, Any] = {name: file[name] for name in found if name in READ}
     except Exception as error:  # a damaged file can raise almost anything
         raise InvalidFile(
             f"{named(path)} cannot be read as an .npz file of arrays ({error}): write it "
@@ -150,10 +151,13 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
         arrays["T"] = _sparse(data, indices, indptr, R=arrays.get("R"), path=path)
     if "R" not in arrays or "T" not in arrays:
         raise InvalidFile(
-            f"{path} has the arrays {', '.join(sorted(arrays)) or 'none'}: expected R and T, or R, "
+            f"{path} has the arrays {', '.join(sorted(found)) or 'none'}: expected R and T, or R, "
             f"{', '.join(SPARSE)}"
         )
-    return {name: x.item() if x.ndim == 0 else x for name, x in arrays.items()}
+    given = {name: x.item() if x.ndim == 0 else x for name, x in arrays.items()}
+    if "reward_range" in given:
+        given["reward_range"] = tuple(np.ravel(given["reward_range"]).tolist())
+    return given
 
 
 def _sparse(data: Any, indices: Any, indptr: Any, *, R: Any, path: object) -> sparse.csr_array:

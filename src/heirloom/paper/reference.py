@@ -93,7 +93,7 @@ def compare(location: Location, name: str) -> dict[str, Any] | None:
     if not rows:
         return None
     differing = [
-        f"{key} is {here} here and {reference['environment'].get(key)} there"
+        f"{key} is {here} here and {reference['environment'].get(key)} in the reference"
         for key, here in environment().items()
         if reference["environment"].get(key) != here
     ]
@@ -124,9 +124,9 @@ def _row(agent: str, own: dict[str, Any], expected: dict[str, Any]) -> dict[str,
 def _conclusion(rows: list[dict[str, str]], differing: list[str]) -> str:
     """Say in one or two sentences how the results agree with the reference."""
     verdicts = {row["verdict"] for row in rows}
-    why = f"The environment is another one: {'; '.join(differing)}." if differing else ""
+    why = f"Versions or processor differ: {'; '.join(differing)}." if differing else ""
     if verdicts == {"identical to the bit"}:
-        return f"All returns are identical to the bit to those of the reference. {why}".strip()
+        return f"All returns are bit-identical to those of the reference. {why}".strip()
     if "differs" not in verdicts:
         agree = f"The mean return of every agent is within {TOLERANCE:.0%} of the reference."
         expected = "Versions and processor are the same, so identical results were expected."

@@ -123,7 +123,7 @@ def columns(run: ShownRun, baseline: Baseline) -> list[Column]:
         )
     found.append(
         Column(
-            "Pairs explored",
+            "Pairs learned",
             f"State-action pairs that became known in a task, {tasks}.",
             lambda row: (row.updates.mean(axis=1), False),
         )

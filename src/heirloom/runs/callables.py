@@ -12,15 +12,17 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from heirloom.errors import InvalidArgument
 from heirloom.experiments import registry
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.learning.streams import stream
-from heirloom.mdp.tabular import check_task
+from heirloom.mdp.tabular import TabularMDP
 from heirloom.runs.run import run_on
 from heirloom.runs.workers import check_workers
 from heirloom.runs.workers.compute import Compute, Computed, compute_job, packed
 from heirloom.runs.workers.processes import compute_locally
+from heirloom.validation import shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -111,7 +113,11 @@ class _Family:
     def __init__(self, draw: Callable[..., Any], seed: int) -> None:
         self.draw = draw
         task = draw(stream(seed, "tasks", 0))
-        check_task(task)
+        if not isinstance(task, TabularMDP):
+            raise InvalidArgument(
+                f"draw_task returned {shown(task)}, a {type(task).__name__}, not a TabularMDP: "
+                "leave out jobs, out and measure to compare agents in environments"
+            )
         self.gamma = task.gamma
 
 

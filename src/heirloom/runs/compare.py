@@ -1,5 +1,6 @@
 """Compare agents on the same sequences of tasks."""
 
+import inspect
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -11,13 +12,13 @@ from heirloom.agents.protocol import Agent
 from heirloom.errors import InvalidArgument
 from heirloom.escaping import printable
 from heirloom.experiments.variables import check_results
-from heirloom.learning.lifetime import learn_tasks, optimal_returns
+from heirloom.learning.lifetime import learn_tasks, naming_job, optimal_returns
 from heirloom.learning.streams import stream
 from heirloom.mdp.gymnasium import sizes_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.options import named_options
 from heirloom.runs.callables import run_callables, spec_of
-from heirloom.stats import gain, student_interval
+from heirloom.stats import student_interval
 from heirloom.storage.location import Location
 from heirloom.validation import LARGEST_SIZE, one_of, real_number, shown, truth, whole_number
 
@@ -111,13 +112,21 @@ def compare(
     updates = np.empty(returns.shape[:3], dtype=np.int64)
     optimal = np.empty((repetitions, tasks))
     options: Any = {"episodes": episodes, "steps": max_steps, "seed": seed, "masks": masks}
+    previous: dict[str, Agent] = {}
     for j in range(repetitions):
         rng = stream(seed, "tasks", j)
         drawn = [_drawn(draw_task, rng) for _ in range(tasks)]
         optimal[j] = optimal_returns(drawn, max_steps, discounted=False)
         for i, (name, make_agent) in enumerate(agents.items()):
             agent = make_agent(stream(seed, "agent", name, j))
-            record = learn_tasks(agent, drawn, **options, name=name, repetition=j)
+            if agent is previous.get(name):
+                raise InvalidArgument(
+                    f"agents[{name!r}] returned the same agent in repetitions {j} and {j + 1}: "
+                    "expected a function that makes a new agent in each call"
+                )
+            previous[name] = agent
+            with naming_job(name, j):
+                record = learn_tasks(agent, drawn, **options, name=name, repetition=j)
             returns[i, j], updates[i, j] = record["returns"], record["updates"]
     return _labelled_dataset(list(agents), returns, updates, optimal)
 
@@ -158,11 +167,28 @@ def _check_arguments(agents: Mapping[str, MakeAgent], draw_task: DrawTask) -> No
                 f"agents[{name!r}] is {shown(make)}: expected a function that makes a fresh agent "
                 "for each repetition, such as lambda rng: hl.RMax(seed=rng, ...)"
             )
+        _check_takes_rng(f"agents[{name!r}]", make, "lambda rng: hl.RMax(seed=rng, ...)")
     if not callable(draw_task):
         raise InvalidArgument(
             f"draw_task is {shown(draw_task)}: expected a function that draws a task, such as "
             "family.draw"
         )
+    _check_takes_rng("draw_task", draw_task, "family.draw, or lambda rng: task")
+
+
+def _check_takes_rng(name: str, function: Callable[..., Any], example: str) -> None:
+    """Raise `InvalidArgument` unless a function can be called with a random generator."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some builtins have no signature
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise InvalidArgument(
+            f"{name} cannot be called with a random generator ({error}): expected a function of "
+            f"one argument, such as {example}"
+        ) from None
 
 
 def _labelled_dataset(
@@ -190,9 +216,10 @@ def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax"
     """Format a text table with the performance of each agent, and its gain over the baseline.
 
     The columns are the mean return in the first task, the mean return and the mean number of model
-    updates in the `last` tasks, and the relative gain in return over the baseline in those tasks,
-    with its 95 % Student interval over repetitions. If the returns of the baseline are near zero,
-    so that percentages mean nothing, the last column has differences in return instead. The row
+    updates in the `last` tasks, and the difference of mean returns from the baseline in those
+    tasks, in percent of the baseline's, with its 95 % Student interval over repetitions, which
+    takes the baseline's mean as given. If the returns of the baseline are near zero, so that
+    percentages mean nothing, the last column has differences in return instead. The row
     `best` shows the optimal expected returns, if they are known for all of the `last` tasks.
     """
     check_results(results, ("returns", "updates", "optimal"))
@@ -215,8 +242,11 @@ def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax"
     for name in names:
         first = float(results.returns.sel(agent=name, task=1).mean())
         own = mean.sel(agent=name).values
-        centre, half = student_interval(gain(own, reference) if in_percent else own - reference)
-        compared = f"{centre:+.1%} ± {half:.1%}" if in_percent else f"{centre:+.3f} ± {half:.3f}"
+        # The difference of the mean returns, relative to that of the baseline if in percent.
+        unit = abs(reference.mean()) if in_percent else 1.0
+        centre, half = student_interval((own - reference) / unit)
+        form = ".1%" if in_percent else ".3f"
+        compared = f"{centre:+{form}}" + (f" ± {half:{form}}" if np.isfinite(half) else "")
         lines.append(
             f"{labels[name]:<{width}}  {first:>8.3f}  {float(own.mean()):>8.3f}  "
             f"{float(later.updates.sel(agent=name).mean()):>8.1f}  "

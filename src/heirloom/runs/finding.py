@@ -49,9 +49,11 @@ def not_a_run(location: Location) -> InvalidFile:
             f"the spec of the run in {location} is missing or damaged: run the same experiment "
             "there again, which restores it"
         )
+    if not names:
+        return InvalidFile(f"there is no run in {location}: give the folder of a run")
     return InvalidFile(
         f"{location} is not a run of Heirloom, or its {GROUP} is damaged: give the folder of a "
-        "run, or an empty or new folder to start one"
+        "run; to start a run, give an empty or new folder"
     )
 
 

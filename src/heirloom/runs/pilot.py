@@ -1,41 +1,69 @@
-"""Estimate how long a run takes, from a few episodes of its first task."""
+"""Estimate how long a run takes, from parts of a few jobs."""
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 from heirloom.experiments.job import run_job
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs.workers.compute import shared_results
 
-ENOUGH = 0.3  # seconds of a measurement that is not repeated with more episodes
+ENOUGH = 0.3  # seconds of a measurement that is not repeated with more episodes or tasks
 MOST_MEASURED = 8  # agents whose time is measured
 
 
 def estimate_seconds(spec: ExperimentSpec) -> float:
     """Estimate the processor time of a run in seconds, by computing parts of a few jobs.
 
-    One agent of each algorithm learns the first task of a sequence, for more and more episodes; the
-    time of the others is extrapolated. Agents that use earlier tasks may take longer.
+    One agent of each algorithm learns the first task of a sequence, for more and more episodes. If
+    that takes little time, it learns more and more tasks, since agents that use earlier tasks take
+    longer in later ones. The time of the rest is extrapolated.
     """
+    spec = spec.model_copy(update={"record": None})  # recordings take hardly any time
     measured: dict[str, float] = {}
     total = 0.0
     for i, agent in enumerate(spec.agents):
         if agent.algorithm not in measured and len(measured) < MOST_MEASURED:
-            measured[agent.algorithm] = _seconds_per_task(spec, i)
+            measured[agent.algorithm] = _seconds_per_job(spec, i)
         mean = sum(measured.values()) / len(measured)
         total += measured.get(agent.algorithm, mean)
-    return total * spec.tasks * spec.repetitions
+    shared = _timed(lambda: shared_results(spec.with_changes(tasks=1, repetitions=1), 0))
+    return (total + shared * spec.tasks) * spec.repetitions
 
 
-def _seconds_per_task(spec: ExperimentSpec, agent: int) -> float:
-    spec = spec.model_copy(update={"record": None})  # recordings take hardly any time
-    run_job(spec.with_changes(tasks=1, episodes=1, repetitions=1), agent, 0)  # compiles kernels
-    episodes, before, n_before = 1, 0.0, 0
-    while True:
-        started = time.perf_counter()
-        run_job(spec.with_changes(tasks=1, episodes=episodes, repetitions=1), agent, 0)
-        seconds = time.perf_counter() - started
-        if seconds >= ENOUGH or episodes == spec.episodes:
-            break
-        before, n_before = seconds, episodes
-        episodes = min(4 * episodes, spec.episodes)
-    per_episode = max(seconds - before, 0.0) / (episodes - n_before)
-    return seconds + per_episode * (spec.episodes - episodes)
+def _seconds_per_job(spec: ExperimentSpec, agent: int) -> float:
+    def seconds(tasks: int, episodes: int) -> float:
+        part = spec.with_changes(tasks=tasks, episodes=episodes, repetitions=1)
+        return _timed(lambda: run_job(part, agent, 0))
+
+    two = min(2, spec.tasks)
+    seconds(two, 1)  # compiles kernels, and draws tasks that are kept
+    episodes, of_task = _grown(lambda n: seconds(1, n), spec.episodes)
+    if episodes == spec.episodes:
+        return _grown(lambda n: seconds(n, spec.episodes), spec.tasks)[1]
+    # Later tasks take as much longer than the first one as with these episodes.
+    both = seconds(two, episodes)
+    first = seconds(1, episodes)
+    ratio = max(1.0, (both - first) / first) if two > 1 else 1.0
+    return of_task * (1 + ratio * (spec.tasks - 1))
+
+
+def _grown(seconds: Callable[[int], float], size: int) -> tuple[int, float]:
+    """Measure larger and larger parts; return the size of the last one, and the time of the whole.
+
+    The time that does not depend on the size is measured with the smallest part.
+    """
+    n, least = 1, seconds(1)
+    before, n_before, now = least, 1, least
+    while n < size and now - least < ENOUGH:
+        before, n_before = now, n
+        n = min(4 * n, size)
+        now = seconds(n)
+    slope = max(now - before, 0.0) / (n - n_before) if n > n_before else 0.0
+    return n, now + slope * (size - n)
+
+
+def _timed(call: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, suppress
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from heirloom import signals
 from heirloom.choices import Backend
-from heirloom.errors import CannotWrite, HeirloomError
+from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
 from heirloom.experiments.job import Job, check_agents
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.lock import lock
@@ -18,7 +20,7 @@ from heirloom.runs.store import RunStore
 from heirloom.runs.stored_run import StoredRun
 from heirloom.runs.versions import differences, versions
 from heirloom.runs.workers import check_workers, workers
-from heirloom.runs.workers.compute import Compute
+from heirloom.runs.workers.compute import Compute, shared_results
 from heirloom.storage.location import Location
 from heirloom.validation import instance
 from heirloom.wording import counted
@@ -80,6 +82,7 @@ def run_on(
         remaining = store.remaining_jobs()
         if remaining:
             _warn_if_versions_differ(store)
+            _check_tasks(store, remaining)
             with start_workers() as compute:
                 remaining = _compute_all(store, remaining, compute)
         store.finish()
@@ -109,6 +112,31 @@ def _warn_if_versions_differ(store: RunStore) -> None:
             "heirloom: %s was started with other versions (%s), so results may not be identical",
             store.location,
             difference,
+        )
+
+
+def _check_tasks(store: RunStore, remaining: list[Job]) -> None:
+    """Raise `InvalidArgument` if a user-defined family no longer draws the tasks of stored jobs.
+
+    The optimal returns of one stored repetition are compared: the code of a family may have been
+    changed since.
+    """
+    spec = store.spec
+    if ":" not in spec.family.name or len(remaining) == store.layout.n_jobs:
+        return
+    missing = set(remaining)
+    stored = ((0, j) for j in range(spec.repetitions) if (0, j) not in missing)
+    job = next(stored, None)
+    if job is None:
+        return
+    before = store.read_job(job)[1]["optimal"]
+    now = shared_results(spec, job[1])["optimal"]
+    if not np.allclose(now, before, rtol=1e-9, atol=1e-12, equal_nan=True):
+        i = int(np.argmax(np.abs(now - before)))
+        raise InvalidArgument(
+            f"the tasks that {spec.family.name} draws now are not those of the jobs stored in "
+            f"{store.location} (an optimal return was {before[i]:g}, and is {now[i]:g}): choose "
+            "another folder, or restore the code of the family"
         )
 
 

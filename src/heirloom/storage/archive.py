@@ -138,9 +138,10 @@ def check_seal(data: bytes, kind: str, where: str) -> int:
     if hashlib.sha256(memoryview(data)[:-64]).hexdigest() != checksum:
         raise InvalidFile(f"{where} is damaged (wrong checksum): restore it from a backup")
     if found_kind != kind:
-        raise InvalidFile(
-            f"{where} is a file of kind {found_kind!r}, not {kind!r}: choose another file"
-        )
+        other = "choose another file"
+        if (found_kind, kind) == ("agent", "memory"):
+            other = "load it with OptimisticAgent.load, and use the memory of the agent"
+        raise InvalidFile(f"{where} is a file of kind {found_kind!r}, not {kind!r}: {other}")
     return len(seal[0])
 
 

@@ -66,9 +66,15 @@ def write_atomically(
 
 def _cannot_write(path: object, error: Exception) -> CannotWrite:
     reason = getattr(error, "strerror", None) or error
+    if isinstance(error, FileNotFoundError):
+        remedy = "create its folder, or choose an existing one"
+    elif isinstance(error, PermissionError):
+        remedy = "choose a folder that you may write to"
+    else:
+        remedy = "free some disk space, or choose another folder"
     return CannotWrite(
-        f"{named(path)} could not be written ({reason}): free some disk space, or choose an "
-        "existing folder that you may write to; the previous content of the file is unchanged"
+        f"{named(path)} could not be written ({reason}): {remedy}; an earlier file of this name is "
+        "unchanged"
     )
 
 

@@ -19,7 +19,7 @@ from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import index, instance, positive_probability, shown
-from heirloom.wording import counted, size_of_task
+from heirloom.wording import counted_of, size_of_task
 
 NO_PAIRS = frozen(np.empty(0, dtype=np.int64))
 
@@ -168,8 +168,8 @@ class MaxQ(Constant):
         if self._n_seen < self.n_tasks:
             return Details(
                 notes=(
-                    f"not used yet, because {counted(self.n_tasks, 'task')} must be seen first "
-                    f"({self._n_seen:,} so far).",
+                    f"when this task began, {counted_of(self._n_seen, self.n_tasks, 'task')} had "
+                    f"been seen; the bound is used after {self.n_tasks:,}.",
                 )
             )
         return Details(notes=(f"{validity(self.p_min, self.delta, self.scope)}.",))

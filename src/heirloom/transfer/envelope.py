@@ -169,14 +169,15 @@ class Envelope(Bound):
         state = self._state
         if state is None:
             return (
-                f"{self._n_seen} of {self.first} first tasks were seen. The envelope is used after "
-                f"{self.calibration} further tasks, on which it is calibrated.",
+                f"when this task began, {self._n_seen} of the first {self.first} tasks had been "
+                f"seen. The envelope is used after {self.calibration} further tasks, on which it "
+                "is calibrated.",
             )
         n, n_pairs = state.scores.size, self.setting.n_pairs
         use = f"It is used, and valid with probability {self.coverage:.3g} for each later task."
         lines = [
-            f"{n} of {self.calibration} calibration tasks were scored. "
-            + (use if n >= self.calibration else "The envelope is not used yet.")
+            f"when this task began, {n} of {self.calibration} calibration tasks had been scored. "
+            + (use if n >= self.calibration else "The envelope is not used in this task.")
         ]
         # At best, all scores that are still missing are smaller than those of today.
         rank = self.rank - (self.calibration - n)

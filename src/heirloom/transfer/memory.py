@@ -16,7 +16,7 @@ from heirloom.transfer.bins import Edges
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source, check_rewards, check_values
 from heirloom.validation import instance, one_of, sizes, whole_number
-from heirloom.wording import counted, counted_of, size_of_task
+from heirloom.wording import counted, size_of_task
 
 MOST_VISITS = 2**53  # that are counted, so that sums do not overflow
 MOST_LINES = 30  # sources that the text of a memory lists
@@ -305,8 +305,7 @@ class TaskMemory:
         n_more = len(self._sources) - len(shown)
         lines = [f"  ({n_more:,} earlier sources)"] if n_more else []
         for source in shown:
-            known = f"{counted_of(int(source.known.sum()), self.n_pairs, 'pair')} known"
-            lines.append(f"  task {source.name}: {known}")
+            lines.append(f"  task {source.name}: {source.known_pairs}")
         return "\n".join([self._summary(), *lines])
 
     def _summary(self) -> str:

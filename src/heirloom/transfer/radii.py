@@ -8,8 +8,8 @@ seen, are within the following radii of the true ones (Hoeffding; Weissman et al
     τ = ½ √(2 ln((2^K - 2) 2 S A / δ_j) / n)                   in total variation
 
 for all tasks at once with probability 1 - δ, if δ_j = 6 δ / (π² j²): the numbers of tasks count all
-tasks, also forgotten ones. The radii are for a fixed number of visits, so that only known pairs may
-be compared.
+tasks, including forgotten ones. The radii are for a fixed number of visits, so that only known
+pairs may be compared.
 
 If the user declares the models exact, they are accurate to the ε of the setting instead: η = ε and
 τ = ε / 2, up to rounding.

@@ -37,9 +37,9 @@ class Source:
     n_known: int = 0
     """The number of visits after which its pairs were known; 0 if it is not recorded."""
     available: BoolArray | None = None
-    """The pairs whose action surely exists; None for all.
+    """True where the action is known to exist; None if all actions exist.
 
-    Where an action is missing, Q is -infinity. At all other pairs its existence was not observed.
+    Where it is False, the action is missing (then Q is -infinity), or was not observed to exist.
     """
     label: str = ""
     """What the task is called; empty if it has no label."""
@@ -109,10 +109,15 @@ class Source:
         """The number of the task with its label and time, such as "3 (Lyon, week 12)"."""
         return with_name(self.task, ", ".join(text for text in (self.label, self.time) if text))
 
+    @property
+    def known_pairs(self) -> str:
+        """How many pairs are known, of those that are not missing, such as "3 of 4 pairs known"."""
+        n_pairs = self.Q.size - int(self.missing.sum())
+        return f"{counted_of(int(self.known.sum()), n_pairs, 'pair')} known"
+
     def __repr__(self) -> str:
         visits = f", n_known={self.n_known}" if self.n_known else ""
-        known = f"{counted_of(int(self.known.sum()), self.known.size, 'pair')} known"
-        return f"Source(task {self.name}: {known}{visits})"
+        return f"Source(task {self.name}: {self.known_pairs}{visits})"
 
     @property
     def missing(self) -> BoolArray:
@@ -170,7 +175,10 @@ def _checked_mask(available: object, rows: Known, Q: FloatArray) -> BoolArray | 
     missing = np.isneginf(Q)
     if available is None:
         if missing.any():
-            raise InvalidArgument("Q is -infinity, and available is None: mark missing actions")
+            raise InvalidArgument(
+                f"Q is -infinity at {counted(int(missing.sum()), 'pair')}, but available is None: "
+                "give available, booleans that are False at missing actions"
+            )
         return None
     if (
         not isinstance(available, np.ndarray)
@@ -196,9 +204,10 @@ def check_values(Q: FloatArray, setting: Setting) -> None:
     tol = RELATIVE * max(abs(low), abs(high))
     least = Q.min(initial=np.inf, where=~np.isneginf(Q))  # -infinity stands for no action
     if Q.size and not (least >= low - tol and Q.max() <= high + tol):
+        worst = least if least < low - tol else Q.max()
         raise InvalidArgument(
-            f"a value is outside ({low:g}, {high:g}), the range of values for rewards in "
-            f"{setting.reward_range} and gamma={setting.gamma}: expected upper bounds on Q*"
+            f"Q contains {worst:g}, outside ({low:g}, {high:g}), the range of values for rewards "
+            f"in {setting.reward_range} and gamma={setting.gamma}: expected upper bounds on Q*"
         )
 
 
@@ -208,7 +217,8 @@ def check_rewards(rows: Known, setting: Setting) -> None:
     tol = RELATIVE * max(abs(lo), abs(hi))
     in_range = (rows.R >= lo - tol) & (rows.R <= hi + tol)
     if not (in_range | ~rows.known).all():
+        k = int(np.argmin(in_range | ~rows.known))
         raise InvalidArgument(
-            f"a reward is outside ({lo:g}, {hi:g}), the reward_range of the memory: expected the "
-            "rewards of a task with the same setting"
+            f"the mean reward of pair {k} is {rows.R[k]:g}, outside ({lo:g}, {hi:g}), the "
+            "reward_range of the memory: expected the rewards of a task with the same setting"
         )

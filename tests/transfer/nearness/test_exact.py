@@ -145,14 +145,14 @@ def test_near_bound_is_below_the_lipschitz_bound_on_the_main_experiment():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rewards": -0.1, "transitions": 0}, r"rewards contains -0\.1"),
-        ({"rewards": np.nan, "transitions": 0}, "rewards contains nan"),
+        ({"rewards": -0.1, "transitions": 0}, r"rewards is -0\.1"),
+        ({"rewards": np.nan, "transitions": 0}, "rewards is nan"),
         ({"rewards": "x", "transitions": 0}, "rewards is not an array of real numbers"),
         ({"rewards": [0.1], "transitions": 0}, r"rewards has shape \(1,\)"),
-        ({"rewards": 0, "transitions": 1.5}, r"transitions contains 1\.5: expected a total"),
+        ({"rewards": 0, "transitions": 1.5}, r"transitions is 1\.5: expected a total"),
         ({"rewards": 0, "transitions": 0, "successors": [[1]]}, "successors has dtype int64"),
         ({"rewards": 0, "transitions": 0, "terminates": 3}, "terminates has dtype int64"),
-        ({"rewards": 0, "transitions": 0, "highest_rewards": np.inf}, "highest_rewards contains"),
+        ({"rewards": 0, "transitions": 0, "highest_rewards": np.inf}, "highest_rewards is inf"),
     ],
 )
 def test_invalid_nearness_is_refused(options, message):

@@ -216,10 +216,12 @@ def test_explanation_says_how_far_the_learning_is():
         hl.learn(agent, m, episodes=20, max_steps=8, seed=i)
         texts.append(" ".join(agent.explain().notes))
     m = agent.bounds[0].n_tasks
-    assert f"learned from 0 of {m} tasks. It is not used yet" in texts[0]
-    assert f"learned from 3 of {m} tasks" in texts[3]
+    assert f"began, 0 of {m} tasks had been compared" in texts[0]
+    assert "It is not used in this task." in texts[0]
+    assert f"began, 3 of {m} tasks had been compared" in texts[3]
     assert "mean rewards differ by up to" in texts[3]
-    assert f"learned from {m} of {m} tasks. It is used, and true with probability 0.75" in texts[-1]
+    assert f"began, {m} of {m} tasks had been compared" in texts[-1]
+    assert "It is used, and true with probability 0.75" in texts[-1]
     assert "it can lower bounds at up to" in " ".join(repr(agent.explain()).split())
 
 

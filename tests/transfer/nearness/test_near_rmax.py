@@ -53,7 +53,7 @@ def test_explanation_names_the_sources_and_the_parts_of_the_knowledge():
     assert set(explanation.knowledge_used) <= {
         f"NearModels, {part}" for part in ("rewards", "transitions", "successors")
     }
-    assert "valid only if the nearness is true" in repr(explanation)
+    assert "valid only if the nearness is true" in " ".join(repr(explanation).split())
     s, a = np.argwhere(explanation.knowledge_used["NearModels, transitions"] & ~agent.known)[0]
     assert "NearModels" in explanation.why(s, a)
     assert "transitions" in explanation.why(s, a)

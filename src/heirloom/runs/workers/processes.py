@@ -2,9 +2,9 @@
 
 The pools of joblib and `concurrent.futures` have one pipe for the results of all workers. If a
 worker is killed while it writes a result, part of a message remains in that pipe, and the pool
-waits for the rest forever. Here each worker has its own connection, which ends when the worker is
-killed, at any moment. joblib only starts the processes: unlike `multiprocessing`, it does not
-import the main module in them.
+waits for the rest forever. Here each worker has its own connection, which is closed whenever the
+worker is killed. joblib only starts the processes: unlike `multiprocessing`, it does not import the
+main module in them.
 """
 
 import logging
@@ -25,10 +25,10 @@ from heirloom.experiments.job import Job
 from heirloom.runs.workers.compute import Computed
 from heirloom.signals import uninterrupted
 
-RETRIES = 3  # of a job whose process was killed
+RETRIES = 3  # how often a job is computed again after its process was killed
 SHORT_SECONDS = 0.25  # a worker whose last job took less time receives several jobs in advance
 AHEAD = 4  # jobs that such a worker has at most, so that it does not wait for the next one
-IDLE_SECONDS = 300.0  # after which workers without a job are stopped
+IDLE_SECONDS = 300.0  # idle workers are stopped after this time
 THREADS = (  # variables that limit the threads of the libraries that a worker uses
     "MKL_NUM_THREADS",
     "NUMBA_NUM_THREADS",
@@ -50,8 +50,8 @@ def compute_locally(
     Args:
         compute: computes a job.
         jobs: the jobs.
-        n_parallel: number of processes; by default one per processor. One job at a time is computed
-            in this process.
+        n_parallel: number of processes; by default one per processor. With 1, this process computes
+            the jobs.
     """
     n = min(n_parallel or processors(), len(jobs))
     return _compute_in_processes(compute, jobs, n) if n > 1 else (compute(job) for job in jobs)
@@ -62,8 +62,8 @@ def _compute_in_processes(
 ) -> Generator[Computed]:
     """Yield the results of all jobs, and keep the processes for the next call.
 
-    `compute` is sent as code and unpickled for each job, so that no job depends on the jobs that
-    the same process computed before. If a process is killed, another one computes its jobs.
+    `compute` is pickled by value and unpickled for each job, so that no job depends on the jobs
+    that the same process computed before. If a process is killed, another one computes its jobs.
 
     Raises:
         WorkerLost: if `RETRIES` + 1 processes were killed while they computed the same job.
@@ -111,20 +111,20 @@ class _Worker:
         context = get_context("loky")
         self.environment = environment
         self.connection, other_end = context.Pipe()
-        self.jobs: deque[Job] = deque()  # sent, but not received; the first is being computed
-        self.compute: bytes | None = None  # what was sent last
+        self.jobs: deque[Job] = deque()  # sent, result not received yet; it computes the first
+        self.compute: bytes | None = None  # the pickled function that was sent last
         self.process = context.Process(
             target=_serve, args=(other_end, os.getpid()), daemon=True, env=environment
         )
         self.process.start()
-        other_end.close()  # the other end is open in the worker only, so that it ends with it
+        other_end.close()  # only the worker has it, so that the connection closes with it
 
     def send(self, compute: bytes, jobs: deque[Job], *, at_most: int) -> None:
         """Send jobs until the worker has `at_most`, with the function that computes them."""
         while jobs and len(self.jobs) < at_most:
             job = jobs.popleft()
             self.jobs.append(job)
-            with suppress(OSError):  # the worker was killed, which is noticed when it is read from
+            with suppress(OSError):  # the worker was killed; the next read reports it
                 self.connection.send((None if compute is self.compute else compute, job))
             self.compute = compute
 
@@ -156,7 +156,7 @@ def worker_lost() -> WorkerLost:
 def _replace(
     worker: _Worker, workers: list[_Worker], compute: bytes, remaining: deque[Job]
 ) -> None:
-    """Start another worker in place of one that was killed, which computes the same jobs."""
+    """Put the jobs of a killed worker back at the front of the queue, and start another worker."""
     logging.getLogger("heirloom").warning(
         "heirloom: a worker process was killed, perhaps because memory ran out; another one "
         "computes its jobs"
@@ -170,7 +170,7 @@ def _replace(
 
 _idle: list[_Worker] = []
 _idle_since = 0.0
-_idle_setting: Any = None  # what they inherited; processes with another setting are not used again
+_idle_setting: Any = None  # folder, sys.path and environment that the idle workers inherited
 _lock = threading.Lock()
 
 
@@ -193,7 +193,7 @@ def _hire(workers: list[_Worker], n: int) -> None:
 
 
 def _release(workers: list[_Worker], *, keep: bool) -> None:
-    """Keep workers that have computed all jobs for the next call, and stop others."""
+    """Keep the workers for the next call if `keep`, otherwise stop them."""
     global _idle_since
     if not keep:
         for worker in workers:
@@ -219,7 +219,9 @@ def _stop_idle() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_idle.clear)  # they belong to the parent
+    os.register_at_fork(
+        after_in_child=_idle.clear
+    )  # a forked child must not use its parent's workers
 
 
 def _serve(connection: Connection, parent: int) -> None:

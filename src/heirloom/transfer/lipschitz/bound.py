@@ -39,7 +39,7 @@ from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import instance, numbers, positive_probability, shown, weights
-from heirloom.wording import counted
+from heirloom.wording import counted_of
 
 
 class Lipschitz(Bound):
@@ -158,8 +158,8 @@ class Lipschitz(Bound):
             return (missing,) if self.d_max is None else ()
         if self._n_compared < self.n_tasks:
             return (
-                f"d_max is not learned yet, because {counted(self.n_tasks, 'task')} must be "
-                f"compared first ({self._n_compared:,} so far).",
+                f"when this task began, {counted_of(self._n_compared, self.n_tasks, 'task')} had "
+                f"been compared; a learned d_max is used after {self.n_tasks:,}.",
             )
         return (f"the learned d_max is {validity(self.p_min, self.delta, self.scope)}.",)
 

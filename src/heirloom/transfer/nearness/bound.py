@@ -20,8 +20,8 @@ from heirloom.validation import instance, one_of, positive_probability, shown
 
 REMEDY = "such as hl.Nearness(rewards=0.1, transitions=0.0); or give p_min, to learn a nearness"
 BEST_SUCCESSOR = (
-    "at pairs in the row without a task, every transition is taken to lead to the best possible "
-    "successor, because no source gives a smaller bound."
+    "where no source gives a bound (pairs counted without a task), it assumes that every "
+    "transition leads to the best possible successor."
 )
 
 

@@ -18,7 +18,7 @@ from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
-from heirloom.validation import instance
+from heirloom.validation import instance, shown
 
 # A computed difference is enlarged by this factor, so that rounding does not make it too small.
 ROUNDING = 1 + 2.0**-40
@@ -35,7 +35,12 @@ def family_nearness(tasks: Iterable[TabularMDP]) -> Nearness:
     and transition probabilities are affine in each parameter separately, the result is the nearness
     of the whole family.
     """
-    tasks = list(tasks) if isinstance(tasks, Iterable) else []
+    if not isinstance(tasks, Iterable):
+        raise InvalidArgument(
+            f"tasks is {shown(tasks)}: expected a list of tasks, such as [first, second]; a family "
+            "has a property `nearness`"
+        )
+    tasks = list(tasks)
     if not tasks:
         raise InvalidArgument("tasks is empty: give one task or more")
     for i, m in enumerate(tasks):

@@ -69,8 +69,8 @@ class Nearness:
         t = _read_numbers("transitions", transitions)
         if t.max(initial=0.0) > 1:
             raise InvalidArgument(
-                f"transitions contains {t.max():g}: expected a total variation, ½ Σ |T - T̄|, which "
-                "is at most 1"
+                f"transitions {'contains' if t.ndim else 'is'} {t.max():g}: expected a total "
+                "variation, ½ Σ |T - T̄|, which is at most 1"
             )
         self.__dict__.update(
             rewards=_read_numbers("rewards", rewards),
@@ -168,7 +168,8 @@ def _read_numbers(name: str, value: ArrayLike, *, least: float = 0.0) -> FloatAr
     array = np.array(numbers(name, value))
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= least)))
     if bad.size or array.ndim not in (0, 2) or array.size == 0:
-        found = f"contains {array.flat[bad[0]]}" if bad.size else f"has shape {array.shape}"
+        verb = "contains" if array.ndim else "is"
+        found = f"{verb} {array.flat[bad[0]]:g}" if bad.size else f"has shape {array.shape}"
         sign = ", not negative" if least == 0 else ""
         raise InvalidArgument(
             f"{name} {found}: expected a finite number{sign}, or an array [s, a] of such numbers"

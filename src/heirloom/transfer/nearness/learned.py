@@ -128,16 +128,21 @@ class LearnedNearness:
             f"It is used, and true with probability {1 - self.delta:g} {whose}, if every task has "
             f"probability {self.p_min:g} or more."
             if self.is_used
-            else "It is not used yet."
+            else "It is not used in this task."
         )
-        lines = [f"the nearness is learned from {counted_of(n, self.n_tasks, 'task')}. {use}"]
+        lines = [
+            f"when this task began, {counted_of(n, self.n_tasks, 'task')} had been compared to "
+            f"learn the nearness. {use}"
+        ]
         if n > 0:
             lines += [self._report_of_differences(), self._report_of_help(n_pairs)]
         return tuple(lines)
 
     def _report_of_differences(self) -> str:
         known, (rewards, transitions, n) = self.known_in_all, self.differences
-        tasks = f"in all of the {n} tasks" if n > 1 else "in the only task so far"
+        if n == 1:
+            return "only one task was learned before this one, so that there is no difference yet."
+        tasks = f"in all of the {n} tasks"
         if not known.any():
             return f"no pair is known {tasks}, so that nothing is known yet."
         return (

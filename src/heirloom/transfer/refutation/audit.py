@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.kernels.audit import SEEN, SURE
+from heirloom.options import named_options
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
@@ -21,11 +22,12 @@ from heirloom.transfer.refutation.usefulness import useful_below
 from heirloom.transfer.refutation.watch import Claims
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
-from heirloom.validation import instance, numbers, positive_probability, truth, weights
+from heirloom.validation import instance, numbers, positive_probability, shown, truth, weights
 
 EXPECTED = "expected a Nearness, or a d_max: a number or an array [s, a]"
 
 
+@named_options
 def audit(
     memory: TaskMemory,
     knowledge: Nearness | ArrayLike | None = None,
@@ -82,6 +84,8 @@ def _checked_claim(
         return knowledge, None, None
     name, given = ("knowledge", knowledge) if d_max is None else ("d_max", d_max)
     if given is not None:
+        if isinstance(given, str):
+            raise InvalidArgument(f"{name} is {shown(given)}: {EXPECTED}")
         prior = numbers(name, given)
         shape = setting.n_states, setting.n_actions
         if prior.shape not in ((), shape):
@@ -137,6 +141,7 @@ class _Auditor:
             useful_below=self._by_pair(useful),
             helps=self._helps(nearness, d_max, useful),
             blind=self._blind(found, nearness),
+            n_missing=int(np.all([source.missing for source in self.sources], axis=0).sum()),
             pair_names=self.memory.names,
             task_names={source.task: source.name for source in self.sources},
         )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 WIDTH = 100  # columns of the printed text
+NO_USE = "no d_max can lower a bound"
 NEGLIGIBLE = 1e-9  # of the largest number of a range: a smaller one is due to rounding
 TITLES = {
     "rewards": "difference of mean rewards",
@@ -31,7 +32,7 @@ class Audit:
     """What the tasks in a memory say about a nearness, a `d_max` or a `p_min`.
 
     Arrays are [s, a] and read-only. `print` shows a table that ends with the verdict. Its column
-    "at least" shows the largest `sure` of each part, which depends on the claim (see `Part.sure`).
+    "lower bound" shows the largest `sure` of each part, which depends on the claim (`Part.sure`).
     """
 
     knowledge: str
@@ -68,11 +69,18 @@ class Audit:
     pooled_limit: float
     """The evidence from which on a claim is refuted, 2/δ."""
     blind: tuple[str, ...]
-    """The parts in which no difference can be detected, because the radii are too large."""
+    """The parts in which no single pair can show a difference: confidence radii are too large."""
+    n_missing: int = 0
+    """The number of pairs whose action is missing in all tasks."""
     pair_names: Names = NO_NAMES
     """The names of states and actions, as far as there are any."""
     task_names: Mapping[int, str] = field(default_factory=dict)
     """The number of each task with its label and time, such as "3 (Lyon, week 12)"."""
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of pairs that exist in some task."""
+        return self.compared.size - self.n_missing
 
     @property
     def contradicted(self) -> bool:
@@ -142,25 +150,29 @@ class Audit:
         )
 
     def __repr__(self) -> str:
-        compared = counted_of(int(self.compared.sum()), self.compared.size, "pair")
+        compared = counted_of(int(self.compared.sum()), self.n_pairs, "pair")
         of = f"Audit of {self.knowledge}" if self.knowledge else "Audit without knowledge"
         how = "models declared exact" if self.exact else f"confidence {1 - self.delta:.4g}"
-        title = f"{of}: {counted(len(self.tasks), 'task')}, {compared} known in two or more, {how}"
+        title = f"{of}: {counted(len(self.tasks), 'task')}, {compared} known in at least two, {how}"
         verdict = fill(self.verdict, WIDTH, break_on_hyphens=False)
         lines = [fill(title, WIDTH, break_on_hyphens=False), *self._table()]
         if self.pooled_e is not None:
-            limit = f"refuted at confidence {1 - self.delta:.4g} from {self.pooled_limit:.4g} on"
-            lines.append(f"pooled evidence: e = {self.pooled_e:.3g}, {limit}")
+            confidence, limit = f"{1 - self.delta:.4g}", f"{self.pooled_limit:.4g}"
+            lines.append(
+                f"pooled evidence: e = {self.pooled_e:.3g} (the claim is refuted at confidence "
+                f"{confidence} if e is {limit} or more)"
+            )
         return "\n".join([*lines, verdict])
 
     def _table(self) -> list[str]:
-        columns = ("claimed", "largest seen", "at least", "pairs contradicted")
+        columns = ("claimed", "largest estimate", "lower bound", "pairs contradicted")
         width = max(len(title) for title in TITLES.values())
         lines = [f"{'':<{width}}" + "".join(f"  {name:>18}" for name in columns)]
         n_contradicted = {found.part: int(found.pairs.sum()) for found in self.contradictions}
         for name, part in self.parts.items():
             count = "" if part.claimed is None else f"{n_contradicted.get(name, 0):,}"
-            cells = (formatted_range(part.claimed), _largest(part.seen), _largest(part.sure), count)
+            found = (part.seen, part.sure) if self.compared.any() else (None, None)
+            cells = (formatted_range(part.claimed), *map(_largest, found), count)
             lines.append(f"{TITLES[name]:<{width}}" + "".join(f"  {cell:>18}" for cell in cells))
         return lines
 
@@ -177,23 +189,24 @@ class Audit:
         if self.pooled_refutes:
             return (
                 f"{self.knowledge} is contradicted by all pairs and tasks together, although no "
-                f"single pair contradicts it: e = {self.pooled_e:.3g} is above "
-                f"{self.pooled_limit:.4g}. {self._differences()}"
+                f"single pair contradicts it: e = {self.pooled_e:.3g}, and "
+                f"{self.pooled_limit:.4g} is enough. {self._differences()}"
             )
         if not self.compared.any():
             return f"{self.knowledge} is not tested: no pair is known in two tasks.{self._limits()}"
-        return f"{self.knowledge} holds so far{self._use()}.{self._limits()}"
+        return f"Nothing contradicts {self.knowledge} so far{self._use()}.{self._limits()}"
 
     def _use(self) -> str:
         """Say whether knowledge that is not contradicted can help."""
         if self.helps is not False:
             return ""
         if self.parts["d_max"].claimed is None:
-            return ", but cannot help: it lowers no bound, whatever the next task is"
+            return ", but it cannot help: it lowers no bound, whatever the next task is"
+        return f", but it cannot help: {self._useful_d_max()}"
+
+    def _useful_d_max(self) -> str:
         limit = self.largest_useful_d_max
-        if limit <= 0:
-            return ", but cannot help: no value can lower a bound"
-        return f", but cannot help: only values below {limit:.4g} can lower a bound"
+        return f"only a d_max below {limit:.4g} can lower a bound" if limit > 0 else NO_USE
 
     def _verdict_on_p_min(self) -> str:
         n, most = len(self.different_tasks), self.most_tasks
@@ -207,34 +220,39 @@ class Audit:
             )
         seen = f"{n:,} of those seen are" if n > 1 else "no two of those seen are"
         return (
-            f"{self.knowledge} holds so far: it admits {counted(int(most), 'task')}, and {seen} "
-            "proved to be different."
+            f"Nothing contradicts {self.knowledge} so far: it admits {counted(int(most), 'task')}, "
+            f"and {seen} proved to be different."
         )
 
     def _differences(self) -> str:
+        if not self.compared.any():
+            return "Nothing was compared: no pair is known in two tasks."
         d_max, near = self.smallest_d_max, self.smallest_nearness
         numbers = (
             f"rewards={near.rewards.max():.4g} and transitions={near.transitions.max():.4g} for a "
             f"nearness, and d_max = {d_max:.4g}"
         )
         if self.exact:
-            text = f"The smallest numbers that agree with what is known are {numbers}"
+            text = f"The smallest numbers that agree with what is known are {numbers}."
         else:
-            text = f"No pair contradicts {numbers}, but the true differences may be larger"
-        limit = self.largest_useful_d_max
-        if math.isfinite(limit):
-            which = f"only values below {limit:.4g}" if limit > 0 else "no value"
-            text += f" ({which} can lower a bound)"
-        return text + "."
+            text = (
+                f"Single pairs prove that true claims are at least {numbers}; the true differences "
+                "may be larger."
+            )
+        if math.isfinite(self.largest_useful_d_max):
+            useful = self._useful_d_max()
+            text += f" {useful[0].upper()}{useful[1:]}."
+        return text
 
     def _limits(self) -> str:
         """Say which differences the test could not have found."""
         text = ""
-        if self.blind:
+        if self.blind and self.compared.any():
             text += (
-                f" No difference of {' or '.join(self.blind)} can be detected, because the tasks "
-                "have too few visits per pair: the radii of two models exceed the largest "
-                "difference. Use a larger n_known; if tasks are deterministic, use exact=True."
+                f" No single pair can show a difference of {' or '.join(self.blind)}, because the "
+                "tasks have too few visits per pair: the confidence radii of two models exceed the "
+                "largest possible difference. Use a larger n_known; if tasks are deterministic, "
+                "declare their models exact (exact=True, or --exact)."
             )
         if self.untested:
             tasks = counted(len(self.untested), "task")

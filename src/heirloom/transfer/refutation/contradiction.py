@@ -13,11 +13,11 @@ class Part:
     seen: FloatArray | None
     """The largest difference between two learned models; None for D, which needs exact values."""
     sure: FloatArray
-    """A lower bound on the largest difference between two tasks: the smallest valid claim.
+    """A lower bound on the largest difference between two tasks: no smaller claim can be true.
 
-    With estimated models it depends on the knowledge that is audited: the fewer successors that
-    knowledge admits, the smaller are the radii of the models. Without a claim, all of δ serves this
-    bound; with a claim, half of it does, and the rest serves the test of all pairs together."""
+    With estimated models it depends on the knowledge that is audited: if that knowledge admits
+    fewer successors, the confidence radii of the models are smaller. Without a claim, this bound
+    uses all of δ; with a claim, this bound and the pooled test of all pairs use half of δ each."""
     claimed: FloatArray | None
     """The largest difference that the knowledge allows; None if it does not say."""
 
@@ -57,9 +57,12 @@ class Contradiction:
                 f"(observed with frequency {self.difference:.4g})"
             )
         if self.part == "highest_rewards":
-            return f"the mean reward of task {names} {where} is too large by {self.excess:.4g}"
+            return (
+                f"the mean reward of task {names} {where} exceeds the claimed largest one by at "
+                f"least {self.excess:.4g}"
+            )
         what = {"rewards": "mean rewards", "transitions": "transitions", "d_max": "models"}
         return (
-            f"the {what[self.part]} of tasks {names} differ by {self.difference:.4g} or more "
-            f"{where}, not by {self.claimed:.4g} at most"
+            f"the {what[self.part]} of tasks {names} differ by at least {self.difference:.4g} "
+            f"{where}; the claim allows {self.claimed:.4g}"
         )
