@@ -8,6 +8,7 @@ from heirloom.stats import (
     bootstrap_interval,
     iqm,
     moving_average,
+    relative_difference,
     relative_to,
     student_interval,
 )
@@ -31,6 +32,24 @@ def test_interval_of_one_repetition_is_nan():
     mean, half = student_interval(np.ones((1, 2)))
     assert mean.tolist() == [1.0, 1.0]
     assert np.isnan(half).all()
+
+
+def test_relative_difference_is_positive_for_higher_returns_and_for_lower_costs():
+    gain = relative_difference(np.array([1.0, 1.2]), np.array([0.9, 1.1]))
+    assert gain.mean == pytest.approx(0.1)
+    cost = relative_difference(np.array([-90.0, -70.0]), np.array([-110.0, -90.0]))
+    assert cost.mean == pytest.approx(0.2)
+
+
+def test_interval_of_a_relative_difference_covers_the_true_one_in_95_percent_of_experiments():
+    rng, n = np.random.default_rng(0), 4000
+    covered = 0
+    for _ in range(n):
+        common = rng.normal(size=8)  # the tasks of a repetition, which both agents share
+        baseline = -10 + common + rng.normal(size=8)
+        mean, half = relative_difference(-7 + common + rng.normal(size=8), baseline)
+        covered += abs(mean - 0.3) <= half
+    assert abs(covered / n - 0.95) < 0.015
 
 
 def test_interquartile_mean_is_the_mean_of_the_middle_half():

@@ -57,7 +57,7 @@ _NAMES_BY_MODULE = {
         "policy_v_pseudometric",
     ),
     "learning.recording": ("Recording",),
-    "replay.page": ("replay",),
+    "replaying.page": ("replay",),
     "reporting.page": ("report",),
     "runs.compare": ("compare", "comparison_table", "helps_from"),
     "runs.run": ("run",),
@@ -227,7 +227,7 @@ if TYPE_CHECKING:
         policy_v_pseudometric,
     )
     from heirloom.planning.solve import Solution, evaluate, expected_return, optimal_return, solve
-    from heirloom.replay.page import replay
+    from heirloom.replaying.page import replay
     from heirloom.reporting.page import report
     from heirloom.runs.compare import compare, comparison_table, helps_from
     from heirloom.runs.run import run

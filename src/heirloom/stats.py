@@ -28,6 +28,18 @@ def student_interval(x: FloatArray, *, axis: int = 0, confidence: float = 0.95) 
     return Interval(mean, standard_error * special.stdtrit(n - 1, (1 + confidence) / 2))
 
 
+def relative_difference(x: FloatArray, baseline: FloatArray) -> Interval:
+    """Return (mean(x) - mean(baseline)) / |mean(baseline)| with its 95 % interval.
+
+    It is positive if x is better, also for negative returns. Entry i of both arrays is repetition
+    i. The interval is Student's for the ratio of means, linearised in both of them (delta method).
+    """
+    mean, of_baseline = x.mean(), baseline.mean()
+    size = np.abs(of_baseline)
+    residual = (x - baseline * (mean / of_baseline)) / size
+    return Interval((mean - of_baseline) / size, student_interval(residual).half_width)
+
+
 def iqm(x: FloatArray, *, axis: int = 0) -> FloatArray:
     """Return the interquartile mean along `axis`: the mean of the middle half of the numbers."""
     from scipy import stats  # imported here because it takes a second

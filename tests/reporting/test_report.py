@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli.app import app
-from heirloom.replay.stored import recordings_of
+from heirloom.replaying.stored import recordings_of
 from heirloom.reporting.agents_table import baseline_of, cells, columns
 from heirloom.reporting.differences import differences, welch_interval
 from heirloom.reporting.page import render

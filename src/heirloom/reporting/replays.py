@@ -1,8 +1,8 @@
 """The recorded learning of runs, as a section of their report."""
 
 from heirloom.errors import HeirloomError
-from heirloom.replay.section import replay_section
-from heirloom.replay.stored import recordings_of
+from heirloom.replaying.section import replay_section
+from heirloom.replaying.stored import recordings_of
 from heirloom.reporting.markup import text
 from heirloom.reporting.sources import ShownRun
 from heirloom.wording import are, counted_of

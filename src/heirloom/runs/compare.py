@@ -18,7 +18,7 @@ from heirloom.mdp.gymnasium import sizes_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.options import named_options
 from heirloom.runs.callables import run_callables, spec_of
-from heirloom.stats import student_interval
+from heirloom.stats import Interval, relative_difference, student_interval
 from heirloom.storage.location import Location
 from heirloom.validation import LARGEST_SIZE, one_of, real_number, shown, truth, whole_number
 
@@ -217,9 +217,9 @@ def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax"
 
     The columns are the mean return in the first task, the mean return and the mean number of model
     updates in the `last` tasks, and the difference of mean returns from the baseline in those
-    tasks, in percent of the baseline's, with its 95 % Student interval over repetitions, which
-    takes the baseline's mean as given. If the returns of the baseline are near zero, so that
-    percentages mean nothing, the last column has differences in return instead. The row
+    tasks, in percent of the baseline's, with its 95 % Student interval over repetitions. If the
+    returns of the baseline are near zero, so that percentages mean nothing, the last column has
+    differences in return instead. The row
     `best` shows the optimal expected returns, if they are known for all of the `last` tasks.
     """
     check_results(results, ("returns", "updates", "optimal"))
@@ -242,9 +242,8 @@ def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax"
     for name in names:
         first = float(results.returns.sel(agent=name, task=1).mean())
         own = mean.sel(agent=name).values
-        # The difference of the mean returns, relative to that of the baseline if in percent.
-        unit = abs(reference.mean()) if in_percent else 1.0
-        centre, half = student_interval((own - reference) / unit)
+        difference = relative_difference if in_percent else _difference
+        centre, half = difference(own, reference)
         form = ".1%" if in_percent else ".3f"
         compared = f"{centre:+{form}}" + (f" ± {half:{form}}" if np.isfinite(half) else "")
         lines.append(
@@ -256,6 +255,10 @@ def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax"
         first, best = (float(x.mean()) for x in (results.optimal.sel(task=1), later.optimal))
         lines.append(f"{'best':<{width}}  {first:>8.3f}  {best:>8.3f}")
     return "\n".join(lines)
+
+
+def _difference(x: np.ndarray, baseline: np.ndarray) -> Interval:
+    return student_interval(x - baseline)
 
 
 def _is_near_zero(reference: np.ndarray, all_means: np.ndarray) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from heirloom.escaping import printable
 from heirloom.learning.recording import Changes, Recording
 from heirloom.naming import with_name
-from heirloom.replay.scenes import action_names, as_scene, directions
+from heirloom.replaying.scenes import action_names, as_scene, directions
 
 DIGITS = 6  # of a value on the page
 

@@ -3,9 +3,9 @@
 import pytest
 
 import heirloom as hl
-from heirloom.replay import replay_section
+from heirloom.replaying.section import replay_section
 from tests.browser import console_errors, open_page, requests, resize
-from tests.replay.pages import HOSTILE, LABEL, maze_recordings, table_recording
+from tests.replaying.pages import HOSTILE, LABEL, maze_recordings, table_recording
 
 READY = "return document.querySelector('.hlr').dataset.ready === 'true'"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from heirloom.errors import InvalidArgument
 from heirloom.learning.recording import Recording
-from heirloom.replay.data import encoded
+from heirloom.replaying.data import encoded
 from heirloom.validation import shown
 
 
@@ -21,7 +21,7 @@ def replay_section(recordings: Sequence[Recording], *, keys: str = "section") ->
         keys: "page" if keys are handled wherever the focus is, "section" if only within the part.
     """
     checked = checked_recordings(recordings)
-    resources = files("heirloom.replay")
+    resources = files("heirloom.replaying")
     style, script = (
         resources.joinpath(f"player.{kind}").read_text("utf-8") for kind in ("css", "js")
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 from heirloom.errors import InvalidArgument
 from heirloom.escaping import printable
 from heirloom.learning.recording import Recording
-from heirloom.replay.section import checked_recordings, replay_section
-from heirloom.replay.stored import chosen_recordings
+from heirloom.replaying.section import checked_recordings, replay_section
+from heirloom.replaying.stored import chosen_recordings
 from heirloom.storage.atomic import file_path, write_file
 from heirloom.storage.location import Location
 from heirloom.validation import shown, whole_number
