@@ -81,6 +81,7 @@ def _blocked_in_children(number: int) -> Iterator[None]:
         return
     from multiprocessing import resource_tracker
 
+    import joblib  # noqa: F401 -- first, since threads cannot import its parts simultaneously
     from joblib.externals.loky.backend import resource_tracker as loky_tracker
 
     # Child processes inherit the signal mask. Starting one of these trackers may unblock the signal

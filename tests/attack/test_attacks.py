@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.attack import files, specs
+from tests.attack import files, specs, workers
 
 
 def test_hostile_files_are_refused_or_safe(tmp_path):
@@ -25,3 +25,8 @@ def test_many_hostile_files_are_refused_or_safe(tmp_path):
 @pytest.mark.slow
 def test_many_hostile_specs_are_refused_in_our_own_words(tmp_path):
     assert not specs.attack(1000, tmp_path, seed=1)[1]
+
+
+@pytest.mark.slow
+def test_runs_complete_although_workers_are_killed(tmp_path):
+    assert workers.attack(tmp_path, 3, seed=0).is_good

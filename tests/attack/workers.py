@@ -1,12 +1,17 @@
 """Kill single workers of runs at random moments, also while they write results.
 
-The run must go on and complete, with the results of a run that was never disturbed.
+The run must continue and complete, with the results of a run that was never disturbed. Results have
+megabytes, more than the connection of a worker holds, so that some kills hit the middle of a
+message; the attack fails if none does.
 """
 
+import faulthandler
 import os
 import random
 import signal
 import threading
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from heirloom.errors import WorkerLost
@@ -15,17 +20,22 @@ from heirloom.runs.stored_run import StoredRun
 from tests.attack.outcome import Outcome, run_command
 from tests.small_run import FAST
 
-SPEC = FAST.with_changes(repetitions=60, episodes=4000)
+SPEC = FAST.with_changes(repetitions=20, episodes=60_000)
+MOST_SECONDS = 600  # of a run: afterwards it counts as hanging, and the attack stops
+MOST_RESUMPTIONS = 20  # after four workers in a row were killed while they computed the same job
 
 
 def attack(folder: Path, count: int, seed: int) -> Outcome:
-    """Run experiments until `count` workers were killed."""
+    """Run experiments until `count` workers were killed while they had a job."""
     rng, outcome = random.Random(seed), Outcome()
     expected = run(SPEC, folder / "expected", jobs=1)
+    broken = _count_broken_messages()
     while outcome.attempts < count:
         where, complete = folder / f"run{outcome.attempts}", threading.Event()
-        killer = threading.Thread(target=_kill, args=(complete, rng, outcome))
+        killer = threading.Thread(target=_kill, args=(complete, rng))
+        faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
         killer.start()
+        before = len(broken)
         try:
             if not _completed(where).identical(expected):
                 outcome.wrong += 1
@@ -35,23 +45,45 @@ def attack(folder: Path, count: int, seed: int) -> Outcome:
         finally:
             complete.set()
             killer.join()
+            faulthandler.cancel_dump_traceback_later()
+        outcome.attempts += len(broken) - before
+        if len(broken) == before:
+            outcome.foreign.append("no worker was killed while it had a job")
+            break
+    if count >= 20 and not any("during message" in text for text in broken):
+        outcome.foreign.append("no worker was killed while it wrote a result")
     return outcome
 
 
 def _completed(where: Path):
-    while True:
-        try:
+    for _ in range(MOST_RESUMPTIONS):
+        with suppress(WorkerLost):  # four workers were killed while they computed the same job
             return run(SPEC, where, jobs=2)
-        except WorkerLost:  # four workers were killed while they computed the same job
-            continue
+    raise AssertionError(f"not complete after {MOST_RESUMPTIONS} resumptions")
 
 
-def _kill(complete: threading.Event, rng: random.Random, outcome: Outcome) -> None:
-    while not complete.wait(rng.uniform(0, 3.0)):
+def _count_broken_messages() -> list[str]:
+    """Return a list to which each failure to read from a killed worker is appended."""
+    broken: list[str] = []
+    recv_bytes = Connection.recv_bytes
+
+    def counted(self, maxlength=None):
+        try:
+            return recv_bytes(self, maxlength)
+        except (EOFError, OSError) as error:
+            broken.append(repr(error))
+            raise
+
+    Connection.recv_bytes = counted
+    return broken
+
+
+def _kill(complete: threading.Event, rng: random.Random) -> None:
+    while not complete.wait(rng.uniform(0, 1.5)):
         workers = _workers()
         if workers:
-            os.kill(rng.choice(workers), signal.SIGKILL)
-            outcome.attempts += 1
+            with suppress(ProcessLookupError):
+                os.kill(rng.choice(workers), signal.SIGKILL)
 
 
 def _workers() -> list[int]:

@@ -181,7 +181,7 @@ def test_invalid_argument_is_a_value_error_and_a_heirloom_error():
 
 
 class TestIncompatibleTasks:
-    TASK = hl.TabularMDP(R, T, gamma=0.9, state_names="ab", action_names="a")
+    TASK = hl.TabularMDP(R, T, gamma=0.9, state_names=["a", "b"], action_names=["a"])
 
     @pytest.mark.parametrize(
         ("other", "message"),
@@ -189,8 +189,14 @@ class TestIncompatibleTasks:
             (hl.TabularMDP([[0.0]], [[[1.0]]], gamma=0.9), "n_states is 2 .* and 1"),
             (hl.TabularMDP(np.zeros((2, 2)), np.repeat(T, 2, axis=1), gamma=0.9), "n_actions"),
             (hl.TabularMDP(R, T, gamma=0.5), "gamma is 0.9 in one task and 0.5 in the other"),
-            (hl.TabularMDP(R, T, gamma=0.9, action_names="x"), r"action_names\[0\] is 'a' in one"),
-            (hl.TabularMDP(R, T, gamma=0.9, state_names="ba"), r"state_names\[0\] is 'a' in one"),
+            (
+                hl.TabularMDP(R, T, gamma=0.9, action_names=["x"]),
+                r"action_names\[0\] is 'a' in one",
+            ),
+            (
+                hl.TabularMDP(R, T, gamma=0.9, state_names=["b", "a"]),
+                r"state_names\[0\] is 'a' in one",
+            ),
         ],
     )
     @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ class TestForms:
         np.testing.assert_allclose(m.T.sum(axis=1), 1, rtol=0, atol=1e-15)
 
     def test_names_are_stored_as_tuples(self):
-        m = hl.TabularMDP(R, T, gamma=0.9, state_names="abc", action_names=["left", "right"])
+        m = hl.TabularMDP(R, T, gamma=0.9, state_names=list("abc"), action_names=["left", "right"])
         assert m.state_names == ("a", "b", "c")
         assert m.action_names == ("left", "right")
 

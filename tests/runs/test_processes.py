@@ -4,7 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from functools import partial
+from multiprocessing import Pool
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -13,8 +16,9 @@ import pytest
 
 import heirloom as hl
 from heirloom.runs.batch import Origin
-from heirloom.runs.workers import processes
+from heirloom.runs.workers import idle
 from heirloom.runs.workers.compute import Computed
+from heirloom.runs.workers.process import Worker
 from heirloom.runs.workers.processes import RETRIES, compute_locally
 from tests.small_run import wait_until
 
@@ -23,9 +27,10 @@ JOBS = [(agent, repetition) for agent in range(2) for repetition in range(10)]
 
 @pytest.fixture(autouse=True)
 def _no_idle_workers():
-    """Each test begins and ends without workers."""
+    """Each test begins and ends without idle workers."""
+    idle.stop_idle()
     yield
-    processes._stop_idle()
+    idle.stop_idle()
 
 
 def computed(job, **results):
@@ -42,43 +47,98 @@ def pids_of(results):
     return {int(result.results["pid"]) for result in results}
 
 
+def is_running(pid):
+    try:
+        stat = Path("/proc", str(pid), "stat").read_text()
+    except OSError:
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] != "Z"
+
+
 def write_half_a_result_and_die(job, folder):
     """Kill this process in the middle of a message, the first time that `job` is computed."""
     if job == JOBS[3] and not (folder / "killed").exists():
 
-        def send(self, data, write=None):
-            os.write(self.fileno(), data[: len(data) // 2])
+        def send_bytes(self, data):
+            header = (len(data)).to_bytes(4, "big")
+            os.write(self.fileno(), header + bytes(data[: len(data) // 2]))
             (folder / "killed").touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
-        Connection._send = send
-    return computed(job, large=np.zeros(100_000))
+        Connection._send_bytes = send_bytes
+    return computed(job, large=np.zeros(1000))
 
 
-def test_run_goes_on_when_a_worker_is_killed_while_it_writes_a_result(tmp_path, caplog):
+def test_run_continues_if_a_worker_is_killed_while_it_writes_a_result(tmp_path, caplog):
     """Pools of joblib and `concurrent.futures` wait forever for the second half of the message."""
     results = list(compute_locally(partial(write_half_a_result_and_die, folder=tmp_path), JOBS, 2))
     assert (tmp_path / "killed").exists()
     assert jobs_of(results) == JOBS
     assert [record.getMessage() for record in caplog.records] == [
-        "heirloom: a worker process was killed, perhaps because memory ran out; another one "
-        "computes its jobs"
+        "heirloom: a worker process ended (exit status -9), perhaps because memory ran out; its "
+        "jobs are computed again"
     ]
 
 
-def count_and_die(job, folder):
-    """Kill this process whenever it computes a certain job."""
-    if job == JOBS[7]:
-        (folder / str(os.getpid())).touch()
+def leave_a_child_and_die(job, folder, fork):
+    """Kill this process once, while a process that it started lives on."""
+    if job == JOBS[3] and not (folder / "killed").exists():
+        (folder / "killed").touch()
+        if not fork:
+            subprocess.Popen(["sleep", "30"], close_fds=False)
+        elif os.fork() == 0:
+            time.sleep(30)
+            os._exit(0)
         os.kill(os.getpid(), signal.SIGKILL)
     return computed(job)
 
 
-def test_job_that_kills_every_worker_ends_the_run_with_an_error(tmp_path):
-    results = compute_locally(partial(count_and_die, folder=tmp_path), JOBS, 2)
-    with pytest.raises(hl.WorkerLost, match="a worker process was killed"):
+@pytest.mark.parametrize("fork", [False, True])
+def test_run_continues_if_a_killed_worker_leaves_a_child_behind(tmp_path, fork):
+    """The child must not keep the connection of the worker open."""
+    started = time.monotonic()
+    compute = partial(leave_a_child_and_die, folder=tmp_path, fork=fork)
+    assert jobs_of(compute_locally(compute, JOBS, 2)) == JOBS
+    assert time.monotonic() - started < 25
+
+
+def count_and_die(job, folder, status):
+    """End this process whenever it computes a certain job."""
+    if job == JOBS[7]:
+        (folder / str(os.getpid())).touch()
+        if status is not None:
+            os._exit(status)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return computed(job)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (None, r"4 worker processes ended .* \(agent 1, repetition 8; exit status -9\), perhaps"),
+        (3, r"4 worker processes ended .* \(agent 1, repetition 8; exit status 3\): compute fewer"),
+    ],
+)
+def test_job_that_ends_every_worker_ends_the_run_with_an_error(tmp_path, status, message):
+    results = compute_locally(partial(count_and_die, folder=tmp_path, status=status), JOBS, 2)
+    with pytest.raises(hl.WorkerLost, match=message):
         list(results)
-    assert len(list(tmp_path.iterdir())) == RETRIES + 1
+    pids = [path.name for path in tmp_path.iterdir()]
+    assert len(pids) == RETRIES + 1
+    assert not any(map(is_running, pids))
+
+
+def test_workers_can_be_killed_without_psutil_and_pgrep(tmp_path, monkeypatch):
+    """Neither is a dependency of Heirloom."""
+    utils = pytest.importorskip("joblib.externals.loky.backend.utils")
+    monkeypatch.setattr(utils, "psutil", None)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    results = compute_locally(partial(write_half_a_result_and_die, folder=tmp_path), JOBS, 2)
+    assert jobs_of(results) == JOBS
+    results = compute_locally(computed, JOBS, 2)
+    pid = int(next(results).results["pid"])
+    results.close()
+    assert not is_running(pid)
 
 
 def test_workers_are_used_again_by_the_next_call():
@@ -88,41 +148,103 @@ def test_workers_are_used_again_by_the_next_call():
     assert os.getpid() not in first
 
 
-def test_workers_with_another_environment_are_not_used_again(monkeypatch):
+@pytest.mark.parametrize("change", ["environment", "folder", "path"])
+def test_workers_with_another_setting_are_not_used_again(change, monkeypatch, tmp_path):
     first = pids_of(compute_locally(computed, JOBS, 2))
+    if change == "environment":
+        monkeypatch.setenv("SOME_SETTING", "1")
+    elif change == "folder":
+        monkeypatch.chdir(tmp_path)
+    else:
+        monkeypatch.syspath_prepend(tmp_path)
+    assert not first & pids_of(compute_locally(computed, JOBS, 2))
+
+
+def test_workers_of_an_earlier_setting_that_return_later_are_not_used_again(monkeypatch):
+    early = compute_locally(computed, JOBS, 2)
+    next(early)
     monkeypatch.setenv("SOME_SETTING", "1")
-    second = pids_of(compute_locally(computed, JOBS, 2))
-    assert not first & second
+    list(compute_locally(computed, JOBS, 2))
+    old = pids_of(early)
+    assert not old & pids_of(compute_locally(computed, JOBS, 4))
 
 
-def test_idle_worker_that_was_killed_is_replaced():
+def test_workers_with_older_code_of_a_module_are_not_used_again(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    module = tmp_path / "changing_module.py"
+    module.write_text("number = 1\n")
+    __import__("changing_module")
+    first = pids_of(compute_locally(computed, JOBS, 2))
+    assert pids_of(compute_locally(computed, JOBS, 2)) <= first
+    module.write_text("number = 2\n")
+    os.utime(module, ns=(1, 1))
+    assert not first & pids_of(compute_locally(computed, JOBS, 2))
+    del sys.modules["changing_module"]
+
+
+def test_idle_worker_that_was_killed_is_replaced_without_a_warning(caplog):
     victim = min(pids_of(compute_locally(computed, JOBS, 2)))
     os.kill(victim, signal.SIGKILL)
-    wait_until(lambda: not all(worker.process.is_alive() for worker in processes._idle))
+    wait_until(lambda: not all(worker.process.is_alive() for worker in idle._idle))
     results = list(compute_locally(computed, JOBS, 2))
     assert jobs_of(results) == JOBS
     assert victim not in pids_of(results)
+    assert caplog.records == []
 
 
-def test_idle_workers_are_stopped_after_a_while(monkeypatch):
-    monkeypatch.setattr(processes, "IDLE_SECONDS", 0.2)
+def test_idle_workers_are_stopped_after_a_while_and_others_are_not(monkeypatch):
+    monkeypatch.setattr(idle, "IDLE_SECONDS", 0.2)
+    first = pids_of(compute_locally(computed, JOBS, 2))
+    wait_until(lambda: not any(map(is_running, first)))
+    monkeypatch.setattr(idle, "IDLE_SECONDS", 300.0)
+    second = pids_of(compute_locally(computed, JOBS, 2))
+    idle._stop_if_idle()  # a timer of an earlier call
+    assert all(map(is_running, second))
+
+
+def test_calls_leave_neither_threads_nor_file_descriptors_behind():
     list(compute_locally(computed, JOBS, 2))
-    workers = list(processes._idle)
-    wait_until(lambda: not processes._idle)
-    wait_until(lambda: not any(worker.process.is_alive() for worker in workers))
+    before = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        list(compute_locally(computed, JOBS, 2))
+    assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == before
 
 
 def test_closing_the_results_stops_the_workers():
     results = compute_locally(computed, JOBS, 2)
-    next(results)
+    pids = pids_of([next(results), next(results)])
     results.close()
-    assert processes._idle == []
+    assert not any(map(is_running, pids))
 
 
 def raise_in_job(job, error):
     if job == JOBS[5]:
         raise error
     return computed(job)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (hl.InvalidArgument("gamma is 2"), hl.InvalidArgument),
+        (OSError("no space left"), OSError),
+        (EOFError("an exception of the job, not of its connection"), EOFError),
+        (SystemExit(3), SystemExit),
+    ],
+)
+def test_exception_of_a_job_is_raised_with_the_traceback_of_the_worker(error, raised):
+    with pytest.raises(raised) as caught:
+        list(compute_locally(partial(raise_in_job, error=error), JOBS, 2))
+    assert str(caught.value) == str(error)
+    assert "in raise_in_job" in caught.value.__notes__[0]
+
+
+def test_exception_of_the_main_module_keeps_its_class():
+    class OwnError(Exception):
+        """It is pickled by value, as the classes of a script or a notebook are."""
+
+    with pytest.raises(OwnError, match="hi"):
+        list(compute_locally(partial(raise_in_job, error=OwnError("hi")), JOBS, 2))
 
 
 class UnpicklableError(Exception):
@@ -132,30 +254,30 @@ class UnpicklableError(Exception):
         super().__init__(f"{one} and {two}")
 
 
-@pytest.mark.parametrize(
-    ("error", "raised"),
-    [
-        (hl.InvalidArgument("gamma is 2"), hl.InvalidArgument),
-        (OSError("no space left"), OSError),
-        (EOFError("an exception of the job, not of its connection"), EOFError),
-    ],
-)
-def test_exception_of_a_job_is_raised_with_the_traceback_of_the_worker(error, raised):
-    with pytest.raises(raised) as caught:
-        list(compute_locally(partial(raise_in_job, error=error), JOBS, 2))
-    assert str(caught.value) == str(error)
-    assert "in raise_in_job" in caught.value.__notes__[0]
-    assert processes._idle == []
+class SilentError(UnpicklableError):
+    """An exception that has no text either, and takes no notes."""
+
+    __notes__ = None
+
+    def __str__(self):
+        raise RuntimeError
 
 
-def raise_unpicklable(job):
-    raise UnpicklableError(1, 2)
+def raise_unusual(job, kind):
+    raise kind(1, 2)
 
 
-def test_exception_that_cannot_be_sent_is_described():
-    with pytest.raises(RuntimeError, match="UnpicklableError: 1 and 2") as caught:
-        list(compute_locally(raise_unpicklable, JOBS, 2))
-    assert "in raise_unpicklable" in str(caught.value)
+@pytest.mark.parametrize("kind", [UnpicklableError, SilentError])
+def test_exception_that_cannot_be_sent_is_described(kind):
+    with pytest.raises(RuntimeError, match=kind.__name__) as caught:
+        list(compute_locally(partial(raise_unusual, kind=kind), JOBS, 2))
+    assert "in raise_unusual" in str(caught.value)
+
+
+def test_function_that_cannot_be_sent_is_named():
+    lock = threading.Lock()
+    with pytest.raises(hl.InvalidArgument, match=r"cannot be sent to other processes .*jobs=1"):
+        list(compute_locally(lambda job: (lock, job), JOBS, 2))
 
 
 def test_jobs_do_not_see_the_state_that_other_jobs_left_in_a_function():
@@ -169,53 +291,198 @@ def test_jobs_do_not_see_the_state_that_other_jobs_left_in_a_function():
     assert {int(result.results["calls"]) for result in results} == {1}
 
 
-def test_forked_process_does_not_use_the_workers_of_its_parent():
+def test_function_is_sent_once_to_each_worker(monkeypatch):
+    sizes, send = [], Connection._send_bytes
+
+    def count(self, data):
+        sizes.append(len(data))
+        send(self, data)
+
+    monkeypatch.setattr(Connection, "_send_bytes", count)
+    large = np.zeros(10_000)
+    list(compute_locally(lambda job: computed(job, size=np.array(large.size)), JOBS, 2))
+    assert len(sizes) == len(JOBS)
+    assert sum(size > large.nbytes for size in sizes) == 2
+
+
+def test_last_jobs_are_not_sent_in_advance():
+    """A long job at the end must not wait behind another one while a worker is idle."""
+    jobs = [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+    def compute(job):
+        time.sleep(1.0 * job[0])
+        return computed(job)
+
+    long = [result for result in compute_locally(compute, jobs, 2) if result.job[0]]
+    assert len(pids_of(long)) == 2
+
+
+def test_threads_of_libraries_are_limited_in_workers(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    results = compute_locally(
+        lambda job: computed(job, threads=np.array(int(os.environ["OMP_NUM_THREADS"]))), JOBS, 2
+    )
+    expected = max(1, len(os.sched_getaffinity(0)) // 2)
+    assert {int(result.results["threads"]) for result in results} == {expected}
+
+
+def test_forked_process_neither_uses_nor_stops_the_workers_of_its_parent():
     parents = pids_of(compute_locally(computed, JOBS, 2))
+    script = "import sys; sys.exit(0)"
     child = os.fork()
     if child == 0:
-        os._exit(len(processes._idle))
+        status = len(idle._idle)
+        try:
+            exec(script)  # the exit functions of Python run, as in a child that ends normally
+        except SystemExit:
+            import atexit
+
+            atexit._run_exitfuncs()
+            os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert all(map(is_running, parents))
     assert pids_of(compute_locally(computed, JOBS, 2)) <= parents
+
+
+def compute_in_a_pool(_):
+    return pids_of(compute_locally(computed, JOBS, 2)) == {os.getpid()}
+
+
+def test_daemonic_process_computes_jobs_itself():
+    """It may not start processes: a worker of a Pool, of Dask, or of Heirloom."""
+    with Pool(1) as pool:
+        assert pool.map(compute_in_a_pool, [0]) == [True]
+
+
+def test_deleted_folder_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    with pytest.raises(hl.InvalidArgument, match="the current folder was deleted"):
+        list(compute_locally(computed, JOBS, 2))
 
 
 SCRIPT = """
 import heirloom as hl
 
 task = hl.garnet(5, 2, branching=2, gamma=0.9, seed=0)
+
+def make(rng):
+    print("made")
+    return hl.RMax(n_states=5, n_actions=2, gamma=0.9, n_known=1, seed=rng)
+
 results = hl.compare(
-    {"RMax": lambda seed: hl.RMax(n_states=5, n_actions=2, gamma=task.gamma, n_known=1, seed=seed)},
-    lambda rng: task, tasks=2, episodes=3, max_steps=4, repetitions=4, jobs=2,
+    {"RMax": make}, lambda rng: task, tasks=2, episodes=3, max_steps=4, repetitions=4, jobs=2
 )
 print("compared", results.sizes["repetition"])
 """
 
 
+def run_script(folder, script):
+    (folder / "script.py").write_text(script)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    return subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=250,
+    )
+
+
 def test_script_without_a_main_guard_compares_in_parallel(tmp_path):
     """Workers do not import the main module, which would start the comparison again."""
-    (tmp_path / "script.py").write_text(SCRIPT)
-    ended = subprocess.run(
-        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100
-    )
-    assert (ended.stdout, ended.returncode) == ("compared 4\n", 0), ended.stderr
+    ended = run_script(tmp_path, SCRIPT)
+    assert ended.returncode == 0, ended.stderr
+    assert sorted(ended.stdout.split("\n")) == [
+        "",
+        "compared 4",
+        *["made"] * 5,
+    ]  # one is made to check it
+
+
+def test_python_ends_although_workers_ignore_sigterm(tmp_path):
+    ignore = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    assert run_script(tmp_path, ignore + SCRIPT).returncode == 0
 
 
 KILLED = """
-import os, sys, time
-from heirloom.runs.workers import processes
-from tests.runs.test_processes import JOBS, computed
-list(processes.compute_locally(computed, JOBS, 2))
-print(*(worker.process.pid for worker in processes._idle), flush=True)
-time.sleep(100)
+import time
+from heirloom.runs.workers.processes import compute_locally
+from tests.runs.test_processes import JOBS, sleep
+list(compute_locally(sleep, JOBS, 2))
 """
 
 
-def test_workers_end_when_their_parent_is_killed():
+def sleep(job):
+    sys.stdout.write(f"{os.getpid()}\n")
+    sys.stdout.flush()
+    time.sleep(60)
+
+
+def test_workers_end_when_their_parent_is_killed_while_they_compute():
     root = Path(__file__).parents[2]
     parent = subprocess.Popen(
         [sys.executable, "-c", KILLED], cwd=root, stdout=subprocess.PIPE, text=True
     )
-    workers = parent.stdout.readline().split()
+    workers = [parent.stdout.readline().strip() for _ in range(2)]
     parent.kill()
     parent.communicate()
-    assert len(workers) == 2
-    wait_until(lambda: not any(Path("/proc", pid, "exe").exists() for pid in workers))
+    assert len(set(workers)) == 2
+    wait_until(lambda: not any(map(is_running, workers)))
+
+
+def test_worker_that_belongs_to_another_process_is_not_killed():
+    worker = Worker(idle._current_setting(1))
+    owner = worker.owner
+    worker.owner = -1
+    worker.connection.close()
+    worker.stop()
+    assert worker.process.is_alive() or worker.process.exitcode == 0  # it ends by itself
+    worker.owner = owner
+    worker.stop()
+
+
+def _compare(n_known, jobs):
+    task = hl.garnet(6, 2, branching=3, gamma=0.9, seed=n_known)
+    options = {"n_states": 6, "n_actions": 2, "gamma": 0.9, "n_known": n_known}
+    return hl.compare(
+        {"RMax": lambda rng: hl.RMax(seed=rng, **options)},
+        lambda rng: task,
+        tasks=2,
+        episodes=20,
+        max_steps=10,
+        repetitions=2,
+        jobs=jobs,
+    )
+
+
+def test_comparisons_in_several_threads_do_not_disturb_each_other():
+    expected = [_compare(n, 1) for n in range(1, 5)]
+    found = [None] * 4
+
+    def compare(i):
+        found[i] = _compare(i + 1, 1)
+
+    threads = [threading.Thread(target=compare, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(a.identical(b) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_agent_may_make_a_comparison_of_its_own(jobs):
+    task = hl.garnet(6, 2, branching=3, gamma=0.9, seed=0)
+
+    def make(rng):
+        n_known = int(_compare(3, 1).updates.max() > 0) + 1
+        return hl.RMax(seed=rng, n_states=6, n_actions=2, gamma=0.9, n_known=n_known)
+
+    results = hl.compare(
+        {"RMax": make}, lambda rng: task, tasks=1, episodes=5, max_steps=5, repetitions=2, jobs=jobs
+    )
+    assert np.isfinite(results.returns).all()

@@ -7,6 +7,7 @@ are sent. A stored run contains the names only: nothing of the functions is writ
 
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -31,6 +32,16 @@ FAMILY = f"{__name__}:draw_task"
 """The name of the family of a comparison."""
 
 _active: dict[str, Callable[..., Any]] = {}
+_lock = threading.RLock()  # comparisons in several threads wait for each other
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)  # another thread may have held it
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
@@ -87,17 +98,20 @@ def run_callables(
 def _available(functions: Mapping[str, Callable[..., Any]], seed: int) -> Iterator[None]:
     """Let the names in the spec of a comparison refer to these functions."""
     draw = functions["draw_task"]
-    _active.clear()
-    _active["draw_task"] = lambda: _Family(draw, seed)
-    for name, make in functions.items():
-        if name != "draw_task":
-            _active[name] = _maker(make)
-    registry._cached_family.cache_clear()  # it may hold the family of another comparison
-    try:
-        yield
-    finally:
+    with _lock:
+        outer = dict(_active)  # those of a comparison in which an agent makes this one
         _active.clear()
-        registry._cached_family.cache_clear()
+        _active["draw_task"] = lambda: _Family(draw, seed)
+        for name, make in functions.items():
+            if name != "draw_task":
+                _active[name] = _maker(make)
+        registry._cached_family.cache_clear()  # it may hold the family of another comparison
+        try:
+            yield
+        finally:
+            _active.clear()
+            _active.update(outer)
+            registry._cached_family.cache_clear()
 
 
 def _maker(make: Callable[..., Any]) -> Callable[..., Any]:

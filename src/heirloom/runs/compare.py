@@ -66,7 +66,8 @@ def compare(
         seed: seed of all random streams. The stream of an agent depends on its name and on the
             repetition, so adding an agent does not change the results of the others.
         jobs: number of jobs (an agent and a repetition) that are computed in parallel, by processes
-            to which the functions are sent.
+            to which the functions are sent. Functions must not keep anything from one call to the
+            next, since each process has a copy of them.
         out: folder or URL that results are written to. To resume an interrupted comparison, repeat
             the call. The names of agents and all numbers are compared with those of the stored
             comparison, and it is refused if they differ. Functions cannot be compared: give another

@@ -6,11 +6,19 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from heirloom.errors import WorkerLost
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import versions
-from heirloom.runs.workers.compute import Compute, Computed, compute_job, compute_on_cluster, packed
-from heirloom.runs.workers.processes import compute_locally, worker_lost
+from heirloom.runs.workers.compute import (
+    Compute,
+    Computed,
+    compute_job,
+    compute_on_cluster,
+    packed,
+    reason,
+)
+from heirloom.runs.workers.processes import compute_locally
 
 
 @contextmanager
@@ -64,4 +72,7 @@ def _compute_with_joblib(
                 for computed in parallel(calls[i : i + size]):
                     yield from computed
     except BrokenProcessPool as error:
-        raise worker_lost() from error
+        raise WorkerLost(
+            f"a worker process of joblib ended ({reason(error)}): compute fewer jobs in parallel "
+            "(--jobs, or jobs=...), and start the run again; stored jobs are not computed again"
+        ) from error
