@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
@@ -82,21 +82,34 @@ class Command:
 
     def processes(self, part: bytes) -> list[int]:
         """Ids of the processes of the command whose command line contains `part`."""
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
-            except OSError:  # the process has ended
-                continue
-            state, _, _, session = stat.rsplit(")", 1)[1].split()[:4]
-            if part in command and int(session) == self.process.pid and state != "Z":
-                found.append(int(folder.name))
-        return found
+        return [each.pid for each in processes(part) if each.session == self.process.pid]
 
     def wait(self, seconds: float = 120) -> tuple[int, str]:
         """Wait until the command ends; return its exit status and its standard error."""
         _, stderr = self.process.communicate(timeout=seconds)
         return self.process.returncode, stderr
+
+
+class Process(NamedTuple):
+    """A running process."""
+
+    pid: int
+    parent: int
+    session: int
+
+
+def processes(part: bytes = b"") -> list[Process]:
+    """Return the running processes whose command line contains `part`."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
+        except OSError:  # the process has ended
+            continue
+        state, parent, _, session = stat.rsplit(")", 1)[1].split()[:4]
+        if part in command and state != "Z":
+            found.append(Process(int(folder.name), int(parent), int(session)))
+    return found
 
 
 def jobs_done(folder: Path) -> int:

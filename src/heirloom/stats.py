@@ -31,8 +31,9 @@ def student_interval(x: FloatArray, *, axis: int = 0, confidence: float = 0.95) 
 def relative_difference(x: FloatArray, baseline: FloatArray) -> Interval:
     """Return (mean(x) - mean(baseline)) / |mean(baseline)| with its 95 % interval.
 
-    It is positive if x is better, also for negative returns. Entry i of both arrays is repetition
-    i. The interval is Student's for the ratio of means, linearised in both of them (delta method).
+    It is positive if x is better, also for negative returns; the mean of the baseline must not be
+    0. Entry i of both arrays is repetition i. The interval is Student's for the ratio of means,
+    linearised in both of them (delta method).
     """
     mean, of_baseline = x.mean(), baseline.mean()
     size = np.abs(of_baseline)

@@ -18,7 +18,7 @@ from heirloom.errors import WorkerLost
 from heirloom.runs.run import run
 from heirloom.runs.stored_run import StoredRun
 from tests.attack.outcome import Outcome, run_command
-from tests.small_run import FAST
+from tests.small_run import FAST, processes
 
 SPEC = FAST.with_changes(repetitions=20, episodes=60_000)
 MOST_SECONDS = 600  # of a run: afterwards it counts as hanging, and the attack stops
@@ -80,23 +80,10 @@ def _count_broken_messages() -> list[str]:
 
 def _kill(complete: threading.Event, rng: random.Random) -> None:
     while not complete.wait(rng.uniform(0, 1.5)):
-        workers = _workers()
+        workers = [each.pid for each in processes(b"LokyProcess") if each.parent == os.getpid()]
         if workers:
             with suppress(ProcessLookupError):
                 os.kill(rng.choice(workers), signal.SIGKILL)
-
-
-def _workers() -> list[int]:
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
-        except OSError:  # the process has ended
-            continue
-        state, parent = stat.rsplit(")", 1)[1].split()[:2]
-        if int(parent) == os.getpid() and b"LokyProcess" in command and state != "Z":
-            found.append(int(folder.name))
-    return found
 
 
 def main(argv):

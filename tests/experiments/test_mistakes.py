@@ -4,6 +4,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.experiments.sweep import load_sweep
 from tests.experiments.test_spec import SMALL
 
 
@@ -77,3 +78,38 @@ def test_misspelled_key_is_not_reported_as_missing_too():
 )
 def test_message_names_what_an_option_allows(agent, expected):
     assert messages({"agents": [agent]}) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        (
+            {"algorithm": "NearRMax", "n_known": 1, "nearness": {"rewards": -1, "transitions": 0}},
+            "agents.1.nearness.rewards is -1: expected a number, 0 or more, or 'family'",
+        ),
+        (
+            {"algorithm": "NearRMax", "n_known": 1, "nearness": {"reward": 1, "transitions": 0}},
+            "agents.1.nearness.reward is not an option of nearness: its options are rewards, "
+            "transitions, successors; did you mean rewards?",
+        ),
+        (
+            {"algorithm": "NearRMax", "n_known": 1, "nearness": "familly"},
+            "agents.1.nearness is 'familly': expected a table, or 'family' or 'learned'; did you "
+            "mean family?",
+        ),
+        (
+            {"algorithm": "RMax", "n_know": 3},
+            "agents.1.n_know is not an option of RMax: its options are n_known, epsilon, delta, "
+            "capacity, keep, tol, on_refutation, exact, refutation_delta, explore; did you mean "
+            "n_known?",
+        ),
+    ],
+)
+def test_mistake_in_a_table_or_a_name_of_an_option_is_reported_once(agent, message):
+    assert messages({"agents": [agent], "defaults": None}) == [message]
+
+
+def test_quoted_key_of_a_sweep_is_explained(tmp_path):
+    (tmp_path / "x.toml").write_text('[sweep]\n"family.size" = [1, 2]\n')
+    with pytest.raises(hl.InvalidArgument, match=r"write family\.size without quotation marks"):
+        load_sweep(tmp_path / "x.toml")

@@ -293,7 +293,7 @@ def test_learned_model_outside_the_reward_range_names_that_of_the_agent():
     agent = hl.RMax(n_states=2, n_actions=1, gamma=0.9, n_known=1, reward_range=(-4.0, 4.0), seed=0)
     m = hl.TabularMDP([[-3.0], [2.0]], np.eye(2)[:, None, :], gamma=0.9, reward_range=(-4.0, 4.0))
     hl.learn(agent, m, episodes=20, max_steps=3, seed=0)
-    with pytest.raises(hl.InvalidArgument, match=r"from -3 to 2, .*agent.setting.reward_range"):
+    with pytest.raises(hl.InvalidArgument, match=r"s=0, a=0 is -3, .*agent.setting.reward_range"):
         agent.model.to_mdp(gamma=0.9, unknown="optimistic")
     learned = agent.model.to_mdp(
         gamma=0.9, unknown="optimistic", reward_range=agent.setting.reward_range

@@ -109,10 +109,21 @@ def test_dry_run_accepts_a_spec_that_records_later_tasks(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("fixed", "per_unit", "size"), [(0.0, 0.01, 5000), (2.0, 0.001, 25_000), (0.5, 0.2, 10)]
+    ("build", "per_episode", "later", "tasks", "episodes"),
+    [
+        (0.0, 0.01, 1.0, 3, 5000),
+        (2.0, 0.001, 1.0, 4, 25_000),  # building a task takes longer than many episodes
+        (0.01, 0.001, 5.0, 20, 40),  # transfer makes later tasks slow
+        (0.01, 0.01, 3.0, 10, 5000),
+        (0.5, 0.2, 1.0, 1, 10),
+    ],
 )
-def test_time_of_a_whole_is_extrapolated_without_its_fixed_part(fixed, per_unit, size):
-    """A fixed part, such as the time to build a task, is not multiplied by the episodes."""
-    measured, estimate = pilot._grown(lambda n: fixed + per_unit * n, size)
-    assert measured <= size
-    assert estimate == pytest.approx(fixed + per_unit * size)
+def test_time_of_a_job_is_extrapolated(build, per_episode, later, tasks, episodes):
+    """Exactly, if the time is affine in tasks and in episodes."""
+
+    def seconds(n_tasks, n_episodes):
+        of_task = build + per_episode * n_episodes
+        return of_task * (1 + later * (n_tasks - 1))
+
+    estimate = pilot.extrapolated(seconds, tasks, episodes)
+    assert estimate == pytest.approx(seconds(tasks, episodes))

@@ -247,7 +247,9 @@ def test_sources_added_before_an_agent_are_compared_with_its_setting():
     memory.add(source(11.0))
     with pytest.raises(hl.InvalidArgument, match=r"Q contains .*, outside \(0, 10\)"):
         hl.RMax(**OPTIONS, memory=memory)
-    with pytest.raises(hl.InvalidArgument, match=r"the mean reward of pair .* outside \(0.6, 2\)"):
+    with pytest.raises(
+        hl.InvalidArgument, match=r"the mean reward of s=.*, a=.* is .*, outside \(0.6, 2\)"
+    ):
         hl.RMax(**OPTIONS, memory=memory, reward_range=(0.6, 2))
 
 

@@ -336,7 +336,7 @@ def test_missing_file_is_refused(path):
 
 
 def test_missing_folder_is_refused(tmp_path):
-    with pytest.raises(hl.CannotWrite, match="could not be written"):
+    with pytest.raises(hl.CannotWrite, match="create its folder, or choose an existing one"):
         hl.TaskMemory(2, 1).save(tmp_path / "nowhere" / "tasks.heirloom")
 
 

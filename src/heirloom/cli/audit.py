@@ -65,22 +65,7 @@ def audit(
     status is 0 if nothing contradicts the claim, 3 if something does, and 1 after an error.
     """
     with clean_errors():
-        nearness = None
-        claims = {"--rewards": rewards, "--transitions": transitions}
-        given = [[name for name in claims if claims[name] is not None]]
-        given += [["--d-max"]] * (d_max is not None) + [["--p-min"]] * (p_min is not None)
-        kinds = [" and ".join(names) for names in given if names]
-        if len(kinds) > 1:
-            raise heirloom.InvalidArgument(
-                f"{' and '.join(kinds)} were given: test one claim at a time"
-            )
-        if rewards is not None or transitions is not None:
-            if rewards is None or transitions is None:
-                other = "--transitions" if transitions is None else "--rewards"
-                raise heirloom.InvalidArgument(
-                    f"{other} is missing: a nearness has both; 0 claims that tasks do not differ"
-                )
-            nearness = heirloom.Nearness(rewards=rewards, transitions=transitions)
+        nearness = _nearness(rewards, transitions, {"--d-max": d_max, "--p-min": p_min})
         result = heirloom.audit(
             _memory(memory), nearness, d_max=d_max, p_min=p_min, exact=exact, delta=delta
         )
@@ -90,6 +75,26 @@ def audit(
             heirloom.save_figure(drawn, figure)
     if result.contradicted:
         raise typer.Exit(CONTRADICTED)
+
+
+def _nearness(
+    rewards: float | None, transitions: float | None, others: dict[str, float | None]
+) -> "heirloom.Nearness | None":
+    """Return the nearness to test, if it is the claim; raise unless there is one claim at most."""
+    options = {"--rewards": rewards, "--transitions": transitions, **others}
+    given = [name for name, value in options.items() if value is not None]
+    if rewards is not None and transitions is not None and len(given) == 2:
+        return heirloom.Nearness(rewards=rewards, transitions=transitions)
+    if len(given) > 1:
+        raise heirloom.InvalidArgument(
+            f"{' and '.join(given)} were given: test one claim at a time"
+        )
+    if given in (["--rewards"], ["--transitions"]):
+        other = "--transitions" if transitions is None else "--rewards"
+        raise heirloom.InvalidArgument(
+            f"{other} is missing: a nearness has both; 0 claims that tasks do not differ"
+        )
+    return None
 
 
 def _memory(path: Path) -> "heirloom.TaskMemory":

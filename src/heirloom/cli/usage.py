@@ -34,8 +34,6 @@ def _message(error: dict[str, Any]) -> str:
         return f"{found}, expected a number."
     if kind == "greater_than_equal":
         return f"{found}, expected {limits['ge']} or more."
-    if kind == "less_than_equal":
-        return f"{found}, expected {limits['le']} or less."
     if kind == "value_error":
         reason = str(limits["error"]).rstrip(".")
         names = reason.partition(" is not one of ")[2].replace("'", "").split(", ")

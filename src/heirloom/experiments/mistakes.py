@@ -80,7 +80,7 @@ def expected(hint: Any) -> str:
 def option_mistakes(error: ValidationError, model: type[BaseModel], owner: str) -> list[str]:
     """Return a message for each wrong option that pydantic found with the model of `owner`."""
     fields = model.model_fields
-    messages: dict[str, str] = {}
+    messages: dict[str, list[str]] = {}
     explained = _explained(error.errors(), fields)
     for details in error.errors():
         option = printable(details["loc"][0]) if details["loc"] else "options"
@@ -91,27 +91,28 @@ def option_mistakes(error: ValidationError, model: type[BaseModel], owner: str) 
         if details["type"] == "extra_forbidden" and len(details["loc"]) == 1:
             close = did_you_mean(option, fields)
             text = f"{option} is not an option of {owner}: its options are {', '.join(fields)}"
-            messages[option] = text + close
+            messages[option] = [text + close]
         elif details["type"] == "missing" and len(details["loc"]) == 1:
-            messages[option] = f"{option} is missing: {REMEDY.get(option, 'give a value')}"
+            messages[option] = [f"{option} is missing: {REMEDY.get(option, 'give a value')}"]
         elif details["type"] in ("value_error", "assertion_error"):
-            messages[option] = f"{option}: {own_message(details)}"
+            messages[option] = [f"{option}: {own_message(details)}"]
         else:
             given = _at_key(error, option, details)
-            nested = _nested_mistakes(model, option, given)
-            if nested:
-                messages[option] = nested
-                continue
-            hint = _schema_of(model, option)
-            close = ""
-            if isinstance(given, str):
-                close = did_you_mean(given, QUOTED.findall(hint), similarity=0.75)
-            messages[option] = f"{option} is {shown(given)}: expected {hint}{close}"
-    return [line for message in messages.values() for line in message.split("\n")]
+            messages[option] = _nested_mistakes(model, option, given) or [
+                f"{option} is {shown(given)}: expected {_allowed(model, option, given)}"
+            ]
+    return [message for found in messages.values() for message in found]
 
 
-def _nested_mistakes(model: type[BaseModel], option: str, given: object) -> str:
-    """Return the mistakes in a table that an option allows, one per line; empty if it has none."""
+def _allowed(model: type[BaseModel], option: str, given: object) -> str:
+    """Return what an option allows, with the closest of its names if a text was given."""
+    hint = _schema_of(model, option)
+    names = QUOTED.findall(hint) if isinstance(given, str) else []
+    return hint + did_you_mean(given, names, similarity=0.75)
+
+
+def _nested_mistakes(model: type[BaseModel], option: str, given: object) -> list[str]:
+    """Return the mistakes in a table that an option allows; empty if it is not such a table."""
     field = model.model_fields.get(option)
     kinds = () if field is None or not isinstance(given, dict) else get_args(field.annotation)
     for kind in kinds:
@@ -119,9 +120,8 @@ def _nested_mistakes(model: type[BaseModel], option: str, given: object) -> str:
             try:
                 kind.model_validate(given)
             except ValidationError as error:
-                found = option_mistakes(error, kind, option)
-                return "\n".join(f"{option}.{message}" for message in found)
-    return ""
+                return [f"{option}.{text}" for text in option_mistakes(error, kind, option)]
+    return []
 
 
 def _explained(found: Sequence[Any], keys: Iterable[str]) -> set[str]:

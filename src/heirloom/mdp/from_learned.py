@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.learned import Known
+from heirloom.mdp.learned import Known, rewards_outside
 from heirloom.mdp.tabular import TabularMDP, value_range
-from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.mdp.transitions import Outcomes, collect, pair_text
 from heirloom.naming import NamesLike
 from heirloom.validation import Range, check_gamma, check_range, one_of, truth
 
@@ -43,14 +43,16 @@ def mdp_of(
     lo, hi = value_range(reward_range, gamma, terminating=truth("terminating", terminating))
     value = hi if unknown == "optimistic" else lo
     known: BoolArray = rows.known
+    n_actions = known.size // n_states
     pairs = np.flatnonzero(known)
-    least, most = rows.R[pairs].min(initial=np.inf), rows.R[pairs].max(initial=-np.inf)
-    if least < reward_range[0] or most > reward_range[1]:
+    outside = rewards_outside(rows, reward_range)
+    if outside.size:
         raise InvalidArgument(
-            f"learned mean rewards are from {least:g} to {most:g}, outside reward_range "
-            f"{reward_range}: give the reward_range of the agent, such as "
-            "agent.setting.reward_range"
+            f"the learned mean reward of {pair_text(int(outside[0]), n_actions)} is "
+            f"{rows.R[outside[0]]:g}, outside reward_range {reward_range}: give the reward_range "
+            "of the agent, such as agent.setting.reward_range"
         )
+    R = np.clip(rows.R, *reward_range)  # a mean may exceed the range by a rounding error
     lengths = (rows.last - rows.first)[pairs]
     taken = np.repeat(rows.first[pairs] - np.cumsum(lengths) + lengths, lengths) + np.arange(
         int(lengths.sum())
@@ -58,7 +60,6 @@ def mdp_of(
     owner = np.repeat(pairs, lengths)
     ending = pairs[rows.ends[pairs] > 0]
     others = np.flatnonzero(~known if missing is None else ~(known | missing))
-    n_actions = known.size // n_states
     available = None if missing is None else ~missing
     if unknown == "absent":
         has_known = known.reshape(n_states, n_actions).any(axis=1)
@@ -71,7 +72,7 @@ def mdp_of(
             [rows.successors[taken], ending // n_actions, others // n_actions]
         ).astype(np.int64),
         p=np.concatenate([rows.p[taken], rows.ends[ending], np.ones(others.size)]),
-        rewards=np.concatenate([rows.R[owner], rows.R[ending], np.full(others.size, value)]),
+        rewards=np.concatenate([R[owner], R[ending], np.full(others.size, value)]),
         ends=np.concatenate(
             [np.zeros(owner.size, dtype=bool), np.ones(ending.size + others.size, dtype=bool)]
         ),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from heirloom.mdp.tabular import TabularMDP
 
 INITIAL_CAPACITY = 256  # transitions, and outcomes, for which a new model has room
+RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the limits of their range
 
 
 class Known(NamedTuple):
@@ -39,6 +40,13 @@ class Known(NamedTuple):
     last: IntArray
     successors: StateArray
     p: FloatArray
+
+
+def rewards_outside(rows: Known, reward_range: Range) -> IntArray:
+    """Return the known pairs whose mean reward is outside a range by more than rounding errors."""
+    lo, hi = reward_range
+    tol = RELATIVE * max(abs(lo), abs(hi))
+    return np.flatnonzero(rows.known & ~((rows.R >= lo - tol) & (rows.R <= hi + tol)))
 
 
 class LearnedModel:

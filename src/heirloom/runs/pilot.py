@@ -36,16 +36,20 @@ def _seconds_per_job(spec: ExperimentSpec, agent: int) -> float:
         part = spec.with_changes(tasks=tasks, episodes=episodes, repetitions=1)
         return _timed(lambda: run_job(part, agent, 0))
 
-    two = min(2, spec.tasks)
-    seconds(two, 1)  # compiles kernels, and draws tasks that are kept
-    episodes, of_task = _grown(lambda n: seconds(1, n), spec.episodes)
-    if episodes == spec.episodes:
-        return _grown(lambda n: seconds(n, spec.episodes), spec.tasks)[1]
-    # Later tasks take as much longer than the first one as with these episodes.
-    both = seconds(two, episodes)
-    first = seconds(1, episodes)
-    ratio = max(1.0, (both - first) / first) if two > 1 else 1.0
-    return of_task * (1 + ratio * (spec.tasks - 1))
+    seconds(min(2, spec.tasks), 1)  # compiles kernels
+    return extrapolated(seconds, spec.tasks, spec.episodes)
+
+
+def extrapolated(seconds: Callable[[int, int], float], tasks: int, episodes: int) -> float:
+    """Return the time of all tasks and episodes, from `seconds(tasks, episodes)` of parts."""
+    measured, of_first = _grown(lambda n: seconds(1, n), episodes)
+    if measured == episodes:
+        return _grown(lambda n: seconds(n, episodes), tasks)[1]
+    if tasks == 1:
+        return of_first
+    # Each later task takes as much longer than the first one as with the episodes measured.
+    first, both = seconds(1, measured), seconds(2, measured)
+    return of_first * (1 + max(1.0, (both - first) / first) * (tasks - 1))
 
 
 def _grown(seconds: Callable[[int], float], size: int) -> tuple[int, float]:

@@ -12,6 +12,7 @@ from heirloom import signals
 from heirloom.choices import Backend
 from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
 from heirloom.experiments.job import Job, check_agents
+from heirloom.experiments.registry import is_user_defined
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.lock import lock
 from heirloom.runs.progress import progress
@@ -122,7 +123,7 @@ def _check_tasks(store: RunStore, remaining: list[Job]) -> None:
     changed since.
     """
     spec = store.spec
-    if ":" not in spec.family.name or len(remaining) == store.layout.n_jobs:
+    if not is_user_defined(spec.family.name) or len(remaining) == store.layout.n_jobs:
         return
     missing = set(remaining)
     stored = ((0, j) for j in range(spec.repetitions) if (0, j) not in missing)

@@ -1,5 +1,6 @@
 """Files that are written as a whole: after a failure, a file is the old or the new one."""
 
+import errno
 import os
 import tempfile
 from contextlib import suppress
@@ -7,6 +8,8 @@ from pathlib import Path
 
 from heirloom.errors import CannotWrite, InvalidArgument
 from heirloom.validation import shown
+
+FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def file_path(path: object, extension: str) -> Path:
@@ -68,10 +71,10 @@ def _cannot_write(path: object, error: Exception) -> CannotWrite:
     reason = getattr(error, "strerror", None) or error
     if isinstance(error, FileNotFoundError):
         remedy = "create its folder, or choose an existing one"
-    elif isinstance(error, PermissionError):
-        remedy = "choose a folder that you may write to"
+    elif isinstance(error, OSError) and error.errno in FULL:
+        remedy = "free some disk space, or choose another disk"
     else:
-        remedy = "free some disk space, or choose another folder"
+        remedy = "choose another file, in a folder that you may write to"
     return CannotWrite(
         f"{named(path)} could not be written ({reason}): {remedy}; an earlier file of this name is "
         "unchanged"

@@ -9,15 +9,14 @@ from numpy.typing import ArrayLike
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.from_learned import Unknown, mdp_of
-from heirloom.mdp.learned import Known, LearnedModel
+from heirloom.mdp.learned import RELATIVE, Known, LearnedModel, rewards_outside
 from heirloom.mdp.tabular import TabularMDP, value_range
+from heirloom.mdp.transitions import pair_text
 from heirloom.naming import NamesLike, checked_label, with_name
 from heirloom.transfer.rows import compact, read_rows, values
 from heirloom.transfer.setting import Setting
 from heirloom.validation import Range, instance, shown, whole_number
 from heirloom.wording import counted, counted_of
-
-RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the limits of their range
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,12 +212,11 @@ def check_values(Q: FloatArray, setting: Setting) -> None:
 
 def check_rewards(rows: Known, setting: Setting) -> None:
     """Raise `InvalidArgument` unless known rewards are in the range of a setting."""
-    lo, hi = setting.reward_range
-    tol = RELATIVE * max(abs(lo), abs(hi))
-    in_range = (rows.R >= lo - tol) & (rows.R <= hi + tol)
-    if not (in_range | ~rows.known).all():
-        k = int(np.argmin(in_range | ~rows.known))
+    outside = rewards_outside(rows, setting.reward_range)
+    if outside.size:
+        k, (lo, hi) = int(outside[0]), setting.reward_range
         raise InvalidArgument(
-            f"the mean reward of pair {k} is {rows.R[k]:g}, outside ({lo:g}, {hi:g}), the "
-            "reward_range of the memory: expected the rewards of a task with the same setting"
+            f"the mean reward of {pair_text(k, setting.n_actions)} is {rows.R[k]:g}, outside "
+            f"({lo:g}, {hi:g}), the reward_range of the memory: expected the rewards of a task "
+            "with the same setting"
         )

@@ -285,3 +285,8 @@ def test_reward_above_the_highest_claimed_one_is_a_contradiction():
     assert "exceeds the claimed largest one by at least 0.4" in str(audit.contradictions[0])
     true = hl.Nearness(rewards=1.0, transitions=1.0, highest_rewards=0.9)
     assert not hl.audit(memory, true, exact=True).contradicted
+
+
+def test_audit_of_an_empty_memory_counts_all_pairs():
+    agent = hl.RMax(n_states=2, n_actions=2, gamma=0.9, n_known=1, seed=0)
+    assert "0 tasks, 0 of 4 pairs known in at least two" in repr(hl.audit(agent.memory))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from heirloom.errors import InvalidArgument
-from heirloom.runs.workers.process import Setting, Worker
+from heirloom.runs.workers.process import Inherited, Worker
 
 IDLE_SECONDS = 300.0  # idle workers are stopped after this time
 THREADS = (  # variables that limit the threads of the libraries that a worker uses
@@ -28,24 +28,24 @@ _lock = threading.Lock()
 
 
 def hire(workers: list[Worker], n: int, *, threads: int) -> None:
-    """Append `n` workers: idle ones that started in the same setting first, then new ones."""
-    setting = _current_setting(threads)
+    """Append `n` workers: idle ones that inherited the same first, then new ones."""
+    inherited = _inherited_now(threads)
     with _lock:
         while _idle and len(workers) < n:
             worker = _idle.pop()
-            is_current = worker.setting == setting and worker.code == _times(worker.code)
+            is_current = worker.inherited == inherited and worker.code == _times(worker.code)
             if is_current and worker.process.is_alive():
                 workers.append(worker)
             else:
                 worker.stop()
     while len(workers) < n:
-        workers.append(start(setting))
+        workers.append(start(inherited))
 
 
-def start(setting: Setting) -> Worker:
+def start(inherited: Inherited) -> Worker:
     """Start a worker, and remember which code it may import."""
     code = _times(_loaded_files())
-    worker = Worker(setting)
+    worker = Worker(inherited)
     worker.code = code
     return worker
 
@@ -80,7 +80,7 @@ def stop_idle() -> None:
         _stop_all()
 
 
-def _current_setting(threads: int) -> Setting:
+def _inherited_now(threads: int) -> Inherited:
     try:
         folder = os.getcwd()
     except OSError as error:
@@ -89,7 +89,7 @@ def _current_setting(threads: int) -> Setting:
             "another folder, or use jobs=1"
         ) from error
     limits = {name: str(threads) for name in THREADS if not os.environ.get(name)}
-    return Setting(folder, tuple(sys.path), dict(os.environ), limits)
+    return Inherited(folder, tuple(sys.path), dict(os.environ), limits)
 
 
 def _loaded_files() -> list[str]:

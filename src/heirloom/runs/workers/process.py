@@ -27,8 +27,8 @@ from heirloom.experiments.job import Job
 from heirloom.runs.workers.compute import Computed
 
 
-class Setting(NamedTuple):
-    """What a process inherits when it starts: a process with another setting is not used again."""
+class Inherited(NamedTuple):
+    """What a process inherits when it starts; it is used again only if all of this is the same."""
 
     folder: str
     path: tuple[str, ...]
@@ -40,18 +40,18 @@ class Setting(NamedTuple):
 class Worker:
     """A process that computes one job after the other."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, inherited: Inherited) -> None:
         import joblib  # noqa: F401 -- first, since threads cannot import its parts simultaneously
         from joblib.externals.loky.backend.context import get_context
 
         context = get_context("loky")
-        self.setting, self.owner = setting, os.getpid()
+        self.inherited, self.owner = inherited, os.getpid()
         self.connection, other_end = context.Pipe()
         self.jobs: deque[Job] = deque()  # sent, result not received yet; it computes the first
         self.compute: bytes | None = None  # the pickled function that was sent last
         self.code: dict[str, int] = {}  # when the files of modules were changed last
         self.process = context.Process(
-            target=_serve, args=(other_end, self.owner), daemon=True, env=dict(setting.threads)
+            target=_serve, args=(other_end, self.owner), daemon=True, env=dict(inherited.threads)
         )
         self.process.start()
         _started.add(self)

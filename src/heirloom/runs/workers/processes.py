@@ -126,5 +126,5 @@ def _replacement(
     )
     remaining.extendleft(reversed(worker.jobs))
     workers.remove(worker)
-    workers.append(start(worker.setting))
+    workers.append(start(worker.inherited))
     return workers[-1]

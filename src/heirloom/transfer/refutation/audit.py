@@ -141,10 +141,17 @@ class _Auditor:
             useful_below=self._by_pair(useful),
             helps=self._helps(nearness, d_max, useful),
             blind=self._blind(found, nearness),
-            n_missing=int(np.all([source.missing for source in self.sources], axis=0).sum()),
+            n_missing=self._n_missing(),
             pair_names=self.memory.names,
             task_names={source.task: source.name for source in self.sources},
         )
+
+    def _n_missing(self) -> int:
+        """Return the number of pairs whose action is missing in all tasks."""
+        missing = np.full(self.setting.n_pairs, bool(self.sources))
+        for source in self.sources:
+            missing &= source.missing
+        return int(missing.sum())
 
     def _parts(
         self, found: Differences, nearness: Nearness | None, d_max: FloatArray | None
