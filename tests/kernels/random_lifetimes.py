@@ -21,6 +21,7 @@ from heirloom.transfer.lipschitz.distance import WeightedL1
 from heirloom.transfer.memory_file import packed
 from tests.strategies import RANGES, Shape, draw_available, draw_task, mixed, restricted
 
+
 class OneWayL1(WeightedL1):
     """The distance of the paper, of which only d̂(M ‖ M̄) is used."""
 
@@ -72,6 +73,9 @@ def results_of(rng):
     yield str(hl.audit(agent.memory, d_max=0.1 * span(tasks[0])))
     yield str(hl.audit(agent.memory, hl.Nearness(rewards=0.1, transitions=0.1)))
     yield str(hl.audit(agent.memory, p_min=0.4))
+    if len(agent.memory.sources) > 1:
+        near = hl.learned_nearness(agent.memory)
+        yield near.rewards, near.transitions
 
 
 def draw_tasks(rng):
