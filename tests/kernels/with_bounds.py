@@ -77,7 +77,8 @@ def all_kernels():
 def main():
     if not bounds_are_checked():
         return "indices are not checked: set NUMBA_BOUNDSCHECK=1"
-    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow and not cluster")
+    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow and not cluster"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # the lifetimes are imported
     root = Path(__file__).parents[2]
     tests, reached = (str(root / test) for test in TESTS), set()
     with filled_memory(FILLINGS[1], reached):
