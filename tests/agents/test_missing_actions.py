@@ -14,6 +14,7 @@ from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from tests.agents.test_soundness import draw_family
+from tests.kernels.random_lifetimes import OneWayL1
 from tests.strategies import draw_available, restricted
 
 ROUNDING = 1e-7
@@ -48,6 +49,7 @@ def agents(tasks):
     d_max, near = hl.family_distance(tasks), hl.family_nearness(tasks)
     yield hl.RMax(**options)
     yield hl.LRMax(d_max=d_max, **options)
+    yield hl.OptimisticAgent(bounds=[Lipschitz(d_max=d_max, distance=OneWayL1())], **options)
     yield hl.OptimisticAgent(
         bounds=[Lipschitz(d_max=float(d_max.max())), NearModels(near)], explore=0.3, **options
     )

@@ -1,8 +1,10 @@
 """Run the tests that reach the kernels, with a check of every index in compiled code.
 
-It needs the environment variables NUMBA_BOUNDSCHECK=1 and NUMBA_CACHE_DIR, an empty folder, because
-cached code has no checks. It fails if a test fails, if indices were not checked, or if a kernel was
-not called. `test_bounds.py` runs it.
+The arrays that Python code allocates for the kernels are filled with invalid entries
+(`with_filled_memory.py`), so that a kernel that reads an index that was never written is found. It
+needs the environment variables NUMBA_BOUNDSCHECK=1 and NUMBA_CACHE_DIR, an empty folder, because
+cached code has no checks. It fails if a test or a random lifetime fails, if indices were not
+checked, or if a kernel or an allocation was not reached. `test_bounds.py` runs it.
 """
 
 import sys
@@ -16,6 +18,13 @@ from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 from heirloom import kernels
+from tests.kernels.with_filled_memory import (
+    FILLINGS,
+    PACKAGES,
+    difference,
+    filled_memory,
+    not_reached,
+)
 
 TESTS = (
     "tests/kernels/test_kernels_agree_with_reference.py",
@@ -27,6 +36,7 @@ TESTS = (
     "tests/learning/test_learn.py",
     "tests/mdp/test_mean_rewards.py",
     "tests/planning/test_action_elimination.py",
+    "tests/planning/test_long_horizons.py",
     "tests/planning/test_solve.py",
     "tests/transfer/nearness/test_near_rmax.py",
     "tests/transfer/refutation/test_audit.py",
@@ -35,6 +45,7 @@ TESTS = (
     "tests/transfer/test_discount_factors_close_to_1.py",
     "tests/transfer/test_learned_distances.py",
 )
+N_LIFETIMES = 400
 
 
 @njit
@@ -66,16 +77,21 @@ def all_kernels():
 def main():
     if not bounds_are_checked():
         return "indices are not checked: set NUMBA_BOUNDSCHECK=1"
-    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow and not cluster")
+    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow and not cluster"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # the lifetimes are imported
     root = Path(__file__).parents[2]
-    status = pytest.main([*options, "--rootdir", str(root), *(str(root / test) for test in TESTS)])
+    tests, reached = (str(root / test) for test in TESTS), set()
+    with filled_memory(FILLINGS[1], reached):
+        status = pytest.main([*options, "--rootdir", str(root), *tests])
+    found = [message for seed in range(N_LIFETIMES) if (message := difference(seed, reached))]
     cached = [name for name, kernel in all_kernels().items() if kernel.stats.cache_hits]
     if cached:
         return f"cached code has no checks: {', '.join(cached)}; give an empty NUMBA_CACHE_DIR"
     missed = [name for name, kernel in all_kernels().items() if not kernel.signatures]
     if missed and status == 0:
         return f"these kernels were not called: {', '.join(missed)}"
-    return int(status)
+    found += not_reached(set(PACKAGES) - {"kernels"}, reached)
+    return "\n".join(found) if found else int(status)
 
 
 if __name__ == "__main__":

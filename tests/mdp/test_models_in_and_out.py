@@ -96,6 +96,11 @@ def test_damaged_or_foreign_file_is_reported(tmp_path):
         hl.TabularMDP.load(path)
 
 
+def wrapping(indptr):
+    """Return entries whose differences overflow, to positive numbers."""
+    return np.concatenate([indptr[:1], [2**62 + 1, -(2**62)], indptr[3:]])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -105,6 +110,7 @@ def test_damaged_or_foreign_file_is_reported(tmp_path):
         ({"R_error": lambda x: x - 1}, "rounding error is negative"),
         ({"R": lambda x: x[:-1]}, "the array 'R' is"),
         ({"indptr": lambda x: x[::-1].copy()}, "indptr"),
+        ({"indptr": wrapping}, "does not give each pair one or more transitions"),
         ({"start": lambda x: x * 2}, "start"),
     ],
 )

@@ -70,6 +70,16 @@ def test_batch_of_another_experiment_is_refused():
         decode(Layout(other, other.as_json()), data, "a file")
 
 
+@pytest.mark.parametrize("jobs", [[2, 1, 0], [0, 1, 1], [-1, 0, 1], [0, 1, 300], [1, -(2**63), -1]])
+def test_batch_whose_jobs_do_not_increase_is_refused(jobs):
+    """The differences of the last ones overflow, to positive numbers."""
+    layout = Layout(TINY, TINY.as_json())
+    batch = make_batch(layout, [entry(layout, n) for n in range(3)])
+    data = encode(layout, batch._replace(jobs=np.array(jobs)))
+    with pytest.raises(hl.InvalidFile, match="its jobs are not increasing numbers"):
+        decode(layout, bytes(data), "a file")
+
+
 def test_small_jobs_wait_for_others_and_large_jobs_are_committed_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(stores, "INTERVAL", 1e9)
     store = RunStore(tmp_path / "run", TINY)

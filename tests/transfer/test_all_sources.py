@@ -133,6 +133,49 @@ def test_bound_from_one_direction_is_valid_and_not_below_that_of_both(seed):
         np.testing.assert_allclose(one_way.U, reference.U, atol=1e-8)
 
 
+def test_no_pair_is_unmarked_that_was_not_marked():
+    """One more entry of `is_listed` is marked, and `listed` has only its index at the beginning.
+
+    The source has no known pair.
+    """
+    n_updates = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        options, d_max, tasks = draw_lifetime(rng, n_tasks=1)
+        (agent,) = agents_of([hl.Lipschitz(d_max=d_max)], options)
+        agent.begin_task()
+        agent.end_task()
+        (source,) = agent.memory.sources
+        lo, hi = (bound / (1 - agent.gamma) for bound in options["reward_range"])
+        Q = rng.uniform(lo, hi, source.Q.size)
+        V = Q.reshape(agent.n_states, -1).max(axis=1)
+        agent.memory._sources[0] = source._with(Q=Q, V=V)
+        agent.begin_task()
+        sources = agent.bounds[0]._all
+        if sources is None:
+            continue
+        n_pairs = agent.setting.n_pairs
+        is_listed, listed = np.zeros(n_pairs + 1, dtype=bool), np.full(n_pairs, n_pairs)
+        is_listed[n_pairs] = True
+        sources.measured._measured = (*sources.measured._measured[:-2], is_listed, listed)
+        for _ in random_updates(agent, tasks[0], rng):
+            n_updates += 1
+            assert is_listed.tolist() == [False] * n_pairs + [True]
+    assert n_updates > 100
+
+
+def random_updates(agent, m, rng, steps=60):
+    """Let an agent observe random steps; yield after each update."""
+    env = m.to_gymnasium()
+    s, _ = env.reset(seed=int(rng.integers(2**31)))
+    for _ in range(steps):
+        a = int(rng.integers(m.n_actions))
+        s_next, r, ended, *_ = env.step(a)
+        if agent.observe(s, a, float(r), int(s_next), terminated=ended):
+            yield
+        s = env.reset()[0] if ended else s_next
+
+
 FAMILIES = {
     "frozen lakes": (frozen_lakes, {"n_known": 10}, {"episodes": 1000, "max_steps": 100}),
     "prices": (prices, {"n_known": 20}, {"episodes": 50, "max_steps": 50}),

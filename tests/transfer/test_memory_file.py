@@ -14,6 +14,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.storage import archive
+from heirloom.transfer.memory import EnvelopeState
 
 SEED = 0
 
@@ -267,6 +268,9 @@ def test_forged_files_with_a_valid_checksum_are_refused_or_safe(path):
     assert accepted < 500  # some replaced numbers are valid too
 
 
+WRAPPING = np.array([1, -(2**63), -1])  # all differences overflow, to positive numbers
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
@@ -276,6 +280,10 @@ def test_forged_files_with_a_valid_checksum_are_refused_or_safe(path):
         ("max_Q", lambda Q: Q - 0.5, "an entry of Q is above max_Q"),
         ("successors", lambda s: s[::-1], "not in increasing order"),
         ("successors", lambda s: s * 0, "not in increasing order"),
+        ("task", lambda task: task[::-1], "task numbers are not increasing"),
+        ("task", lambda task: task - 1, "task numbers are not increasing"),
+        ("task", lambda task: task + 1, "task numbers are not increasing"),
+        ("task", lambda task: task * 0 + WRAPPING, "task numbers are not increasing"),
     ],
 )
 def test_inconsistent_arrays_are_refused(path, name, change, message):
@@ -285,6 +293,20 @@ def test_inconsistent_arrays_are_refused(path, name, change, message):
     path.write_bytes(sealed(header, {**arrays, name: change(arrays[name])}))
     with pytest.raises(hl.InvalidFile, match=message):
         hl.TaskMemory.load(path)
+
+
+def test_calibration_tasks_that_do_not_increase_are_refused(path):
+    memory = drawn_memory(np.random.default_rng(12), n_tasks=5)
+    E = np.full(memory.n_pairs, 5.0)
+    tasks = np.array([2, 3, 5])
+    memory.envelopes["x"] = EnvelopeState(E, np.zeros(3), tasks)
+    memory.save(path)
+    assert np.array_equal(hl.TaskMemory.load(path).envelopes["x"].tasks, tasks)
+    header, arrays = archive.read(path, "memory")
+    for forged in (tasks[::-1], tasks - 2, tasks + 1, WRAPPING):
+        path.write_bytes(sealed(header, {**arrays, "envelope/x/tasks": forged}))
+        with pytest.raises(hl.InvalidFile, match="tasks is not increasing between 1 and n_tasks"):
+            hl.TaskMemory.load(path)
 
 
 def test_nothing_is_unpickled(path, tmp_path):

@@ -326,6 +326,7 @@ def _begin_sources(sources, solver):
             )
             _update_from_source(i, sources, distances, from_source, parameters, work, n_queued)
         else:
+            from_source.largest[i] = np.inf
             d[i] = np.inf
         for k in range(d.shape[1]):
             value = bound.Q[i, k] + min(

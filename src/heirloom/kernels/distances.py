@@ -422,6 +422,7 @@ def _remeasure_sources(
             continue
         one_known_matters = least_one < largest[i, FROM_SOURCE]
         n_candidates, candidates, n_rows, everywhere = n_listed, listed, 0, False
+        n_marked = n_listed
         if (most != most_before or second != second_before) and neither < largest[i, FROM_SOURCE]:
             everywhere = True
         elif most != most_before or (ranks_changed and one_known_matters):
@@ -429,7 +430,7 @@ def _remeasure_sources(
             n_rows = start[i + 1] - start[i]
         else:
             own = row_pair[start[i] : start[i + 1]]
-            n_candidates = _list_predecessors(
+            n_candidates = n_marked = _list_predecessors(
                 decreased, own, sources.into[i], sources, is_listed, listed, n_listed
             )
         for c in range(n_pairs if everywhere else n_candidates + n_rows):
@@ -440,7 +441,7 @@ def _remeasure_sources(
             if D_from[i, k] > least and (one_known_matters or (j >= 0 and j_bar >= 0)):
                 D = _bound_difference(rows_bar, j_bar, rows, j, W, heavy, parameters)
                 _lower_from_source(i, k, D, measured)
-        for c in range(n_listed, n_candidates if n_rows == 0 else 0):
+        for c in range(n_listed, n_marked):
             is_listed[listed[c]] = False
         if measured.n_at_largest[i, FROM_SOURCE] == 0:
             largest[i, FROM_SOURCE], measured.n_at_largest[i, FROM_SOURCE] = _largest(D_from[i])

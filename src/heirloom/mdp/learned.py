@@ -183,7 +183,8 @@ class LearnedModel:
     def rows(self) -> Known:
         """The known pairs, in the layout of the kernels, as read-only views."""
         a = self._arrays
-        arrays = (a.known, a.R, a.ends, a.first, a.last, a.successors, a.p)
+        n = a.sizes[learning.N_TRANSITIONS]  # nothing was written to the entries from n on
+        arrays = (a.known, a.R, a.ends, a.first, a.last, a.successors[:n], a.p[:n])
         return Known(*(read_only(array) for array in arrays))
 
     @property

@@ -133,7 +133,8 @@ def check_transitions(transitions: object) -> None:
     lengths = np.diff(t.indptr)
     there = np.ones(n_pairs, dtype=bool) if t.available is None else t.available
     checked_available(there, n_states, n_actions)
-    rows_are_valid = t.indptr[0] == 0 and t.indptr[-1] == size and (lengths >= 0).all()
+    in_order = (t.indptr[1:] >= t.indptr[:-1]).all()  # `lengths` may overflow
+    rows_are_valid = t.indptr[0] == 0 and t.indptr[-1] == size and in_order
     if not rows_are_valid or ((lengths > 0) != there).any():
         raise InvalidTask(
             "indptr of transitions does not give each pair one or more transitions, in order, and "

@@ -153,7 +153,7 @@ def decode(layout: Layout, data: bytes, where: str) -> Batch:
             raise InvalidFile("it belongs to another experiment")
         jobs = archive.take(arrays, "job", np.int64, (-1,))
         n = jobs.size
-        if not n or jobs[0] < 0 or jobs[-1] >= layout.n_jobs or (np.diff(jobs) <= 0).any():
+        if not n or jobs[0] < 0 or jobs[-1] >= layout.n_jobs or (jobs[1:] <= jobs[:-1]).any():
             raise InvalidFile("its jobs are not increasing numbers of jobs of the run")
         of_first = int((jobs % layout.n_agents == FIRST_AGENT).sum())
         results = {}

@@ -176,8 +176,7 @@ def _envelopes(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> dict[str, E
         E = _finite(take(arrays, f"{prefix}E", np.float64, (memory.n_pairs,)), f"{prefix}E")
         scores = _finite(take(arrays, f"{prefix}scores", np.float64, (-1,)), f"{prefix}scores")
         tasks = take(arrays, f"{prefix}tasks", np.int64, scores.shape)
-        steps = np.diff(tasks, prepend=0, append=memory.n_tasks + 1)
-        _check(bool((steps > 0).all()), f"{prefix}tasks is not increasing between 1 and n_tasks")
+        _check_tasks(tasks, memory, f"{prefix}tasks is")
         envelopes[name] = EnvelopeState(frozen(E), frozen(scores), frozen(tasks))
     return envelopes
 
@@ -212,8 +211,7 @@ def _restore_sources(
 def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     """Restore the stored tasks; their arrays are views of the arrays of the file."""
     tasks = take(arrays, "task", np.int64, (-1,))
-    steps = np.diff(tasks, prepend=0, append=memory.n_tasks + 1)
-    _check(bool((steps > 0).all()), "the task numbers are not increasing between 1 and n_tasks")
+    _check_tasks(tasks, memory, "the task numbers are")
     shape = tasks.size, memory.n_pairs
     n_known = np.zeros(tasks.size, dtype=np.int64)  # older files do not have this array
     if "n_known" in arrays:
@@ -277,6 +275,14 @@ def _masks(arrays: dict[str, np.ndarray], known: np.ndarray, Q: np.ndarray) -> l
     _check(not (masks & missing).any(), "Q is -infinity at an available action")
     _check(not (known & ~masks).any(), "a known action is not available")
     return [None if mask.all() else mask for mask in masks]
+
+
+def _check_tasks(tasks: np.ndarray, memory: TaskMemory, what: str) -> None:
+    """Raise `InvalidFile` unless these are numbers of tasks that the memory has seen, in order."""
+    # Neighbours are compared, because their difference may overflow.
+    in_order = (tasks[1:] > tasks[:-1]).all() and (tasks >= 1).all()
+    is_valid = in_order and (tasks <= memory.n_tasks).all()
+    _check(bool(is_valid), f"{what} not increasing between 1 and n_tasks")
 
 
 def _values(array: np.ndarray, name: str) -> np.ndarray:

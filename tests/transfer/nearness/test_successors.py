@@ -22,11 +22,22 @@ def arrays(first, states):
         arrays([0, 2, 2], [1, 1]),
         arrays([0, 1, 5], [0, 1]),
         arrays([0, 3, 2], [0, 1]),
+        arrays([0, 2**62 + 1, -(2**62), 2], [0, 1]),
         arrays([1, 1, 2], [0, 1]),
         arrays([], []),
         Successors(np.array([0.0, 1.0]), np.array([0], dtype=np.int32)),
     ],
-    ids=["negative", "order", "repeated", "end", "decreasing", "start", "empty", "type"],
+    ids=[
+        "negative",
+        "order",
+        "repeated",
+        "end",
+        "decreasing",
+        "wrapping",
+        "start",
+        "empty",
+        "type",
+    ],
 )
 def test_arrays_of_successors_that_are_not_valid_are_refused(successors):
     with pytest.raises(hl.InvalidArgument, match="successors is not valid"):

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen, read_only
 from heirloom.kernels import dissimilarity, learning
 from heirloom.mdp.learned import LearnedModel
 from heirloom.transfer.bound import NO_PAIRS, Change
@@ -187,7 +187,7 @@ class OneSource:
         self.model, self.setting = all_sources.model, all_sources.setting
         D = all_sources.measured.D
         self.to_source = OneDirection(D.to_source[index], all_sources.to_source.solved, index)
-        self.from_source = OneDirection(D.from_source[index], all_sources.from_source, index)
+        self.from_source = SolvedDirection(D.from_source[index], all_sources.from_source, index)
 
     @property
     def U(self) -> FloatArray:
@@ -208,15 +208,24 @@ class OneSource:
 
 
 class OneDirection:
-    """D̂ and d̂ of one source, in one direction."""
+    """D̂ of one source over pairs and the largest d̂, in one direction."""
 
     def __init__(self, D: FloatArray, solved: dissimilarity.Solved, index: int) -> None:
-        self.D, self.d, self._solved, self._index = D, solved.d[index], solved, index
+        self.D, self._solved, self._index = D, solved, index
 
     @property
     def largest(self) -> float:
-        """The largest d̂."""
+        """The largest d̂; infinite for a direction that is not used."""
         return float(self._solved.largest[self._index])
+
+
+class SolvedDirection(OneDirection):
+    """The direction in which d̂ is solved from the beginning; in the other, it seldom is."""
+
+    @property
+    def d(self) -> FloatArray:
+        """The d̂ of the source over pairs; infinite for a direction that is not used."""
+        return read_only(self._solved.d[self._index])
 
 
 def dissimilarity_by_sweeps(D: FloatArray, model: LearnedModel, setting: Setting) -> FloatArray:

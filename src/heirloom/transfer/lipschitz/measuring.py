@@ -122,6 +122,7 @@ class ByKernel:
     def exclude(self, pairs: IntArray) -> None:
         """Leave pairs that the task lacks out of every maximum."""
         exclude_pairs(self.D, pairs)
+        self.D.all_changed[:] = True
         for D, direction in ((self.D.to_source, TO_SOURCE), (self.D.from_source, FROM_SOURCE)):
             at_largest = D == self.D.largest[:, direction : direction + 1]
             self._n_at_largest[:, direction] = at_largest.sum(axis=1)
@@ -169,6 +170,7 @@ class ByCall:
     def exclude(self, pairs: IntArray) -> None:
         """Leave pairs that the task lacks out of every maximum."""
         exclude_pairs(self.D, pairs)
+        self.D.all_changed[:] = self.distance.both_ways  # otherwise d̂(M̄ ‖ M) is not solved
 
     def add(self, pair: int) -> None:
         """Do nothing: `update` reads the known pairs from the model of the task."""
@@ -210,7 +212,6 @@ def exclude_pairs(D: dissimilarity.Distances, pairs: IntArray) -> None:
     D.to_source[:, pairs] = D.from_source[:, pairs] = -np.inf
     D.largest[:, TO_SOURCE] = D.to_source.max(axis=1)
     D.largest[:, FROM_SOURCE] = D.from_source.max(axis=1)
-    D.all_changed[:] = True
 
 
 def _initial_distances(priors: Priors) -> dissimilarity.Distances:

@@ -49,7 +49,7 @@ def _checked(value: Successors) -> Successors:
         and first.size > 0
         and first[0] == 0
         and first[-1] == states.size
-        and (np.diff(first) >= 0).all()
+        and (first[1:] >= first[:-1]).all()  # a difference may overflow
         and states.min(initial=0) >= 0
         and _is_ascending(first, states)
     ):
