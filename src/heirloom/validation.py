@@ -20,6 +20,7 @@ Kind = TypeVar("Kind")
 LARGEST_INTEGER = 2**63 - 1  # of the arrays and kernels, which have 64-bit integers
 LARGEST_SIZE = 2**31 - 1  # of arrays that are allocated for an argument; states are 32-bit integers
 LARGEST_REWARD = 1e300  # limit on rewards / (1-γ)³, so that values and distances do not overflow
+REAL = (float, int, np.floating, np.integer)
 NOT_REAL = (str, bytes, bytearray, np.complexfloating)  # which float() would convert
 LONGEST_TEXT = 200  # characters of a value in a message
 
@@ -114,7 +115,7 @@ def reward(s: int, a: int, value: object) -> float:
 
 def float_or_nan(value: object) -> float:
     """Return a number of any real type as a float, and NaN for everything else."""
-    if type(value) is int or type(value) is float:
+    if isinstance(value, REAL):
         pass  # as at every step of most environments
     elif isinstance(value, np.ndarray):
         if value.ndim > 0 or value.dtype.kind not in "biuf" or value is np.ma.masked:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from heirloom.errors import UnsupportedEnvironment
-from heirloom.validation import LARGEST_REWARD, float_or_nan, shown
+from heirloom.validation import LARGEST_REWARD, LARGEST_SIZE, float_or_nan, shown
 
 Outcome = tuple[int, float, bool, bool, Mapping[str, Any]]
 
@@ -40,7 +40,7 @@ def read_step(returned: Any, n_states: int) -> Outcome:
     if type(s) is not int:
         s = _state(s)
     if type(r) is not float:
-        r = float_or_nan(r)
+        r = float(r) if type(r) is int and abs(r) < LARGEST_SIZE else float_or_nan(r)
     if type(terminated) is not bool:
         terminated = _flag(terminated)
     if type(truncated) is not bool:
@@ -76,6 +76,8 @@ def read_step(returned: Any, n_states: int) -> Outcome:
 
 def _state(value: object) -> int:
     """Return a whole number of any type as an int, and -1 for everything else."""
+    if isinstance(value, np.integer):
+        return int(value)
     number = float_or_nan(value)
     return int(number) if number.is_integer() else -1
 
