@@ -20,6 +20,8 @@ Kind = TypeVar("Kind")
 LARGEST_INTEGER = 2**63 - 1  # of the arrays and kernels, which have 64-bit integers
 LARGEST_SIZE = 2**31 - 1  # of arrays that are allocated for an argument; states are 32-bit integers
 LARGEST_REWARD = 1e300  # limit on rewards / (1-γ)³, so that values and distances do not overflow
+REAL = (float, int, np.floating, np.integer)
+NOT_REAL = (str, bytes, bytearray, np.complexfloating)  # which float() would convert
 LONGEST_TEXT = 200  # characters of a value in a message
 
 
@@ -91,7 +93,7 @@ def real_number(
 
     The message of the error ends with `expected`, such as "expected a positive number".
     """
-    number = math.nan if isinstance(value, bool | np.bool_) else _float(value)
+    number = math.nan if isinstance(value, bool | np.bool_) else float_or_nan(value)
     if not (math.isfinite(number) and least <= number <= most and number > above):
         raise InvalidArgument(f"{name} is {shown(value)}: {expected}")
     return number
@@ -102,7 +104,7 @@ def reward(s: int, a: int, value: object) -> float:
 
     Its size is limited, so that sums of rewards do not overflow.
     """
-    number = _float(value)
+    number = float_or_nan(value)
     if not abs(number) <= LARGEST_REWARD:
         raise InvalidArgument(
             f"the reward of state {s} and action {a} is {shown(value)}: expected a finite number, "
@@ -111,11 +113,14 @@ def reward(s: int, a: int, value: object) -> float:
     return number
 
 
-def _float(value: object) -> float:
+def float_or_nan(value: object) -> float:
     """Return a number of any real type as a float, and NaN for everything else."""
-    if isinstance(value, str | bytes | bytearray) or value is np.ma.masked:
-        return math.nan
-    if isinstance(value, np.ndarray) and value.ndim > 0:
+    if isinstance(value, REAL):
+        pass  # as at every step of most environments
+    elif isinstance(value, np.ndarray):
+        if value.ndim > 0 or value.dtype.kind not in "biuf" or value is np.ma.masked:
+            return math.nan
+    elif isinstance(value, NOT_REAL):
         return math.nan
     try:
         return float(value)  # type: ignore[arg-type]

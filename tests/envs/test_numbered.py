@@ -71,7 +71,7 @@ def test_agent_learns_in_a_numbered_environment():
     agent = hl.RMax(
         n_states=704, n_actions=2, gamma=0.99, n_known=2, reward_range=(-1, 1), v_max=1, seed=0
     )
-    record = hl.learn(agent, Numbered(gym.make("Blackjack-v1")), episodes=300, seed=0)
+    record = hl.learn(agent, Numbered(gym.make("Blackjack-v1")), episodes=300, max_steps=30, seed=0)
     assert record.update_steps.size > 20
     assert agent.Q.max() <= 1
 

@@ -113,3 +113,32 @@ def test_quoted_key_of_a_sweep_is_explained(tmp_path):
     (tmp_path / "x.toml").write_text('[sweep]\n"family.size" = [1, 2]\n')
     with pytest.raises(hl.InvalidArgument, match=r"write family\.size without quotation marks"):
         load_sweep(tmp_path / "x.toml")
+
+
+LONG = "b" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("change", "start"),
+    [
+        ({"name": LONG}, "name is 'bbb"),
+        ({LONG: 1}, "bbb"),
+        ({"family": {"name": LONG}}, "family.name is 'bbb"),
+        ({"family": {"name": f"a:{LONG}"}}, "family.name is 'a:bbb"),
+        ({"family": {**SMALL["family"], LONG: 1}}, "family.bbb"),
+        ({"agents": [{"algorithm": "RMax", "n_known": 1, "name": LONG}]}, "agents.1.name is 'bbb"),
+        ({"agents": [{"algorithm": f"a:{LONG}", "name": "x"}]}, "agents.1.algorithm is 'a:bbb"),
+        ({"agents": [{"algorithm": "RMax", "n_known": 1, LONG: 1}]}, "agents.1: bbb"),
+        ({"defaults": {LONG: 1}}, "defaults.bbb"),
+        ({"measure": LONG}, "measure is 'bbb"),
+    ],
+)
+def test_long_name_or_value_is_refused_and_not_shown_in_full(change, start):
+    (message,) = messages(change)
+    assert message.startswith(start)
+    assert len(message) < 500
+
+
+def test_name_of_an_experiment_has_at_most_200_characters():
+    assert messages({"name": "x" * 201})[0].endswith("expected at most 200 characters")
+    assert ExperimentSpec.read({**SMALL, "name": "x" * 200}).name == "x" * 200

@@ -39,6 +39,16 @@ def test_user_defined_algorithms_and_families_run_sweep_and_resume(tmp_path, job
     assert results.equals(again)
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_agents_with_four_methods_run_and_are_told_of_episodes(tmp_path, jobs):
+    """Of 6 steps that are truncated, the first and the last count as updates of `Diary`."""
+    agents = [{"algorithm": f"{MODULE}:{name}"} for name in ("FourVerbs", "Diary")]
+    results = run(ExperimentSpec.read({**SPEC, "agents": agents}), tmp_path / "run", jobs=jobs)
+    assert (results.returns == 0).all()
+    assert (results.updates.sel(agent="FourVerbs") == 0).all()
+    assert (results.updates.sel(agent="Diary") == 2 * SPEC["episodes"]).all()
+
+
 def test_reading_a_spec_does_not_import_user_code(tmp_path):
     spec = ExperimentSpec.read({**SPEC, "agents": [{"algorithm": "no.such:Agent", "x": 1}]})
     assert ExperimentSpec.read(spec.as_json()) == spec

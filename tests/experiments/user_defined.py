@@ -28,6 +28,36 @@ class Lazy:
         pass
 
 
+class FourVerbs:
+    """An algorithm whose agents have the four methods, and nothing else."""
+
+    def __init__(self, *, n_states, n_actions, gamma, seed):
+        pass
+
+    def begin_task(self):
+        pass
+
+    def act(self, s):
+        return 3
+
+    def observe(self, s, a, r, s_next, *, terminated):
+        pass
+
+    def end_task(self):
+        pass
+
+
+class Diary(FourVerbs):
+    """An agent that reports an update at the first step of an episode and when it is truncated."""
+
+    def begin_episode(self):
+        self.is_new = True
+
+    def observe(self, s, a, r, s_next, *, terminated, truncated):
+        updated, self.is_new = self.is_new or truncated, False
+        return updated
+
+
 class Careful(Lazy):
     """`Lazy` with a pydantic model of its options, and with `reward_range` as a parameter."""
 

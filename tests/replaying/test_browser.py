@@ -244,6 +244,19 @@ def test_section_works_in_a_page_that_may_load_nothing(driver, tmp_path):
     wait(driver, READY)
 
 
+def test_page_may_load_nothing_that_is_not_in_it(driver):
+    """The browser refuses an image of another address, which it reports to the page."""
+    blocked = driver.execute_async_script(
+        "const done = arguments[0], image = new Image();"
+        "document.addEventListener('securitypolicyviolation', (e) => done(e.effectiveDirective));"
+        "image.onerror = () => setTimeout(() => done('nothing was refused'), 1000);"
+        "image.src = 'http://127.0.0.1:9/image.png';"
+    )
+    assert blocked == "img-src"
+    assert len(console_errors(driver)) == 1  # the refusal
+    requests(driver)  # empties the log of requests, which lists refused ones too
+
+
 def test_task_without_a_map_is_a_table_of_its_states(driver, tmp_path):
     r = table_recording()
     hl.replay(r, tmp_path / "table.html")

@@ -35,6 +35,19 @@ def data_in(page):
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
+def test_pages_of_replays_and_reports_have_one_policy(run, tmp_path):
+    """A page that is opened from disk may load nothing that is not in it."""
+    pages = hl.replay(run, tmp_path / "replay.html"), hl.report(run, tmp_path / "report.html")
+    policies = [
+        re.findall('<meta http-equiv="([^"]*)" content="([^"]*)">', p.read_text()) for p in pages
+    ]
+    ((name, policy),) = policies[0]
+    assert policies[1] == policies[0]
+    assert name == "Content-Security-Policy"
+    assert policy.startswith("default-src 'none'; ")
+    assert "http" not in policy
+
+
 def test_page_contains_the_recorded_arrays(tmp_path):
     recordings = maze_recordings()
     path = hl.replay(list(recordings), tmp_path / "replay.html")

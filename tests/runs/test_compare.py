@@ -8,6 +8,7 @@ import heirloom as hl
 from heirloom.envs.grid import grid_world
 from heirloom.learning.streams import stream
 from heirloom.runs.compare import compare, comparison_table
+from tests.experiments.user_defined import Diary, FourVerbs
 
 OPTIONS = {"n_states": 9, "n_actions": 4, "gamma": 0.9, "n_known": 1}
 AGENTS = {
@@ -61,6 +62,17 @@ def test_streams_with_different_keys_differ():
     assert stream(0, "tasks", 0).random() == first[0]
 
 
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_agents_of_ones_own_need_only_four_methods(jobs):
+    """Each episode of two steps has two updates of `Diary`: its beginning and its truncation."""
+    options = {"n_states": 0, "n_actions": 0, "gamma": 0.0, "seed": 0}
+    agents = {kind.__name__: lambda rng, kind=kind: kind(**options) for kind in (FourVerbs, Diary)}
+    results = compare(agents, draw, **{**SIZES, "max_steps": 2}, jobs=jobs)
+    assert np.isfinite(results.returns).all()
+    assert (results.updates.sel(agent="FourVerbs") == 0).all()
+    assert (results.updates.sel(agent="Diary") == 2 * SIZES["episodes"]).all()
+
+
 def test_invalid_arguments_are_refused():
     for agents, draw_task, change, message in (
         ({"RMax": hl.RMax(**OPTIONS)}, draw, {}, r"agents\['RMax'\] is RMax.*lambda rng"),
@@ -68,7 +80,7 @@ def test_invalid_arguments_are_refused():
         (AGENTS, draw, {"episodes": "5"}, "episodes is '5'"),
         (AGENTS, draw, {"seed": None}, "seed is None"),
         (AGENTS, lambda rng: 3, {}, "the task that draw_task returned is 3"),
-        ({"RMax": lambda rng: 3}, draw, {}, "the agent 3 has no attribute 'n_states'"),
+        ({"RMax": lambda rng: 3}, draw, {}, "the agent 3 has no method 'begin_task'"),
     ):
         with pytest.raises(hl.HeirloomError, match=message):
             compare(agents, draw_task, **{**SIZES, **change})

@@ -88,10 +88,10 @@ class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         observation, info = self.env.reset(seed=seed, options=options)
         return self.state_of(observation), info
 
-    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[int, Any, bool, bool, dict[str, Any]]:
         """Take the action with this number and return the number of the next bin."""
         observation, reward, terminated, truncated, info = self.env.step(self.action_of(action))
-        return self.state_of(observation), float(reward), terminated, truncated, info
+        return self.state_of(observation), reward, terminated, truncated, info
 
     def state_of(self, observation: Any) -> int:
         """Return the number of the bin of an observation."""

@@ -104,10 +104,10 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         observation, info = self.env.reset(seed=seed, options=options)
         return self.state_of(observation), info
 
-    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[int, Any, bool, bool, dict[str, Any]]:
         """Take the action with this number and return the number of the next state."""
         observation, reward, terminated, truncated, info = self.env.step(self.action_of(action))
-        return self.state_of(observation), float(reward), terminated, truncated, info
+        return self.state_of(observation), reward, terminated, truncated, info
 
     def state_of(self, observation: Any) -> int:
         """Return the number of an observation; in order of appearance, it may be a new number."""
@@ -206,4 +206,6 @@ def _hashable(observation: Any) -> Hashable:
         return tuple((name, _hashable(part)) for name, part in sorted(observation.items()))
     if isinstance(observation, tuple | list):
         return tuple(_hashable(part) for part in observation)
+    if observation != observation:
+        raise TypeError("it contains NaN")
     return observation.item() if isinstance(observation, np.generic) else observation

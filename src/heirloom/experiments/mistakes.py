@@ -11,7 +11,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from heirloom.errors import InvalidArgument
-from heirloom.escaping import printable
+from heirloom.naming import shortened
 from heirloom.options import did_you_mean
 from heirloom.validation import shown
 
@@ -83,7 +83,7 @@ def option_mistakes(error: ValidationError, model: type[BaseModel], owner: str) 
     messages: dict[str, list[str]] = {}
     explained = _explained(error.errors(), fields)
     for details in error.errors():
-        option = printable(details["loc"][0]) if details["loc"] else "options"
+        option = shortened(str(details["loc"][0])) if details["loc"] else "options"
         if option in messages:  # one message for all alternatives of a type
             continue
         if details["type"] == "missing" and option in explained:
@@ -170,7 +170,7 @@ def spec_mistakes(
     for details in sorted(found, key=lambda each: each["type"] != "extra_forbidden"):
         parts = [p for p in details["loc"] if isinstance(p, int) or p in {*keys, *unknown}]
         key = ".".join(
-            str(agent_numbers[p] + 1) if isinstance(p, int) else printable(p) for p in parts
+            str(agent_numbers[p] + 1) if isinstance(p, int) else shortened(p) for p in parts
         )
         if details["type"] == "missing" and str(details["loc"][-1]) in explained:
             continue
@@ -192,6 +192,9 @@ def _messages(details: Any, key: str, model: type[BaseModel], keys: set[str]) ->
         return [_with_key(key, message) for message in own_message(details).split("\n")]
     if kind == "too_short":
         return [f"{key} is {shown(details['input'])}: expected one or more entries"]
+    if kind == "string_too_long":
+        most = f"{details['ctx']['max_length']:,}"
+        return [f"{key} is {shown(details['input'])}: expected at most {most} characters"]
     if kind == "json_invalid" or not key:
         return ["the spec is nested too deeply: expected tables of numbers, strings and lists"]
     name = key.rpartition(".")[2]
@@ -216,7 +219,7 @@ def check_names(what: str, given: Iterable[str], allowed: Iterable[str], owner: 
     """Raise `InvalidArgument` with one message for each name that is not allowed."""
     names = sorted(allowed)
     messages = [
-        f"{what}.{printable(name)} is not an option of {owner}: its options are "
+        f"{what}.{shortened(name)} is not an option of {owner}: its options are "
         f"{', '.join(names) or 'none'}{did_you_mean(name, names)}"
         for name in given
         if name not in names

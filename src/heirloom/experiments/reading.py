@@ -10,8 +10,8 @@ from typing import Any
 
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import InvalidArgument
-from heirloom.escaping import printable
 from heirloom.experiments.registry import MODULE_SEPARATOR
+from heirloom.naming import shortened
 from heirloom.options import did_you_mean
 from heirloom.storage.atomic import named
 from heirloom.validation import shown
@@ -42,7 +42,7 @@ def check_defaults(defaults: Any) -> None:
             f"defaults is {shown(defaults)}: expected a table [defaults] of options of agents"
         )
     messages = [
-        f"defaults.{printable(key)} is not an option of any algorithm: the options are "
+        f"defaults.{shortened(key)} is not an option of any algorithm: the options are "
         f"{', '.join(OPTIONS)}{did_you_mean(key, OPTIONS)}"
         for key in defaults
         if key not in OPTIONS
@@ -65,7 +65,7 @@ def expand_sweep(agent: Any, where: str) -> Iterator[Any]:
     for key, value in agent.items():
         if value == []:
             raise InvalidArgument(
-                f"{where}.{printable(key)} is []: expected one or more values to sweep over; give "
+                f"{where}.{shortened(key)} is []: expected one or more values to sweep over; give "
                 "some, or leave the key out"
             )
     if not isinstance(agent.get("algorithm"), str):
@@ -127,7 +127,7 @@ def key_without_json(data: Mapping[str, Any]) -> str:
         try:
             json.dumps(value)
         except (TypeError, ValueError, RecursionError):
-            return f"the key {printable(key)} of the spec"
+            return f"the key {shortened(key)} of the spec"
     return "the spec"
 
 

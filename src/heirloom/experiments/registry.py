@@ -78,7 +78,7 @@ def import_callable(key: str, name: str) -> Callable[..., Any]:
         ) from error
     if not callable(found):
         raise InvalidArgument(
-            f"{key} is {shown(name)}, which is {found!r}: expected a class or a function"
+            f"{key} is {shown(name)}, which is {shown(found)}: expected a class or a function"
         )
     return found
 
@@ -115,8 +115,8 @@ class FamilyAdapter(TaskFamily):
         for name in ("gamma", "draw"):
             if not hasattr(family, name):
                 raise InvalidArgument(
-                    f"the family {family!r} has no {name!r}: expected an object with gamma and "
-                    "with draw(rng), which returns a TabularMDP"
+                    f"the family {shown(family)} has no {name!r}: expected an object with gamma "
+                    "and with draw(rng), which returns a TabularMDP"
                 )
         self.family, self.gamma = family, family.gamma
         self.p_min = getattr(family, "p_min", None)

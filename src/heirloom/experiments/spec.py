@@ -46,7 +46,6 @@ from pydantic import (
 
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import HeirloomError, InvalidArgument
-from heirloom.escaping import printable
 from heirloom.experiments.limits import MOST_TASKS, check_number_of_agents
 from heirloom.experiments.mistakes import (
     Mistakes,
@@ -66,8 +65,11 @@ from heirloom.experiments.reading import (
 )
 from heirloom.experiments.record import RecordSpec, mistakes_in, read_record
 from heirloom.experiments.registry import is_user_defined, make_family
+from heirloom.naming import LONGEST_LABEL, shortened
 from heirloom.options import did_you_mean
 from heirloom.validation import LARGEST_SIZE, instance, shown
+
+LONGEST_NAME = 10_000  # characters; a name that is made from swept options may be long
 
 
 class _Strict(BaseModel):
@@ -78,7 +80,7 @@ class _Named(BaseModel):
     """A name, with options under all other keys."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, max_length=LONGEST_NAME)
     """The name; all other keys of the table are options."""
 
     @property
@@ -93,7 +95,7 @@ class _Named(BaseModel):
             for leaf in leaves(value):
                 if leaf is None or (isinstance(leaf, float) and not math.isfinite(leaf)):
                     raise ValueError(
-                        f"{printable(option)} is {shown(value)}: expected finite numbers, strings, "
+                        f"{shortened(option)} is {shown(value)}: expected finite numbers, strings, "
                         "booleans, or lists and tables of these"
                     )
         return self
@@ -105,7 +107,7 @@ class _Named(BaseModel):
 class FamilySpec(_Named):
     """The name of a family, `package.module:Name` if it is user-defined, and its options."""
 
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, max_length=LONGEST_NAME)
     """A family of the list below, or `package.module:Name`; all other keys are its options."""
 
     @model_validator(mode="after")
@@ -124,9 +126,9 @@ class FamilySpec(_Named):
 class AgentSpec(_Named):
     """An agent: its name, its algorithm (`package.module:Name` if user-defined), and options."""
 
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, max_length=LONGEST_NAME)
     """The name in results and figures; by default the algorithm, and swept values in brackets."""
-    algorithm: str
+    algorithm: str = Field(max_length=LONGEST_NAME)
     """An algorithm of the list below, or `package.module:Name`; all other keys are its options. A
     list of values makes one agent per value."""
 
@@ -168,7 +170,7 @@ class AgentSpec(_Named):
 class ExperimentSpec(_Strict):
     """An experiment: agents that face the same sequence of tasks, in several repetitions."""
 
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, max_length=LONGEST_LABEL)
     """The title of the experiment, shown in tables and figures."""
     family: FamilySpec
     """The family that tasks are drawn from: its name and its options."""

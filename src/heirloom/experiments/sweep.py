@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from heirloom.errors import InvalidArgument
-from heirloom.escaping import printable
 from heirloom.experiments.reading import read_toml
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.naming import shortened
 from heirloom.options import did_you_mean
 from heirloom.validation import shown
 
@@ -90,21 +90,21 @@ def _axes(sweep: Any) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
             yield (key,), _values(key, values)
         else:
             raise InvalidArgument(
-                f"sweep.{printable(key)} cannot be swept: expected {', '.join(SWEPT)} or "
+                f"sweep.{shortened(key)} cannot be swept: expected {', '.join(SWEPT)} or "
                 f"family.OPTION{_close_to(key)}; lists of options of agents belong into [[agents]]"
             )
 
 
 def _close_to(key: str) -> str:
     if key.startswith("family."):
-        return f"; write {printable(key)} without quotation marks"
+        return f"; write {shortened(key)} without quotation marks"
     return did_you_mean(key, (*SWEPT, "family"))
 
 
 def _values(key: str, values: Any) -> list[Any]:
     if not isinstance(values, list) or not values:
         raise InvalidArgument(
-            f"sweep.{printable(key)} is {shown(values)}: expected a list of one or more values"
+            f"sweep.{shortened(key)} is {shown(values)}: expected a list of one or more values"
         )
     return values
 

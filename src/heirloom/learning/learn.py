@@ -1,6 +1,6 @@
 """`learn`: let an agent learn one task."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -11,11 +11,17 @@ from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.agents.task_learner import TaskLearner
 from heirloom.arrays import FloatArray, IntArray, frozen
-from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
+from heirloom.errors import (
+    IncompatibleTasks,
+    InvalidArgument,
+    UnsupportedEnvironment,
+    WrongOrder,
+)
 from heirloom.kernels import learning
 from heirloom.learning.choosing import Choice
-from heirloom.learning.masks import begin, observe_mask, refused
+from heirloom.learning.masks import begin, observe_mask, takes
 from heirloom.learning.naming import adopt_names, checked_texts
+from heirloom.learning.outcomes import failed, read_reset, read_step
 from heirloom.learning.plan import Callback, Plan
 from heirloom.learning.recorded_episode import run_recorded_episode
 from heirloom.learning.recorder import Recorder
@@ -41,7 +47,10 @@ class Record:
     returns: FloatArray
     """Sum of the rewards of each episode."""
     discounted_returns: FloatArray
-    """Sum of the discounted rewards of each episode."""
+    """Sum of the discounted rewards of each episode; NaN if no discount factor is known.
+
+    An environment has none, so it is that of the agent, if the agent has the attribute `gamma`.
+    """
     update_steps: IntArray
     """The time steps of the task, counted from 1, after which the model was updated."""
     n_steps: int
@@ -80,12 +89,13 @@ def learn(
     `masks=True` if `m` lacks actions.
 
     Args:
-        agent: the agent.
+        agent: the agent, also one of your own: any object with the methods of `heirloom.Agent`.
         env: an exact task, or a Gymnasium environment with discrete observations and actions.
         episodes: the number of episodes.
         max_steps: the number of steps after which an episode is truncated. Truncation is not
-            termination: the agent does not observe it. None leaves truncation to the
-            environment.
+            termination: the agent does not learn from it. None leaves truncation to the
+            environment, which must then declare a time limit, by the wrapper `TimeLimit` or by
+            `max_episode_steps` in its `spec`.
         seed: the seed of the task's randomness.
         callback: called as `callback(done, episodes)`, `done` being the number of episodes done.
         every: the number of episodes between two calls of `callback`; by default 1% of them.
@@ -112,7 +122,7 @@ def learn(
     texts = checked_texts(agent, label, time)
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
     if choice is not None:
-        n_pairs = agent.n_states * agent.n_actions
+        n_pairs = plan.n_states * plan.n_actions
         choice.check_size(episodes=plan.episodes, steps=plan.max_steps, n_pairs=n_pairs)
     stride = max(1, plan.episodes // 100) if every is None else every
     plan = replace(plan, masks=masks)
@@ -127,7 +137,8 @@ def learn(
     adopt_names(agent, env)
     recorder = None
     if choice is not None:
-        recorder = Recorder(choice, agent, env, plan.episodes, label=", ".join(texts.values()))
+        sizes, text = (plan.n_states, plan.n_actions), ", ".join(texts.values())
+        recorder = Recorder(choice, agent, env, sizes, plan.episodes, label=text)
     plan = replace(plan, callback=callback, stride=stride, recorder=recorder)
     result = run_episodes(agent, env, plan)
     adopt_names(agent, env)  # again, since the environment may have numbered new states
@@ -150,9 +161,13 @@ def run_episodes(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan
 
 
 def _can_compile(agent: OptimisticAgent) -> bool:
-    """Whether compiled code can run the agent: not if its class overrides `act` or `observe`."""
+    """Whether compiled code can run the agent.
+
+    It cannot, if the agent's class overrides `act` or `observe` or has a method `begin_episode`.
+    """
     kind = type(agent)
-    return kind.act is OptimisticAgent.act and kind.observe is OptimisticAgent.observe
+    overrides = kind.act is not OptimisticAgent.act or kind.observe is not OptimisticAgent.observe
+    return not overrides and not hasattr(agent, "begin_episode")
 
 
 def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record:
@@ -272,39 +287,54 @@ def _new_run(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) ->
 def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> Record:
     from gymnasium.error import InvalidAction
 
-    refusals = AssertionError, ValueError, LookupError, RuntimeError, InvalidAction
-    episodes = plan.episodes
+    # The first is raised for what the environment returned; the others for an action, by it.
+    failures = (
+        UnsupportedEnvironment,
+        *(AssertionError, ValueError, LookupError, RuntimeError, InvalidAction),
+    )
+    episodes, n_states, gamma = plan.episodes, plan.n_states, plan.gamma
+    begin_episode = getattr(agent, "begin_episode", None)
+    observe: Callable[..., bool | None] = agent.observe
+    takes_truncated = takes(observe, "truncated")
     returns, discounted = np.zeros(episodes), np.zeros(episodes)
     update_steps: list[int] = []
     n_steps = 0
     for episode in range(episodes):
-        s, info = env.reset(seed=plan.seed if episode == 0 else None)
+        try:
+            s, info = read_reset(env.reset(seed=plan.seed if episode == 0 else None), n_states)
+        except UnsupportedEnvironment as error:
+            raise failed(error, f"reset of episode {episode + 1}") from error
         if not plan.masks:
             MaskNotice.look(env, info)
-        total = discounted_total = 0.0
+        total, discounted_total = 0.0, 0.0 * gamma  # NaN if gamma is
         discount, step, done = 1.0, 0, False
         recorder = plan.recorder
         chosen = recorder is not None and recorder.next_episode(episode) == episode
         if recorder is not None and chosen:
             recorder.begin_episode(episode, n_steps)
+        if begin_episode is not None:
+            begin_episode()
         while not done:
-            s = int(s)
             if plan.masks:
                 observe_mask(agent, env, s, info)
             a = agent.act(s)
             try:
-                s_next, reward, terminated, truncated, info = env.step(a)
-            except refusals as error:
-                raise refused(error, s, a) from error
+                s_next, r, terminated, truncated, info = read_step(env.step(a), n_states)
+            except failures as error:
+                where = f"episode {episode + 1}, step {step + 1}, action {a} in state {s}"
+                raise failed(error, where) from error
             if not plan.masks and n_steps < LOOKED_FOR_MASKS:
                 MaskNotice.look(env, info)
-            r = float(reward)
             total += r
             discounted_total += discount * r
-            discount *= agent.gamma
+            discount *= gamma
             step += 1
             n_steps += 1
-            updated = agent.observe(s, a, r, int(s_next), terminated=bool(terminated))
+            truncated = truncated or step == plan.max_steps
+            if takes_truncated:
+                updated = observe(s, a, r, s_next, terminated=terminated, truncated=truncated)
+            else:
+                updated = observe(s, a, r, s_next, terminated=terminated)
             if recorder is not None and chosen:
                 recorder.step(s, a, r, updated=bool(updated), n_steps=n_steps)
             if updated:
@@ -314,9 +344,9 @@ def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> R
                 if plan.on_update is not None:
                     plan.on_update()
             s = s_next
-            done = terminated or truncated or step == plan.max_steps
+            done = terminated or truncated
         if recorder is not None and chosen:
-            recorder.end_episode(int(s), n_steps, terminated=bool(terminated))
+            recorder.end_episode(s, n_steps, terminated=terminated)
         returns[episode], discounted[episode] = total, discounted_total
         is_due = (episode + 1) % plan.stride == 0 or episode + 1 == episodes
         if plan.callback is not None and is_due:

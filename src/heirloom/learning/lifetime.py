@@ -98,7 +98,8 @@ def learn_tasks(
             observer.begin_task(agent, task)
             plan = _observed(plan, observer)
         if record is not None and k in record:
-            plan = replace(plan, recorder=Recorder(record[k], agent, task, episodes))
+            sizes = plan.n_states, plan.n_actions
+            plan = replace(plan, recorder=Recorder(record[k], agent, task, sizes, episodes))
         result = run_episodes(agent, task, plan)
         if observer is not None:
             observer.end_task()

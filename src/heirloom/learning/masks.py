@@ -1,9 +1,9 @@
 """Masks of available actions: how an agent gets them from a task or an environment."""
 
 import inspect
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import BoolArray
 from heirloom.errors import InvalidArgument, UnsupportedEnvironment
@@ -50,7 +50,7 @@ def begin(agent: Agent, task: "Task", *, masks: bool = False) -> None:
             )
     if available is None:
         agent.begin_task()
-    elif takes_available(agent):
+    elif takes(agent.begin_task, "available"):
         agent.begin_task(available=available)  # type: ignore[call-arg]
     else:
         agent.begin_task()
@@ -58,14 +58,15 @@ def begin(agent: Agent, task: "Task", *, masks: bool = False) -> None:
             agent.observe_mask(s, mask)  # type: ignore[attr-defined]
 
 
-def takes_available(agent: Agent) -> bool:
-    """Whether `begin_task` of the agent takes the mask of the whole task."""
-    if type(agent).begin_task is OptimisticAgent.begin_task:
-        return True
-    return "available" in inspect.signature(agent.begin_task).parameters
+def takes(method: Callable[..., Any], name: str) -> bool:
+    """Whether a method of an agent has a parameter with this name."""
+    try:
+        return name in inspect.signature(method).parameters
+    except (TypeError, ValueError):  # a compiled method without a signature
+        return False
 
 
-def observe_mask(agent: Agent, env: "gym.Env[Any, Any]", s: int, info: dict[str, Any]) -> None:
+def observe_mask(agent: Agent, env: "gym.Env[Any, Any]", s: int, info: Mapping[str, Any]) -> None:
     """Let the agent observe the mask of the state `s`, which was reached with `info`.
 
     Raises `UnsupportedEnvironment` if the environment does not give one.
@@ -79,13 +80,3 @@ def observe_mask(agent: Agent, env: "gym.Env[Any, Any]", s: int, info: dict[str,
             "info['action_mask'] from reset and step, or the method action_masks()"
         )
     agent.observe_mask(s, mask)  # type: ignore[attr-defined]
-
-
-def refused(error: Exception, s: int, a: int) -> UnsupportedEnvironment:
-    """Return the error for an environment that raised one in a step."""
-    return UnsupportedEnvironment(
-        f"the environment raised {type(error).__name__} for action {a} in state {s}: {error}. If "
-        "the action does not exist there, let the environment give masks, in info['action_mask'], "
-        "and call learn or compare with masks=True. The agent is still in its task: call "
-        "drop_task() or end_task(), or learn(..., resume=True)"
-    )

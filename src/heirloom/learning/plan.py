@@ -29,6 +29,10 @@ class Plan:
     episodes: int
     max_steps: int | None
     seed: int | None
+    n_states: int
+    n_actions: int
+    gamma: float
+    """The discount factor of the task or else of the agent; NaN if neither has one."""
     callback: Callback | None = None
     """Called after every `stride` episodes, and after the last one."""
     stride: int = 1
@@ -50,12 +54,6 @@ class Plan:
         seed: int | None,
     ) -> "Plan":
         """Create a plan; raises if a number is not valid or the task does not fit the agent."""
-        for name in ("n_states", "n_actions", "gamma"):
-            if not hasattr(agent, name):
-                raise InvalidArgument(
-                    f"the agent {shown(agent)} has no attribute {name!r}: expected n_states, "
-                    "n_actions and gamma of the tasks that it can learn"
-                )
         for name in ("begin_task", "act", "observe", "end_task"):
             if not callable(getattr(agent, name, None)):
                 raise InvalidArgument(
@@ -65,21 +63,24 @@ class Plan:
         episodes = whole_number("episodes", episodes, most=LARGEST_SIZE)
         max_steps = None if max_steps is None else whole_number("max_steps", max_steps)
         seed = None if seed is None else whole_number("seed", seed, least=0, most=math.inf)
-        _check_fit(agent, env, max_steps)
-        return cls(episodes, max_steps, seed)
+        return cls(episodes, max_steps, seed, *_check_fit(agent, env, max_steps))
 
 
-def _check_fit(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", max_steps: int | None) -> None:
-    """Raise unless the agent can learn `env`: the same sizes, discount factor and rewards."""
+def _check_fit(
+    agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", max_steps: int | None
+) -> tuple[int, int, float]:
+    """Return the numbers of states and actions and the discount factor of a task.
+
+    Raises unless the agent can learn it: the sizes, the discount factor and the rewards must be
+    those of the agent, as far as it has these attributes, and episodes must have a time limit.
+    """
     if isinstance(env, TabularMDP):
-        sizes = env.n_states, env.n_actions
-        if env.gamma != agent.gamma:
+        sizes, gamma = (env.n_states, env.n_actions), env.gamma
+        if getattr(agent, "gamma", gamma) != gamma:
             raise IncompatibleTasks(
-                f"gamma is {agent.gamma} for the agent and {env.gamma} for the task: use the same "
+                f"gamma is {agent.gamma} for the agent and {env.gamma} for the task: use the same "  # type: ignore[attr-defined]
                 "gamma for both"
             )
-        if max_steps is None and not env.terminating:
-            raise InvalidArgument("max_steps is None and the task never terminates: give max_steps")
         if isinstance(agent, OptimisticAgent):
             if env.terminating and not agent.setting.terminating:
                 raise IncompatibleTasks(
@@ -97,11 +98,38 @@ def _check_fit(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", max_steps: i
     else:
         from heirloom.mdp.gymnasium import sizes_of
 
-        sizes = sizes_of(env)
-    if sizes != (agent.n_states, agent.n_actions):
+        sizes, gamma = sizes_of(env), getattr(agent, "gamma", math.nan)
+    of_agent = tuple(
+        getattr(agent, name, size)
+        for name, size in zip(("n_states", "n_actions"), sizes, strict=True)
+    )
+    if of_agent != sizes:
         raise IncompatibleTasks(
-            f"the task has {size_of_task(sizes[0], sizes[1])}, the agent {agent.n_states} and "
-            f"{agent.n_actions}: all tasks of an agent must have the same size"
+            f"the task has {size_of_task(*sizes)}, the agent {of_agent[0]} and {of_agent[1]}: all "
+            "tasks of an agent must have the same size"
         )
     check_edges(agent, env)
     check_names(agent, env)
+    if max_steps is None:
+        _check_time_limit(env)
+    return *sizes, gamma
+
+
+def _check_time_limit(env: "TabularMDP | gym.Env[Any, Any]") -> None:
+    """Raise `InvalidArgument` if nothing is known to end the episodes of a task.
+
+    What may end them is a transition of an exact task that terminates, or a time limit that an
+    environment declares: the wrapper `TimeLimit`, or `max_episode_steps` in its `spec`.
+    """
+    task = env if isinstance(env, TabularMDP) else getattr(env.unwrapped, "task", None)
+    if isinstance(task, TabularMDP) and task.terminating:
+        return
+    if isinstance(env, TabularMDP):
+        raise InvalidArgument("max_steps is None and the task never terminates: give max_steps")
+    from heirloom.mdp.gymnasium import has_time_limit
+
+    if not has_time_limit(env):
+        raise InvalidArgument(
+            f"max_steps is None and {env} declares no time limit (a wrapper TimeLimit, or "
+            "max_episode_steps in its spec), so an episode might never end: give max_steps"
+        )

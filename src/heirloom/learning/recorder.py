@@ -29,6 +29,7 @@ class Recorder:
         choice: what is recorded.
         agent: the agent, which has begun the task.
         env: the task.
+        sizes: the numbers of states and actions of the task.
         episodes: the number of episodes of the task.
         label: the label and the time of the task; empty if it has neither.
     """
@@ -38,17 +39,18 @@ class Recorder:
         choice: Choice,
         agent: Agent,
         env: "TabularMDP | gym.Env[Any, Any]",
+        sizes: tuple[int, int],
         episodes: int,
         *,
         label: str = "",
     ) -> None:
         self._label = label
         self._agent, self._env, self._n_episodes = agent, env, episodes
+        self._sizes = sizes
         self._chosen = choice.episodes(episodes)
         self._every_update = choice.updates
         self._n_updates = 0
-        n_pairs = agent.n_states * agent.n_actions
-        self._layers = {name: _Layer(n_pairs, LAYERS[name]) for name in self._read()}
+        self._layers = {name: _Layer(sizes[0] * sizes[1], LAYERS[name]) for name in self._read()}
         self._snapshot_steps: list[int] = []
         self._episodes: list[int] = []
         self._terminated: list[bool] = []
@@ -117,8 +119,8 @@ class Recorder:
             agent=type(agent).__name__,
             repetition=1,
             task=agent.memory.n_tasks + 1 if isinstance(agent, OptimisticAgent) else 1,
-            n_states=agent.n_states,
-            n_actions=agent.n_actions,
+            n_states=self._sizes[0],
+            n_actions=self._sizes[1],
             n_episodes=self._n_episodes,
             v_max=agent.setting.v_max if isinstance(agent, OptimisticAgent) else None,
             state_names=names.states,
@@ -148,8 +150,7 @@ class Recorder:
             arrays = {"Q": agent.task.Q, "U": values.U, "known": known}
             return {**arrays, "decided": self._decided(agent)}
         Q: Any = getattr(agent, "Q", None)
-        shape = (agent.n_states, agent.n_actions)
-        has_values = isinstance(Q, np.ndarray) and Q.shape == shape and Q.dtype.kind == "f"
+        has_values = isinstance(Q, np.ndarray) and Q.shape == self._sizes and Q.dtype.kind == "f"
         return {"Q": Q.reshape(-1)} if has_values else {}
 
     def _decided(self, agent: OptimisticAgent) -> IntArray:

@@ -149,6 +149,15 @@ def sizes_of(env: gym.Env[Any, Any], name: str = "env") -> tuple[int, int]:
     )
 
 
+def has_time_limit(env: gym.Env[Any, Any]) -> bool:
+    """Whether an environment declares after how many steps it truncates an episode."""
+    if getattr(env.spec, "max_episode_steps", None) is not None:
+        return True
+    while isinstance(env, gym.Wrapper) and not isinstance(env, TimeLimit):
+        env = env.env
+    return isinstance(env, TimeLimit)  # the spec of an environment that was not registered is None
+
+
 def read_table(env: gym.Env[Any, Any], *, masks: bool = False) -> Transitions:
     """Return the transitions in the table `P` of a discrete environment.
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ class MaskNotice:
     announced = False
 
     @classmethod
-    def look(cls, env: "gym.Env[Any, Any]", info: dict[str, Any]) -> None:
+    def look(cls, env: "gym.Env[Any, Any]", info: Mapping[str, Any]) -> None:
         """Log the message if a mask of the current state excludes an action.
 
         The mask is `info["action_mask"]`, or what the method `action_masks()` returns.

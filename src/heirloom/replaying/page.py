@@ -14,10 +14,17 @@ from heirloom.storage.atomic import file_path, write_file
 from heirloom.storage.location import Location
 from heirloom.validation import shown, whole_number
 
+POLICY = (
+    '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+    "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:\">"
+)
+"""What a page of a replay or a report may load: nothing that is not in it."""
+
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+{policy}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
@@ -85,7 +92,7 @@ def replay(
             )
     title = f"How {_listed([each.agent for each in found])} learned"
     section = replay_section(found, keys="page")
-    page = PAGE.format(title=escape(printable(title)), section=section)
+    page = PAGE.format(policy=POLICY, title=escape(printable(title)), section=section)
     return write_file(file, page.encode())
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from heirloom.errors import InvalidArgument
+from heirloom.replaying.page import POLICY
 from heirloom.reporting import sections
 from heirloom.reporting.agents_table import baseline_of
 from heirloom.reporting.charts import bokeh_script, chart_item
@@ -17,12 +18,6 @@ from heirloom.reporting.sources import Sources, read_sources
 from heirloom.reporting.transfer import TITLES, transfer_data
 from heirloom.storage.atomic import file_path, write_file
 from heirloom.validation import shown
-
-POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "img-src data: blob:; font-src data:"
-)
-"""What the page may load: nothing that is not in it."""
 
 
 def report(
@@ -86,7 +81,7 @@ def render(sources: Sources, *, title: str | None = None, baseline: str | None =
         [
             "<!doctype html>",
             '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+            POLICY,
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
             f"<title>{text(title or sources.title)}</title>",
