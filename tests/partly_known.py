@@ -3,6 +3,7 @@
 import numpy as np
 
 import heirloom as hl
+from heirloom.kernels.learning import N_TRANSITIONS
 from heirloom.transfer.setting import Setting
 from tests.strategies import draw_pair
 
@@ -27,6 +28,7 @@ def learned_exactly(m, known):
         a.p[size : size + length] = on.p[row]
         a.R[k], a.ends[k], a.known[k] = t.R[k], t.end_probability[k], True
         size += length
+    a.sizes[N_TRANSITIONS] = size
     return model
 
 

@@ -130,7 +130,7 @@ def draw_bounds(rng, tasks):
     """Draw a bound of each kind, or none, in any order; a learned bound is used after 2 tasks."""
     m, size = tasks[0], span(tasks[0])
     near = hl.family_nearness(tasks)
-    learned_after_2 = {"p_min": 0.5, "delta": 0.5}
+    learned_after_2 = {"p_min": 0.5, "delta": 0.3}
     d_max = size * rng.choice([0.01, 0.1, 0.3])
     d_max_by_pair = d_max * rng.random((m.n_states, m.n_actions))
     kinds = [
