@@ -294,7 +294,7 @@ def _add_every_source(
         # In task 2 both have one source.
         gain = student_interval((all_sources - first_only)[:, 2:].mean(axis=1))
         label = f"{name}, every source"
-        curves[name], curves[label] = student_interval(first_only)(all_sources)
+        curves[name], curves[label] = map(student_interval, (first_only, all_sources))
         styles[name] = {"color": colour_of(name, names), "linestyle": "-"}
         styles[label] = {**styles[name], "linestyle": "--"}
         numbers[name] = {
