@@ -261,12 +261,14 @@ def _results(returns):
 
 def test_gain_has_the_sign_of_the_difference_of_the_means_in_the_table():
     """The mean of ratios would be negative here, although the mean return is higher."""
-    table = comparison_table(_results([[-1.0, -3.0], [-1.3, -2.6]]), last=1)
+    table = comparison_table(_results([[-1.0, -3.0, -2.0], [-1.3, -2.6, -1.95]]), last=1)
     assert "+2.5% ±" in table.splitlines()[2]
 
 
-def test_table_of_one_repetition_has_no_interval():
-    line = comparison_table(_results([[2.0], [3.0]]), last=1).splitlines()[2]
+@pytest.mark.parametrize("repetitions", [1, 2, 5])
+def test_table_of_few_or_equal_repetitions_has_no_interval(repetitions):
+    returns = [[2.0] * repetitions, [3.0] * repetitions]
+    line = comparison_table(_results(returns), last=1).splitlines()[2]
     assert line.endswith("+50.0%")
 
 
