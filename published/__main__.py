@@ -5,7 +5,16 @@ import json
 import time
 from pathlib import Path
 
-from published import checks, coverage, documents, examples, experiments, images, results
+from published import (
+    checks,
+    coverage,
+    documents,
+    examples,
+    experiments,
+    images,
+    intervals,
+    results,
+)
 
 
 def main() -> None:
@@ -19,7 +28,7 @@ def main() -> None:
     parser.add_argument(
         "--only",
         help="measure one experiment, such as tight-text, one example, such as taxi, all "
-        "`examples`, `coverage` or `checks`; default: everything",
+        "`examples`, `coverage`, `checks` or `intervals`; default: everything",
     )
     arguments = parser.parse_args()
     if arguments.images:
@@ -63,6 +72,8 @@ def _measure(only: str | None) -> None:
     if only in (None, "checks"):
         started = time.monotonic()
         _store("checks", checks.measure(), {"all": time.monotonic() - started})
+    if only in (None, "intervals"):
+        _store("intervals", {"cases": intervals.measure()})
 
 
 def _store(name: str, measured: dict, seconds: dict[str, float] | None = None) -> None:

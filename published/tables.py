@@ -10,10 +10,8 @@ from heirloom.paper.near import is_near, of_the_paper
 from heirloom.studies import agents
 from heirloom.studies import knowledge as study
 from heirloom.studies.families import setting_of
-from published import checks, results
+from published import checks, intervals, results
 from published.experiments import REPEATED
-
-YES_OR_NO = {True: "yes", False: "**no**", None: "?"}
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> str:
@@ -135,7 +133,13 @@ def _verdict_on(statement: str, of_variant: list[dict[str, Any]]) -> str:
 
 
 def _verdict(claim: dict[str, Any]) -> str:
-    return f"{YES_OR_NO[claim['holds']]}: {claim['measured']}"
+    verdict = claim.get("verdict", "measured by an earlier version, without a verdict")
+    return f"{f'**{verdict}**' if verdict == 'contradicted' else verdict}: {claim['measured']}"
+
+
+def _with_interval(mean: str, half_width: str | None) -> str:
+    """Return a mean and half the width of its interval, if there is one."""
+    return mean if half_width is None else f"{mean} ± {half_width}"
 
 
 def _origin(whose: str) -> str:
@@ -159,10 +163,13 @@ def bounds() -> str:
             summary = results.load(f"bounds-{variant}")["summary"]
             header[2:] = [f"D_max = {d:g}" for d in summary["d_max"]]
             numbers = zip(summary[key], summary["ci95"][key], strict=True)
-            rows.append(
-                [name, variant, *(f"{100 * x:.1f} ± {100 * half:.1f}" for x, half in numbers)]
-            )
+            rows.append([name, variant, *(_percent(*cell) for cell in numbers)])
     return table(header, rows, right=2)
+
+
+def _percent(mean: float, half_width: float | None) -> str:
+    half = None if half_width is None else f"{100 * half_width:.1f}"
+    return _with_interval(f"{100 * mean:.1f}", half)
 
 
 def bounds_with_near() -> str:
@@ -172,9 +179,7 @@ def bounds_with_near() -> str:
         for name, numbers in results.load(f"bounds-{variant}")["summary"]["near"].items():
             means = numbers["rho_speedup"], numbers["rho_return"]
             cells = zip(means, numbers["ci95"], strict=True)
-            rows.append(
-                [name, variant, *(f"{100 * x:.1f} ± {100 * half:.1f}" for x, half in cells)]
-            )
+            rows.append([name, variant, *(_percent(*cell) for cell in cells)])
     return table(["agent, in %", "variant", "ρ_Speed-up", "ρ_Return"], rows, right=2)
 
 
@@ -238,13 +243,18 @@ def knowledge(columns: dict[str, str], *, optimum: bool) -> Callable[[], str]:
             row = [setting_of(family).title]
             for name in columns.values():
                 agent = measured["agents"][name]
-                numbers = (agent["return"], agent["ci95"])
-                row.append(" ± ".join(study.format_return(x, optimal) for x in numbers))
+                row.append(_return(agent, optimal))
             rows.append([*row, study.format_return(optimal, optimal)] if optimum else row)
         header = ["family", *columns, *(["optimum"] if optimum else [])]
         return table(header, rows, right=1)
 
     return write
+
+
+def _return(agent: dict[str, Any], optimal: float) -> str:
+    mean, half = agent["return"], agent["ci95"]
+    shown = None if half is None else study.format_return(half, optimal)
+    return _with_interval(study.format_return(mean, optimal), shown)
 
 
 def learned_knowledge() -> str:
@@ -254,8 +264,7 @@ def learned_knowledge() -> str:
         learned = measured["learned"]
         optimal, row = learned["optimal"], [setting_of(family).title, str(learned["used_from"])]
         for name in (agents.RMAX, *agents.LEARNING, agents.ARRAYS):
-            numbers = (learned["agents"][name][key] for key in ("return", "ci95"))
-            cell = " ± ".join(study.format_return(x, optimal) for x in numbers)
+            cell = _return(learned["agents"][name], optimal)
             helps = learned["helps_from"].get(name)
             row.append(cell if helps is None else f"{cell} (from {helps})")
         rows.append(row)
@@ -306,6 +315,16 @@ def power() -> str:
         rows.append([row["part"], f"{row['n']}", row["test"], *shares])
     header = ["part", "`n_known`", "test", *(f"{ratio:g}" for ratio in checks.RATIOS)]
     return table(header, rows, right=3).replace("%", " %")
+
+
+def wrong_statements() -> str:
+    """Return how often a Student interval says wrongly that an agent helps."""
+    rows = [
+        [case["differences"], *(f"{share:.1%}" for share in case["wrong"])]
+        for case in results.load("intervals")["cases"]
+    ]
+    header = ["differences", *(f"{n} repetitions" for n in intervals.REPETITIONS)]
+    return table(header, rows, right=1).replace("%", " %")
 
 
 def cost_of_exploration() -> str:
@@ -407,6 +426,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "coverage": coverage,
     "false alarms": false_alarms,
     "power": power,
+    "wrong statements": wrong_statements,
     "cost of exploration": cost_of_exploration,
     "reproducibility": reproducibility,
     "versions of tight": versions("tight-released"),

@@ -28,10 +28,28 @@ def test_student_interval_covers_the_mean_with_its_confidence():
     assert (np.abs(mean - 2.0) <= half).mean() == pytest.approx(0.95, abs=0.01)
 
 
-def test_interval_of_one_repetition_is_nan():
-    mean, half = student_interval(np.ones((1, 2)))
-    assert mean.tolist() == [1.0, 1.0]
+@pytest.mark.parametrize("n", [1, 2])
+def test_fewer_than_three_repetitions_have_no_interval(n):
+    mean, half = student_interval(np.arange(2.0 * n).reshape(n, 2))
+    assert mean.tolist() == [n - 1.0, float(n)]
     assert np.isnan(half).all()
+
+
+def test_equal_repetitions_have_no_interval():
+    """Their mean may be off by a rounding error, and so may the numbers themselves."""
+    x = np.full((7, 3), 0.1)
+    x[:, 1] *= 1 + 1e-15 * np.arange(7)
+    x[0, 2] = 0.2
+    mean, half = student_interval(x)
+    assert mean[:2] == pytest.approx(0.1)
+    assert np.isnan(half).tolist() == [True, True, False]
+
+
+def test_relative_difference_of_proportional_returns_has_no_interval():
+    baseline = np.random.default_rng(0).uniform(1, 2, 9)
+    gain = relative_difference(1.7 * baseline, baseline)
+    assert gain.mean == pytest.approx(0.7)
+    assert np.isnan(gain.half_width)
 
 
 def test_relative_difference_is_positive_for_higher_returns_and_for_lower_costs():

@@ -19,3 +19,6 @@ Keep = Literal["first", "latest", "most_used"]
 
 OnRefutation = Literal["warn", "raise", "widen", "ignore"]
 """What an agent does when a pair that becomes known contradicts its prior knowledge."""
+
+Verdict = Literal["supported", "contradicted", "undecided"]
+"""What an experiment says about a claim."""

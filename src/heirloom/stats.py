@@ -1,4 +1,10 @@
-"""Statistics over repetitions."""
+"""Statistics over repetitions.
+
+A Student interval has its confidence if the repetitions are independent and normal, and nearly so
+if they are many. For few repetitions of a skewed quantity, such as a rare failure that costs much,
+it fails more often: `docs/experiments.md` shows by how much. No interval for a mean is valid for
+all distributions, unless bounds on the numbers are known.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,25 +13,37 @@ import numpy as np
 from scipy import special
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
-MIN_BAND_REPETITIONS = 3  # the interval over two repetitions would dwarf the curves
+MIN_REPETITIONS = 3  # for an interval
+EQUAL = 1e-12  # repetitions whose range is this share of the largest of them count as equal
 
 
 class Interval(NamedTuple):
-    """A mean and the half-width of its confidence interval (NaN with a single repetition)."""
+    """A mean and the half-width of its confidence interval; NaN where there is no interval."""
 
     mean: FloatArray
     half_width: FloatArray
 
 
 def student_interval(x: FloatArray, *, axis: int = 0, confidence: float = 0.95) -> Interval:
-    """Return the mean of independent repetitions along `axis`, with its Student t interval."""
+    """Return the mean of independent, normal repetitions along `axis`, with its Student t interval.
+
+    There is no interval for fewer than 3 repetitions. There is none either where all of them are
+    equal, because they do not say how much others might differ: its width would be 0.
+    """
     n = x.shape[axis]
     mean = x.mean(axis=axis)
-    if n < 2:
+    if n < MIN_REPETITIONS:
         return Interval(mean, np.full_like(mean, np.nan))
     standard_error = x.std(axis=axis, ddof=1) / np.sqrt(n)
-    return Interval(mean, standard_error * special.stdtrit(n - 1, (1 + confidence) / 2))
+    half_width = standard_error * special.stdtrit(n - 1, (1 + confidence) / 2)
+    return Interval(mean, np.where(all_equal(x, axis=axis), np.nan, half_width))
+
+
+def all_equal(x: FloatArray, *, axis: int = 0) -> BoolArray:
+    """Return where all numbers along `axis` are equal, up to rounding."""
+    return np.ptp(x, axis=axis) <= EQUAL * np.abs(x).max(axis=axis)
 
 
 def relative_difference(x: FloatArray, baseline: FloatArray) -> Interval:
@@ -37,8 +55,10 @@ def relative_difference(x: FloatArray, baseline: FloatArray) -> Interval:
     """
     mean, of_baseline = x.mean(), baseline.mean()
     size = np.abs(of_baseline)
-    residual = (x - baseline * (mean / of_baseline)) / size
-    return Interval((mean - of_baseline) / size, student_interval(residual).half_width)
+    # These have the mean of x, so that rounding errors are small compared with them.
+    linearised = x - baseline * (mean / of_baseline) + mean
+    half_width = student_interval(linearised / size).half_width
+    return Interval((mean - of_baseline) / size, half_width)
 
 
 def iqm(x: FloatArray, *, axis: int = 0) -> FloatArray:
@@ -57,6 +77,8 @@ def bootstrap_interval(
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (statistic, low, high) of x[repetition, task], by a stratified percentile bootstrap.
+
+    The confidence is approximate, and less than stated for few repetitions.
 
     Each task is a stratum: repetitions are resampled within it. `statistic` takes all numbers of a
     resample as one flat array.

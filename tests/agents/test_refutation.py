@@ -1,5 +1,6 @@
 """Agents compare the pairs that become known with their prior knowledge."""
 
+import math
 import warnings
 
 import numpy as np
@@ -267,6 +268,63 @@ def test_true_knowledge_is_refuted_with_probability_delta_at_most_in_a_lifetime(
         except hl.RefutedKnowledge:
             refuted += 1
     assert refuted <= 0.5 * n + 3 * np.sqrt(n / 4)
+
+
+def test_probabilities_of_false_alarms_of_all_tasks_sum_to_delta_at_most(tmp_path):
+    """Dropped tasks are compared too; the radii give back the probability that each one may use."""
+    n, delta = 200, 0.1
+    agent = hl.NearRMax(
+        nearness=hl.Nearness(rewards=0.1, transitions=0.0),
+        **{"n_states": 1, "n_actions": 1, "gamma": 0.5, "n_known": n, "terminating": False},
+        refutation_delta=delta,
+        seed=0,
+    )
+    used, stored = [], []  # the largest probability of each task, and which of them are sources
+
+    def note(i, radius):
+        used[i] = max(used[i], 4 * math.exp(-2 * n * radius**2))
+
+    for i in range(60):
+        agent.begin_task()
+        watch = agent.task.watch
+        used.append(0.0)
+        note(i, watch.radii.reward)
+        for j, radii in zip(stored, watch.source_radii, strict=True):
+            note(j, radii.reward)
+        for _ in range(n):
+            agent.observe(0, 0, 0.5, 0, terminated=False)
+        if i % 5 == 0:
+            stored.append(i)
+            agent.end_task()
+        else:
+            agent.drop_task()
+        if i == 33:
+            agent.save(tmp_path / "agent")
+            agent = hl.NearRMax.load(tmp_path / "agent")
+    assert delta / 4 < sum(used) <= delta / 2  # the other half is that of pooled evidence
+
+
+def test_audit_counts_dropped_tasks_in_its_radii():
+    rng = np.random.default_rng(0)
+    options = {"n_states": 1, "n_actions": 1, "gamma": 0.5, "n_known": 50, "terminating": False}
+    agent = hl.RMax(**options, seed=0)
+    sure = []
+    for k, ends in enumerate([True, True, False]):
+        agent.begin_task()
+        for r in rng.random(50) / 10 + 0.9 * (k % 2):
+            agent.observe(0, 0, r, 0, terminated=False)
+        agent.end_task() if ends else agent.drop_task()
+        if k > 0:
+            sure.append(float(hl.audit(agent.memory).parts["rewards"].sure[0, 0]))
+    assert 0 < sure[1] < sure[0]
+
+
+def test_task_that_is_dropped_before_a_pair_is_known_does_not_count():
+    agent = hl.RMax(n_states=1, n_actions=1, gamma=0.5, n_known=2, seed=0)
+    agent.begin_task()
+    agent.observe(0, 0, 0.5, 0, terminated=False)
+    agent.drop_task()
+    assert agent.memory.n_dropped == 0
 
 
 def test_large_difference_is_refuted_by_estimated_models_with_enough_visits():

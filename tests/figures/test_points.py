@@ -72,9 +72,10 @@ def test_only_hollow_markers_are_not_filled():
 
 
 def test_interval_that_is_not_finite_is_not_drawn():
-    rows = {"only": {"A": Interval(np.array(0.1), np.array(np.nan))}}
-    (container,) = points(draw(rows)).values()
-    assert container[2] == ()
+    missing, known = (Interval(np.array(0.1), np.array(half)) for half in (np.nan, 0.2))
+    (container,) = points(draw({"upper": {"A": missing}, "lower": {"A": known}})).values()
+    (drawn,) = (bar for bar in container[2][0].get_segments() if bar.size)
+    assert drawn[:, 0] == pytest.approx([-0.1, 0.3])
 
 
 def test_title_labels_and_legend_are_those_given():

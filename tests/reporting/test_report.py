@@ -24,7 +24,12 @@ from tests.reporting.examples import HOSTILE, results
 from tests.small_run import FAST, flip
 
 SPEC = FAST.with_changes(measure="transfer", repetitions=3)
-CLAIM = {"statement": "it <works>", "measured": "1.0 ± 0.1", "holds": True, "whose": "paper"}
+CLAIM = {
+    "statement": "it <works>",
+    "measured": "1.0 ± 0.1",
+    "verdict": "supported",
+    "whose": "paper",
+}
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +69,20 @@ def test_same_run_gives_the_same_page(folder):
 
 
 def test_folder_of_an_experiment_is_reported_with_its_claims_and_all_runs(folder):
-    (folder / "summary.json").write_text(json.dumps({"claims": [CLAIM, {**CLAIM, "holds": None}]}))
+    claims = [CLAIM, {**CLAIM, "verdict": "undecided"}]
+    (folder / "summary.json").write_text(json.dumps({"claims": claims}))
     page = render(read_sources(folder))
-    assert "1 of 2 claims is confirmed" in page
+    assert "1 supported, 0 contradicted, 1 undecided" in page
     assert "It &lt;works&gt;" in page
     labels = [curve["label"] for curve in data_of(page)["curves"]]
     assert labels[0] == "RMax"
     assert "RMax · other" in labels
-    (folder / "summary.json").write_text('{"claims": [{}]}')
-    assert "summary.json is damaged" in render(read_sources(folder))
+    for damaged in ({}, {**CLAIM, "verdict": "yes"}, {**CLAIM, "verdict": []}):
+        (folder / "summary.json").write_text(json.dumps({"claims": [damaged]}))
+        assert "summary.json is damaged" in render(read_sources(folder))
+    earlier = {key: text for key, text in CLAIM.items() if key != "verdict"} | {"holds": True}
+    (folder / "summary.json").write_text(json.dumps({"claims": [earlier]}))
+    assert "summary.json has verdicts of an earlier version" in render(read_sources(folder))
 
 
 def test_report_of_an_incomplete_or_damaged_run_says_so(folder):

@@ -203,6 +203,19 @@ def test_statement_about_all_later_tasks_is_false_in_at_most_5_percent_of_experi
     assert right >= 0.5 * n
 
 
+@pytest.mark.parametrize("repetitions", [2, 3, 5, 10])
+def test_equal_repetitions_do_not_show_that_an_agent_helps(repetitions):
+    """It is better by 0.01 with probability 0.9, and worse by 1 otherwise: worse by 0.091."""
+    sizes = {"tasks": 1, "episodes": 1, "repetitions": repetitions}
+    results = compare(AGENTS, draw, **{**SIZES, **sizes})
+    rng = np.random.default_rng(repetitions)
+    results.returns.loc[{"agent": "RMax"}] = 0.0
+    for _ in range(50):
+        difference = np.where(rng.random((repetitions, 1, 1)) < 0.1, -1.0, 0.01)
+        results.returns.loc[{"agent": "LRMax"}] = difference
+        assert hl.helps_from(results, "LRMax") is None
+
+
 def test_higher_confidence_states_less():
     results = with_returns((1, 1, 1))
     results.returns.loc[{"agent": "LRMax", "task": 1}] = [[1.01], [1.02], [1.0], [1.03]]
@@ -260,12 +273,14 @@ def _results(returns):
 
 def test_gain_has_the_sign_of_the_difference_of_the_means_in_the_table():
     """The mean of ratios would be negative here, although the mean return is higher."""
-    table = comparison_table(_results([[-1.0, -3.0], [-1.3, -2.6]]), last=1)
+    table = comparison_table(_results([[-1.0, -3.0, -2.0], [-1.3, -2.6, -1.95]]), last=1)
     assert "+2.5% ±" in table.splitlines()[2]
 
 
-def test_table_of_one_repetition_has_no_interval():
-    line = comparison_table(_results([[2.0], [3.0]]), last=1).splitlines()[2]
+@pytest.mark.parametrize("repetitions", [1, 2, 5])
+def test_table_of_few_or_equal_repetitions_has_no_interval(repetitions):
+    returns = [[2.0] * repetitions, [3.0] * repetitions]
+    line = comparison_table(_results(returns), last=1).splitlines()[2]
     assert line.endswith("+50.0%")
 
 

@@ -130,30 +130,30 @@ def made_up(family, **changes):
 def verdicts(**changes):
     changes = {family.replace("_", "-"): levels for family, levels in changes.items()}
     returns = {family: made_up(family, **changes) for family in FAMILIES}
-    return {claim.statement: claim.holds for claim in knowledge.claims(returns)}
+    return {claim.statement: claim.verdict for claim in knowledge.claims(returns)}
 
 
 def contradicted(**changes):
-    """The claims on made-up returns that only the changes contradict."""
-    before, after = verdicts(), verdicts(**changes)
-    return [statement for statement in before if before[statement] and not after[statement]]
+    """The claims that made-up returns with these changes contradict."""
+    found = verdicts(**changes)
+    return [statement for statement in found if found[statement] == "contradicted"]
 
 
 class TestClaims:
-    def test_all_claims_are_true_for_the_expected_returns(self):
-        assert all(verdicts().values())
+    def test_all_claims_are_supported_by_the_expected_returns(self):
+        assert set(verdicts().values()) == {"supported"}
 
     @pytest.mark.parametrize("name", [VALID, *TRUE])
     def test_agent_below_rmax_in_one_family_contradicts_its_claim(self, name):
         failed = contradicted(maze={name: 0.8})
-        assert f"{name} never performs worse than RMax" in failed
+        assert f"{name} never performs worse than RMax (margin 5 %)" in failed
 
     def test_less_return_with_more_knowledge_contradicts_that_more_gives_as_much(self):
         (failed,) = contradicted(taxis={ARRAYS: 2.2})
         assert failed.startswith("more knowledge gives at least as much")
 
-    def test_lrmax_that_equals_nearrmax_in_one_family_contradicts_that_it_is_outperformed(self):
-        (failed,) = contradicted(prices={VALID: 2.8})
+    def test_lrmax_above_nearrmax_in_one_family_contradicts_that_it_is_outperformed(self):
+        (failed,) = contradicted(prices={VALID: 2.9})
         assert failed == f"{ARRAYS} outperforms {VALID} in every family"
 
     def test_guess_that_is_better_than_two_numbers_contradicts_its_claim(self):
@@ -165,32 +165,36 @@ class TestClaims:
         (failed,) = contradicted(**{family.replace("-", "_"): levels for family in FAMILIES})
         assert failed == f"false knowledge can lower returns below those of {RMAX}"
 
-    def test_false_knowledge_as_good_as_the_truth_contradicts_that_it_can_be_worse(self):
-        levels = dict.fromkeys([*FALSE, *CHECKED], 2.8)
+    def test_false_knowledge_better_than_the_truth_contradicts_that_it_can_be_worse(self):
+        levels = dict.fromkeys([*FALSE, *CHECKED], 2.9)
         failed = contradicted(**{family.replace("-", "_"): levels for family in FAMILIES})
         assert failed[:2] == [
             f"false knowledge can lower returns below those of {other}" for other in (ARRAYS, RMAX)
         ]
 
-    def test_widening_without_effect_contradicts_only_that_it_can_raise_returns(self):
+    def test_widening_without_effect_leaves_open_whether_it_can_raise_returns(self):
         levels = {TENTH_WIDENING: 0.5, EQUAL_WIDENING: 0.4}
-        (failed,) = contradicted(**{family.replace("-", "_"): levels for family in FAMILIES})
-        assert failed == "widening false knowledge can raise returns"
+        found = verdicts(**{family.replace("-", "_"): levels for family in FAMILIES})
+        assert [claim for claim, verdict in found.items() if verdict == "undecided"] == [
+            "widening false knowledge can raise returns"
+        ]
 
     def test_widening_that_lowers_returns_in_one_family_contradicts_its_claim(self):
         (failed,) = contradicted(maze={TENTH_WIDENING: 0.2})
-        assert failed == "widening false knowledge never lowers returns"
+        assert failed == "widening false knowledge never lowers returns (margin 5 %)"
 
     @pytest.mark.parametrize("name", LEARNING)
     def test_learned_knowledge_below_rmax_in_one_family_contradicts_its_claim(self, name):
         (failed,) = contradicted(cliffs={name: 0.8})
-        assert failed == "learned knowledge, once it is used, never gives less than RMax"
+        assert failed.startswith("learned knowledge, once it is used, never gives less than RMax")
 
     def test_families_in_which_an_agent_is_below_rmax_are_named(self):
         returns = {family: made_up(family, maze={VALID: 0.5}) for family in FAMILIES}
         claim = knowledge.claims(returns)[0]
         assert claim.whose == "paper"
-        assert "in 1 of 9 cases the interval is below 0 (maze)" in claim.measured
+        assert claim.measured.endswith(
+            "in 8 of 9 cases the interval is above -0.05, and below it in maze"
+        )
 
     def test_all_claims_but_that_of_lrmax_are_marked_as_ours(self):
         returns = {family: made_up(family) for family in FAMILIES}

@@ -307,3 +307,58 @@ def test_damaged_envelope_in_a_file_is_refused(tmp_path):
         archive.write(tmp_path / "memory", "memory", content._replace(arrays=arrays))
         with pytest.raises(hl.InvalidFile):
             hl.TaskMemory.load(tmp_path / "memory")
+
+
+def draw_with_marker(rng, *, rare=None):
+    """One state, two arms; in one of ten tasks arm 0 contradicts the claim, and both are worse.
+
+    The other tasks differ by at most 0.1 at arm 0, as claimed.
+    """
+    rare = rng.random() < 0.1 if rare is None else rare
+    R = [0.3, 0.0] if rare else [0.85 + 0.1 * rng.random(), 0.1 + 0.5 * rng.random()]
+    return marked_task(R)
+
+
+def marked_task(R):
+    return hl.TabularMDP([R], np.ones((1, 2, 1)), gamma=0.0, reward_range=(0, 1))
+
+
+def widened_agent(rng, alpha):
+    """An agent whose fourth task was rare, so that it widened its claim, once and for all."""
+    claim = hl.Nearness(rewards=np.array([[0.1, 1.0]]), transitions=0.0)
+    envelope = hl.Envelope(alpha=alpha, first=3)
+    options = {"n_actions": 2, "exact": True, "on_refutation": "widen"}
+    agent = agent_with(hl.NearModels(claim), envelope, seed=rng, **options)
+    for m in (*[marked_task([0.95, 0.6])] * 3, draw_with_marker(rng, rare=True)):
+        learn(agent, m, steps=4)
+    assert agent.refutation.n_widened == 1
+    return agent
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.34])
+def test_later_task_is_covered_with_the_stated_probability_after_widening(alpha):
+    """The content of the task that widened the claim selected it: it is no calibration task."""
+    rng = np.random.default_rng([8, int(100 * alpha)])
+    sequences, violated = 300, []
+    for _ in range(sequences):
+        agent = widened_agent(rng, alpha)
+        n_scored = 0
+        while n_scored < agent.bounds[-1].calibration:
+            learn(agent, draw_with_marker(rng), steps=4)
+            n_scored = max(state.scores.size for state in agent.memory.envelopes.values())
+        violated.append(learn(agent, draw_with_marker(rng), steps=4))
+        assert agent.refutation.n_widened == 1
+    assert np.mean(violated) <= alpha + 3 * np.sqrt(alpha * (1 - alpha) / sequences)
+    assert np.mean(violated) > alpha / 2  # the test can see invalid bounds
+
+
+def test_calibration_begins_anew_after_the_task_that_widens():
+    agent = widened_agent(np.random.default_rng(9), alpha=0.5)
+    assert "widened the claim and is not scored" in " ".join(agent.explain().notes)
+    assert all(state.scores.size == 0 for state in agent.memory.envelopes.values())
+    learn(agent, marked_task([0.9, 0.2]))
+    (state,) = agent.memory.envelopes.values()
+    assert state.tasks.tolist() == [5]
+    learn(agent, marked_task([0.0, 0.0]), steps=4)  # contradicts the widened claim
+    assert agent.refutation.n_widened == 2
+    assert all(state.scores.size == 0 for state in agent.memory.envelopes.values())

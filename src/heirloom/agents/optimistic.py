@@ -286,7 +286,7 @@ class OptimisticAgent:
     def drop_task(self) -> None:
         """End the task without storing it."""
         if self.in_task and self._task is not None:
-            self.memory._count_visits(self._task.model.counts)
+            self.memory._drop(self._task.model)
         self.in_task = False
 
     @property

@@ -41,7 +41,8 @@ class Refutation:
     Args:
         reaction: "warn", once; "raise"; "widen"; or "ignore", which compares nothing.
         exact: whether the models of known pairs are exact, up to the `epsilon` of the agent.
-        delta: the probability that true knowledge is refuted, in all tasks of the agent together.
+        delta: the probability that true knowledge is refuted, in all tasks of the agent together,
+            including dropped ones.
     """
 
     def __init__(self, reaction: OnRefutation, *, exact: bool, delta: float) -> None:
@@ -66,7 +67,11 @@ class Refutation:
         memory = learner.memory
         return TaskWatch.begin(
             claims,
-            replace(self.accuracy, delta=(1 - SHARE_OF_DELTA) * self.accuracy.delta),
+            replace(
+                self.accuracy,
+                delta=(1 - SHARE_OF_DELTA) * self.accuracy.delta,
+                n_dropped=memory.n_dropped,
+            ),
             learner.setting,
             list(memory.sources),
             task=memory.n_tasks + 1,

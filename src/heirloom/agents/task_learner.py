@@ -58,6 +58,7 @@ class TaskLearner:
             self.model._availability.give(available)
         self.texts: dict[str, str] = {}
         """The label and the time of the task, if they are known before it ends."""
+        self._is_restarted = False
         self._begin()
 
     def _begin(self) -> None:
@@ -98,6 +99,7 @@ class TaskLearner:
 
         Values may increase. The model of the task is kept.
         """
+        self._is_restarted = True
         self._begin()
         for pair in np.flatnonzero(self._known):
             self._update(int(pair))
@@ -133,11 +135,11 @@ class TaskLearner:
         return None
 
     def _tell_envelopes(self) -> None:
-        """Give envelopes the nearness of the agent, on which their calibration may rest."""
+        """Give envelopes the nearness on which they may rest, and whether the task widened it."""
         near = next((bound for bound in self.bounds if isinstance(bound, NearModels)), None)
         for bound in self.bounds:
             if isinstance(bound, Envelope):
-                bound._near = near
+                bound._near, bound._is_restarted = near, self._is_restarted
 
     @property
     def refines(self) -> bool:

@@ -26,13 +26,12 @@ MAX_AGENTS = 50  # agents that have a line of their own in a table
 def print_report(report: "Report", title: str, location: "Location") -> None:
     """Print each claim of an experiment next to the measured value."""
     console = _console()
-    table = _table(title, "claim", "origin", "measured", "confirmed")
+    table = _table(title, "claim", "origin", "measured", "verdict")
     for claim in report.claims:
-        verdict = {True: "yes", False: "no", None: "?"}[claim.holds]
-        table.add_row(claim.statement, claim.whose, claim.measured, verdict)
+        table.add_row(claim.statement, claim.whose, claim.measured, claim.verdict)
     console.print(table)
-    if any(claim.holds is None for claim in report.claims):
-        console.print("There are too few repetitions to judge the claims marked '?'.")
+    if any(claim.verdict == "undecided" for claim in report.claims):
+        console.print("More repetitions may decide the undecided claims.")
     for title, header, rows in report.tables:
         numbers = _table(title, *header)
         for row in rows:

@@ -47,7 +47,7 @@ def draw_rows(
         ax.errorbar(
             x,
             np.array([j for j, _ in drawn]) + heights[i],
-            xerr=half if np.isfinite(half).all() else None,
+            xerr=half,  # no bar is drawn where it is NaN
             label=name,
             color=colour,
             marker=MARKERS[i % len(MARKERS)],

@@ -119,7 +119,7 @@ def hide_frame(ax: "Axes") -> None:
 def draw_interval(ax: "Axes", x: Any, interval: Interval, *, color: Any, **options: Any) -> None:
     """Draw a mean as a line and its interval as a band.
 
-    If the width of the interval is not finite at some x, no band is drawn. On a logarithmic scale,
+    Where the width of the interval is not finite, no band is drawn. On a logarithmic scale,
     which cannot show 0, the band ends at 1 % of the mean at the lowest.
 
     Args:
@@ -131,7 +131,7 @@ def draw_interval(ax: "Axes", x: Any, interval: Interval, *, color: Any, **optio
     """
     mean, half_width = interval
     ax.plot(x, mean, color=color, markersize=4, **options)
-    if np.isfinite(half_width).all():
+    if np.isfinite(half_width).any():
         low, high = mean - half_width, mean + half_width
         if ax.get_yscale() == "log":
             low = np.maximum(low, 0.01 * mean)

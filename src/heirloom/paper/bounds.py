@@ -1,6 +1,5 @@
 """The effect of the prior, figure 3d: LRMax after one source task, with five priors."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,8 @@ from heirloom.envs.paper_tasks import TIGHT
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.figures.curves import RATIO_COLOURS, draw_ratios
 from heirloom.figures.maps import draw_map
-from heirloom.paper.claims import OURS, Claim, undecided_if_few
-from heirloom.paper.experiment import Experiment, Options, Report, band, nan_to_none, ratio
+from heirloom.paper.claims import OURS, Claim, all_above, format_interval
+from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none, ratio
 from heirloom.paper.near import FAMILY, near_names, near_with_numbers
 from heirloom.paper.settings import SEED, defaults
 from heirloom.paper.tight import NEARNESS
@@ -87,7 +86,6 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     )
     intervals = {name: student_interval(values) for name, values in arrays.items()}
     keys = dict(zip(("rho_lip", "rho_speedup", "rho_return"), intervals.values(), strict=True))
-    curves = {name: band(values) for name, values in arrays.items()}
     title = f"Effect of the prior D_max on LRMax, {spec.name}"
     return Report(
         spec=spec,
@@ -98,19 +96,16 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
             "ci95": {key: nan_to_none(interval.half_width) for key, interval in keys.items()},
             "near": _near_numbers(near_agents, near),
         },
-        claims=undecided_if_few(
-            [*claims(d_max, arrays), *near_claims(near_agents, near["ρ_Return"])],
-            spec.repetitions,
-        ),
+        claims=[*claims(d_max, arrays), *near_claims(near_agents, near["ρ_Return"])],
         figures={
             "environment": draw_map(GridMap.read(TIGHT), title="tight"),
-            "3d": draw_ratios(np.array(d_max), curves, xlabel="D_max", title=title),
+            "3d": draw_ratios(np.array(d_max), intervals, xlabel="D_max", title=title),
             "3d-with-near": draw_ratios(
                 np.array(d_max),
-                curves | _horizontal_lines(near_agents, near, len(d_max)),
+                intervals | _horizontal_lines(near_agents, near, len(d_max)),
                 xlabel="D_max of LRMax",
                 title=f"LRMax with a prior D_max, and NearRMax, {spec.name}",
-                styles=_line_styles(near_agents, list(curves)),
+                styles=_line_styles(near_agents, list(intervals)),
             ),
         },
     )
@@ -150,7 +145,7 @@ def _horizontal_lines(
 ) -> dict[str, Interval]:
     """Return the ratios of NearRMax as curves that are the same for every D_max."""
     return {
-        f"{measure}, {name}": band(values[:, [i]].repeat(n_points, axis=1))
+        f"{measure}, {name}": student_interval(values[:, [i]].repeat(n_points, axis=1))
         for measure, values in near.items()
         for i, name in enumerate(names)
     }
@@ -168,18 +163,15 @@ def _line_styles(names: list[str], measures: list[str]) -> dict[str, dict[str, A
 
 def near_claims(names: Sequence[str], gains: FloatArray) -> list[Claim]:
     """Decide our claims about NearRMax from ρ_Return in the second task, [repetition, agent]."""
-    claims = []
-    for i, name in enumerate(names):
-        gain = student_interval(gains[:, i])
-        claims.append(
-            Claim(
-                f"{name} returns more than RMax after one source task",
-                f"ρ_Return is {100 * gain.mean:.1f} ± {100 * gain.half_width:.1f} %",
-                bool(gain.mean - gain.half_width > 0),
-                OURS,
-            )
+    return [
+        Claim(
+            f"{name} returns more than RMax after one source task",
+            f"ρ_Return is {format_interval(student_interval(100 * gains[:, i]), 1)} %",
+            all_above(gains[:, i]),
+            OURS,
         )
-    return claims
+        for i, name in enumerate(names)
+    ]
 
 
 def claims(d_max: Sequence[float], measures: Mapping[str, FloatArray]) -> list[Claim]:
@@ -188,21 +180,18 @@ def claims(d_max: Sequence[float], measures: Mapping[str, FloatArray]) -> list[C
 
 
 def _increases(name: str, d_max: Sequence[float], values: FloatArray) -> Claim:
-    """Claim that a ratio increases as D_max decreases.
-
-    The claim is true if the ratio increases significantly from the largest D_max to the smallest,
-    and no step to the next smaller D_max decreases it significantly.
-    """
+    """Claim that each step to the next smaller D_max increases a ratio."""
     order = np.argsort(d_max)[::-1]
-    mean = values.mean(axis=0)[order]
-    steps = [student_interval(values[:, b] - values[:, a]) for a, b in itertools.pairwise(order)]
-    decreases = any(bool(step.mean + step.half_width < 0) for step in steps)
-    total = student_interval(values[:, order[-1]] - values[:, order[0]])
-    percentages = ", ".join(f"{100 * value:.1f}" for value in mean)
+    steps = np.diff(values[:, order], axis=1)
+    percentages = ", ".join(f"{100 * value:.1f}" for value in values.mean(axis=0)[order])
+    differences = ", ".join(
+        format_interval(student_interval(100 * step), 1) for step in np.transpose(steps)
+    )
     return Claim(
         f"{name} increases as D_max decreases",
-        f"{percentages} % for D_max = {', '.join(f'{d_max[i]:g}' for i in order)}",
-        bool(not decreases and total.mean - total.half_width > 0),
+        f"{percentages} % for D_max = {', '.join(f'{d_max[i]:g}' for i in order)}; the steps are "
+        f"{differences} %",
+        all_above(steps),
     )
 
 

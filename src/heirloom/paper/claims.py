@@ -1,13 +1,37 @@
-"""The claims of the paper, and the functions that decide claims shared by several experiments."""
+"""The claims of the paper, and the functions that decide claims shared by several experiments.
+
+A claim says that one or several means over repetitions are above a number: the differences of the
+returns of two agents above 0, for example. A claim that an agent is *no worse*, or *like* another
+one, has a margin of 5 % of the return, because no data can show that two numbers are equal. A claim
+that it is *better*, or that something *increases*, has none. The verdict is
+
+- *supported* if the 95 % interval of each mean is above the number. If one of the means is not, its
+  own interval would have to be wrong, so that no correction is needed for their number;
+- *contradicted* if the interval of at least one mean is below the number, where the intervals
+  contain all n means together with probability 95 % (Bonferroni: 1 - 0.05 / n for each);
+- *undecided* otherwise, also where there is no interval: fewer than 3 repetitions, or equal ones.
+
+A false claim is supported with probability 2.5 % at most, and a true one contradicted likewise, if
+repetitions are independent and differences normal (Student's intervals). With more repetitions,
+fewer claims stay undecided.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
+from heirloom.choices import Verdict
 from heirloom.experiments.spec import AgentSpec
-from heirloom.stats import FloatArray, Interval, student_interval
+from heirloom.stats import BoolArray, FloatArray, Interval, student_interval
 from heirloom.wording import are, counted
+
+OPPOSITE: dict[Verdict, Verdict] = {
+    "supported": "contradicted",
+    "contradicted": "supported",
+    "undecided": "undecided",
+}
 
 
 class Claim(NamedTuple):
@@ -15,28 +39,58 @@ class Claim(NamedTuple):
 
     statement: str
     measured: str
-    holds: bool | None
-    """Whether the statement is true; None if the measurement cannot decide."""
+    verdict: Verdict
     whose: str = "paper"
     """The source of the statement: the paper, or ours if it corrects the paper."""
 
 
 OURS = "ours"
-MIN_REPETITIONS = 5  # needed to decide a claim
+MARGIN = 0.05
+WITHIN = f"(margin {100 * MARGIN:g} %)"
+ERROR = 0.05  # of an interval, on both sides together
 REPORTED_START = 12  # the task from which the paper reports transfer of MaxQInit
 
 
-def undecided_if_few(claims: list[Claim], repetitions: int) -> list[Claim]:
-    """Return the claims, without verdicts if there are too few repetitions.
+def all_above(x: FloatArray, least: float = 0.0, *, chosen_from: int = 1) -> Verdict:
+    """Decide the claim that the means of x[repetition] or x[repetition, i] are all above `least`.
 
-    Intervals over few repetitions are too wide to decide a claim, and those over one are NaN.
+    Args:
+        x: the measured numbers.
+        least: the claimed lower bound.
+        chosen_from: the number of alternatives from which the data chose x, for which all intervals
+            are corrected.
     """
-    if repetitions >= MIN_REPETITIONS:
-        return claims
-    return [
-        claim._replace(holds=None, measured=claim.measured.replace(" ± nan", ""))
-        for claim in claims
-    ]
+    x = x.reshape(len(x), -1)
+    mean, half_width = student_interval(x, confidence=1 - ERROR / chosen_from)
+    if (mean - half_width > least).all():
+        return "supported"
+    mean, half_width = student_interval(x, confidence=1 - ERROR / (chosen_from * x.shape[1]))
+    return "contradicted" if (mean + half_width < least).any() else "undecided"
+
+
+def all_within_margin(x: FloatArray) -> Verdict:
+    """Decide the claim that all means of x[repetition, ...] are between -5 % and 5 %."""
+    x = x.reshape(len(x), -1)
+    return all_above(np.concatenate([x, -x], axis=1), -MARGIN)
+
+
+def nearly_always(happened: BoolArray) -> Verdict:
+    """Decide the claim that something happens with a probability of at least 95 %.
+
+    For claims about each single repetition; `happened` has one entry for each. The test is the
+    exact binomial one (Clopper and Pearson), which assumes independent repetitions only. It needs
+    72 repetitions to support the claim, if it happened in all.
+    """
+    n, n_failures = happened.size, int(np.count_nonzero(~happened))
+    if special.bdtr(n_failures, n, MARGIN) <= ERROR / 2:
+        return "supported"
+    contradicts = n_failures > 0 and special.bdtrc(n_failures - 1, n, MARGIN) <= ERROR / 2
+    return "contradicted" if contradicts else "undecided"
+
+
+def computed(*, fact: bool) -> Verdict:
+    """Return the verdict on a claim that was computed, and not measured in repetitions."""
+    return "supported" if fact else "contradicted"
 
 
 class Ratios(NamedTuple):
@@ -48,16 +102,18 @@ class Ratios(NamedTuple):
 
 def transfers_early(name: str, ratios: Ratios) -> Claim:
     """Claim that an agent outperforms RMax in the second task."""
-    interval = student_interval(ratios.vs_rmax[:, 1])
+    second = ratios.vs_rmax[:, 1]
     return Claim(
         f"{name} benefits from transfer as early as task 2",
-        f"{format_interval(interval)} times the return of RMax in task 2",
-        bool(interval.mean - interval.half_width > 1),
+        f"{format_interval(student_interval(second))} times the return of RMax in task 2",
+        all_above(second, 1.0),
     )
 
 
 def max_q_start_claims(vs_rmax: FloatArray, start: int) -> list[Claim]:
     """Claims about the first task in which MaxQInit outperforms RMax.
+
+    Before it, the mean return is that of RMax, with a margin of 5 %.
 
     Args:
         vs_rmax: returns of MaxQInit divided by those of RMax, [repetition, task].
@@ -67,21 +123,16 @@ def max_q_start_claims(vs_rmax: FloatArray, start: int) -> list[Claim]:
     n_tasks = vs_rmax.shape[1]
 
     def claim(first: int, whose: str, reason: str) -> Claim:
-        statement = f"MaxQInit benefits from transfer only from task {first} on{reason}"
+        statement = f"MaxQInit benefits from transfer only from task {first} on{reason} {WITHIN}"
         if first > n_tasks:
-            return Claim(
-                statement,
-                f"there {are(n_tasks)} only {counted(n_tasks, 'task')}",
-                holds=False,
-                whose=whose,
-            )
-        earlier = student_interval(vs_rmax[:, 1 : first - 1].mean(axis=1))
-        at_start = student_interval(vs_rmax[:, first - 1])
+            only = f"there {are(n_tasks)} only {counted(n_tasks, 'task')}"
+            return Claim(statement, only, "undecided", whose)
+        earlier, at_start = vs_rmax[:, 1 : first - 1].mean(axis=1) - 1, vs_rmax[:, first - 1] - 1
         return Claim(
             statement,
-            f"{format_interval(earlier)} times the return of RMax in earlier tasks, "
-            f"{format_interval(at_start)} times in task {first}",
-            bool(at_start.mean - at_start.half_width > 1 and contains(earlier, 1.0)),
+            f"{format_interval(student_interval(1 + earlier))} times the return of RMax in earlier "
+            f"tasks, {format_interval(student_interval(1 + at_start))} times in task {first}",
+            all_above(np.column_stack([at_start, earlier + MARGIN, MARGIN - earlier])),
             whose,
         )
 
@@ -99,53 +150,46 @@ def combination_claims(ratios: Mapping[str, Ratios], start: int, prior: str = "0
     last = slice(min(start, ratios["RMax"].vs_rmax.shape[1]) - 1, None)
     means = {name: r.vs_rmax[:, last].mean(axis=1) for name, r in ratios.items()}
     name = f"LRMaxQInit({prior})"
-    gaps = {
-        other: student_interval(means[name] - mean)
-        for other, mean in means.items()
-        if other != name
-    }
-    best_other = min(gaps, key=lambda other: float(gaps[other].mean))
+    gaps = {other: means[name] - mean for other, mean in means.items() if other != name}
+    best_other = min(gaps, key=lambda other: float(gaps[other].mean()))
     parts = f"LRMax({prior})", "MaxQInit"
+    shown = {other: format_interval(student_interval(gap)) for other, gap in gaps.items()}
     return [
         Claim(
             f"{name} outperforms all other methods",
-            f"the difference to {best_other}, the best of the others, is "
-            f"{format_interval(gaps[best_other])} times the return of RMax, from task {start} on",
-            all(bool(gap.mean - gap.half_width > 0) for gap in gaps.values()),
+            f"the difference to {best_other}, the best of the others, is {shown[best_other]} times "
+            f"the return of RMax, from task {start} on",
+            all_above(np.column_stack(list(gaps.values()))),
         ),
         Claim(
-            f"{name} performs at least as well as {parts[0]} and {parts[1]}",
-            f"the differences are {' and '.join(format_interval(gaps[part]) for part in parts)} "
+            f"{name} performs at least as well as {parts[0]} and {parts[1]} {WITHIN}",
+            f"the differences are {' and '.join(shown[part] for part in parts)} "
             "times the return of RMax",
-            all(bool(gaps[part].mean + gaps[part].half_width >= 0) for part in parts),
+            all_above(np.column_stack([gaps[part] for part in parts]), -MARGIN),
             OURS,
         ),
     ]
 
 
 def never_below_rmax(name: str, vs_rmax: FloatArray) -> Claim:
-    """Claim that an agent performs worse than RMax in no task.
-
-    The intervals contain the means of all tasks at once with probability 95 % (Bonferroni).
-    """
-    n_tasks = vs_rmax.shape[1]
-    intervals = student_interval(vs_rmax, confidence=1 - 0.05 / n_tasks)
-    n_below = int(np.count_nonzero(intervals.mean + intervals.half_width < 1))
+    """Claim that an agent performs worse than RMax in no task."""
+    n_tasks, least = vs_rmax.shape[1], 1 - MARGIN
+    intervals = student_interval(vs_rmax)
+    n_above = int(np.count_nonzero(intervals.mean - intervals.half_width > least))
     worst = int(intervals.mean.argmin())
     lowest = Interval(intervals.mean[worst], intervals.half_width[worst])
     return Claim(
-        f"{name} never performs worse than RMax",
+        f"{name} never performs worse than RMax {WITHIN}",
         f"at worst {format_interval(lowest)} times the return of RMax, in task {worst + 1}; "
-        f"in {n_below} of {n_tasks} tasks the interval is below 1",
-        n_below == 0,
+        f"in {n_above} of {n_tasks} tasks the interval is above {least:g}",
+        all_above(vs_rmax, least),
     )
 
 
-def format_interval(interval: Interval) -> str:
-    """Return a mean and half the width of its interval as text, such as "1.00 ± 0.05"."""
-    return f"{interval.mean:.2f} ± {interval.half_width:.2f}"
+def format_interval(interval: Interval, digits: int = 2) -> str:
+    """Return a mean and half the width of its interval as text, such as "1.00 ± 0.05".
 
-
-def contains(interval: Interval, value: float) -> bool:
-    """Return whether an interval contains a value."""
-    return bool(abs(interval.mean - value) <= interval.half_width)
+    Without an interval, the text is the mean.
+    """
+    mean, half_width = (f"{x:.{digits}f}" for x in interval)
+    return f"{mean} ± {half_width}" if np.isfinite(interval.half_width) else mean

@@ -16,7 +16,6 @@ from heirloom.paper.claims import (
     max_q_start_claims,
     never_below_rmax,
     transfers_early,
-    undecided_if_few,
 )
 from heirloom.paper.experiment import Experiment, Options, Report
 from heirloom.paper.near import (
@@ -85,13 +84,10 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     return Report(
         spec=spec,
         summary=summary(spec, everyone, results),
-        claims=undecided_if_few(
-            [
-                *claims(compared, p_min=1 / (spec.distinct_tasks or spec.tasks)),
-                *near_claims(spec, everyone),
-            ],
-            spec.repetitions,
-        ),
+        claims=[
+            *claims(compared, p_min=1 / (spec.distinct_tasks or spec.tasks)),
+            *near_claims(spec, everyone),
+        ],
         figures={
             "environment": draw_map(GridMap.read(CORRIDOR), title="corridor"),
             "corridor-tasks": per_task_figure(spec, compared),

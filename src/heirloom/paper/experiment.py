@@ -15,7 +15,6 @@ from heirloom.paper.claims import Claim
 from heirloom.runs.run import run_on
 from heirloom.runs.workers import workers as local_workers
 from heirloom.runs.workers.compute import Compute
-from heirloom.stats import MIN_BAND_REPETITIONS, Interval, student_interval
 from heirloom.storage.location import Location
 
 if TYPE_CHECKING:
@@ -163,14 +162,3 @@ def ratio(numerator: "xr.DataArray", denominator: "xr.DataArray") -> "xr.DataArr
 def nan_to_none(numbers: np.ndarray) -> list[float | None]:
     """Return the numbers as a list for JSON, which has no NaN: None replaces what is not finite."""
     return [float(x) if np.isfinite(x) else None for x in np.atleast_1d(numbers)]
-
-
-def band(values: np.ndarray) -> Interval:
-    """Mean over repetitions with its interval, for a figure.
-
-    With fewer than three repetitions the width is NaN, and the figure shows no band.
-    """
-    interval = student_interval(values)
-    if values.shape[0] >= MIN_BAND_REPETITIONS:
-        return interval
-    return Interval(interval.mean, np.full_like(interval.mean, np.nan))

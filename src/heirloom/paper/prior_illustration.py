@@ -12,7 +12,7 @@ from heirloom.figures.diagrams import draw_embedding
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.metrics.pseudometrics import family_distance
-from heirloom.paper.claims import Claim
+from heirloom.paper.claims import Claim, computed
 from heirloom.paper.experiment import Experiment, Options, Report
 from heirloom.paper.settings import SEED
 
@@ -42,7 +42,7 @@ def reproduce(options: Options) -> Report:
             Claim(
                 "tasks of the family are closer to each other than the largest possible distance",
                 f"the distances are at most {prior:.2f}; the largest possible one is {largest:.0f}",
-                prior < largest,
+                computed(fact=bool(prior < largest)),
             )
         ],
         figures={

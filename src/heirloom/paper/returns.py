@@ -8,7 +8,7 @@ import numpy as np
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.figures.curves import draw_relative_returns
 from heirloom.paper.claims import Ratios
-from heirloom.paper.experiment import band, nan_to_none, ratio
+from heirloom.paper.experiment import nan_to_none, ratio
 from heirloom.stats import Interval, moving_average, student_interval
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def summary(
 
 def per_task_figure(spec: ExperimentSpec, compared: dict[str, Ratios]) -> "Figure":
     """Figure 3a: the mean return per task, relative to RMax."""
-    per_task = {name: band(ratios.vs_rmax) for name, ratios in compared.items()}
+    per_task = {name: student_interval(ratios.vs_rmax) for name, ratios in compared.items()}
     title = f"Mean discounted return per task, {spec.name}"
     return draw_relative_returns(per_task, per="task", ylabel=Y_TASK, title=title)
 
@@ -88,4 +88,4 @@ def per_episode(results: "xr.Dataset", name: str, window: int) -> Interval:
     """Moving average of the return per episode, relative to RMax's final return, [episode]."""
     relative = ratio(results.discounted_returns.sel(agent=name), late_rmax(results))
     curve = relative.mean("task").transpose("repetition", "episode").values
-    return band(moving_average(curve, window))
+    return student_interval(moving_average(curve, window))

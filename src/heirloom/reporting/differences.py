@@ -9,7 +9,7 @@ from heirloom.reporting.markup import interval, table, text
 from heirloom.reporting.measures import over_repetitions
 from heirloom.reporting.sources import ShownRun, same_tasks
 from heirloom.runs.versions import differences as version_differences
-from heirloom.stats import FloatArray, Interval
+from heirloom.stats import MIN_REPETITIONS, FloatArray, Interval, all_equal
 
 
 class Difference(NamedTuple):
@@ -56,14 +56,15 @@ def _difference(
 
 
 def welch_interval(x: FloatArray, y: FloatArray, *, confidence: float = 0.95) -> Interval:
-    """Difference of the means of two independent samples, with Welch's interval."""
+    """Difference of the means of two independent, normal samples, with Welch's interval."""
     x, y = x[np.isfinite(x)], y[np.isfinite(y)]
-    if min(x.size, y.size) < 2:
+    is_known = min(x.size, y.size) >= MIN_REPETITIONS and not (all_equal(x) or all_equal(y))
+    if not is_known:
         gap = x.mean() - y.mean() if x.size and y.size else np.nan
         return Interval(np.array(gap), np.array(np.nan))
     a, b = x.var(ddof=1) / x.size, y.var(ddof=1) / y.size
     total = a + b
-    freedom = total**2 / (a**2 / (x.size - 1) + b**2 / (y.size - 1)) if total else 1.0
+    freedom = total**2 / (a**2 / (x.size - 1) + b**2 / (y.size - 1))
     quantile = special.stdtrit(freedom, (1 + confidence) / 2)
     return Interval(np.array(x.mean() - y.mean()), np.array(quantile * np.sqrt(total)))
 
@@ -95,7 +96,7 @@ def differences_section(runs: list[ShownRun]) -> str:
 
 def _verdict(d: Difference) -> str:
     if not np.isfinite(d.difference.half_width):
-        return "one repetition: no interval"
+        return "no interval: fewer than 3 repetitions, or all are equal"
     if abs(d.difference.mean) <= d.difference.half_width:
         return "no significant difference"
     return "higher" if d.difference.mean > 0 else "lower"

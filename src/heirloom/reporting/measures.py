@@ -29,7 +29,7 @@ class Threshold(NamedTuple):
 
 
 def over_repetitions(values: FloatArray) -> Interval:
-    """Mean and 95 % Student interval over the repetitions that are not NaN."""
+    """Mean and 95 % Student interval over the repetitions that are not NaN, if they are normal."""
     finite = values[np.isfinite(values)]
     if not finite.size:
         return Interval(np.array(np.nan), np.array(np.nan))

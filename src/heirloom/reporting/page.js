@@ -93,7 +93,10 @@
       for (const row of rows) sum += row[k];
       mean[k] = m ? sum / m : NaN;
       for (const row of rows) squares += (row[k] - mean[k]) ** 2;
-      half[k] = m > 1 ? data.quantiles[m] * Math.sqrt(squares / (m - 1) / m) : NaN;
+      // No interval for few repetitions, or if all are equal: the same rule as in stats.py.
+      const column = rows.map((row) => row[k]), size = Math.max(...column.map(Math.abs));
+      const varied = Math.max(...column) - Math.min(...column) > 1e-12 * size;
+      half[k] = m > 2 && varied ? data.quantiles[m] * Math.sqrt(squares / (m - 1) / m) : NaN;
     }
     const first = run[view].first, last = run[view].last;
     return { mean, half, x: last.map((b, k) => (first[k] + b) / 2),
@@ -103,7 +106,8 @@
   // The columns of the three data sources of a curve: of its line, its markers and its band.
   function columns(i, found) {
     const { x, mean, half, at } = found, label = x.map(() => data.curves[i].label);
-    const banded = x.map((_, k) => k).filter((k) => Number.isFinite(mean[k] + half[k]));
+    const width = half.map((h) => Number.isFinite(h) ? h : 0);
+    const banded = x.map((_, k) => k).filter((k) => Number.isFinite(mean[k]));
     const stride = x.length <= 40 ? 1 : Math.ceil(x.length / 9);
     const offset = stride === 1 ? 0 : Math.floor(i * stride / 7) % stride;
     const marked = x.map((_, k) => k).filter((k) => k % stride === offset);
@@ -111,8 +115,8 @@
     return {
       points: { x, mean, half, label, at },
       marks: { x: pick(x), mean: pick(mean), half: pick(half), label: pick(label), at: pick(at) },
-      band: { x: banded.map((k) => x[k]), low: banded.map((k) => mean[k] - half[k]),
-        high: banded.map((k) => mean[k] + half[k]) },
+      band: { x: banded.map((k) => x[k]), low: banded.map((k) => mean[k] - width[k]),
+        high: banded.map((k) => mean[k] + width[k]) },
     };
   }
 

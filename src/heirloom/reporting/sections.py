@@ -11,10 +11,11 @@ from heirloom.reporting.markup import block, table, text
 from heirloom.reporting.sources import ShownRun, Sources
 from heirloom.reporting.transfer import not_recorded
 from heirloom.runs.callables import is_comparison
-from heirloom.stats import MIN_BAND_REPETITIONS
-from heirloom.wording import are, counted, counted_of
+from heirloom.stats import MIN_REPETITIONS
+from heirloom.wording import are, counted
 
-VERDICTS = {True: ("yes", "confirmed"), False: ("no", "not confirmed"), None: ("open", "undecided")}
+VERDICTS = {"supported": "yes", "contradicted": "no", "undecided": "open"}
+"""The style of each verdict on a claim."""
 LINKS = {
     "claims": "Claims",
     "reference": "Reference",
@@ -69,20 +70,23 @@ def claims(found: list[dict[str, Any]]) -> str:
     """Return the claims with their verdicts and measurements; empty if there are none."""
     if not found:
         return ""
-    n_yes = sum(claim["holds"] is True for claim in found)
+    verdicts = [claim["verdict"] for claim in found]
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS)
     items = ""
     for claim in found:
-        kind, verdict = VERDICTS[claim["holds"]]
+        verdict = claim["verdict"]
         items += (
-            f'<li class="claim"><span class="verdict {kind}">{verdict}</span><div>'
+            f'<li class="claim"><span class="verdict {VERDICTS[verdict]}">{verdict}</span><div>'
             f"<p>{text(_capitalised(claim['statement']))} "
             f'<span class="whose">{_whose(claim["whose"])}</span></p>'
             f'<p class="measured">{text(claim["measured"])}</p></div></li>'
         )
     return (
         '<section id="claims"><h2>Claims</h2>'
-        f"<p>{counted_of(n_yes, len(found), 'claim')} {are(n_yes)} confirmed by this run. "
-        f'Intervals are at 95 %.</p><ul class="claims">{items}</ul></section>'
+        f"<p>Verdicts of this run: {counts}. Intervals are at 95 %, for normal differences. A "
+        "claim is supported if all its intervals are on its side, contradicted if one of them, "
+        "corrected for their number, is on the other side, and otherwise undecided.</p>"
+        f'<ul class="claims">{items}</ul></section>'
     )
 
 
@@ -128,7 +132,7 @@ def charts(runs: list[ShownRun], curves: list[Curve], left_out: int) -> str:
     return (
         '<section id="returns"><h2>Returns</h2><p>Means over repetitions; bands are 95 % intervals '
         "of the mean. Press an agent to hide or show it.</p>"
-        f'{note}<div class="controls">{_controls(bands=fewest >= MIN_BAND_REPETITIONS)}</div>'
+        f'{note}<div class="controls">{_controls(bands=fewest >= MIN_REPETITIONS)}</div>'
         f'<div class="curves" role="group" aria-label="Agents">{buttons}'
         '<button type="button" id="all">all</button><button type="button" id="none">none</button>'
         f'</div><p id="explanation" aria-live="polite"></p>{figures}</section>'

@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from heirloom.arrays import FloatArray
+from heirloom.choices import Verdict
 from heirloom.errors import HeirloomError, InvalidArgument, InvalidFile
 from heirloom.experiments.measured_transfer import Transfer
 from heirloom.experiments.spec import ExperimentSpec
@@ -17,7 +18,7 @@ from heirloom.experiments.variables import check_results
 from heirloom.runs.finding import runs_in
 from heirloom.runs.stored_run import Status, StoredRun
 from heirloom.storage.location import Location
-from heirloom.validation import shown
+from heirloom.validation import one_of, shown
 from heirloom.wording import are, counted, counted_of
 
 if TYPE_CHECKING:
@@ -232,13 +233,19 @@ def _summary(location: Location, problems: list[str]) -> dict[str, Any]:
                 "statement": str(claim["statement"]),
                 "measured": str(claim["measured"]),
                 "whose": str(claim["whose"]),
-                "holds": None if claim["holds"] is None else bool(claim["holds"]),
+                "verdict": one_of("verdict", claim["verdict"], get_args(Verdict)),
             }
             for claim in content.get("claims", [])
+            if "holds" not in claim
         ]
+        if len(claims) < len(content.get("claims", [])):
+            problems.append(
+                f"{SUMMARY} has verdicts of an earlier version, which are not shown: repeat "
+                "`heirloom reproduce`, which computes them again from the stored results."
+            )
         reference = content.get("reference")
         return {"claims": claims, "reference": reference if isinstance(reference, dict) else None}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (InvalidArgument, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         problems.append(f"{SUMMARY} is damaged, so the verdicts of claims are not shown.")
         return {}
 

@@ -218,10 +218,11 @@ def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax"
 
     The columns are the mean return in the first task, the mean return and the mean number of model
     updates in the `last` tasks, and the difference of mean returns from the baseline in those
-    tasks, in percent of the baseline's, with its 95 % Student interval over repetitions. If the
-    returns of the baseline are near zero, so that percentages mean nothing, the last column has
-    differences in return instead. The row
-    `best` shows the optimal expected returns, if they are known for all of the `last` tasks.
+    tasks, in percent of the baseline's, with its 95 % Student interval over repetitions, which
+    assumes that differences are normal (no interval for fewer than 3 repetitions, or if all are
+    equal). If the returns of the baseline are near zero, so that percentages mean nothing, the last
+    column has differences in return instead. The row `best` shows the optimal expected returns, if
+    they are known for all of the `last` tasks.
     """
     check_results(results, ("returns", "updates", "optimal"))
     last = whole_number("last", last, most=results.sizes["task"])
@@ -280,11 +281,15 @@ def helps_from(
     """Return the task from which on an agent has higher returns than the baseline.
 
     In that task and in all later ones, the Student interval over repetitions of the difference of
-    mean returns is above 0. None if it is not in the last task, or with a single repetition, which
-    gives no interval. The statement about all these tasks together has the given confidence,
-    without a correction: tasks are tested from the last one backwards until a test fails, so a
-    wrong statement requires that the first false one of them passes its own test. For a joint
-    statement about several agents, divide 1 - confidence by their number.
+    mean returns is above 0. None if it is not in the last task, or with fewer than 3 repetitions or
+    equal ones, which give no interval. The statement about all these tasks together has the given
+    confidence, without a correction: tasks are tested from the last one backwards until a test
+    fails, so a wrong statement requires that the first false one of them passes its own test. For a
+    joint statement about several agents, divide 1 - confidence by their number.
+
+    The confidence assumes that differences are normal. If an agent is a little better in most
+    repetitions and far worse in a few, a small number of repetitions may show only the first kind:
+    the statement is then wrong far more often. `docs/experiments.md` has a table.
 
     Args:
         results: the results of `compare` or `run`.

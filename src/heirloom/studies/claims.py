@@ -1,73 +1,68 @@
-"""Claims on differences of returns in several families, decided by intervals for all of them."""
+"""Claims on differences of returns in several families: in all of them, or in at least one."""
 
 from collections.abc import Mapping
 
-from heirloom.paper.claims import OURS, Claim, format_interval
-from heirloom.stats import FloatArray, Interval, student_interval
+import numpy as np
+
+from heirloom.paper.claims import (
+    ERROR,
+    MARGIN,
+    OPPOSITE,
+    OURS,
+    WITHIN,
+    Claim,
+    all_above,
+    format_interval,
+)
+from heirloom.stats import FloatArray, student_interval
 
 
 def never_below(statement: str, differences: Mapping[str, FloatArray], whose: str = OURS) -> Claim:
-    """Claim that no difference is below 0."""
-    intervals = _intervals(differences)
-    below = [label for label, x in intervals.items() if x.mean + x.half_width < 0]
-    label, lowest = min(intervals.items(), key=_mean)
-    where = f" ({'; '.join(below)})" if below else ""
-    return Claim(
-        statement,
-        f"the difference is at worst {format_interval(lowest)} of the gap ({label}); in "
-        f"{len(below)} of {len(intervals)} cases the interval is below 0{where}",
-        not below,
-        whose,
-    )
-
-
-def can_fall_below(statement: str, differences: Mapping[str, FloatArray]) -> Claim:
-    """Claim that at least one difference is below 0."""
-    never = never_below(statement, differences)
-    return never._replace(holds=not never.holds)
-
-
-def can_rise_above(statement: str, differences: Mapping[str, FloatArray]) -> Claim:
-    """Claim that at least one difference is above 0."""
-    intervals = _intervals(differences)
-    above = _above(intervals)
-    label, highest = max(intervals.items(), key=_mean)
-    where = f" ({'; '.join(above)})" if above else ""
-    return Claim(
-        statement,
-        f"the difference is at best {format_interval(highest)} of the gap ({label}); in "
-        f"{len(above)} of {len(intervals)} cases the interval is above 0{where}",
-        bool(above),
-        OURS,
-    )
+    """Claim that no difference is below 0, with a margin of 5 % of the gap."""
+    verdict = all_above(_columns(differences), -MARGIN)
+    return Claim(f"{statement} {WITHIN}", _lowest(differences, -MARGIN), verdict, whose)
 
 
 def always_above(statement: str, differences: Mapping[str, FloatArray]) -> Claim:
     """Claim that all differences are above 0."""
-    intervals = _intervals(differences)
-    above = _above(intervals)
-    label, lowest = min(intervals.items(), key=_mean)
-    return Claim(
-        f"{statement} in every family",
-        f"the difference is at least {format_interval(lowest)} of the gap ({label}); in "
-        f"{len(above)} of {len(intervals)} families the interval is above 0",
-        len(above) == len(intervals),
-        OURS,
+    verdict = all_above(_columns(differences))
+    return Claim(f"{statement} in every family", _lowest(differences, 0.0), verdict, OURS)
+
+
+def can_fall_below(statement: str, differences: Mapping[str, FloatArray]) -> Claim:
+    """Claim that at least one difference is below 0."""
+    verdict = OPPOSITE[all_above(_columns(differences))]
+    return Claim(statement, _lowest(differences, 0.0), verdict, OURS)
+
+
+def can_rise_above(statement: str, differences: Mapping[str, FloatArray]) -> Claim:
+    """Claim that at least one difference is above 0."""
+    verdict = OPPOSITE[all_above(-_columns(differences))]
+    label = max(differences, key=lambda label: float(differences[label].mean()))
+    highest = format_interval(student_interval(differences[label]))
+    measured = f"the difference is at best {highest} of the gap ({label})"
+    return Claim(statement, measured, verdict, OURS)
+
+
+def _columns(differences: Mapping[str, FloatArray]) -> FloatArray:
+    return np.column_stack(list(differences.values()))
+
+
+def _lowest(differences: Mapping[str, FloatArray], least: float) -> str:
+    """Say how low the lowest difference is, and which intervals are above or below `least`."""
+    columns, n = _columns(differences), len(differences)
+    mean, half_width = student_interval(columns)
+    together = student_interval(columns, confidence=1 - ERROR / n).half_width
+    below = [
+        label
+        for label, is_below in zip(differences, mean + together < least, strict=True)
+        if is_below
+    ]
+    where = f", and below it in {'; '.join(below)}" if below else ""
+    label = min(differences, key=lambda label: float(differences[label].mean()))
+    n_above = int(np.count_nonzero(mean - half_width > least))
+    return (
+        f"the difference is at worst {format_interval(student_interval(differences[label]))} of "
+        f"the gap ({label}); in {n_above} of {n} cases the interval is above {least:g}"
+        f"{where}"
     )
-
-
-def _intervals(differences: Mapping[str, FloatArray]) -> dict[str, Interval]:
-    """Return intervals that contain all means at once with probability 95 % (Bonferroni)."""
-    confidence = 1 - 0.05 / len(differences)
-    return {
-        label: student_interval(difference, confidence=confidence)
-        for label, difference in differences.items()
-    }
-
-
-def _above(intervals: Mapping[str, Interval]) -> list[str]:
-    return [label for label, x in intervals.items() if x.mean - x.half_width > 0]
-
-
-def _mean(item: tuple[str, Interval]) -> float:
-    return float(item[1].mean)

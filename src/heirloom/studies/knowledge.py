@@ -23,8 +23,8 @@ import numpy as np
 from heirloom.choices import Variant
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.figures.points import draw_rows
-from heirloom.paper.claims import OURS, Claim, undecided_if_few
-from heirloom.paper.experiment import Experiment, Options, Report, ResultTable, band, nan_to_none
+from heirloom.paper.claims import OURS, Claim
+from heirloom.paper.experiment import Experiment, Options, Report, ResultTable, nan_to_none
 from heirloom.stats import student_interval
 from heirloom.studies.agents import (
     ARRAYS,
@@ -85,7 +85,7 @@ def report(
     first, *others = specs.values()
     by_title = {setting_of(family).title: of_family for family, of_family in returns.items()}
     later = {title: of_family.later for title, of_family in by_title.items()}
-    decided = undecided_if_few(claims(by_title), first.repetitions)
+    decided = claims(by_title)
     return Report(
         spec=first,
         more_specs=tuple(others),
@@ -105,7 +105,7 @@ def report(
             "knowledge": draw_rows(
                 {
                     title: {
-                        name: band(of_family.closed(name))
+                        name: student_interval(of_family.closed(name))
                         for name in of_family.agents
                         if name not in (RMAX, *CHECKED, *LEARNING)
                     }

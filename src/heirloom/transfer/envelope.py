@@ -11,7 +11,7 @@ S* is among the k smallest of them with probability k / (m + 1), or more if ther
 is at most the k-th smallest of the S*_i, which is at most S, because S_i >= S*_i for all i. ∎
 
 The probability is that of one later task, over the draw of all tasks. If k = m, the next n tasks
-are covered together with probability m / (m + n). Two rules make it true:
+are covered together with probability m / (m + n). Three rules make it true:
 
 - Q⁺ of a calibration task must not rest on the envelope or on anything else that was learned from
   earlier tasks and is true with a probability only: a task that is learned under an envelope hides
@@ -19,6 +19,11 @@ are covered together with probability m / (m + n). Two rules make it true:
   task and from a given nearness, and from no other bound.
 - Once calibrated, an envelope does not change. Later tasks are learned under it, and say nothing
   about it.
+- A task that widens a given nearness or `d_max` (`on_refutation="widen"`) was selected by its
+  content, and is not scored. E is fixed and the calibration begins anew after it, because earlier
+  scores may rest on the false claim. The tasks after it are exchangeable given all before. So when
+  it ends, the probability that the next m tasks and a later task M do not widen the claim, and M is
+  not covered, is at most α. Nothing is claimed for a task that widens.
 """
 
 import math
@@ -51,7 +56,8 @@ class Envelope(Bound):
     the largest amount by which a calibration task exceeds it (or a smaller quantile, if there are
     more calibration tasks than α needs). It covers each later task with probability 1 - α, and is
     never updated after its calibration. It can be combined with all other bounds: the calibration
-    uses the data of each task and a given nearness, and no other bound.
+    uses the data of each task and a given nearness, and no other bound. A task that widens a claim
+    (`on_refutation="widen"`) is not covered; the calibration begins anew after it.
 
     A pair that a calibration task leaves at `v_max` makes the envelope useless, unless a task
     before the calibration left it at `v_max` too: then it is useless at this pair only.
@@ -86,6 +92,7 @@ class Envelope(Bound):
         self.rank = max(1, math.ceil((1 - Fraction(self.alpha)) * (self.calibration + 1)))
         """The score in use is the k-th smallest one."""
         self._near: NearModels | None = None  # the given nearness of the same agent, if it has one
+        self._is_restarted = False  # whether the current task widened a claim of the agent
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` to E + S after the calibration, before it to `v_max`; it is not refined."""
@@ -99,12 +106,12 @@ class Envelope(Bound):
         return False
 
     def end_task(self, source: Source, memory: TaskMemory) -> None:
-        """Score the task that ended, if it is a calibration task."""
+        """Score the task that ended, if it is a calibration task that did not widen a claim."""
         check_begun(self)
         check_arguments(self.setting, self.model, memory)
         memory._check_fit(source)
         state = self._state
-        if state is None or state.scores.size >= self.calibration:
+        if state is None or self._is_restarted or state.scores.size >= self.calibration:
             return
         score = float((self._own_Q() - state.E).max())
         memory.envelopes[self._name] = EnvelopeState(
@@ -167,6 +174,11 @@ class Envelope(Bound):
     def _report(self) -> tuple[str, ...]:
         """Describe the calibration before the current task, in sentences for an explanation."""
         state = self._state
+        if self._is_restarted:
+            return (
+                "this task widened the claim and is not scored. The envelope is calibrated anew, "
+                f"on {counted(self.calibration, 'task')} after it.",
+            )
         if state is None:
             return (
                 f"when this task began, {self._n_seen} of the first {self.first} tasks had been "

@@ -10,6 +10,7 @@ import numpy as np
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.choices import Keep
 from heirloom.errors import IncompatibleTasks, InvalidArgument
+from heirloom.mdp.learned import LearnedModel
 from heirloom.naming import Names, NamesLike, checked_label, checked_names
 from heirloom.storage import archive
 from heirloom.transfer.bins import Edges
@@ -73,6 +74,8 @@ class TaskMemory:
         self._sources: list[Source] = []
         self.n_tasks = 0
         """The number of tasks seen."""
+        self.n_dropped = 0
+        """The number of further tasks that were dropped after a pair had become known."""
         self.max_Q: FloatArray | None = None
         """The largest Q of all tasks seen, over pairs; None before the first.
 
@@ -259,6 +262,11 @@ class TaskMemory:
         if len(self._sources) > self.capacity:
             forgotten = self._sources.pop(self._index_to_forget())
             del self.uses[forgotten.task]
+
+    def _drop(self, model: LearnedModel) -> None:
+        """Count a task that is not stored, but whose known pairs were compared with the sources."""
+        self._count_visits(model.counts)
+        self.n_dropped += bool(model.known.any())
 
     def _count_visits(self, visits: IntArray | None) -> None:
         """Add the visits of a task, which is stored or not."""

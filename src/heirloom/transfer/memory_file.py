@@ -1,8 +1,8 @@
 """Conversion of a `TaskMemory` to and from named arrays.
 
-The header holds the numbers of states and actions, `capacity` and `keep`, the number of tasks seen,
-the `setting`, the number of tasks that each learned distance compared, and how many first tasks are
-compared and kept. The arrays are over N stored tasks and the pairs k = s * A + a:
+The header holds the numbers of states and actions, `capacity` and `keep`, the numbers of tasks seen
+and dropped, the `setting`, the number of tasks that each learned distance compared, and how many
+first tasks are compared and kept. The arrays are over N stored tasks and the pairs k = s * A + a:
 
     task        [N]         the numbers of the tasks, from 1
     role        [N]         1 for a source, 2 for a first task still to be compared, 3 for both
@@ -98,6 +98,7 @@ def _header(memory: TaskMemory) -> dict[str, Any]:
         "capacity": memory.capacity,
         "keep": memory.keep,
         "n_tasks": memory.n_tasks,
+        **({"n_dropped": memory.n_dropped} if memory.n_dropped else {}),
         "n_first": memory.n_first,
         **({"n_kept_first": memory.n_kept_first} if memory.n_kept_first else {}),
         "learned": {name: n_compared for name, (_, n_compared) in memory.learned.items()},
@@ -139,6 +140,7 @@ def _unpacked(cls: type[M], content: Content) -> M:
         _check(type(given["terminating"]) is bool, "`terminating` is not true or false")
         memory.bind(Setting(**setting))
     memory.n_tasks = _count(header["n_tasks"])
+    memory.n_dropped = _count(header.get("n_dropped", 0))  # older files do not have it
     memory.n_first = _count(header["n_first"])
     memory.n_kept_first = _count(header.get("n_kept_first", 0))  # older files do not have it
     n_pairs = memory.n_pairs

@@ -1,14 +1,17 @@
 """How far the learned models of a task may be from the true ones.
 
 The first n visits of a pair are independent draws, whatever led the agent there. So all mean
-rewards R̂ and distributions T̂ (over K outcomes) of the known pairs of task j, the j-th that was
-seen, are within the following radii of the true ones (Hoeffding; Weissman et al., 2003):
+rewards R̂ and distributions T̂ (over K outcomes) of the known pairs of a task are within the
+following radii of the true ones (Hoeffding; Weissman et al., 2003):
 
     η = (hi - lo) √(ln(4 S A / δ_j) / 2n)                      for mean rewards
     τ = ½ √(2 ln((2^K - 2) 2 S A / δ_j) / n)                   in total variation
 
-for all tasks at once with probability 1 - δ, if δ_j = 6 δ / (π² j²): the numbers of tasks count all
-tasks, including forgotten ones. The radii are for a fixed number of visits, so that only known
+for all tasks at once with probability 1 - δ, if δ_j = 6 δ / (π² j²) and no two tasks have the same
+j. This is the number of the task, which counts forgotten tasks, plus the number of tasks that were
+dropped after they were compared. When a task is dropped, j of all stored tasks increases: it is
+then at least what it was when the task began, so that the radii only grow, and the sum of all δ_j
+that were ever used is at most δ. The radii are for a fixed number of visits, so that only known
 pairs may be compared.
 
 If the user declares the models exact, they are accurate to the ε of the setting instead: η = ε and
@@ -43,6 +46,8 @@ class Accuracy:
 
     exact: bool
     delta: float
+    n_dropped: int = 0
+    """The number of dropped tasks, `TaskMemory.n_dropped`."""
 
     def radii(self, source: Source, setting: Setting, outcomes: IntArray) -> Radii:
         """Return the radii of a task, infinite if its number of visits is not recorded.
@@ -58,7 +63,7 @@ class Accuracy:
             rounding = ROUNDING * (hi - lo) + 8 * np.finfo(float).eps * max(abs(lo), abs(hi))
             tau = setting.epsilon / 2 + ROUNDING
             return Radii(setting.epsilon + rounding, np.where(outcomes > 1, tau, ROUNDING))
-        log_pairs = log_pairs_over_delta(task, self.delta, setting)
+        log_pairs = log_pairs_over_delta(task + self.n_dropped, self.delta, setting)
         return Radii(
             reward_radius(n, log_pairs, setting),
             transition_radii(n, log_pairs, outcomes),
@@ -66,7 +71,7 @@ class Accuracy:
 
 
 def log_pairs_over_delta(task: int, delta: float, setting: Setting) -> float:
-    """Return ln(2 S A / δ_j) of the task with the number j."""
+    """Return ln(2 S A / δ_j) for j = `task`."""
     share = max(6 * delta / (math.pi * max(task, 1)) ** 2, SMALLEST)
     return math.log(2 * setting.n_pairs) - math.log(share)
 

@@ -1,5 +1,6 @@
 """`audit`: compare prior knowledge with what was learned of the tasks in a memory."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,8 @@ def audit(
         delta: δ, the probability that a true claim is contradicted.
     """
     instance("memory", memory, TaskMemory, "such as agent.memory")
-    accuracy = Accuracy(truth("exact", exact), positive_probability("delta", delta))
+    delta = positive_probability("delta", delta)
+    accuracy = Accuracy(truth("exact", exact), delta, memory.n_dropped)
     if memory.setting is None:
         raise InvalidArgument(
             "the memory has no setting, because no agent has used it: give agent.memory, or a "
@@ -113,7 +115,7 @@ class _Auditor:
             outcomes = possible_outcomes(nearness, setting)
         is_claim = nearness is not None or d_max is not None
         if is_claim and not self.accuracy.exact:
-            self.accuracy = Accuracy(exact=False, delta=(1 - SHARE_OF_DELTA) * self.delta)
+            self.accuracy = replace(self.accuracy, delta=(1 - SHARE_OF_DELTA) * self.delta)
             pooled = pooled_evidence(self.memory, Claims(nearness, d_max), setting)
         found = Differences(self.sources, setting, self.accuracy, outcomes)
         parts, contradictions = self._parts(found, nearness, d_max)

@@ -83,9 +83,10 @@ class TaskWatch:
         """Prepare the comparison of a task with these sources."""
         nearness, n_sources = claims.nearness, len(sources)
         fixed = _fixed(nearness, setting)
-        key = accuracy, n_known, max((source.n_known for source in sources), default=0)
+        number, most = task + accuracy.n_dropped, max((one.n_known for one in sources), default=0)
+        key = replace(accuracy, n_dropped=0), n_known, most
         blind = fixed.blind.get(key)
-        if blind is not None and n_sources and claims.d_max is None and blind.task <= task:
+        if blind is not None and n_sources and claims.d_max is None and blind.number <= number:
             check = blind.in_later_task()
             return cls(claims, setting, [], task, blind.radii, [], check, n_sources)
         outcomes = fixed.outcomes if claims.d_max is None else all_outcomes(setting)
@@ -98,7 +99,7 @@ class TaskWatch:
         if watch.blind and claims.d_max is None:
             assert nearness is not None
             if nearness.highest_rewards is None:  # otherwise the check depends on the radii
-                fixed.blind[key] = _Blind(task, own, watch.check)
+                fixed.blind[key] = _Blind(number, own, watch.check)
         return watch
 
     def _check(self, accuracy: Accuracy) -> Check | None:
@@ -208,11 +209,11 @@ def _of_rows(ufunc: np.ufunc, values: FloatArray, rows: Rows, empty: float) -> F
 class _Blind(NamedTuple):
     """What is checked in a task whose sources cannot contradict the nearness.
 
-    Radii grow with the number of the task. So with the same numbers of visits, the sources of a
-    later task cannot contradict it either.
+    Radii grow with the number of the task, which counts dropped tasks here. So with the same
+    numbers of visits, the sources of a later task cannot contradict it either.
     """
 
-    task: int
+    number: int
     radii: Radii
     check: Check | None
 
@@ -231,8 +232,8 @@ class _Fixed(NamedTuple):
     check: Check
     """A check without rows of sources."""
     blind: dict[tuple[Accuracy, int, int], _Blind]
-    """Cases in which no source can contradict the nearness, by the accuracy, the number of
-    visits of a pair in the task, and the largest number in a source."""
+    """Cases in which no source can contradict the nearness, by the accuracy without
+    dropped tasks, the number of visits of a pair in the task, and the largest one in a source."""
 
 
 # A nearness serves many tasks. The key of an agent without one is None.
