@@ -240,13 +240,15 @@ def knowledge(columns: dict[str, str], *, optimum: bool) -> Callable[[], str]:
         rows = []
         for family, measured in results.load("knowledge")["summary"]["families"].items():
             optimal = measured["optimal"]
-            row = [setting_of(family).title]
+            setting = setting_of(family)
+            row = [setting.title, "discounted" if setting.discounted else "undiscounted"]
             for name in columns.values():
                 agent = measured["agents"][name]
-                row.append(_return(agent, optimal))
+                best = f" ({measured['best_n_known']})" if name == agents.BEST else ""
+                row.append(_return(agent, optimal) + best)
             rows.append([*row, study.format_return(optimal, optimal)] if optimum else row)
-        header = ["family", *columns, *(["optimum"] if optimum else [])]
-        return table(header, rows, right=1)
+        header = ["family", "return per episode", *columns, *(["optimum"] if optimum else [])]
+        return table(header, rows, right=2)
 
     return write
 
@@ -398,7 +400,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "claims of bounds-illustration": claims_without_variants("bounds-illustration"),
     "claims of prior-illustration": claims_without_variants("prior-illustration"),
     "knowledge": knowledge(
-        {name: name for name in (agents.RMAX, agents.VALID, *agents.TRUE)},
+        {name: name for name in (agents.RMAX, agents.BEST, agents.VALID, *agents.TRUE)},
         optimum=True,
     ),
     "false knowledge": knowledge(

@@ -19,6 +19,7 @@ from heirloom.storage.location import Location
 from heirloom.studies import knowledge
 from heirloom.studies.agents import (
     ARRAYS,
+    BEST,
     CHECKED,
     ENVELOPE,
     EQUAL,
@@ -34,6 +35,7 @@ from heirloom.studies.agents import (
     TENTH,
     TENTH_WIDENING,
     TRUE,
+    TUNED,
     VALID,
 )
 from heirloom.studies.families import FAMILIES, setting_of, two_numbers, valid_prior
@@ -53,7 +55,10 @@ class TestSpecOfFamily:
     def test_spec_has_agents_from_no_knowledge_to_learned_knowledge(self, family):
         names = [agent.name for agent in knowledge.settings(family=family).agents]
         guess = [GUESS] if family.startswith("tight") else []
-        assert names == [RMAX, VALID, *guess, *TRUE, *FALSE, *CHECKED, *LEARNING]
+        setting = setting_of(family)
+        others = [name for name, n in TUNED.items() if n != setting.options["n_known"]]
+        tuned = [] if setting.deterministic else others
+        assert names == [RMAX, *tuned, VALID, *guess, *TRUE, *FALSE, *CHECKED, *LEARNING]
 
     def test_false_knowledge_is_compared_with_exact_models_only_in_deterministic_families(
         self, family
@@ -105,6 +110,7 @@ def made_up(family, **changes):
     rng = np.random.default_rng(list(FAMILIES).index(family))
     levels = {
         RMAX: 1.0,
+        BEST: 1.5,
         VALID: 1.0,
         NUMBERS: 2.0,
         SUCCESSORS: 2.5,
@@ -123,7 +129,7 @@ def made_up(family, **changes):
     levels.update(changes.get(family, {}))
     noise = rng.normal(0, 0.02, (len(levels), REPETITIONS))
     returns = {name: level + e for (name, level), e in zip(levels.items(), noise, strict=True)}
-    later = LaterReturns(returns, np.full(REPETITIONS, 3.0))
+    later = LaterReturns(returns, np.full(REPETITIONS, 3.0), 2)
     return FamilyReturns(later, 12, later, {LEARNED: 12, MAX_Q: 13, ENVELOPE: None})
 
 
@@ -198,7 +204,7 @@ class TestClaims:
 
     def test_all_claims_but_that_of_lrmax_are_marked_as_ours(self):
         returns = {family: made_up(family) for family in FAMILIES}
-        assert [claim.whose for claim in knowledge.claims(returns)[1:]] == ["ours"] * 11
+        assert [claim.whose for claim in knowledge.claims(returns)[1:]] == ["ours"] * 13
 
 
 def test_later_returns_leave_out_the_first_task_and_discount_only_in_families_of_the_paper():
@@ -222,6 +228,16 @@ def test_later_returns_leave_out_the_first_task_and_discount_only_in_families_of
         expected = results[kind].values[1, :, 1:].mean(axis=(1, 2))
         assert later.agents[VALID] == pytest.approx(expected)
         assert later.optimal == pytest.approx(results[optimal].values[:, 1:].mean(axis=1))
+
+
+def test_best_rmax_is_that_with_the_highest_mean_return_of_later_tasks():
+    results = results_of([RMAX, *TUNED], tasks=3)
+    returns = results.returns.copy()
+    returns[:, :, 0] = 100 * np.arange(6)[:, None, None]  # the first task does not count
+    returns[2] += 1.0
+    later = later_returns(setting_of("cliffs"), results.assign(returns=returns))
+    assert later.best_n_known == list(TUNED.values())[1]
+    assert later.agents[BEST].tolist() == [1.0] * 5
 
 
 def results_of(agents, *, tasks, from_task=None):
@@ -280,7 +296,7 @@ class TestLearnedKnowledge:
 
 def test_share_of_the_gap_is_0_for_rmax_and_1_for_the_optimum():
     returns = LaterReturns(
-        {RMAX: np.array([-20.0, -30.0]), ARRAYS: np.array([5.0, 5.0])}, np.array([5.0, 5.0])
+        {RMAX: np.array([-20.0, -30.0]), ARRAYS: np.array([5.0, 5.0])}, np.array([5.0, 5.0]), 10
     )
     assert returns.closed(RMAX).tolist() == [0, 0]
     assert returns.closed(ARRAYS).mean() == pytest.approx(1)

@@ -5,6 +5,9 @@ from typing import Any
 from heirloom.studies.families import Setting, two_numbers, valid_prior
 
 RMAX, VALID = "RMax", "LRMax (valid prior)"
+BEST = "RMax (best n_known)"
+"""The best of RMAX and TUNED in a family, chosen by the returns that are shown."""
+TUNED = {f"RMax (n_known={n})": n for n in (1, 2, 5, 10, 20)}
 NUMBERS, SUCCESSORS, ARRAYS = (
     f"NearRMax ({known})" for known in ("two numbers", "numbers, successors", "arrays")
 )
@@ -26,7 +29,7 @@ LEARNED, MAX_Q, ENVELOPE = "NearRMax (learned)", "MaxQInit", "EnvelopeRMax"
 LEARNING = (LEARNED, MAX_Q, ENVELOPE)
 ALPHA = 0.2  # of the envelope; 0.05 needs more tasks than most families of the study have
 
-NAMED = (RMAX, VALID, *TRUE, *FALSE, *CHECKED, *LEARNING)
+NAMED = (RMAX, *TUNED, BEST, VALID, *TRUE, *FALSE, *CHECKED, *LEARNING)
 """All agents but that with a guessed prior, whose name contains the guess."""
 
 
@@ -34,8 +37,14 @@ def agents_of(setting: Setting) -> list[dict[str, Any]]:
     """Return the agents of a family, as tables of a spec."""
     numbers = two_numbers(setting.task_family)
     lrmax = {"algorithm": "LRMax", **setting.lrmax_options}
+    tuned = {} if setting.deterministic else TUNED  # one visit is best if it shows all
     agents: list[dict[str, Any]] = [
         {"name": RMAX, "algorithm": "RMax"},
+        *(
+            {"name": name, "algorithm": "RMax", "n_known": n_known}
+            for name, n_known in tuned.items()
+            if n_known != setting.options["n_known"]
+        ),
         {"name": VALID, **lrmax, "d_max": valid_prior(setting.task_family)},
     ]
     if setting.guess is not None:

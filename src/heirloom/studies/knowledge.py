@@ -2,7 +2,7 @@
 
 The agents know, in this order,
 
-- nothing (RMax);
+- nothing (RMax), with the number of visits of the family, and with others: the best one counts;
 - a valid prior on distances (LRMax), or a guess of it;
 - two numbers, by how much rewards and transition probabilities of two tasks can differ (NearRMax);
 - the possible successors of each pair as well;
@@ -28,6 +28,7 @@ from heirloom.paper.experiment import Experiment, Options, Report, ResultTable, 
 from heirloom.stats import student_interval
 from heirloom.studies.agents import (
     ARRAYS,
+    BEST,
     CHECKED,
     FALSE,
     LEARNING,
@@ -35,6 +36,7 @@ from heirloom.studies.agents import (
     NUMBERS,
     RMAX,
     TRUE,
+    TUNED,
     UNCHECKED,
     VALID,
     agents_of,
@@ -96,7 +98,7 @@ def report(
         },
         claims=decided,
         tables=[
-            _result_table("mean return of later tasks", (RMAX, VALID, *TRUE), later),
+            _result_table("mean return of later tasks", (RMAX, BEST, VALID, *TRUE), later),
             _result_table("mean return with false knowledge", (ARRAYS, *FALSE), later),
             _result_table("mean return with checked knowledge", (RMAX, *CHECKED), later),
             _learned_table(by_title),
@@ -107,7 +109,7 @@ def report(
                     title: {
                         name: student_interval(of_family.closed(name))
                         for name in of_family.agents
-                        if name not in (RMAX, *CHECKED, *LEARNING)
+                        if name not in (RMAX, *TUNED, *CHECKED, *LEARNING)
                     }
                     for title, of_family in later.items()
                 },
@@ -125,6 +127,7 @@ def _numbers(returns: FamilyReturns) -> dict[str, Any]:
     later, used = returns.later, returns.used
     return {
         "optimal": float(later.optimal.mean()),
+        "best_n_known": later.best_n_known,
         "agents": {name: _of_agent(later, name) for name in later.agents},
         "learned": {
             "used_from": returns.used_from,
@@ -219,6 +222,13 @@ def _claims_on_true_knowledge(returns: Mapping[str, LaterReturns]) -> list[Claim
                 whose,
             )
             for name, whose in ((VALID, "paper"), *((true, OURS) for true in TRUE))
+        ),
+        *(
+            always_above(
+                f"{name} outperforms {BEST}",
+                {family: each.closed(name, BEST) for family, each in returns.items()},
+            )
+            for name in (NUMBERS, ARRAYS)
         ),
         never_below(
             "more knowledge gives at least as much: two numbers, then successors, then arrays",

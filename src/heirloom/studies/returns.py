@@ -8,7 +8,7 @@ from heirloom.agents.near_rmax import NearRMaxOptions
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.compare import helps_from
 from heirloom.stats import FloatArray
-from heirloom.studies.agents import LEARNED, LEARNING, RMAX
+from heirloom.studies.agents import BEST, LEARNED, LEARNING, RMAX, TUNED
 from heirloom.studies.families import Setting
 from heirloom.theory import tasks_for_max_q
 
@@ -23,6 +23,8 @@ class LaterReturns(NamedTuple):
     """The mean return of an agent, [repetition], by its name."""
     optimal: FloatArray
     """The optimal expected return, [repetition]."""
+    best_n_known: int
+    """The number of visits with which RMax has the highest mean return."""
 
     @property
     def gap(self) -> float:
@@ -70,10 +72,12 @@ def later_returns(setting: Setting, results: "xr.Dataset", *, first: int = 2) ->
     optimal = results.optimal_discounted if setting.discounted else results.optimal
     later = slice(first - 1, None)
     mean = returns.isel(task=later).mean(("task", "episode"))
-    return LaterReturns(
-        {str(name): mean.sel(agent=name).values for name in results.agent.values},
-        optimal.isel(task=later).mean("task").values,
-    )
+    agents = {str(name): mean.sel(agent=name).values for name in results.agent.values}
+    tried = {name: n_known for name, n_known in TUNED.items() if name in agents}
+    tried[RMAX] = setting.options["n_known"]
+    best = max(tried, key=lambda name: float(agents[name].mean()))
+    agents[BEST] = agents[best]
+    return LaterReturns(agents, optimal.isel(task=later).mean("task").values, tried[best])
 
 
 def first_task_with_learned_knowledge(setting: Setting, spec: ExperimentSpec) -> int:
