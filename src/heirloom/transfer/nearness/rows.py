@@ -16,8 +16,6 @@ from heirloom.transfer.nearness.successors import Successors, no_successors
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
-SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_max
-
 
 class LearnerArrays(NamedTuple):
     """The learner's values, and the number of the bound that determines `U` at each pair.
@@ -81,7 +79,7 @@ def near_rows(
     return Near(
         any_successor,
         all_may_end,
-        setting.v_max - SAME,
+        setting.v_max - setting.same,
         learner.number,
         float(t[pairs].max()),
         pairs,
