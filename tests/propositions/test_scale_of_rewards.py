@@ -144,7 +144,7 @@ def test_transfer_does_not_stop_where_rewards_are_tiny(name):
 
 @pytest.mark.parametrize("reward_range", [(0.0, 1e-9), (0.0, 1.0), None])
 def test_policies_of_tasks_with_tiny_rewards_are_optimal(reward_range):
-    """A chain whose first state can take 0.45 at once, or 1 after ten steps."""
+    """A chain: 0.1 at every step in the first state, or 1 after ten steps to the last one."""
     n = 11
     T, R = np.zeros((n, 2, n)), np.zeros((n, 2))
     for s in range(n):
@@ -162,7 +162,7 @@ def test_scale_of_rewards_is_their_range_or_their_size():
     assert reward_scale((-3.0, 5.0)) == 8.0
     assert reward_scale((5.0, 5.0)) == reward_scale((-5.0, -5.0)) == 5.0
     assert reward_scale((1.0, 1.0 + 2.0**-52)) == 1.0 + 2.0**-52
-    assert reward_scale((0.0, 0.0)) == 1.0
+    assert reward_scale((0.0, 0.0)) == reward_scale((0.0, 1e-310)) == 1.0
 
 
 @pytest.mark.parametrize("c", [0.0, 1e-12, -3.0, 1e9])

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import gymnasium as gym
 
 EQUAL = 1e-14  # a range is one number if it is narrower than this, relative to its largest limit
+NO_REWARD = 1e-250  # rounding errors of smaller numbers would not be relative
 
 
 class TabularMDP:
@@ -349,7 +350,9 @@ def reward_scale(reward_range: Range) -> float:
     """
     lo, hi = reward_range
     largest = max(abs(lo), abs(hi))
-    return hi - lo if hi - lo > EQUAL * largest else largest or 1.0
+    if largest < NO_REWARD:
+        return 1.0
+    return hi - lo if hi - lo > EQUAL * largest else largest
 
 
 def value_range(reward_range: Range, gamma: float, *, terminating: bool) -> Range:
