@@ -246,6 +246,15 @@ def test_invalid_nearness_is_refused(options, message):
         hl.Nearness(**options)
 
 
+@pytest.mark.parametrize("t", [1.0000000000000002, [[0.3, 1 + 1e-12]]])
+def test_total_variation_above_1_by_rounding_is_1(t):
+    near = hl.Nearness(rewards=0, transitions=t)
+    assert near.transitions.max() == 1.0
+    assert near.transitions.min() == np.minimum(t, 1.0).min()
+    with pytest.raises(hl.InvalidArgument, match=r"transitions is 1\.00001: expected"):
+        hl.Nearness(rewards=0, transitions=1.00001)
+
+
 def test_nearness_of_another_size_is_refused():
     near = Tight().nearness
     options = {"n_states": 3, "n_actions": 2, "gamma": 0.9, "n_known": 1}
