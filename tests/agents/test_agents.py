@@ -804,3 +804,35 @@ def test_reaching_a_goal_one_step_earlier_is_never_a_tie(gamma, v_max):
     assert agent.known[:-1].all()
     assert (agent.greedy[:-1].sum(axis=1) == 1).all()
     assert (agent.policy[:-1] == optimal_policy[:-1]).all()
+
+
+def chooser(reward, reward_range, n_states=1):
+    """Two arms in each state, of which the second has `reward` and the first none."""
+    T = np.ones((n_states, 2, n_states)) / n_states
+    R = np.tile([0.0, reward], (n_states, 1))
+    m = hl.TabularMDP(R, T, gamma=0.5, reward_range=reward_range)
+    options = {"n_states": n_states, "n_actions": 2, "gamma": 0.5, "n_known": 1, "seed": 0}
+    return hl.RMax(reward_range=reward_range, **options), m
+
+
+def test_range_that_makes_all_actions_equal_is_warned_of_once():
+    """Ties are 1e-8 of the range (0, 1e9): a reward of 1 is no reason to prefer an action."""
+    agent, m = chooser(1.0, (0, 1e9))
+    with pytest.warns(UserWarning, match=r"from 0 to 1, and reward_range is \(0, 1e\+09\)") as seen:
+        record = hl.learn(agent, m, episodes=1000, max_steps=1, seed=0)
+    assert len(seen) == 1
+    assert record.returns.mean() < 0.6
+    hl.learn(agent, m, episodes=10, max_steps=1, seed=0)  # warnings are errors
+    agent, m = chooser(1.0, (0, 1))
+    assert hl.learn(agent, m, episodes=1000, max_steps=1, seed=0).returns.mean() > 0.99
+
+
+@pytest.mark.parametrize("reward", [0.0, 0.1, 1.0])
+def test_equal_rewards_say_nothing_about_the_range(reward):
+    """Means of equal rewards differ by rounding, and zeros may be all that was seen so far."""
+    agent, _ = chooser(1.0, (0, 1e9), n_states=3)
+    agent.n_known = 7
+    agent.begin_task()
+    for i in range(19):
+        agent.observe(i % 3, i % 2, reward, (i + 1) % 3, terminated=False)
+    agent.end_task()

@@ -157,6 +157,22 @@ def test_cliff_walking_has_the_transitions_and_rewards_of_gymnasium():
     theirs = hl.TabularMDP.from_gymnasium(gym.make("CliffWalking-v1"), gamma=0.95)
     assert abs(ours.T - theirs.T).max() == 0
     assert np.array_equal(ours.R, theirs.R)
+    assert ours.reward_range == theirs.reward_range == (-100, -1)
+
+
+def test_range_that_is_read_from_a_table_bounds_the_values_of_its_task():
+    """No reward of CliffWalking is above -1, and an episode may end at once: v_max is -1."""
+    for name in ("CliffWalking-v1", "Taxi-v4", "FrozenLake-v1"):
+        m = hl.TabularMDP.from_gymnasium(gym.make(name), gamma=0.9)
+        sol = hl.solve(m)
+        assert sol.Q.max() <= m.v_max + sol.error
+        assert sol.Q.min() >= m.v_min - sol.error
+    m = hl.TabularMDP.from_gymnasium(gym.make("CliffWalking-v1"), gamma=0.9)
+    assert m.v_max == -1
+    options = {"n_states": 48, "n_actions": 4, "gamma": 0.9, "n_known": 1, "seed": 0}
+    agent = hl.RMax(reward_range=m.reward_range, **options)
+    hl.learn(agent, m, episodes=30, max_steps=100, seed=0)
+    assert (agent.Q >= hl.solve(m).Q - 1e-5).all()
 
 
 def test_wind_blows_one_step_down_towards_the_cliff():

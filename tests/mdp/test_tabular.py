@@ -98,10 +98,10 @@ class TestForms:
         assert m.state_names == ("a", "b", "c")
         assert m.action_names == ("left", "right")
 
-    def test_reward_range_none_is_zero_to_one_widened_to_the_rewards(self):
-        assert hl.TabularMDP(R, T, gamma=0.9, reward_range=None).reward_range == (0, 1)
-        wide = hl.TabularMDP(4 * R - 2, T, gamma=0.9, reward_range=None)
-        assert wide.reward_range == (-2, 2)
+    def test_reward_range_none_is_the_smallest_that_contains_the_rewards(self):
+        assert hl.TabularMDP(R, T, gamma=0.9, reward_range=None).reward_range == (R.min(), R.max())
+        negative = hl.TabularMDP(R - 2, T, gamma=0.9, reward_range=None)
+        assert negative.reward_range == (R.min() - 2, R.max() - 2)
 
 
 class TestImmutability:

@@ -1,9 +1,10 @@
 """Proposition 5: the samples needed grow with |{s, a: U(s, a) >= V*(s) - ε}|.
 
 With exact models the argument is this. The agent takes an action with the largest Q(s, a) >= V*(s),
-and U >= Q, so it tries only pairs with U >= V*. An episode that meets no unknown pair has the value
-that Q says, which is optimal. So the number of episodes that are not optimal is at most the number
-of pairs that the proposition counts. All of that is tested on deterministic tasks with n_known = 1.
+up to the tie x, and U >= Q, so it tries only pairs with U >= V* - x. An episode that meets no
+unknown pair has at least the value that Q says, minus x / (1-γ), which is optimal up to ties. So
+the number of other episodes is at most the number of pairs that the proposition counts. All of that
+is tested on deterministic tasks with n_known = 1.
 """
 
 import numpy as np

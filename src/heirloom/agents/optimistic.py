@@ -1,6 +1,7 @@
 """`OptimisticAgent`: greedy on an upper bound on `Q*`, which decreases as it learns a task."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Self
@@ -17,6 +18,7 @@ from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.kernels import learning
 from heirloom.mdp.available import action_text, read_available, read_mask
 from heirloom.mdp.learned import LearnedModel
+from heirloom.mdp.tabular import EQUAL
 from heirloom.naming import checked_label
 from heirloom.options import named_options
 from heirloom.storage import archive
@@ -39,15 +41,17 @@ from heirloom.validation import (
 if TYPE_CHECKING:
     from heirloom.agents.explanation import Explanation
 
+MUCH_WIDER = 1e6  # the reward range; ties are then 1 % of the range of the rewards that were seen
+
 
 class OptimisticAgent:
     """Acts greedily on `Q`, the smallest upper bound on `Q*` that its bounds and its model imply.
 
     At unknown pairs `Q = U`, the minimum of `v_max` and of all bounds; at known pairs
-    `Q = min(U, R̂ + γ Σ T̂ V)`. `Q` and `U` never increase within a task, and `U` no longer
-    changes at a pair that is known. Actions whose values differ by at most `setting.tie`, normally
-    1e-8 times the width of the reward range, count as equal: the agent chooses among them
-    uniformly, with its own random generator.
+    `Q = min(U, R̂ + γ Σ T̂ V)`. `Q` and `U` never increase within a task, unless false knowledge is
+    widened, and `U` no longer changes at a pair that is known. Actions whose values differ by at
+    most `setting.tie`, normally 1e-8 times the width of the reward range, count as equal: the agent
+    chooses among them uniformly, with its own random generator.
 
     Args:
         bounds: upper bounds to combine, none for RMax; a bound object belongs to one agent.
@@ -58,7 +62,9 @@ class OptimisticAgent:
         seed: the seed of the agent's generator, or the generator.
         epsilon: the assumed accuracy of the models of known pairs, in reward and in L1 norm;
             0 if they are exact.
-        reward_range: (lo, hi), an interval that contains every reward.
+        reward_range: (lo, hi), an interval that contains every reward. Accuracies and ties are
+            multiples of its width; `end_task` warns once if it is a million times as wide as the
+            range of the mean rewards so far.
         terminating: whether tasks may terminate; True is always valid.
         v_max: an upper bound on every value; hi / (1-γ) unless a smaller one is given.
         tol: how far `Q` may be above its fixed point; by default 1e-11 times the width of the
@@ -135,6 +141,8 @@ class OptimisticAgent:
         self.memory.bind(self.setting)
         self.in_task = False
         self._task: TaskLearner | None = None
+        self._rewards_seen: Range | None = (np.inf, -np.inf)
+        """The range of mean rewards in all tasks; None after a warning that it is narrow."""
 
     @classmethod
     def load(
@@ -282,6 +290,31 @@ class OptimisticAgent:
         self.task.end(self.memory, label=label, time=time)
         self.in_task = False
         self.refutation.end_task(self.task)
+        self._warn_if_range_is_wide(self.task.model)
+
+    def _warn_if_range_is_wide(self, model: LearnedModel) -> None:
+        """Warn once if rewards differ by so little that most actions are equally good, up to ties.
+
+        Equal rewards, such as zeros before the first success, say nothing about the range.
+        """
+        if self._rewards_seen is None or not model.counts.any():
+            return
+        counts = model.counts.reshape(-1)
+        means = model._arrays.reward_sums[counts > 0, 0] / counts[counts > 0]
+        low, high = self._rewards_seen
+        low, high = min(low, float(means.min())), max(high, float(means.max()))
+        self._rewards_seen = low, high
+        (lo, hi), seen = self.setting.reward_range, high - low
+        if not EQUAL * max(abs(low), abs(high)) < seen <= (hi - lo) / MUCH_WIDER:
+            return
+        self._rewards_seen = None
+        warnings.warn(
+            f"mean rewards so far are from {low:g} to {high:g}, and reward_range is ({lo:g}, "
+            f"{hi:g}), {(hi - lo) / seen:.1g} times as wide: actions whose values differ by up to "
+            f"{self.setting.tie:.1g} count as equally good; create the agent with a range that "
+            "fits the rewards",
+            stacklevel=3,
+        )
 
     def drop_task(self) -> None:
         """End the task without storing it."""

@@ -26,8 +26,6 @@ from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import index, instance, shown
 
-SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_max
-
 
 class TaskLearner:
     """The model, the bounds and the values of one task.
@@ -263,7 +261,8 @@ class TaskLearner:
     def _lower(self, U: FloatArray, i: int, pairs: IntArray) -> IntArray:
         """Lower `U` to the bound i at those of `pairs` where the bound is lower; returns them."""
         bound = self.bounds[i].U
-        pairs = pairs[bound[pairs] < np.minimum(U[pairs], self.setting.v_max - SAME)]
+        limit = self.setting.v_max - self.setting.same
+        pairs = pairs[bound[pairs] < np.minimum(U[pairs], limit)]
         U[pairs] = bound[pairs]
         self.decider[pairs] = i + 1
         return pairs

@@ -26,7 +26,7 @@ from heirloom.validation import Range, check_generator, real_number, shown
 
 Interval = tuple[float, float]
 
-AFFINE = 1e-9  # largest difference from an affine model that is due to rounding
+AFFINE = 1e-9  # largest difference from an affine model that is due to rounding, relative
 DIGITS = 4  # of the ends of the reward range, which are rounded outwards
 
 
@@ -160,10 +160,10 @@ class BoxFamily(TaskFamily):
             ]
             R = sum(task.R for task in same) / len(same)
             T = sum(task.T for task in same) / len(same)
-            scale = max(1.0, *(abs(x) for x in m.reward_range))
-            gaps = {"mean rewards": np.abs(m.R - R) / scale, "probabilities": abs(m.T - T)}
-            for what, gap in gaps.items():
-                if gap.max() > AFFINE:
+            largest = max(abs(x) for x in m.reward_range)
+            gaps = {"mean rewards": (m.R - R, largest), "probabilities": (m.T - T, 1.0)}
+            for what, (gap, unit) in gaps.items():
+                if abs(gap).max() > AFFINE * unit:
                     raise InvalidTask(
                         f"{what} of {type(self).__name__} are not affine in each parameter: in the "
                         "middle of the intervals they are not the mean of those at the ends, so "

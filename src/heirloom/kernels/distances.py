@@ -494,7 +494,7 @@ def _lower_bounds(W, heavy, n_ranks, parameters):
     B = parameters.epsilon * (1.0 + parameters.gamma * most)
     left_out = W[heavy[n_ranks - 1]] if n_ranks < W.size else 0.0
     one = (hi - lo) / 2.0 + parameters.gamma * left_out + B
-    return min(2.0 * B, B + (hi - lo) / 2.0, hi - lo), one - MARGIN * max(1.0, one)
+    return min(2.0 * B, B + (hi - lo) / 2.0, hi - lo), one - MARGIN * max(hi - lo, one)
 
 
 @njit(cache=True)

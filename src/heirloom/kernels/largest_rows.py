@@ -70,7 +70,8 @@ def largest_means(first, last, ends, successors, p, t, V, highest, start, kept, 
 def _largest(first, last, successors, p, end, V, t, highest, kept, start):
     """Return the largest mean of a row and the mass that moves; `kept` is the rest of the row.
 
-    Outcome `last` is ⊥, with probability `end` and value 0. The sum over the row is compensated, so
+    Outcome `last` is ⊥, with probability `end` and value 0; if `end` is negative, the mass -end of
+    ⊥ has to move. The sum over the row is compensated, so
     that its error is a few roundings for any number of successors.
     """
     mean, lost = 0.0, 0.0
@@ -85,6 +86,9 @@ def _largest(first, last, successors, p, end, V, t, highest, kept, start):
         mean = total
     mean += lost
     left, end_left = t, end
+    if end < 0.0:
+        mean -= end * highest
+        left += end
     while left > 0.0:
         smallest, at = np.inf, -1
         for j in range(first, last):

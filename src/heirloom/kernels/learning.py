@@ -107,7 +107,8 @@ class Near(NamedTuple):
     The mean reward of pair k is at most `reward[k]`. Its transitions are within total variation
     `t[k]` of each of the rows `rows[k]:rows[k + 1]`, which are those of sources. Row i has the
     successors `successors[first[i]:last[i]]` with probabilities `p`, terminates with probability
-    `ends[i]`, and belongs to the task `tasks[i]`. The transitions of the task may terminate if
+    |ends[i]|, and belongs to the task `tasks[i]`. `ends[i]` is negative if this mass has to move,
+    because the task does not terminate there. The transitions of the task may terminate if
     `may_end[k]`, and `all_may_end` says whether all pairs may. If `any_successor`, they may lead to
     any state, otherwise to the states `possible[possible_first[k]:possible_first[k + 1]]`.
 
@@ -860,8 +861,9 @@ def _largest_mean(first, last, successors, p, end, V, t, highest):
     """Return the largest Σ T V over the T within total variation t of a row, and sort the row.
 
     Up to t of mass moves from the outcomes with the smallest values to one with value `highest`.
-    ⊥ has probability `end` and value 0. The successors of the row are sorted in place by their
-    values, by insertion: the order seldom changes, so that one pass is usually enough.
+    ⊥ has probability `end` and value 0; if `end` is negative, the mass -end <= t of ⊥ has to move.
+    The successors of the row are sorted in place by their values, by insertion: the order seldom
+    changes, so that one pass is usually enough.
     """
     mean = 0.0
     for j in range(first, last):
@@ -875,6 +877,9 @@ def _largest_mean(first, last, successors, p, end, V, t, highest):
         if i < j:
             successors[i], p[i] = s, q
     left, j = t, first
+    if end < 0.0:
+        mean -= end * highest
+        left += end
     while left > 0.0:
         v, mass = np.inf, 0.0
         if j < last:

@@ -247,7 +247,7 @@ def range_around(transitions: Transitions, reward_range: Range | None, gamma: fl
             "would overflow float64; rescale the rewards"
         )
     if reward_range is None:
-        return min(0.0, float(rewards.min())), max(1.0, float(rewards.max()))
+        return float(rewards.min()), float(rewards.max())
     lo, hi = check_range(reward_range, gamma)
     outside = np.flatnonzero((rewards < lo) | (rewards > hi))
     if outside.size:

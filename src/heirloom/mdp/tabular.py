@@ -29,6 +29,9 @@ from heirloom.wording import counted, counted_of
 if TYPE_CHECKING:
     import gymnasium as gym
 
+EQUAL = 1e-14  # a range is one number if it is narrower than this, relative to its largest limit
+NO_REWARD = 1e-250  # rounding errors of smaller numbers would not be relative
+
 
 class TabularMDP:
     """A finite MDP: rewards, sparse transitions, discount factor and start distribution.
@@ -45,7 +48,7 @@ class TabularMDP:
             them terminates; or the terminal transitions (booleans in the shape of T). None by
             default.
         reward_range: an interval (lo, hi) that contains the rewards of this and all related tasks.
-            None stands for (0, 1), widened as far as the rewards of this task require.
+            None stands for the smallest range that contains the rewards of this task.
         available: the actions that exist, booleans [s, a], at least one per state; all by default.
             R and T are ignored where an action does not exist.
         state_names: one name per state, in order, or a function from numbers to names.
@@ -338,6 +341,18 @@ def check_task(m: object, name: str = "the task") -> None:
             f"{name} is {shown(m)}, a {type(m).__name__}, not a TabularMDP: build one from arrays, "
             "or with TabularMDP.from_gymnasium(env, gamma=...)"
         )
+
+
+def reward_scale(reward_range: Range) -> float:
+    """Return the unit of differences between rewards: hi - lo, which tolerances are multiples of.
+
+    It is max(|lo|, |hi|) if lo and hi are equal, up to rounding, and 1 if both are 0.
+    """
+    lo, hi = reward_range
+    largest = max(abs(lo), abs(hi))
+    if largest < NO_REWARD:
+        return 1.0
+    return hi - lo if hi - lo > EQUAL * largest else largest
 
 
 def value_range(reward_range: Range, gamma: float, *, terminating: bool) -> Range:

@@ -21,6 +21,7 @@ from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
 from heirloom.mdp.available import Rows
 from heirloom.mdp.tabular import TabularMDP, check_task
+from heirloom.metrics.pseudometrics import tolerance_of
 from heirloom.planning.certificate import certify
 from heirloom.planning.operators import Best, Problem
 from heirloom.planning.policy_iteration import PolicyIteration
@@ -41,7 +42,7 @@ def bisimulation_metric(
     *,
     ground: Ground = "identity",
     c: float | None = None,
-    tol: float = 1e-6,
+    tol: float | None = None,
 ) -> FloatArray:
     """Compute d(s, s̄) for all states of M and of M̄, [s, s̄].
 
@@ -52,8 +53,8 @@ def bisimulation_metric(
         ground: the ground metric, "identity" or "recursive".
         c: the weight of transitions, by default γ of M; below 1 if `ground` is "recursive".
         tol: the largest error of the recursive metric, including the rounding errors of mean
-            rewards. The result is never below its fixed point, except by rounding in transport
-            plans and sums.
+            rewards; by default 1e-6 times the width of the reward range. The result is never below
+            its fixed point, except by rounding in transport plans and sums.
 
     With the ground metric "identity", the formula is evaluated in float64 without a certificate.
 
@@ -71,12 +72,12 @@ def bisimulation_metric(
         )
     expected = "expected the weight of transitions, 0 or more"
     c = m.gamma if c is None else real_number("c", c, expected, least=0)
-    tol = real_number("tol", tol, "expected a positive error", above=0)
+    tolerance = tolerance_of(tol, m, m_bar)
     if ground == "identity":
         return _identity(m, m_bar, c)
     if c >= 1:
         raise InvalidArgument(f"c is {c}: expected a number below 1 for ground='recursive'")
-    return _recursive(m, m_bar, c, tol)
+    return _recursive(m, m_bar, c, tolerance.error)
 
 
 def closest_states(d: FloatArray) -> IntArray:

@@ -2,8 +2,9 @@
 
 Every distance between tasks is a certified upper bound: true value <= result <= true value + `tol`,
 rounding included. So the result bounds the same differences of values as the true distance. The
-default of `tol` is 1e-6, or where float64 arithmetic cannot certify this, at most a millionth of
-the largest distance. `model_pseudometric` is the exception: it evaluates a formula, without `tol`.
+default of `tol`, which is in the units of rewards, is 1e-6 times the width of the reward range, the
+widest of all tasks; or where float64 arithmetic cannot certify this, at most a millionth of the
+largest distance. `model_pseudometric` is the exception: it evaluates a formula, without `tol`.
 True values are those of tasks with the given rewards and the normalised probabilities, which are
 float64 numbers, in exact arithmetic.
 
@@ -23,7 +24,7 @@ from numpy.typing import ArrayLike
 from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
 from heirloom.kernels import distances
-from heirloom.mdp.tabular import TabularMDP, check_task
+from heirloom.mdp.tabular import TabularMDP, check_task, reward_scale
 from heirloom.metrics.missing_actions import (
     gaps,
     lack_actions,
@@ -35,7 +36,7 @@ from heirloom.planning.certificate import ROUNDOFF, Certified, Tolerance, quotie
 from heirloom.planning.solve import evaluate_with_rewards, solve_with_rewards
 from heirloom.validation import real_number, weights
 
-TOLERANCE = 1e-6
+TOLERANCE = 1e-6  # in units of the range of rewards
 
 Solver = Callable[[TabularMDP, FloatArray | None, Tolerance], Certified]
 """Computes the values of a task, optimal or of a policy, for given rewards and tolerance."""
@@ -70,7 +71,7 @@ def dissimilarity(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None)
     where neither has it, d is 0.
     """
     check_comparable(m, m_bar)
-    return _dissimilarity(m, m_bar, solve_with_rewards, Tolerance.of(tol, TOLERANCE)).Q
+    return _dissimilarity(m, m_bar, solve_with_rewards, tolerance_of(tol, m, m_bar)).Q
 
 
 def local_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
@@ -85,7 +86,7 @@ def local_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = 
 def global_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> float:
     """Δ(M, M̄) >= |Q*_M - Q*_M̄|, the minimum of max_sa D_sa / (1-γ) over both directions."""
     check_comparable(m, m_bar)
-    tolerance = Tolerance.of(tol, TOLERANCE)
+    tolerance = tolerance_of(tol, m, m_bar)
     return min(
         _global_dissimilarity(m, m_bar, tolerance), _global_dissimilarity(m_bar, m, tolerance)
     )
@@ -129,7 +130,7 @@ def family_distance(tasks: Iterable[TabularMDP], *, tol: float | None = None) ->
         check_task(m, f"tasks[{i}]")
         check_comparable(tasks[0], m)
     lo = min(m.reward_range[0] for m in tasks)
-    tolerance = Tolerance.of(tol, TOLERANCE)
+    tolerance = tolerance_of(tol, *tasks)
     D, excess = np.zeros(tasks[0].R.shape), 0.0
     for m_bar in tasks:
         values = solve_with_rewards(m_bar, None, tolerance.loose(1 / 16))
@@ -149,7 +150,7 @@ def lipschitz_bound(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = Non
     no part of a maximum, so the distance may be smaller than `local_pseudometric`.
     """
     check_comparable(m, m_bar)
-    tolerance = Tolerance.of(tol, TOLERANCE)
+    tolerance = tolerance_of(tol, m, m_bar)
     source = solve_with_rewards(m_bar, None, tolerance.loose(1 / 8))
     to_source = _dissimilarity(m, m_bar, solve_with_rewards, tolerance.loose(1 / 2), m)
     from_source = _dissimilarity(m_bar, m, solve_with_rewards, tolerance.loose(1 / 2), m)
@@ -160,6 +161,11 @@ def lipschitz_bound(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = Non
         U = np.where(m_bar.available, U, max(m.v_max, m_bar.v_max))
         U[~m.available] = -np.inf
     return U
+
+
+def tolerance_of(tol: float | None, *tasks: TabularMDP) -> Tolerance:
+    """Return a strict tolerance of `tol`, or if it is None, the default for these tasks."""
+    return Tolerance.of(tol, TOLERANCE * max(reward_scale(m.reward_range) for m in tasks))
 
 
 def check_comparable(m: TabularMDP, m_bar: TabularMDP) -> None:
@@ -192,7 +198,7 @@ def _both_directions(
     m: TabularMDP, m_bar: TabularMDP, values_of: Solver, tol: float | None
 ) -> tuple[Certified, Certified]:
     check_comparable(m, m_bar)
-    tolerance = Tolerance.of(tol, TOLERANCE)
+    tolerance = tolerance_of(tol, m, m_bar)
     return (
         _dissimilarity(m, m_bar, values_of, tolerance),
         _dissimilarity(m_bar, m, values_of, tolerance),

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.available import action_text
-from heirloom.mdp.tabular import TabularMDP, check_task
+from heirloom.mdp.from_arrays import rewards_of
+from heirloom.mdp.tabular import TabularMDP, check_task, reward_scale
 from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.options import named_options
 from heirloom.planning.certificate import Certified, Tolerance, fixed_point
@@ -17,7 +18,10 @@ from heirloom.planning.finite_horizon import values_over
 from heirloom.planning.operators import Best, PolicyMean, Problem, greedy
 from heirloom.validation import truth, whole_number
 
+# In units of the range of rewards; where it is much wider than the rewards of the task, in units of
+# WIDER times their range.
 TOLERANCE = 1e-8
+WIDER = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +53,12 @@ class Solution:
 def solve(m: TabularMDP, *, tol: float | None = None) -> Solution:
     """Compute the optimal values of `m`, with |Q - Q*| <= error <= tol, and their greedy policy.
 
-    The default of `tol` is 1e-8, or where float64 arithmetic cannot certify this, at most a
-    millionth of the largest value. Raises `NotConverged` if the tolerance cannot be certified.
+    `tol` is in the units of rewards. Its default is 1e-8 times the width of the reward range, and
+    at most 1e-5 times that of the rewards of `m`; or where float64 arithmetic cannot certify this,
+    at most a millionth of the largest value. Raises `NotConverged` if the tolerance cannot be
+    certified.
     """
-    Q, V, error = solve_with_rewards(m, None, Tolerance.of(tol, TOLERANCE))
+    Q, V, error = solve_with_rewards(m, None, _tolerance(tol, m))
     Q[~m.available] = -np.inf
     return Solution(frozen(Q), frozen(V), frozen(greedy(Q)[1]), error)
 
@@ -64,7 +70,7 @@ def evaluate(m: TabularMDP, policy: ArrayLike, *, tol: float | None = None) -> S
     `policy` has one action per state, [s], or probabilities of actions, [s, a]; `tol` is as in
     `solve`.
     """
-    Q, V, error = evaluate_with_rewards(m, None, policy, Tolerance.of(tol, TOLERANCE))
+    Q, V, error = evaluate_with_rewards(m, None, policy, _tolerance(tol, m))
     Q[~m.available] = -np.inf
     return Solution(frozen(Q), frozen(V), frozen(np.array(policy)), error)
 
@@ -159,6 +165,13 @@ def _check_available(pi: FloatArray, m: TabularMDP) -> None:
     if missing.size:
         s, a = (int(i) for i in missing[0])
         raise InvalidArgument(f"policy[{s}]: {action_text(s, a, m.available[s])}")
+
+
+def _tolerance(tol: float | None, m: TabularMDP) -> Tolerance:
+    check_task(m)
+    rewards = rewards_of(m.transitions)[0]
+    of_rewards = reward_scale((float(rewards.min()), float(rewards.max())))
+    return Tolerance.of(tol, TOLERANCE * min(reward_scale(m.reward_range), WIDER * of_rewards))
 
 
 def _problem(m: TabularMDP, R: FloatArray | None = None) -> Problem:

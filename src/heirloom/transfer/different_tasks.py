@@ -23,6 +23,7 @@ import numpy as np
 from heirloom.arrays import BoolArray
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import distances
+from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.radii import (
     all_outcomes,
@@ -97,8 +98,7 @@ def _l1_exceeds(source: Source, other: Source, radius: float) -> BoolArray:
 def _sum_of_radii(source: Source, other: Source, setting: Setting) -> Radii:
     """Return how far the learned models of two tasks may be apart if the tasks are equal."""
     if setting.epsilon == 0 and source.n_known == other.n_known == 1:
-        lo, hi = setting.reward_range
-        return Radii(ROUNDING * (hi - lo), ROUNDING)
+        return Radii(ROUNDING * reward_scale(setting.reward_range), ROUNDING)
     both = radii(source, setting), radii(other, setting)
     return Radii(sum(r.reward for r in both), sum(r.l1 for r in both))
 

@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.tabular import value_range
+from heirloom.mdp.tabular import reward_scale, value_range
 from heirloom.validation import Range, check_gamma, check_range, real_number, sizes, truth
 
-# TOLERANCE and TIE are in units of the range of rewards, hi - lo. The tolerance of fixed points is
-# smaller than the tie, the difference up to which actions count as equal, so that the set of greedy
-# actions does not depend on how a fixed point was computed.
+# In units of the range of rewards (`reward_scale`). The tolerance of fixed points is smaller than
+# the tie, the difference up to which actions count as equal, so that the set of greedy actions does
+# not depend on how a fixed point was computed.
 TOLERANCE = 1e-11
 TIE = 1e-8
+SAME = 1e-9
 MARGIN = 10  # smallest ratio of the tie to the tolerance
 STEP = 0.01  # largest ratio of the tie to (1-γ) (hi - lo), the gain of a reward one step earlier
 ROUNDING = 1e-14  # relative accuracy of a backup, with respect to the largest value
@@ -48,6 +49,8 @@ class Setting:
     """The largest decrease by one more backup at which iterations stop; the error is then `tol`."""
     tie: float = field(init=False)
     """Actions are equally good if their values differ by at most this: 1e-8 of the reward range."""
+    same: float = field(init=False)
+    """A bound that is below `v_max` by less than this counts as `v_max`: 1e-9 of the range."""
 
     def __post_init__(self) -> None:
         n_states, n_actions = sizes(self.n_states, self.n_actions)
@@ -61,8 +64,7 @@ class Setting:
                 f"v_max is {self.v_max}: expected {v_min:g} or more; with rewards in "
                 f"{reward_range} and gamma={gamma} values lie between {v_min:g} and {v_max:g}"
             )
-        lo, hi = reward_range
-        scale = max(hi - lo, ROUNDING * max(abs(lo), abs(hi)), 1e-300)
+        scale = reward_scale(reward_range)
         rounding = ROUNDING * max(abs(v_min), abs(v_max)) / (1 - gamma)
         default_tol = max(TOLERANCE * scale, rounding)
         tol = default_tol if self.tol is None else self.tol
@@ -77,6 +79,7 @@ class Setting:
             epsilon=real_number("epsilon", self.epsilon, "expected a number, 0 or more", least=0),
             tol=tol,
             slack=tol * (1 - gamma),
+            same=SAME * scale,
             tie=min(max(TIE * scale, MARGIN * default_tol), STEP * (1 - gamma) * scale),
         )
 

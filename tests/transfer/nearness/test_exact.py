@@ -11,8 +11,8 @@ from heirloom.envs.paper_families import Corridor, Garnet, Grid, HeatMap, Maze, 
 from heirloom.envs.toy_text import cliffs, frozen_lakes, taxis
 from heirloom.transfer.nearness.exact import _source
 from tests.reference import exact
-from tests.reference.nearness import near_Q
-from tests.strategies import draw_pair, task_pairs
+from tests.reference.nearness import largest_mean, near_Q
+from tests.strategies import draw_pair, mixed, task_pairs
 from tests.transfer.nearness.test_near_models import draw_nearness
 
 FAMILIES = {
@@ -125,6 +125,92 @@ def test_near_bound_is_the_fixed_point_of_its_equation(seed):
     assert (U <= expected + 1e-5 + 1e-6 * max(1, abs(m.v_max))).all()
 
 
+def pairs_with_negative_rewards(number):
+    """Draw tasks of which the first never terminates, and which differ in little else."""
+    for seed in range(number):
+        rng = np.random.default_rng(seed)
+        shape = {"n_states": 3, "n_actions": 2, "branching": 2, "gamma": 0.8}
+        m = hl.garnet(**shape, seed=rng, reward_range=(-2, -0.5))
+        ends = hl.garnet(**shape, seed=rng, reward_range=(-2, -0.5), terminating=1.0)
+        yield m, mixed(m, ends, rewards=0.1, transitions=rng.uniform(0.05, 0.6))
+
+
+def reference_bound(m, m_bar, near, *, terminating):
+    agent = agent_of(m, terminating=terminating)
+    agent.begin_task()
+    return near_Q(agent.model.rows, [_source(m_bar)], near, agent.setting, 1e-6).reshape(m.R.shape)
+
+
+def agent_of(m, *, near=None, **options):
+    return hl.OptimisticAgent(
+        bounds=[] if near is None else [hl.NearModels(near)],
+        n_states=m.n_states,
+        n_actions=m.n_actions,
+        gamma=m.gamma,
+        reward_range=m.reward_range,
+        n_known=1,
+        seed=0,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("with_successors", [False, True])
+def test_near_bound_is_the_smallest_one_if_only_the_source_terminates(with_successors):
+    """The mass of ⊥ has to move to a state, which uses up a part of the total variation."""
+    for m, m_bar in pairs_with_negative_rewards(4):
+        assert m_bar.terminating
+        assert not m.terminating
+        near = hl.family_nearness([m, m_bar])
+        slack = {"rewards": near.rewards, "transitions": np.minimum(1, near.transitions + 0.1)}
+        near = hl.Nearness(**slack, successors=near.successors if with_successors else None)
+        U = hl.near_bound(m, m_bar, near, tol=1e-7)
+        expected = reference_bound(m, m_bar, near, terminating=False)
+        assert (U >= hl.solve(m).Q - 1e-8).all()
+        np.testing.assert_allclose(U, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("gamma", [0.8, 0.995])
+def test_agents_use_that_a_task_never_terminates_where_a_source_does(gamma):
+    """With γ close to 1, values are computed in another way."""
+    rng = np.random.default_rng(0)
+    shape = {"n_states": 4, "n_actions": 2, "branching": 2, "gamma": gamma}
+    m = hl.garnet(**shape, seed=rng, reward_range=(-2, -0.5))
+    ends = hl.garnet(**shape, seed=rng, reward_range=(-2, -0.5), terminating=1.0)
+    m_bar = mixed(m, ends, rewards=0.1, transitions=0.3)
+    near = hl.family_nearness([m, m_bar])
+    U = hl.near_bound(m, m_bar, near, tol=1e-7)
+    if gamma == 0.8:
+        np.testing.assert_allclose(U, reference_bound(m, m_bar, near, terminating=False), atol=1e-5)
+    else:
+        # U = r⁺ + γ w(max_a U), with w from linear programs.
+        V = np.append(U.max(axis=1), 0.0)
+        R, T = exact.dense(m_bar)[:2]
+        possible = np.append(np.ones(4, dtype=bool), False)
+        reach = exact.dense(m).T + T > 0
+        for s in range(4):
+            for a in range(2):
+                t, possible = near.transitions[s, a], np.append(reach[s, a, :4], False)
+                w = largest_mean(T[s, a], V, t, possible)
+                r = min(-0.5, R[s, a] + near.rewards[s, a])
+                assert U[s, a] == pytest.approx(r + gamma * w, abs=1e-6)
+    assert (U >= hl.solve(m).Q - 1e-7).all()
+
+
+def test_knowledge_that_nothing_terminates_lowers_the_bound_of_negative_rewards():
+    """All rewards are -1: an episode that may end at once is worth -1, another one -1.9 or less."""
+    for m, m_bar in pairs_with_negative_rewards(4):
+        near = hl.Nearness(rewards=2.0, transitions=1.0, terminates=np.zeros((3, 2), dtype=bool))
+        agent = agent_of(m, near=near, terminating=True)
+        hl.learn(agent, m, episodes=1, max_steps=1, seed=0)
+        agent.begin_task()
+        expected = near_Q(agent.model.rows, [], near, agent.setting, 1e-9).reshape(m.R.shape)
+        np.testing.assert_allclose(agent.Q, expected, atol=1e-8)
+        assert (agent.U >= hl.solve(m).Q - 1e-8).all()
+        assert (agent.U < agent.setting.v_max).all()
+        assert list(agent.explain().knowledge_used) == ["NearModels, terminates"]
+        assert (hl.near_bound(m_bar, m_bar, near) < m_bar.v_max).all()
+
+
 def test_near_bound_of_equal_tasks_is_q_star():
     """With nearness 0 the bound is exact: the task has the model of the source."""
     for seed in range(10):
@@ -158,6 +244,15 @@ def test_near_bound_is_below_the_lipschitz_bound_on_the_main_experiment():
 def test_invalid_nearness_is_refused(options, message):
     with pytest.raises(hl.InvalidArgument, match=message):
         hl.Nearness(**options)
+
+
+@pytest.mark.parametrize("t", [1.0000000000000002, [[0.3, 1 + 1e-12]]])
+def test_total_variation_above_1_by_rounding_is_1(t):
+    near = hl.Nearness(rewards=0, transitions=t)
+    assert near.transitions.max() == 1.0
+    assert near.transitions.min() == np.minimum(t, 1.0).min()
+    with pytest.raises(hl.InvalidArgument, match=r"transitions is 1\.00001: expected"):
+        hl.Nearness(rewards=0, transitions=1.00001)
 
 
 def test_nearness_of_another_size_is_refused():

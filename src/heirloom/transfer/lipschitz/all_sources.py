@@ -28,6 +28,7 @@ import numpy as np
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen, read_only
 from heirloom.kernels import dissimilarity, learning
 from heirloom.mdp.learned import LearnedModel
+from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.bound import NO_PAIRS, Change
 from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1, measure
 from heirloom.transfer.lipschitz.known_rows import KnownRows, plain_tuples
@@ -201,7 +202,8 @@ class OneSource:
         weights = self.distance.weigh(self.source.V, widest, self.setting)
         rows, pairs = (self.model.rows, self.source.rows), frozen(np.arange(self.setting.n_pairs))
         D = measure(self.distance, *rows, weights, pairs, self.setting)
-        used = self.prior < D - ROUNDING * np.maximum(1.0, D)
+        scale = np.maximum(reward_scale(self.setting.reward_range), D)
+        used = self.prior < D - ROUNDING * scale
         if self.source.available is not None:
             used &= self.source.available
         return used & ~np.isneginf(self.prior)

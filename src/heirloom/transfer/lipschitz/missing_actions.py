@@ -20,8 +20,9 @@ import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import InvalidTask, NotConverged
-from heirloom.mdp.tabular import value_range
-from heirloom.planning.solve import solve
+from heirloom.mdp.tabular import reward_scale, value_range
+from heirloom.planning.certificate import Tolerance
+from heirloom.planning.solve import TOLERANCE, solve_with_rewards
 from heirloom.transfer.program import MAX_PLAIN_GAMMA
 from heirloom.transfer.radii import Radii
 from heirloom.transfer.refutation.lower_values import lower_values
@@ -89,7 +90,9 @@ def _solved(source: Source, setting: Setting) -> FloatArray:
         m = source.to_mdp(
             gamma=gamma, unknown="pessimistic", reward_range=(lo, hi), terminating=terminating
         )
-        solved = solve(m)
+        # The range of `m` includes values, so its default tolerance would be larger.
+        tol = Tolerance(TOLERANCE * reward_scale((lo, hi)), strict=False)
+        solved = solve_with_rewards(m, None, tol)
     except (InvalidTask, NotConverged):  # values are too large for float64
         return least
     return np.maximum(solved.V - solved.error, least)

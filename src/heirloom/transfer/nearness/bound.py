@@ -133,6 +133,7 @@ class NearModels(Bound):
         if near is None:
             return Details(notes=notes)
         lowered, of_reward = near.U < self.setting.v_max, self._reward_tasks(near.pairs)
+        hi = self.setting.reward_range[1]
         rewards = np.zeros(lowered.size, dtype=bool)
         rewards[near.pairs] = of_reward > 0
         parts = {
@@ -140,6 +141,7 @@ class NearModels(Bound):
             "highest_rewards": self._bounded_by_reward(near) & ~rewards,
             "transitions": lowered & (near.source > 0),
             "successors": lowered & (near.source == 0) & (not near.any_successor),
+            "terminates": lowered & (near.source == 0) & near.any_successor & (near.reward == hi),
         }
         tasks = np.union1d(near.tasks, of_reward[of_reward > 0])
         if (lowered & (self.sources_used() == 0)).any():

@@ -11,8 +11,8 @@ from heirloom.errors import InvalidArgument, NotConverged
 from heirloom.kernels import distances
 from heirloom.mdp.learned import Known, LearnedModel
 from heirloom.mdp.tabular import TabularMDP, check_task
-from heirloom.metrics.pseudometrics import TOLERANCE, check_comparable
-from heirloom.planning.certificate import ROUNDOFF, Tolerance
+from heirloom.metrics.pseudometrics import check_comparable, tolerance_of
+from heirloom.planning.certificate import ROUNDOFF
 from heirloom.transfer import program
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
@@ -74,13 +74,14 @@ def near_bound(
     """Return an upper bound on Q*_M, [s, a], if M and the source M̄ have this nearness.
 
     It exceeds the smallest bound that follows from the nearness and from the model of M̄ by at most
-    `tol`. Of M it uses the reward range, γ, whether M can terminate, and which actions it has: the
-    bound is -infinity where an action of M is not available.
+    `tol`, by default 1e-6 times the width of the reward range of M. Of M it uses the reward range,
+    γ, whether M can terminate, and which actions it has: the bound is -infinity where an action of
+    M is not available.
     """
     check_comparable(m, m_bar)
     instance("nearness", nearness, Nearness, "such as hl.family_nearness([m, m_bar])")
     nearness._check_shape(m.n_states, m.n_actions)
-    tolerance = Tolerance.of(tol, TOLERANCE)
+    tolerance = tolerance_of(tol, m)
     setting = Setting(
         n_states=m.n_states,
         n_actions=m.n_actions,
@@ -101,7 +102,7 @@ def near_bound(
         [_source(m_bar)], nearness, setting, LearnerArrays(values.V, decider, 1, available)
     )
     if near is not None:
-        near = near._replace(limit=np.inf)  # also differences from v_max below `SAME` count
+        near = near._replace(limit=np.inf)  # also differences from v_max below `same` count
         model = LearnedModel(m.n_states, m.n_actions, n_known=1)
         program.update(model._arrays, values, near, near.pairs)
         program.refresh(model._arrays, values, near)

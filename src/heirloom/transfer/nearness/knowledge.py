@@ -16,6 +16,7 @@ from scipy import sparse
 
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
+from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.options import named_options
 from heirloom.transfer.nearness.successors import (
     Successors,
@@ -67,14 +68,14 @@ class Nearness:
         highest_rewards: ArrayLike | None = None,
     ) -> None:
         t = _read_numbers("transitions", transitions)
-        if t.max(initial=0.0) > 1:
+        if t.max(initial=0.0) > 1 + SUM_TOLERANCE:
             raise InvalidArgument(
-                f"transitions {'contains' if t.ndim else 'is'} {t.max():g}: expected a total "
+                f"transitions {'contains' if t.ndim else 'is'} {t.max():.12g}: expected a total "
                 "variation, ½ Σ |T - T̄|, which is at most 1"
             )
         self.__dict__.update(
             rewards=_read_numbers("rewards", rewards),
-            transitions=t,
+            transitions=frozen(np.minimum(t, 1.0)),  # a sum may be above 1 by rounding
             successors=None if successors is None else read_successors(successors),
             terminates=None if terminates is None else _read_flags("terminates", terminates),
             highest_rewards=(

@@ -16,7 +16,7 @@ from heirloom.transfer.nearness.successors import Successors, no_successors
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
-SAME = 1e-9  # a bound that is lower than v_max by less than this counts as v_max
+ROUNDING = 1e-12  # of the probability of termination
 
 
 class LearnerArrays(NamedTuple):
@@ -56,7 +56,10 @@ def near_rows(
     hi, epsilon = setting.reward_range[1], setting.epsilon
     t = np.minimum(1.0, nearness._per_pair("transitions", n_pairs) + epsilon / 2)
     r = nearness._per_pair("rewards", n_pairs) + epsilon
-    if _is_useless(nearness, setting, r, t):
+    may_end = _may_end(nearness, setting)
+    # An episode that cannot end at once has a smaller value, if all rewards are negative.
+    continues = ~may_end & (hi + setting.gamma * setting.v_max < setting.v_max - setting.same)
+    if not continues.any() and _is_useless(nearness, setting, r, t):
         return None
     rows = _rows_by_pair(sources, n_pairs)
     reward = np.full(n_pairs, hi)
@@ -65,7 +68,7 @@ def near_rows(
     reward = np.minimum(reward, rows.lowest_rewards + r)
     t[np.diff(rows.start) == 0] = 1.0
     any_successor = nearness.successors is None
-    useful = (reward < hi) | (t < 1.0) | (not any_successor)
+    useful = (reward < hi) | (t < 1.0) | (not any_successor) | continues
     # No expected value is below that of the task of which all rewards are the smallest possible.
     lowest = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)[0]
     useful &= reward + setting.gamma * min(lowest, 0.0) < setting.v_max
@@ -74,14 +77,17 @@ def near_rows(
     pairs = np.flatnonzero(useful)
     if pairs.size == 0:
         return None
-    V, may_end = learner.V, _may_end(nearness, setting)
-    all_may_end = bool(may_end.all())
+    V, all_may_end = learner.V, bool(may_end.all())
     top = max(float(V.max()), 0.0) if all_may_end else float(V.max())
     first, possible = nearness.successors or no_successors(n_pairs)
+    # Mass of ⊥ has to move if the task does not terminate; if it is more than t, the model of the
+    # source or the nearness is not accurate.
+    pair = np.repeat(np.arange(n_pairs), np.diff(rows.start))
+    leaves = ~may_end[pair] & (rows.ends <= t[pair] + ROUNDING)
     return Near(
         any_successor,
         all_may_end,
-        setting.v_max - SAME,
+        setting.v_max - setting.same,
         learner.number,
         float(t[pairs].max()),
         pairs,
@@ -91,7 +97,7 @@ def near_rows(
         rows.start,
         rows.first,
         rows.last,
-        rows.ends,
+        np.where(leaves, -rows.ends, rows.ends),
         rows.tasks,
         rows.successors,
         rows.p,

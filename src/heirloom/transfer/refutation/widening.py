@@ -22,7 +22,7 @@ from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
 NEEDS_NO_VALUES = (REWARDS, TRANSITIONS)
-ROUNDING = 1e-12  # of differences that compiled code computed in another order
+ROUNDING = 1e-12  # relative, of differences that compiled code computed in another order
 
 
 def widened_nearness(
@@ -32,7 +32,8 @@ def widened_nearness(
     (lo, hi), n_pairs = watch.setting.reward_range, watch.setting.n_pairs
     k = seen.pair
     r, t = (float(nearness._per_pair(name, n_pairs)[k]) for name in ("rewards", "transitions"))
-    new_r = max((d.reward + d.eta for d in found if d.reward - d.eta > r - ROUNDING), default=r)
+    least = r - ROUNDING * max(abs(lo), abs(hi))
+    new_r = max((d.reward + d.eta for d in found if d.reward - d.eta > least), default=r)
     new_t = max((d.tv + d.tau for d in found if d.tv - d.tau > t - ROUNDING), default=t)
     options: dict[str, Any] = {
         "rewards": _raised(nearness.rewards, k, min(new_r, hi - lo)),
