@@ -219,7 +219,7 @@ def test_damaged_and_forged_files_are_rejected(path):
     archive.write(path, "agent", archive.Content(forged, arrays))
     with pytest.raises(hl.InvalidFile, match="distance is 3"):
         hl.OptimisticAgent.load(path)
-    forged = arrays | {"prior/0": np.zeros((2, 2))}
+    forged = arrays | {"bound/0/d_max": np.zeros((2, 2))}
     archive.write(path, "agent", archive.Content(header, forged))
     with pytest.raises(hl.InvalidFile, match="d_max has shape"):
         hl.OptimisticAgent.load(path)
