@@ -39,28 +39,31 @@ def packed(agent: OptimisticAgent) -> Content:
     arrays["drawn"] = agent._uniforms.unused
     bounds = []
     for i, bound in enumerate(agent.bounds):
-        name, options = type(bound).__name__, _options(bound)
-        for key, value in (options or {}).items():
+        name, given = type(bound).__name__, _options(bound)
+        for key, value in (given or {}).items():
             if isinstance(value, np.ndarray):
                 arrays[f"bound/{i}/{key}"] = value
-        scalars = options and {k: v for k, v in options.items() if not isinstance(v, np.ndarray)}
+        scalars = given and {k: v for k, v in given.items() if not isinstance(v, np.ndarray)}
         bounds.append({"name": name, "options": scalars, "user_defined": _is_user_defined(bound)})
     if state["bit_generator"] not in GENERATORS:
         raise InvalidArgument(
             f"the agent's generator is a {state['bit_generator']}: an agent can be saved only with "
             f"one of numpy's generators, {', '.join(GENERATORS)}"
         )
+    options = {
+        **memory_file.setting_options(agent.setting),
+        "n_known": agent.n_known,
+        "on_refutation": refutation.reaction,
+        "exact": refutation.accuracy.exact,
+        "refutation_delta": refutation.accuracy.delta,
+        "explore": agent.explore,
+    }
+    # An attribute that was changed to what cannot be loaded raises an error.
+    OptimisticAgent(bounds=[], seed=0, **options)
     header = {
         "memory": memory_header,
         "algorithm": type(agent).__name__,
-        "setting": memory_file.setting_options(agent.setting),
-        "options": {
-            "n_known": agent.n_known,
-            "on_refutation": refutation.reaction,
-            "exact": refutation.accuracy.exact,
-            "refutation_delta": refutation.accuracy.delta,
-            "explore": agent.explore,
-        },
+        "options": options,
         "warned": refutation.warned,
         "bounds": bounds,
         "generator": state,
@@ -124,8 +127,7 @@ def unpacked(
                 own = {n.removeprefix(prefix): arrays[n] for n in arrays if n.startswith(prefix)}
                 rebuilt[i] = kind(**options, **own)
         agent = cls.__new__(cls)  # the constructors of RMax, LRMax, ... would create new bounds
-        options = {**header["setting"], **header["options"]}
-        OptimisticAgent.__init__(agent, bounds=rebuilt, memory=memory, **options)
+        OptimisticAgent.__init__(agent, bounds=rebuilt, memory=memory, **header["options"])
         drawn = take(arrays, "drawn", np.float64, (-1,)).copy()
         check(((drawn >= 0) & (drawn < 1)).all(), "the array 'drawn' has a number outside [0, 1)")
         agent._uniforms = Uniforms(_generator(header["generator"]), drawn)
