@@ -55,24 +55,22 @@ def unpacked(content: Content, where: str) -> TabularMDP:
         start = take(arrays, "start", np.float64, (n_states,))
         options = {name: header[name] for name in OPTIONS}
         m = TabularMDP.from_transitions(t, start=start, **options)
-        _check_order(t)
-        _check_rewards(t)
+        _check_transitions(t)
         m.__dict__["start"] = start  # as it was, without normalising it again
         return m
 
 
-def _check_order(t: Transitions) -> None:
-    """Raise `InvalidFile` unless successors increase within a pair, the terminal one last."""
+def _check_transitions(t: Transitions) -> None:
+    """Raise `InvalidFile` unless successors are in order, and mean rewards are those of `rewards`.
+
+    `TabularMDP.from_transitions` has checked everything else.
+    """
     ends = np.zeros(t.p.size, dtype=bool) if t.ends is None else t.ends
-    keys = (t.pairs * t.n_states + t.successors) * 2 + ends
+    keys = (t.pairs * t.n_states + t.successors) * 2 + ends  # the terminal transition is the last
     check((np.diff(keys) > 0).all(), "the successors of a pair are not in increasing order")
-
-
-def _check_rewards(t: Transitions) -> None:
-    """Raise `InvalidFile` unless mean rewards are those of the transitions."""
     errors = np.append(t.R_error, t.rewards_error)
-    is_valid = ((errors >= 0) & (errors < np.inf)).all()
-    check(is_valid, "a bound on a rounding error is negative or not finite")
+    are_valid = ((errors >= 0) & (errors < np.inf)).all()
+    check(are_valid, "a bound on a rounding error is negative or not finite")
     if t.rewards is not None:
         sizes = row_sums(t.p * np.abs(t.rewards), t.indptr)
         rounding = 1e-15 * np.diff(t.indptr) * sizes + t.R_error + 2 * t.rewards_error

@@ -3,6 +3,7 @@
 Compiled code reads the arrays without checking indices, so loading checks all of them.
 """
 
+import math
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -87,7 +88,7 @@ def unpacked(cls: type[M], content: Content, where: str) -> M:
         header = header.get("memory", header)
         memory = cls(**{name: header[name] for name in OPTIONS})
         for name in COUNTS:
-            setattr(memory, name, _count(name, header[name]))
+            setattr(memory, name, whole_number(name, header[name], least=0, most=math.inf))
         if header["setting"] is not None:
             memory.bind(Setting(**header["setting"]))
         if header["edges"] is not None:
@@ -115,7 +116,7 @@ def _restore_statistics(
     for name, n_compared in header["learned"].items():
         largest = take(arrays, f"learned/{name}", np.float64, shape)
         check(_is_finite(largest) and (largest >= 0).all(), f"learned/{name} has an invalid entry")
-        check(_count(name, n_compared) <= memory.n_tasks, "more tasks were compared than seen")
+        n_compared = whole_number(name, n_compared, least=0, most=memory.n_tasks)
         memory.learned[name] = largest, n_compared
     for name in header["envelopes"]:
         E = take(arrays, f"envelope/{name}/E", np.float64, shape)
@@ -203,7 +204,3 @@ def _values(Q: np.ndarray, setting: Setting | None) -> np.ndarray:
 
 def _is_finite(array: np.ndarray) -> bool:
     return bool(np.isfinite(array).all())
-
-
-def _count(name: str, number: Any) -> int:
-    return whole_number(name, number, least=0)
