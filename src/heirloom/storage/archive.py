@@ -156,12 +156,13 @@ def parsing(where: str, kind: str) -> Iterator[None]:
 def take(
     arrays: Mapping[str, np.ndarray], name: str, dtype: type | str, shape: tuple[int, ...]
 ) -> Any:
-    """Return an array of a file after checking its type and shape; (-1,) allows any length."""
+    """Return an array of a file after checking its type and shape; -1 allows any length."""
     check(name in arrays, f"the array {name!r} is missing")
     array = arrays[name]
-    wanted = tuple(array.size if n == -1 else n for n in shape)
+    sizes = zip(shape, array.shape, strict=False)
+    fits = array.ndim == len(shape) and all(wanted in (-1, n) for wanted, n in sizes)
     check(
-        array.dtype == np.dtype(dtype) and array.shape == wanted,
+        array.dtype == np.dtype(dtype) and fits,
         f"the array {name!r} is {array.dtype} of shape {array.shape}: expected "
         f"{np.dtype(dtype)} of shape {shape}",
     )
