@@ -165,6 +165,14 @@ def test_user_defined_bound_with_options_is_explained_counted_and_saved(path):
     assert np.array_equal(bound.margin, margin)
 
 
+def test_agent_whose_option_was_changed_to_an_invalid_one_is_not_saved(path):
+    agent = hl.RMax(**COMMON, seed=0)
+    agent.explore = -1e-17
+    with pytest.raises(hl.InvalidArgument, match="explore is -1e-17"):
+        agent.save(path)
+    assert not path.exists()
+
+
 def test_agent_with_a_generator_that_is_not_from_numpy_cannot_be_saved(path):
     class UserBits(np.random.PCG64):
         @property
@@ -219,7 +227,7 @@ def test_damaged_and_forged_files_are_rejected(path):
     archive.write(path, "agent", archive.Content(forged, arrays))
     with pytest.raises(hl.InvalidFile, match="distance is 3"):
         hl.OptimisticAgent.load(path)
-    forged = arrays | {"prior/0": np.zeros((2, 2))}
+    forged = arrays | {"bound/0/d_max": np.zeros((2, 2))}
     archive.write(path, "agent", archive.Content(header, forged))
     with pytest.raises(hl.InvalidFile, match="d_max has shape"):
         hl.OptimisticAgent.load(path)

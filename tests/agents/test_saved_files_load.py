@@ -67,6 +67,16 @@ def test_mean_of_a_thousand_rewards_at_the_end_of_their_range_can_be_loaded(tmp_
     assert hl.OptimisticAgent.load(tmp_path / "agent").memory.n_tasks == 1
 
 
+def test_agent_that_needs_more_tasks_than_64_bits_count_can_be_loaded(tmp_path):
+    options = {"n_states": 1, "n_actions": 1, "gamma": 0.9, "n_known": 1}
+    agent = hl.LRMax(p_min=1e-30, **options, seed=0)
+    agent.begin_task()
+    agent.end_task()
+    agent.save(tmp_path / "agent")
+    n_first = hl.OptimisticAgent.load(tmp_path / "agent").memory.n_first
+    assert n_first == agent.memory.n_first > 2**63
+
+
 class Below(hl.Bound):
     """A bound that is not an upper bound: it is below every value."""
 

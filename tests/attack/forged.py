@@ -10,6 +10,8 @@ import zlib
 
 import numpy as np
 
+from heirloom.storage.archive import FORMAT
+
 LOCAL = struct.Struct("<4s5H3L2H")
 CENTRAL = struct.Struct("<4s6H3L5H2L")
 END = struct.Struct("<4s4H2LH")
@@ -33,7 +35,7 @@ def archive_of(members, *, kind="memory", compression=zipfile.ZIP_STORED):
     file = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(file, "w", compression) as zipped:
         warnings.simplefilter("ignore")  # about names that repeat
-        zipped.comment = f"heirloom {kind} 1 ".encode() + b"0" * 64
+        zipped.comment = f"heirloom {kind} {FORMAT} ".encode() + b"0" * 64
         for name, data in members:
             zipped.writestr(name, data)
     return with_checksum(file.getvalue())
@@ -60,7 +62,7 @@ def overlapping(data, n, *, kind="memory"):
 
 def ended(body, directory, n, *, kind="memory"):
     """Return an archive of members, a directory of n entries, and a seal."""
-    comment = f"heirloom {kind} 1 ".encode() + b"0" * 64
+    comment = f"heirloom {kind} {FORMAT} ".encode() + b"0" * 64
     counted = min(n, 65535)
     end = (b"PK\5\6", 0, 0, counted, counted, len(directory), len(body), len(comment))
     return with_checksum(body + directory + END.pack(*end) + comment)

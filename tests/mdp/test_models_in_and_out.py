@@ -124,6 +124,17 @@ def test_file_with_a_right_checksum_and_wrong_arrays_is_reported(change, message
         hl.TabularMDP.load(path)
 
 
+def test_file_whose_mean_rewards_are_not_those_of_its_transitions_is_reported(tmp_path):
+    path, T = tmp_path / "task", np.full((2, 1, 2), 0.5)
+    R = np.arange(4.0).reshape(2, 1, 2)
+    hl.TabularMDP(R, T, gamma=0.5, reward_range=(0, 3)).save(path)
+    header, arrays = archive.read(path, "task")
+    forged = {**arrays, "R": np.array([9.0, 1.0])}
+    archive.write(path, "task", archive.Content(header, forged))
+    with pytest.raises(hl.InvalidFile, match="mean rewards are not those of the transitions"):
+        hl.TabularMDP.load(path)
+
+
 def test_npz_file_of_others_is_read_from_dense_or_sparse_arrays(tmp_path):
     m = random_task(0)
     T = m.T

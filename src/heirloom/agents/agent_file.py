@@ -1,106 +1,111 @@
-"""Save an `OptimisticAgent` between two tasks to a file, and load it.
+"""Conversion of an `OptimisticAgent` between two tasks to a header and arrays, and back.
 
-The header has the memory's header under `memory`, the class of the agent under `algorithm`, its
-`options`, its `bounds` as a list of {"name", "options"}, and the state of its `generator`. A
-user-defined bound is marked with {"own": true}. The arrays are those of the memory; `drawn`, the
-numbers that were drawn from the generator and have not been used yet; and each option of a bound
-that is an array: `prior/i` for the `d_max` of the bound i, `bound/i/option` for any other.
+The file of an agent contains everything that the file of its memory does; docs/files.md lists it.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.uniforms import Uniforms
-from heirloom.arrays import FloatArray
-from heirloom.errors import InvalidArgument, InvalidFile
-from heirloom.storage.archive import Content, parsing, take
+from heirloom.errors import InvalidArgument
+from heirloom.storage.archive import Content, check, parsing, take
 from heirloom.transfer import memory_file
 from heirloom.transfer.bound import Bound, Constant, MaxQ
 from heirloom.transfer.envelope import Envelope
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
-from heirloom.validation import shown
-
-GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
-OPTIONS = ("gamma", "epsilon", "reward_range", "terminating", "v_max", "tol")
-REFUTATION_OPTIONS = ("on_refutation", "exact", "refutation_delta", "explore")  # not in older files
+from heirloom.validation import shown, truth
 
 BUILT_IN: dict[str, type[Bound]] = {
-    "Constant": Constant,
-    "Envelope": Envelope,
-    "Lipschitz": Lipschitz,
-    "MaxQ": MaxQ,
-    "NearModels": NearModels,
+    kind.__name__: kind for kind in (Constant, Envelope, Lipschitz, MaxQ, NearModels)
 }
 """Heirloom's bounds, which `load` rebuilds from their names in the file."""
+
+GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+# Numpy does not check positions in buffers: a larger one would make it read beyond the buffer.
+LARGEST = {"pos": 624, "buffer_pos": 4, "has_uint32": 1, "uinteger": 2**32 - 1}
 
 A = TypeVar("A", bound=OptimisticAgent)
 
 
-class SavedBound(NamedTuple):
-    """The entry of a bound in the header of a file."""
-
-    name: str
-    """The name of its class."""
-    options: dict[str, Any] | None
-    """Its options apart from arrays; None if the bound cannot be rebuilt from options."""
-    user_defined: bool
-
-
 def packed(agent: OptimisticAgent) -> Content:
     """Return everything that an agent needs to continue with its next task."""
-    memory = memory_file.packed(agent.memory)
-    arrays = {**memory.arrays, "drawn": agent._uniforms.unused}
+    refutation, state = agent.refutation, agent._uniforms.rng.bit_generator.state
+    memory_header, arrays = memory_file.packed(agent.memory)
+    arrays["drawn"] = agent._uniforms.unused
     bounds = []
     for i, bound in enumerate(agent.bounds):
-        kind = type(bound)
-        name = kind.__name__
-        user_defined = kind is not BUILT_IN.get(name)
-        # Inherited options() would rebuild the bound without what the derived class adds.
-        given = None if user_defined and "options" not in vars(kind) else bound.options()
-        _check_options(name, given)
-        in_header: dict[str, Any] = {}
+        name, given = type(bound).__name__, _options(bound)
         for key, value in (given or {}).items():
             if isinstance(value, np.ndarray):
-                arrays[_array_name(i, key)] = value
-            else:
-                in_header[key] = value.item() if isinstance(value, np.generic) else value
-        options = None if given is None else in_header
-        bounds.append({"name": name, "options": options, **({"own": True} if user_defined else {})})
+                arrays[f"bound/{i}/{key}"] = value
+        scalars = given and {k: v for k, v in given.items() if not isinstance(v, np.ndarray)}
+        bounds.append({"name": name, "options": scalars, "user_defined": _is_user_defined(bound)})
+    if state["bit_generator"] not in GENERATORS:
+        raise InvalidArgument(
+            f"the agent's generator is a {state['bit_generator']}: an agent can be saved only with "
+            f"one of numpy's generators, {', '.join(GENERATORS)}"
+        )
+    options = {
+        **memory_file.setting_options(agent.setting),
+        "n_known": agent.n_known,
+        "on_refutation": refutation.reaction,
+        "exact": refutation.accuracy.exact,
+        "refutation_delta": refutation.accuracy.delta,
+        "explore": agent.explore,
+    }
+    # An attribute that was changed to what cannot be loaded raises an error.
+    OptimisticAgent(bounds=[], seed=0, **options)
     header = {
-        "memory": memory.header,
+        "memory": memory_header,
         "algorithm": type(agent).__name__,
-        "options": {
-            "n_known": agent.n_known,
-            **{name: getattr(agent.setting, name) for name in OPTIONS},
-            **_refutation_options(agent),
-        },
+        "options": options,
+        "warned": refutation.warned,
         "bounds": bounds,
-        "generator": _generator_state(agent._uniforms.rng),
+        "generator": state,
     }
     return Content(header, arrays)
 
 
-def _check_options(name: str, options: object) -> None:
-    """Raise `InvalidArgument` unless a file can hold the options of the bound `name`."""
-    expected = "expected None, or a dictionary of numbers, strings, None or arrays of numbers"
+def _is_user_defined(bound: Bound) -> bool:
+    return type(bound) is not BUILT_IN.get(type(bound).__name__)
+
+
+def _options(bound: Bound) -> dict[str, Any] | None:
+    """Return the options to save with a bound; None if `load` must be given an instance.
+
+    Raises `InvalidArgument` unless a file can contain them, and a user-defined bound can be rebuilt
+    from them.
+    """
+    kind = type(bound)
+    # Inherited options() would rebuild the bound without what the derived class adds.
+    if _is_user_defined(bound) and "options" not in vars(kind):
+        return None
+    options = bound.options()
     if options is None:
-        return
+        return None
+    expected = "expected None, or a dictionary of numbers, strings, None or arrays of numbers"
+    found = f"options of the bound {kind.__name__} returned"
     if not isinstance(options, dict) or not all(isinstance(key, str) for key in options):
-        raise InvalidArgument(f"options of the bound {name} returned {shown(options)}: {expected}")
+        raise InvalidArgument(f"{found} {shown(options)}: {expected}")
     for key, value in options.items():
-        is_number = isinstance(
-            value, bool | int | float | str | np.bool_ | np.integer | np.floating | None
-        )
-        is_array = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
-        if not (is_number or is_array):
+        is_numeric = isinstance(value, int | float | np.generic | np.ndarray)
+        is_numeric = is_numeric and np.asarray(value).dtype.kind in "biuf"
+        if not (is_numeric or value is None or isinstance(value, str)):
+            raise InvalidArgument(f"{found} {shown(value)} for {key}: {expected}")
+    if _is_user_defined(bound):
+        try:
+            kind(**options)
+        except Exception as error:  # user code may raise anything
             raise InvalidArgument(
-                f"options of the bound {name} returned {shown(value)} for {key}: {expected}"
-            )
+                f"the bound {kind.__name__} could not be loaded again ({error}): let options() "
+                "return the arguments of its constructor, or None; nothing was written"
+            ) from error
+    return options
 
 
 def unpacked(
@@ -108,69 +113,30 @@ def unpacked(
 ) -> A:
     """Rebuild a packed agent; raises `InvalidFile` if the content is not valid."""
     header, arrays = content
-    if bounds is not None and not isinstance(bounds, list | tuple):
-        raise InvalidArgument(
-            f"bounds is {shown(bounds)}: expected None, or a list of bounds or their classes"
-        )
-    _check_class(cls, header.get("algorithm", cls.__name__), where)
     with parsing(where, "agent"):
-        memory_header, saved_bounds = header["memory"], _saved_bounds(header["bounds"])
-    memory = memory_file.unpacked(TaskMemory, Content(memory_header, arrays), where)
-    rebuilt = _rebuilt_bounds(bounds, saved_bounds, arrays, where)
+        saved = [(each["name"], each["options"], each["user_defined"]) for each in header["bounds"]]
+        names = [header["algorithm"], *(name for name, _, _ in saved)]
+        check(all(isinstance(name, str) for name in names), "a class has no name")
+    _check_class(cls, header["algorithm"], where)
+    rebuilt = _with_classes(bounds, saved, where)
+    memory = memory_file.unpacked(TaskMemory, content, where)
     with parsing(where, "agent"):
-        saved = header["options"]
-        options = {name: saved[name] for name in ("n_known", *OPTIONS)}
-        options |= {name: saved[name] for name in REFUTATION_OPTIONS if name in saved}
-        options["reward_range"] = tuple(options["reward_range"])
-        options |= {"n_states": memory.n_states, "n_actions": memory.n_actions}
+        for i, (kind, (_, options, _)) in enumerate(zip(rebuilt, saved, strict=True)):
+            if isinstance(kind, type):
+                prefix = f"bound/{i}/"
+                own = {n.removeprefix(prefix): arrays[n] for n in arrays if n.startswith(prefix)}
+                rebuilt[i] = kind(**options, **own)
         agent = cls.__new__(cls)  # the constructors of RMax, LRMax, ... would create new bounds
-        OptimisticAgent.__init__(agent, bounds=rebuilt, memory=memory, seed=0, **options)
-        rng = _generator(header["generator"])
+        OptimisticAgent.__init__(agent, bounds=rebuilt, memory=memory, **header["options"])
         drawn = take(arrays, "drawn", np.float64, (-1,)).copy()
-        if not ((drawn >= 0) & (drawn < 1)).all():
-            raise InvalidFile("the array 'drawn' has a number outside [0, 1)")
-        agent.refutation.warned = _truth(saved.get("warned", False))
-    agent._uniforms = Uniforms(rng, drawn)
+        check(((drawn >= 0) & (drawn < 1)).all(), "the array 'drawn' has a number outside [0, 1)")
+        agent._uniforms = Uniforms(_generator(header["generator"]), drawn)
+        agent.refutation.warned = truth("warned", header["warned"])
     return agent
 
 
-def check_saved(content: Content, bounds: Sequence[Bound]) -> None:
-    """Raise an error unless `load` could rebuild an agent with these bounds from its file.
-
-    Built-in bounds, and user-defined ones that define `options`, are built anew; the others are
-    given to `load` as instances.
-    """
-    classes = {
-        i for i, saved in enumerate(content.header["bounds"]) if saved["options"] is not None
-    }
-    given = [type(bound) if i in classes else bound for i, bound in enumerate(bounds)]
-    unpacked(OptimisticAgent, content, "the file", given)
-
-
-def _refutation_options(agent: OptimisticAgent) -> dict[str, Any]:
-    """Return how an agent compares tasks with its knowledge, and whether it has warned."""
-    refutation = agent.refutation
-    return {
-        "on_refutation": refutation.reaction,
-        "exact": refutation.accuracy.exact,
-        "refutation_delta": refutation.accuracy.delta,
-        "explore": agent.explore,
-        "warned": refutation.warned,
-    }
-
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidFile(f"'warned' is {value!r}, not true or false")
-    return value
-
-
-def _check_class(cls: type[OptimisticAgent], saved: Any, where: str) -> None:
+def _check_class(cls: type[OptimisticAgent], saved: str, where: str) -> None:
     """Raise unless `cls.load` can load an agent of the class named `saved`."""
-    if not isinstance(saved, str):
-        raise InvalidFile(
-            f"{where} does not hold a valid agent: its algorithm is {saved!r}, not a name"
-        )
     if cls is not OptimisticAgent and saved != cls.__name__:
         raise InvalidArgument(
             f"{where} was saved by {saved}, not by {cls.__name__}: use OptimisticAgent.load, "
@@ -184,135 +150,55 @@ def _check_class(cls: type[OptimisticAgent], saved: Any, where: str) -> None:
         )
 
 
-def _saved_bounds(entries: Any) -> list[SavedBound]:
-    saved_bounds = [
-        SavedBound(entry["name"], entry["options"], entry.get("own", False)) for entry in entries
-    ]
-    for saved in saved_bounds:
-        if not isinstance(saved.name, str) or not isinstance(saved.user_defined, bool):
-            raise InvalidFile(f"{saved} does not describe a bound")
-    return saved_bounds
-
-
-def _array_name(i: int, option: str) -> str:
-    """Name of the array that stores an option of the bound i; that of `d_max` is `prior/i`."""
-    return f"prior/{i}" if option == "d_max" else f"bound/{i}/{option}"
-
-
-def _rebuilt_bounds(
-    bounds: Sequence[Bound | type[Bound]] | None,
-    saved_bounds: list[SavedBound],
-    arrays: dict[str, FloatArray],
-    where: str,
-) -> list[Bound]:
-    """The bounds of an agent: the instances given in `bounds`, the others built from options."""
-    names = [saved.name for saved in saved_bounds]
-    given: Sequence[Bound | type[Bound] | None] = [None] * len(names) if bounds is None else bounds
-    if bounds is not None:
-        classes = [bound if isinstance(bound, type) else type(bound) for bound in bounds]
-        given_names = [kind.__name__ for kind in classes]
+def _with_classes(
+    given: Sequence[Bound | type[Bound]] | None, saved: list[tuple[Any, Any, Any]], where: str
+) -> list[Any]:
+    """Return an instance for each saved bound where one was given, or the class to rebuild."""
+    names = [name for name, _, _ in saved]
+    if given is None:
+        found = [None if user_defined else BUILT_IN.get(name) for name, _, user_defined in saved]
+    elif isinstance(given, list | tuple):
+        found = list(given)
+        given_names = [getattr(one, "__name__", type(one).__name__) for one in given]
         if given_names != names:
             raise InvalidArgument(
                 f"bounds are {given_names}, but {where} was saved with {names}: give the same "
                 "bounds in the same order"
             )
-    rebuilt = []
-    for i, (bound, saved) in enumerate(zip(given, saved_bounds, strict=True)):
-        if bound is not None and not isinstance(bound, type):
-            rebuilt.append(bound)
-            continue
-        kind = bound
-        if kind is None and not saved.user_defined:
-            kind = BUILT_IN.get(saved.name)
-        if kind is None or saved.options is None:
+    else:
+        raise InvalidArgument(
+            f"bounds is {shown(given)}: expected None, or a list of bounds or their classes"
+        )
+    for bound, (name, options, _) in zip(found, saved, strict=True):
+        if bound is None or (isinstance(bound, type) and options is None):
             raise InvalidArgument(
-                f"{where} was saved with the user-defined bound {saved.name}: load it with "
+                f"{where} was saved with the user-defined bound {name}: load it with "
                 "bounds=[...], which lists all bounds in order, each as a class that has "
                 "`options`, or as an instance created as before"
             )
-        with parsing(where, "agent"):
-            rebuilt.append(_bound(i, kind, saved.options, arrays))
-    return rebuilt
-
-
-def _bound(
-    i: int, kind: type[Bound], options: dict[str, Any], arrays: dict[str, FloatArray]
-) -> Bound:
-    """Build the bound i from its saved options."""
-    prefix = _array_name(i, "")
-    array_options = {
-        name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)
-    }
-    if (prior := _array_name(i, "d_max")) in arrays:
-        array_options["d_max"] = arrays[prior]
-    options = {**options, **array_options}
-    bound = kind(**options)
-    if set(bound.options() or ()) != set(options):
-        raise InvalidFile(
-            f"bound {i} has the options {sorted(options)}, which {kind.__name__} does not save"
-        )
-    return bound
-
-
-def _generator_state(rng: np.random.Generator) -> dict[str, Any]:
-    state = rng.bit_generator.state
-    if state["bit_generator"] not in GENERATORS:
-        raise InvalidArgument(
-            f"the agent's generator is a {state['bit_generator']}: an agent can be saved only with "
-            f"one of numpy's generators, {', '.join(GENERATORS)}"
-        )
-    return _to_json(state)
-
-
-def _to_json(state: Any) -> Any:
-    """Convert the state of a generator to JSON types; an array becomes its dtype and values."""
-    if isinstance(state, dict):
-        return {key: _to_json(value) for key, value in state.items()}
-    if isinstance(state, np.ndarray):
-        return {"dtype": state.dtype.str, "values": state.tolist()}
-    return state
+    return found
 
 
 def _generator(saved: dict[str, Any]) -> np.random.Generator:
     name = saved["bit_generator"]
-    if name not in GENERATORS:
-        raise InvalidFile(f"the generator is {name!r}, not one of {', '.join(GENERATORS)}")
+    check(name in GENERATORS, f"the generator is {name!r}, not one of {', '.join(GENERATORS)}")
     bits = getattr(np.random, name)(0)
-    state = _from_json(saved)
-    _check_state(state, bits.state)
-    bits.state = state
+    bits.state = _state(saved, bits.state, "generator")
     return np.random.Generator(bits)
 
 
-# Numpy does not check positions in buffers: a larger one would make it read beyond the buffer.
-LARGEST = {"pos": 624, "buffer_pos": 4, "has_uint32": 1, "uinteger": 2**32 - 1}
-
-
-def _check_state(state: Any, example: Any, name: str = "generator") -> None:
-    """Raise `InvalidFile` unless `state` has the keys, types and shapes of a valid `example`."""
+def _state(saved: Any, example: Any, name: str) -> Any:
+    """Return a saved state of a generator, with the keys, types and shapes of a valid `example`."""
+    problem = f"{name!r} in the state of the generator is {shown(saved)}"
     if isinstance(example, dict):
-        if not isinstance(state, dict) or state.keys() != example.keys():
-            raise InvalidFile(
-                f"{name!r} in the state of the generator does not have the keys {sorted(example)}"
-            )
-        for key, value in example.items():
-            _check_state(state[key], value, key)
-    elif isinstance(example, np.ndarray):
-        if not isinstance(state, np.ndarray) or state.shape != example.shape:
-            raise InvalidFile(
-                f"{name!r} in the state of the generator is not an array of shape {example.shape}"
-            )
-    elif type(state) is not type(example):
-        raise InvalidFile(f"{name!r} in the state of the generator is {state!r}")
-    elif isinstance(example, int) and not 0 <= state <= LARGEST.get(name, 2**128 - 1):
-        raise InvalidFile(f"{name!r} in the state of the generator is {state!r}: out of range")
-
-
-def _from_json(state: Any) -> Any:
-    if not isinstance(state, dict):
-        return state
-    if "dtype" in state:
-        if state["dtype"] not in ("<u4", "<u8"):
-            raise InvalidFile(f"the state of the generator has an array of {state['dtype']!r}")
-        return np.array(state["values"], dtype=state["dtype"])
-    return {key: _from_json(value) for key, value in state.items()}
+        check(isinstance(saved, dict) and saved.keys() == example.keys(), problem)
+        return {key: _state(saved[key], value, key) for key, value in example.items()}
+    if isinstance(example, np.ndarray):
+        array = np.array(saved, dtype=example.dtype)
+        check(array.shape == example.shape, problem)
+        return array
+    is_valid = type(saved) is type(example)
+    if isinstance(example, int):
+        is_valid = is_valid and 0 <= saved <= LARGEST.get(name, 2**128 - 1)
+    check(is_valid, problem)
+    return saved

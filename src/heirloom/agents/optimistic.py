@@ -162,14 +162,14 @@ class OptimisticAgent:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the options, the memory and the generator to a file; only between two tasks."""
-        from heirloom.agents.agent_file import check_saved, packed
+        from heirloom.agents.agent_file import packed
 
         if self.in_task:
             raise WrongOrder(
                 "save() was called within a task: call end_task() first, which stores the task, "
                 "or drop_task(), which discards it"
             )
-        archive.write(path, "agent", packed(self), lambda saved: check_saved(saved, self.bounds))
+        archive.write(path, "agent", packed(self))
 
     def begin_task(self, *, available: ArrayLike | None = None) -> None:
         """Begin a task with an empty model; the bounds transfer from the tasks in the memory.

@@ -66,9 +66,8 @@ def audit(
     """
     with clean_errors():
         nearness = _nearness(rewards, transitions, {"--d-max": d_max, "--p-min": p_min})
-        result = heirloom.audit(
-            _memory(memory), nearness, d_max=d_max, p_min=p_min, exact=exact, delta=delta
-        )
+        tasks = heirloom.TaskMemory.load(memory)
+        result = heirloom.audit(tasks, nearness, d_max=d_max, p_min=p_min, exact=exact, delta=delta)
         typer.echo(repr(result))
         if figure is not None:
             drawn = heirloom.draw_audit(result)
@@ -95,18 +94,3 @@ def _nearness(
             f"{other} is missing: a nearness has both; 0 claims that tasks do not differ"
         )
     return None
-
-
-def _memory(path: Path) -> "heirloom.TaskMemory":
-    """Return the memory in a file, which may be that of an agent with any bounds."""
-    from heirloom.storage import archive
-    from heirloom.transfer import memory_file
-
-    try:
-        return heirloom.TaskMemory.load(path)
-    except heirloom.InvalidFile as error:
-        if "of kind 'agent'" not in str(error):
-            raise
-    header, arrays = archive.read(path, "agent")
-    content = archive.Content(header["memory"], arrays)
-    return memory_file.unpacked(heirloom.TaskMemory, content, str(path))

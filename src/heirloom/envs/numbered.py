@@ -155,14 +155,21 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         seen = sorted(self.numbers, key=self.numbers.__getitem__)
         numbers = [self.numbers[observation] for observation in seen]
         header = {"observations": [repr(observation) for observation in seen], "numbers": numbers}
-        archive.write(path, "numbers", archive.Content(header, {}), _numbers)
+        try:
+            _numbers(header)
+        except (ValueError, SyntaxError) as error:
+            raise InvalidArgument(
+                f"the numbers could not be loaded again ({error}): let `key` return numbers, texts "
+                "or tuples of these; nothing was written"
+            ) from error
+        archive.write(path, "numbers", archive.Content(header, {}))
 
     @staticmethod
     def load_numbers(path: str | os.PathLike[str]) -> dict[Hashable, int]:
         """Read numbers from a file, to be given as `numbers` to new environments."""
         content = archive.read(path, "numbers")
         with archive.parsing(str(path), "numbering"):
-            return _numbers(content)
+            return _numbers(content.header)
 
     def observation_of(self, state: int) -> Any:
         """Return the observation with this number; only if numbered by position in the space."""
@@ -179,11 +186,11 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return value_of(self.env.action_space, action)
 
 
-def _numbers(content: archive.Content) -> dict[Hashable, int]:
-    """Return the numbers of observations that a file contains."""
+def _numbers(header: dict[str, Any]) -> dict[Hashable, int]:
+    """Return the numbers of observations that the header of a file contains."""
     # literal_eval parses literals only: it executes no code from the file.
-    seen = [ast.literal_eval(text) for text in content.header["observations"]]
-    numbers = dict(zip(seen, content.header["numbers"], strict=True))
+    seen = [ast.literal_eval(text) for text in header["observations"]]
+    numbers = dict(zip(seen, header["numbers"], strict=True))
     if not all(type(number) is int and number >= 0 for number in numbers.values()):
         raise InvalidFile("a state number is not a whole number, 0 or more")
     return numbers

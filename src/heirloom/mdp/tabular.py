@@ -167,10 +167,10 @@ class TabularMDP:
         is read, too; options can then be `gamma`, `start`, `reward_range` and names. Raises
         `InvalidFile` unless the file can be read without unpickling.
         """
-        from heirloom.mdp.task_file import is_saved_task, read_npz, saved_task
+        from heirloom.mdp.task_file import read_npz, saved_task
 
-        if is_saved_task(path):
-            transitions, given = saved_task(path)
+        if (saved := saved_task(path)) is not None:
+            transitions, given = saved
             return cls.from_transitions(transitions, **{**given, **options})
         given = {**read_npz(path), **options}
         if "gamma" not in given:

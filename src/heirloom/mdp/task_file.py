@@ -1,14 +1,6 @@
-"""Conversion of a `TabularMDP` to and from named arrays, and tasks from `.npz` files of others.
+"""Conversion of a `TabularMDP` to a header and arrays, and back; and tasks from other `.npz` files.
 
-The header holds the numbers of states and actions, `gamma`, `reward_range`, the names, and the
-bound on the rounding error of rewards. The arrays are those of `Transitions`, and `start`:
-
-    indptr                  [k + 1]  where the transitions of the pair k = s * A + a begin
-    successors, p           the transitions, one pair after the other
-    R, R_error              [k]      mean rewards, and bounds on their rounding errors
-    rewards, ends           one entry per transition; each may be missing
-    available               [k]      the pairs that exist; missing if all do
-    start                   [s]      the distribution of the first state
+docs/files.md lists the header and the arrays, which are those of `Transitions`, and `start`.
 """
 
 import os
@@ -23,113 +15,79 @@ from heirloom.errors import InvalidFile
 from heirloom.mdp.available import row_sums
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Transitions
-from heirloom.storage.archive import Content, parsing, take
+from heirloom.storage.archive import Content, check, parsing, take
 from heirloom.storage.atomic import named
 
+PER_PAIR = {"R": np.float64, "R_error": np.float64, "available": np.bool_}
+PER_TRANSITION = {"successors": np.int32, "p": np.float64, "rewards": np.float64, "ends": np.bool_}
+OPTIONAL = {"rewards", "ends", "available"}
+OPTIONS = ("gamma", "reward_range", "state_names", "action_names")
+
 SPARSE = ("T_data", "T_indices", "T_indptr")
-NAMES = ("state_names", "action_names")
-READ = {"R", "T", "start", "terminates", "available", "gamma", "reward_range", *NAMES, *SPARSE}
+READ = {"R", "T", "start", "terminates", "available", *OPTIONS, *SPARSE}
 
 
 def packed(m: TabularMDP) -> Content:
     """Convert a task to a header and arrays."""
     t = m.transitions
-    header = {
-        "n_states": t.n_states,
-        "n_actions": t.n_actions,
-        "gamma": m.gamma,
-        "reward_range": list(m.reward_range),
-        "rewards_error": t.rewards_error,
-        "state_names": m.state_names,
-        "action_names": m.action_names,
-    }
-    arrays: dict[str, np.ndarray] = {
-        "indptr": t.indptr,
-        "successors": t.successors,
-        "p": t.p,
-        "R": t.R,
-        "R_error": t.R_error,
-        "start": m.start,
-    }
-    if t.rewards is not None:
-        arrays["rewards"] = t.rewards
-    if t.ends is not None:
-        arrays["ends"] = t.ends
-    if t.available is not None:
-        arrays["available"] = t.available
-    return Content(header, arrays)
+    header = {name: getattr(t, name) for name in ("n_states", "n_actions", "rewards_error")}
+    header |= {name: getattr(m, name) for name in OPTIONS}
+    arrays = {name: getattr(t, name) for name in ("indptr", *PER_PAIR, *PER_TRANSITION)}
+    arrays["start"] = m.start
+    return Content(header, {name: array for name, array in arrays.items() if array is not None})
 
 
 def unpacked(content: Content, where: str) -> TabularMDP:
     """Convert a header and arrays to a task; raise `InvalidFile` unless they are valid."""
-    header, arrays = content
     with parsing(where, "task"):
-        n_pairs = header["n_states"] * header["n_actions"]
-        size = arrays["p"].size
-        t = Transitions(
-            n_states=header["n_states"],
-            n_actions=header["n_actions"],
-            indptr=take(arrays, "indptr", np.int64, (n_pairs + 1,)),
-            successors=take(arrays, "successors", np.int32, (size,)),
-            p=take(arrays, "p", np.float64, (size,)),
-            R=take(arrays, "R", np.float64, (n_pairs,)),
-            R_error=take(arrays, "R_error", np.float64, (n_pairs,)),
-            rewards=take(arrays, "rewards", np.float64, (size,)) if "rewards" in arrays else None,
-            rewards_error=float(header["rewards_error"]),
-            ends=take(arrays, "ends", np.bool_, (size,)) if "ends" in arrays else None,
-            available=(
-                take(arrays, "available", np.bool_, (n_pairs,)) if "available" in arrays else None
-            ),
-        )
-        m = TabularMDP.from_transitions(
-            t,
-            gamma=header["gamma"],
-            start=take(arrays, "start", np.float64, (header["n_states"],)),
-            reward_range=tuple(header["reward_range"]),
-            state_names=header["state_names"],
-            action_names=header["action_names"],
-        )
-        _check_order(t)
-        _check_rewards(t)
-        m.__dict__["start"] = arrays["start"]  # as it was, without normalising it again
+        header, arrays = content
+        n_states, n_actions = header["n_states"], header["n_actions"]
+        n_pairs, size = n_states * n_actions, arrays["p"].size
+        types = {name: (dtype, (n_pairs,)) for name, dtype in PER_PAIR.items()}
+        types |= {name: (dtype, (size,)) for name, dtype in PER_TRANSITION.items()}
+        types["indptr"] = np.int64, (n_pairs + 1,)
+        taken: dict[str, Any] = {
+            name: None if name in OPTIONAL - arrays.keys() else take(arrays, name, *expected)
+            for name, expected in types.items()
+        }
+        rewards_error = float(header["rewards_error"])
+        t = Transitions(n_states, n_actions, **taken, rewards_error=rewards_error)
+        start = take(arrays, "start", np.float64, (n_states,))
+        options = {name: header[name] for name in OPTIONS}
+        m = TabularMDP.from_transitions(t, start=start, **options)
+        _check_transitions(t)
+        m.__dict__["start"] = start  # as it was, without normalising it again
         return m
 
 
-def _check_order(t: Transitions) -> None:
-    """Raise `InvalidFile` unless successors increase within a pair, the terminal one last."""
+def _check_transitions(t: Transitions) -> None:
+    """Raise `InvalidFile` unless successors are in order, and mean rewards are those of `rewards`.
+
+    `TabularMDP.from_transitions` has checked everything else.
+    """
     ends = np.zeros(t.p.size, dtype=bool) if t.ends is None else t.ends
-    keys = (t.pairs * t.n_states + t.successors) * 2 + ends
-    if (np.diff(keys) <= 0).any():
-        raise InvalidFile("the successors of a pair are not in increasing order")
+    keys = (t.pairs * t.n_states + t.successors) * 2 + ends  # the terminal transition is the last
+    check((np.diff(keys) > 0).all(), "the successors of a pair are not in increasing order")
+    errors = np.append(t.R_error, t.rewards_error)
+    are_valid = ((errors >= 0) & (errors < np.inf)).all()
+    check(are_valid, "a bound on a rounding error is negative or not finite")
+    if t.rewards is not None:
+        sizes = row_sums(t.p * np.abs(t.rewards), t.indptr)
+        rounding = 1e-15 * np.diff(t.indptr) * sizes + t.R_error + 2 * t.rewards_error
+        differences = np.abs(row_sums(t.p * t.rewards, t.indptr) - t.R)
+        check((differences <= rounding).all(), "the mean rewards are not those of the transitions")
 
 
-def _check_rewards(t: Transitions) -> None:
-    """Raise `InvalidFile` unless mean rewards are those of the transitions."""
-    errors_are_valid = np.isfinite(t.R_error).all() and (t.R_error >= 0).all()
-    if not (errors_are_valid and 0 <= t.rewards_error < np.inf):
-        raise InvalidFile("a bound on a rounding error is negative or not finite")
-    if t.rewards is None:
-        return
-    sizes = row_sums(t.p * np.abs(t.rewards), t.indptr)
-    rounding = 1e-15 * np.diff(t.indptr) * sizes + t.R_error + 2 * t.rewards_error
-    if (np.abs(row_sums(t.p * t.rewards, t.indptr) - t.R) > rounding).any():
-        raise InvalidFile("the mean rewards are not those of the transitions")
-
-
-def is_saved_task(path: str | os.PathLike[str]) -> bool:
-    """Whether a file looks like one that `TabularMDP.save` has written."""
+def saved_task(path: str | os.PathLike[str]) -> tuple[Transitions, dict[str, Any]] | None:
+    """Return the transitions and options of a file that `save` wrote; None for other files."""
     try:
         with zipfile.ZipFile(Path(path)) as file:
-            return file.comment.startswith(b"heirloom task ")
+            if not file.comment.startswith(b"heirloom task "):
+                return None
     except Exception:  # not a path or an archive; reading it reports what is wrong
-        return False
-
-
-def saved_task(path: str | os.PathLike[str]) -> tuple[Transitions, dict[str, Any]]:
-    """Read a saved task; return its transitions, and the other arguments of `from_transitions`."""
+        return None
     m = TabularMDP.load(path)
-    names = ("gamma", "start", "reward_range", "state_names", "action_names")
-    return m.transitions, {name: getattr(m, name) for name in names}
+    return m.transitions, {name: getattr(m, name) for name in ("start", *OPTIONS)}
 
 
 def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 import errno
 import os
-import tempfile
+import secrets
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -46,15 +47,18 @@ def write_atomically(
     """
     temporary = None
     try:
-        target = Path(path).resolve()  # replace the target of a link, not the link
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
-        with open(descriptor, "wb") as file:
+        target = Path(path)
+        mode = _mode_of(target)
+        aside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
+        created_with = 0o666 if mode is None else mode  # the system removes the bits of the umask
+        with open(aside, "xb", opener=lambda name, how: os.open(name, how, created_with)) as file:
+            temporary = aside
+            if mode is not None:
+                os.chmod(aside, mode)
             file.write(data)
             file.flush()
             if synced:
                 os.fsync(file.fileno())
-            if hasattr(os, "fchmod"):
-                os.fchmod(file.fileno(), _mode_for(target))
         os.replace(temporary, target)
         temporary = None
     except (OSError, ValueError, TypeError, RuntimeError) as error:
@@ -87,13 +91,19 @@ def named(path: object) -> str:
     return str(path) if is_path else f"path is {shown(path)}, which"
 
 
-def _mode_for(target: Path) -> int:
-    """Return the permissions of the file to replace, or the default ones of a new file."""
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+def _mode_of(target: Path) -> int | None:
+    """Return the permissions of a file that is to be replaced; None if there is no file.
+
+    Raises `ValueError` unless it is a regular file: a link may lead to a file that must not change,
+    and a device or a pipe would be replaced by a file.
+    """
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        raise ValueError("it is a link" if stat.S_ISLNK(mode) else "it is not a regular file")
+    return stat.S_IMODE(mode)
 
 
 def sync_folder(folder: Path) -> None:

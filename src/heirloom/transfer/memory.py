@@ -105,19 +105,19 @@ class TaskMemory:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Load the memory that was saved in a file; raise `InvalidFile` if the file is damaged."""
+        """Load the memory in a file, that of a memory or of an agent.
+
+        Raises `InvalidFile` if the file is damaged.
+        """
         from heirloom.transfer.memory_file import unpacked
 
-        content = archive.read(path, "memory")
-        return unpacked(cls, content, str(path))
+        return unpacked(cls, archive.read(path, "memory", or_kind="agent"), str(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the memory to one file atomically, so that others may read the file meanwhile."""
-        from heirloom.transfer.memory_file import packed, unpacked
+        from heirloom.transfer.memory_file import packed
 
-        archive.write(
-            path, "memory", packed(self), lambda saved: unpacked(TaskMemory, saved, "the memory")
-        )
+        archive.write(path, "memory", packed(self))
 
     # Read-only, because all sources have these sizes.
     @property
