@@ -36,14 +36,8 @@ def write_file(path: Path, data: bytes) -> Path:
     return path
 
 
-def write_atomically(
-    path: str | os.PathLike[str], data: bytes | memoryview, *, synced: bool = True
-) -> None:
-    """Write `data` to `path`; after a failure or a crash the file is the old or the new one.
-
-    Without `synced`, this is true only if the machine does not lose power: nothing waits until the
-    data are on the disk.
-    """
+def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
+    """Write `data` to `path`; after a failure or a crash the file is the old or the new one."""
     temporary = None
     try:
         target = Path(path).resolve()  # replace the target of a link, not the link
@@ -51,8 +45,7 @@ def write_atomically(
         with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            if synced:
-                os.fsync(file.fileno())
+            os.fsync(file.fileno())
             if hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), _mode_for(target))
         os.replace(temporary, target)
@@ -63,8 +56,7 @@ def write_atomically(
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
-    if synced:
-        sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _cannot_write(path: object, error: Exception) -> CannotWrite:
