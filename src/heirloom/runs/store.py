@@ -35,7 +35,7 @@ from heirloom.storage import database
 from heirloom.storage.atomic import sync_folder
 from heirloom.storage.database import JOURNAL, LARGEST_VALUE, Damaged
 from heirloom.storage.folders import folder_path, regular_file
-from heirloom.wording import counted, were
+from heirloom.wording import counted_of
 
 INTERVAL = 1.0  # seconds after which results that wait are committed
 MOST_BYTES = 32 * 2**20  # of results that wait; one job may have more
@@ -156,7 +156,7 @@ class RunStore(StoredRun):
         try:
             stored = StoredRun(self.location)
         except Damaged as error:
-            self._salvage(str(error), error)
+            self._salvage(error)
             return True
         difference = self.spec.difference(stored.spec)
         if difference:
@@ -167,10 +167,10 @@ class RunStore(StoredRun):
         status = stored.status()
         self._done = {self.layout.number(job) for job in status.done}
         if not status.is_intact:
-            self._salvage(status.problem or counted(len(status.damaged), "damaged job"), None)
+            self._salvage(None)
         return True
 
-    def _salvage(self, problem: str, doubt: Damaged | None) -> None:
+    def _salvage(self, doubt: Damaged | None) -> None:
         """Make a new database of the jobs that can be read; keep the old one under another name.
 
         The first page of a database, with its tables, follows from the spec. So a copy is read
@@ -209,13 +209,11 @@ class RunStore(StoredRun):
         os.rename(new, self.file)
         sync_folder(self.location)
         logging.getLogger("heirloom").warning(
-            "heirloom: %s was damaged (%s): it is kept as %s, and %s that could be read %s copied "
-            "to a new %s; the others are computed again",
+            "heirloom: %s was damaged: it is kept as %s, and %s could be read and copied to a new "
+            "%s; the others are computed again",
             self.file,
-            problem,
             kept.name,
-            counted(len(self._done), "job"),
-            were(len(self._done)),
+            counted_of(len(self._done), self.layout.n_jobs, "job"),
             DATABASE,
         )
 

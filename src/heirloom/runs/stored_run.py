@@ -95,15 +95,17 @@ class StoredRun:
             raise not_a_run(self.location)
         with reading(self.file) as connection:
             stored, self.versions = read_spec(connection, self.file)
-        try:
-            self.layout = Layout(ExperimentSpec.read(stored), stored)
-            if self.layout.n_jobs > MOST_JOBS:
-                raise InvalidArgument(f"it has {self.layout.n_jobs:,} jobs: at most {MOST_JOBS:,}")
-        except (InvalidArgument, KeyError, TypeError) as error:
-            raise Damaged(
-                f"{self.file} has a spec that this version of Heirloom cannot read ({error}): read "
-                "it with the version that wrote it"
-            ) from error
+            try:
+                self.layout = Layout(ExperimentSpec.read(stored), stored)
+                n = self.layout.n_jobs
+                if n > MOST_JOBS:
+                    raise InvalidArgument(f"it has {n:,} jobs: at most {MOST_JOBS:,}")
+            except (InvalidArgument, KeyError, TypeError) as error:
+                raise Damaged(
+                    f"{self.file} has a spec that this version of Heirloom cannot read ({error}): "
+                    "read it with the version that wrote it"
+                ) from error
+            check_schema(connection, self.layout, self.file)
         self.spec = self.layout.spec
 
     @property
