@@ -53,16 +53,18 @@ def _check(where: Path, what: str, done: set, expected, outcome: Outcome) -> Non
         outcome.wrong += not set(status.done) <= done
     except HeirloomError:
         is_noticed = True
-    try:
-        results = run(SPEC, where, jobs=1)
-    except HeirloomError as error:
-        if journal.name in str(error) and "move it away" in str(error):
-            journal.rename(where / "journal")  # as the message asks for
-        elif "damaged, or is not a run of Heirloom" in str(error) and len(damaged) < 3 * 4096:
-            (where / "run.sqlite").rename(where / "kept")  # nothing can be read
-        else:
-            raise
-        results = run(SPEC, where, jobs=1)
+    results = None
+    while results is None:
+        try:
+            results = run(SPEC, where, jobs=1)
+        except HeirloomError as error:
+            is_beyond_reading = len(damaged) < 3 * 4096 or (where / "journal").exists()
+            if journal.name in str(error) and "move it away" in str(error):
+                journal.rename(where / "journal")  # as the message asks for
+            elif "damaged, or is not a run of Heirloom" in str(error) and is_beyond_reading:
+                (where / "run.sqlite").rename(where / "kept")
+            else:
+                raise
     outcome.wrong += not results.identical(expected)
     outcome.unnoticed += not StoredRun(where).status().is_complete
     kept = [path.read_bytes() for path in where.glob("*") if path.name != "run.sqlite"]
