@@ -137,7 +137,7 @@ def test_damaged_spec_is_restored_by_the_command(folder, expected, computed, col
     assert ended.exit_code == 1
     assert "is damaged: repeat the command that started the run, which restores it" in ended.stderr
     before = (folder / "run.sqlite").read_bytes()
-    with pytest.raises(hl.InvalidFile, match="the spec in .* is damaged"):
+    with pytest.raises(hl.InvalidFile, match=r"the spec in .* is damaged"):
         run(SPEC.with_changes(seed=8), folder, jobs=1)  # nothing shows that it is that experiment
     assert (folder / "run.sqlite").read_bytes() == before
     assert run(SPEC, folder, jobs=1).identical(expected)
@@ -177,9 +177,10 @@ def test_process_that_is_killed_while_it_keeps_a_damaged_file_loses_nothing(
             raise KeyboardInterrupt
         rename(*paths)
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched:
         patched.setattr(stores.os, "rename", killed)
-        run(SPEC, folder, jobs=1)
+        with pytest.raises(KeyboardInterrupt):
+            run(SPEC, folder, jobs=1)
     assert run(SPEC, folder, jobs=1).identical(expected)
     assert len(computed) <= 3
     assert sorted(os.listdir(folder)) == [KEPT, "run.sqlite"]

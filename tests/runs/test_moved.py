@@ -40,7 +40,7 @@ def test_run_stops_if_its_folder_disappears(tmp_path, monkeypatch, what, after):
     with pytest.raises(hl.CannotWrite, match="was moved or deleted"):
         run(SPEC, folder, jobs=1)
     if what.startswith("database"):
-        assert [path.name for path in folder.iterdir()] in ([], ["run.sqlite"])
+        assert folder.exists() == (what == "database replaced")
         return
     if what == "replaced":
         assert list(folder.iterdir()) == []

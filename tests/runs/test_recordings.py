@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+import sqlite3
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from heirloom.learning.recording import decode
 from heirloom.runs.export import export
 from heirloom.runs.store import RunStore
 from heirloom.runs.stored_run import StoredRun
-from tests.small_run import FAST, commit, flip
+from tests.small_run import FAST, commit
 
 SPEC = FAST.with_changes(record={"first": 2, "every": 7, "tasks": [1, 3], "repetitions": [1, 3]})
 
@@ -50,27 +51,6 @@ def test_run_stores_the_recordings_of_the_chosen_jobs(recorded):
             assert each.repetition == repetition + 1
 
 
-@pytest.mark.parametrize("name", ["recording/c.0", "recording_size/c.0.0"])
-def test_damaged_array_of_recordings_is_found_and_written_again(folder, name):
-    before = recordings(folder)
-    flip(folder / name, 0.5)
-    assert name in StoredRun(folder).status().repairable
-    repair(folder)
-    assert StoredRun(folder).status().is_complete
-    assert recordings(folder) == before
-
-
-def test_job_whose_recording_is_lost_twice_is_computed_again(folder):
-    before = recordings(folder)
-    for file in (folder / "batches").iterdir():
-        file.unlink()
-    flip(folder / "recording/c.0", 0.5)
-    assert StoredRun(folder).status().damaged
-    hl.run(SPEC, folder, jobs=1)
-    assert StoredRun(folder).status().is_complete
-    assert recordings(folder) == before
-
-
 def test_interrupted_run_resumes_with_its_recordings(recorded, tmp_path):
     store = RunStore(tmp_path / "run", SPEC)
     commit(store, store.remaining_jobs()[:4])
@@ -93,3 +73,14 @@ def test_tables_are_exported_from_a_run_with_recordings(recorded, tmp_path):
                 assert [int(row["step"]) for row in chosen] == [*range(1, len(chosen) + 1)]
                 total = sum(float(row["reward"]) for row in chosen)
                 assert total == pytest.approx(float(returns.sel(key)), abs=1e-12)
+
+
+def test_job_whose_recording_was_changed_is_computed_again(folder):
+    before = recordings(folder)
+    connection = sqlite3.connect(folder / "run.sqlite")
+    connection.execute("UPDATE job SET recording = x'00' WHERE job = 4")
+    connection.commit()
+    connection.close()
+    assert StoredRun(folder).status().damaged == [(1, 1)]
+    hl.run(SPEC, folder, jobs=1)
+    assert recordings(folder) == before

@@ -158,7 +158,9 @@ def test_results_of_some_variables_are_loaded(folder):
     assert set(hl.results(folder, "updates").coords) == {"agent", "repetition", "task"}
     assert not {"checksum", "done"} & set(every.variables)
     for wrong in (["missing"], 3, {"returns": 1}, [3]):
-        with pytest.raises(hl.InvalidArgument, match="variables is .*: expected a list of some of"):
+        with pytest.raises(
+            hl.InvalidArgument, match=r"variables is .*: expected a list of some of"
+        ):
             hl.results(folder, wrong)
 
 

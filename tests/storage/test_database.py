@@ -82,9 +82,13 @@ def test_connection_executes_nothing_of_the_file_and_attaches_nothing(file, tmp_
 
 
 def test_block_that_fails_commits_nothing(file):
-    with pytest.raises(RuntimeError, match="stop"), writing(file) as connection:
-        connection.execute("INSERT INTO numbers VALUES (2)")
-        raise RuntimeError("stop")
+    def fail():
+        with writing(file) as connection:
+            connection.execute("INSERT INTO numbers VALUES (2)")
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        fail()
     assert numbers(file) == [1]
     assert os.listdir(file.parent) == [file.name]
 
@@ -185,11 +189,9 @@ def test_file_that_another_program_holds_is_reported(file, monkeypatch, kind, wa
     monkeypatch.setattr(database, waits, 0.1)
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
+    opened = reading(file) if kind == "read" else writing(file)
     with pytest.raises(error, match="is in use by another program"):
-        if kind == "read":
-            numbers(file)
-        else:
-            writing(file).__enter__()
+        opened.__enter__()
     other.close()
 
 

@@ -69,9 +69,9 @@ def compare(
             to which the functions are sent. Functions must not keep anything from one call to the
             next, since each process has a copy of them.
         out: folder that results are written to, in the file `run.sqlite`. To resume an interrupted
-            comparison, repeat the call. The names of agents and all numbers are compared with those of the stored
-            comparison, and it is refused if they differ. Functions cannot be compared: give another
-            name to an agent that you change.
+            comparison, repeat the call. The names of agents and all numbers are compared with those
+            of the stored comparison, and it is refused if they differ. Functions cannot be
+            compared: give another name to an agent that you change.
         masks: whether agents obey the masks of available actions that environments give; see
             `learn`. The missing actions of a `TabularMDP` are always respected.
         measure: a quantity that is recorded in addition, as in a spec: "transfer" for the report's

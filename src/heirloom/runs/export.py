@@ -84,7 +84,8 @@ def export(run: StoredRun, to: Format, out: str | os.PathLike[str]) -> Exported:
                 _write_tables(run, to, arrays, done, Path(new))
             else:
                 _write_arrays(run, to, arrays, own, Path(new) / path.name)
-            files = [folder / name for name in sorted(os.listdir(new), key=_order)]
+            written = [*(f"{table}.{to}" for table in columns_of(run)), COLUMNS, path.name]
+            files = [folder / name for name in written if (Path(new) / name).exists()]
             for file in files:
                 if to != "zarr":
                     regular_file(file, CannotWrite)
@@ -109,10 +110,6 @@ def columns_of(run: StoredRun) -> dict[str, list[str]]:
     if run.spec.record is not None:
         tables["steps"] = [*STEP_COLUMNS]
     return tables
-
-
-def _order(name: str) -> tuple[bool, str]:
-    return name == COLUMNS, name
 
 
 def _metadata(run: StoredRun) -> dict[str, str]:

@@ -28,7 +28,7 @@ def lock(folder: Path) -> Iterator[None]:
             missing = [each for each in (folder, *folder.parents) if not each.exists()]
             for each in reversed(missing):
                 each.mkdir(exist_ok=True)
-                cleanup.callback(_remove_if_empty, each)
+                cleanup.callback(_remove_if_empty, each, os.stat(each))
                 sync_folder(each.parent)
             if not folder.is_dir():
                 raise CannotWrite(f"{folder} is a file: choose a folder for the results")
@@ -94,6 +94,7 @@ def _remove(descriptor: int, file: Path) -> None:
             file.unlink()
 
 
-def _remove_if_empty(folder: Path) -> None:
+def _remove_if_empty(folder: Path, created: os.stat_result) -> None:
     with suppress(OSError):
-        folder.rmdir()
+        if os.path.samestat(os.lstat(folder), created):  # not one that replaced it
+            folder.rmdir()

@@ -278,8 +278,6 @@ def _runs_below(folder: Path, depth: int) -> list[Path]:
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
     if DATABASE in names:
         return [folder]
-    if is_old(names):
-        raise not_a_run(folder)
     return [run for name in names if depth for run in _runs_below(folder / name, depth - 1)]
 
 
@@ -290,9 +288,10 @@ def is_old(names: Collection[str]) -> bool:
 
 def not_a_run(folder: Path) -> InvalidFile:
     """Return the error for a folder that does not contain a run."""
-    if folder.is_dir() and is_old(os.listdir(folder)):
+    below = [folder, *sorted(folder.iterdir())] if folder.is_dir() else []
+    if any(is_old(os.listdir(each)) for each in below if each.is_dir()):
         return InvalidFile(
-            f"{folder} is a run of an earlier development version, stored in many files: export it "
+            f"{folder} has a run of an earlier development version, stored in many files: export it "
             "with the version that wrote it (heirloom export), or choose another folder"
         )
     return InvalidFile(f"there is no run in {folder}: give the folder of a run")
