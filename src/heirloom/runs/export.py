@@ -28,7 +28,7 @@ from heirloom.runs.stored_run import StoredRun
 from heirloom.storage.folders import regular_file
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
 
 COLUMNS = "columns.csv"
 """Name of the file beside the tables that describes their columns."""

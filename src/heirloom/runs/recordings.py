@@ -12,7 +12,7 @@ from heirloom.runs.schema import COORDINATES, RECORDING
 from heirloom.runs.stored_run import StoredRun
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
 
 STEP = (*EPISODE, "step")
 COLUMNS = {

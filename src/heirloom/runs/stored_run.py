@@ -291,8 +291,8 @@ def not_a_run(folder: Path) -> InvalidFile:
     below = [folder, *sorted(folder.iterdir())] if folder.is_dir() else []
     if any(is_old(os.listdir(each)) for each in below if each.is_dir()):
         return InvalidFile(
-            f"{folder} has a run of an earlier development version, stored in many files: export it "
-            "with the version that wrote it (heirloom export), or choose another folder"
+            f"{folder} has a run of an earlier development version, in many files: export it with "
+            "the version that wrote it (heirloom export), or choose another folder"
         )
     return InvalidFile(f"there is no run in {folder}: give the folder of a run")
 
