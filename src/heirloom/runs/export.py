@@ -11,16 +11,17 @@ import os
 import warnings
 from collections.abc import Iterator
 from importlib import import_module
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from heirloom.arrays import BoolArray
 from heirloom.choices import Format
 from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
 from heirloom.escaping import for_spreadsheet
-from heirloom.experiments.variables import JOB
 from heirloom.runs.recordings import COLUMNS as STEP_COLUMNS
 from heirloom.runs.recordings import recorded_steps
 from heirloom.runs.schema import COORDINATES, SHARED, VARIABLES
@@ -29,6 +30,7 @@ from heirloom.storage.folders import regular_file
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
+    import xarray as xr
 
 COLUMNS = "columns.csv"
 """Name of the file beside the tables that describes their columns."""
@@ -74,6 +76,8 @@ def export(run: StoredRun, to: Format, out: str | os.PathLike[str]) -> Exported:
     if to == "zarr" and os.path.lexists(path):
         raise InvalidArgument(f"{out} exists already: move it away, or choose another name")
     arrays, done, own = run.load()
+    dataset = run.dataset(arrays, own)
+    dataset.attrs = _metadata(run)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if to in ("parquet", "csv"):
@@ -81,9 +85,13 @@ def export(run: StoredRun, to: Format, out: str | os.PathLike[str]) -> Exported:
         folder = path if path.is_dir() else path.parent
         with TemporaryDirectory(dir=folder, prefix=".heirloom-", ignore_cleanup_errors=True) as new:
             if to in ("parquet", "csv"):
-                _write_tables(run, to, arrays, done, Path(new))
+                _write_tables(run, to, dataset, done, Path(new))
+            elif to == "netcdf":
+                dataset.to_netcdf(Path(new) / path.name, engine="h5netcdf")
             else:
-                _write_arrays(run, to, arrays, own, Path(new) / path.name)
+                with warnings.catch_warnings():  # about parts that zarr has not specified yet
+                    warnings.simplefilter("ignore")
+                    dataset.to_zarr(Path(new) / path.name)
             written = [*(f"{table}.{to}" for table in columns_of(run)), COLUMNS, path.name]
             files = [folder / name for name in written if (Path(new) / name).exists()]
             for file in files:
@@ -118,84 +126,46 @@ def _metadata(run: StoredRun) -> dict[str, str]:
     return {key: json.dumps(value) for key, value in metadata.items()}
 
 
-def _write_arrays(
-    run: StoredRun, to: Format, arrays: dict[str, np.ndarray], own: dict[str, int], path: Path
-) -> None:
-    dataset = run.dataset(arrays, own)
-    dataset.attrs = _metadata(run)
-    if to == "netcdf":
-        dataset.to_netcdf(path, engine="h5netcdf")
-        return
-    with warnings.catch_warnings():
-        # zarr warns that consolidated metadata and texts are not part of its specification yet.
-        warnings.simplefilter("ignore")
-        dataset.to_zarr(path)
-
-
 def _write_tables(
-    run: StoredRun, to: Format, arrays: dict[str, np.ndarray], done: np.ndarray, folder: Path
+    run: StoredRun, to: Format, dataset: "xr.Dataset", done: BoolArray, folder: Path
 ) -> None:
+    if to == "csv":
+        names = [for_spreadsheet(str(name)) for name in dataset.agent.values]
+        dataset = dataset.assign_coords(agent=np.array(names, dtype=object))
     tables = columns_of(run)
     for table, names in tables.items():
-        frames = (
-            recorded_steps(run, csv=to == "csv")
-            if table == "steps"
-            else _frames(run, names, arrays, done, csv=to == "csv")
-        )
-        write = _write_csv if to == "csv" else _write_parquet
-        write(folder / f"{table}.{to}", names, frames, _metadata(run))
-    with open(folder / COLUMNS, "w", newline="") as file:
-        writer = csv.writer(file)
+        is_steps, file = table == "steps", folder / f"{table}.{to}"
+        frames = recorded_steps(run, csv=to == "csv") if is_steps else _frames(dataset, names, done)
+        if to == "parquet":
+            _write_parquet(file, names, frames, dataset.attrs)
+            continue
+        with open(file, "w", newline="", encoding="utf-8") as opened:
+            csv.writer(opened).writerow(names)
+            for frame in frames:
+                frame.to_csv(opened, header=False, index=False, na_rep="nan")
+    with open(folder / COLUMNS, "w", newline="") as opened:
+        writer = csv.writer(opened)
         writer.writerow(["table", "column", "units", "meaning"])
         for table, names in tables.items():
-            for name in names:
-                writer.writerow([table, name, EXPORTED[name].units, EXPORTED[name].meaning])
+            rows = ([table, n, EXPORTED[n].units, EXPORTED[n].meaning] for n in names)
+            writer.writerows(rows)
 
 
-def _frames(
-    run: StoredRun,
-    columns: list[str],
-    arrays: dict[str, np.ndarray],
-    done: np.ndarray,
-    *,
-    csv: bool,
-) -> "Iterator[pd.DataFrame]":
-    """Yield the rows of some jobs at a time; the index of the last dimension changes fastest."""
-    import pandas as pd
-
-    names = [name for name in columns if name not in COORDINATES]
-    inner = [name for name in columns if name in COORDINATES and name not in JOB]
-    repetitions, agents = np.nonzero(done.T)
-    labels = [agent.name for agent in run.spec.agents]
-    labels = [for_spreadsheet(label) for label in labels] if csv else labels
-    shape = arrays[names[0]].shape[2:]
-    numbers = (1 + np.indices(shape)).reshape(len(shape), -1)
-    n = numbers.shape[1]
-    per_block = max(1, ROWS // max(n, 1))
-    for start in range(0, agents.size, per_block):
-        i, j = agents[start : start + per_block], repetitions[start : start + per_block]
-        values: dict[str, Any] = {
-            "agent": np.repeat(np.array(labels, dtype=object)[i], n),
-            "repetition": np.repeat(j + 1, n),
-            **{name: np.tile(each, i.size) for name, each in zip(inner, numbers, strict=True)},
-        }
-        for name in names:
-            chosen = arrays[name][j] if name in SHARED else arrays[name][i, j]
-            values[name] = chosen.reshape(-1)
-        yield pd.DataFrame(values)
-
-
-def _write_csv(
-    path: Path, names: list[str], frames: "Iterator[pd.DataFrame]", metadata: dict[str, str]
-) -> None:
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerow(names)
-        for frame in frames:
-            frame.to_csv(file, header=False, index=False, na_rep="nan")
+def _frames(dataset: "xr.Dataset", columns: list[str], done: BoolArray) -> "Iterator[pd.DataFrame]":
+    """Yield the rows of some repetitions at a time, without those of jobs that are not done."""
+    dimensions = [name for name in columns if name in COORDINATES]
+    chosen = dataset[[name for name in columns if name not in COORDINATES]]
+    per_repetition = prod(n for name, n in chosen.sizes.items() if name != "repetition")
+    step = max(1, ROWS // max(per_repetition, 1))
+    for start in range(0, chosen.sizes["repetition"], step):
+        part = chosen.isel(repetition=slice(start, start + step))
+        frame = part.to_dataframe(dim_order=dimensions).reset_index()[columns]
+        of_part = done[:, start : start + step].ravel()
+        yield frame[np.repeat(of_part, len(frame) // of_part.size)]
 
 
 def _write_parquet(
-    path: Path, names: list[str], frames: "Iterator[pd.DataFrame]", metadata: dict[str, str]
+    path: Path, names: list[str], frames: "Iterator[pd.DataFrame]", metadata: dict[Any, Any]
 ) -> None:
     """Write a table whose columns, and which itself, carry metadata."""
     import pyarrow as pa

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 DATABASE = "run.sqlite"
 OLD_FILES = ("manifest.json", "spec.json", "zarr.json")
 """Files of runs of earlier development versions."""
+OTHER_TABLES = (
+    "has other tables than a run of Heirloom, or is damaged: if it is a run, repeat the command "
+    "that started it"
+)
 READ_AT_ONCE = 16 * 2**20  # bytes of rows
 MOST_UNSTORED = 2**30  # bytes of arrays for jobs that are not stored, if the file is small
 
@@ -340,14 +344,7 @@ def check_schema(connection: sqlite3.Connection, layout: Layout, where: Path) ->
     """Raise `Damaged` unless a database has our two tables, and nothing else that it defines."""
     found = connection.execute("SELECT name, sql FROM sqlite_master").fetchall()
     if sorted(found, key=str) != [("job", layout.job_table), ("run", RUN_TABLE)]:
-        raise _other_tables(where)
-
-
-def _other_tables(where: Path) -> Damaged:
-    return Damaged(
-        f"{where} has other tables than a run of Heirloom, or is damaged: if it is a run, repeat "
-        "the command that started it"
-    )
+        raise Damaged(f"{where} {OTHER_TABLES}")
 
 
 def read_spec(connection: sqlite3.Connection, where: Path) -> tuple[dict[str, Any], dict[str, str]]:
@@ -363,7 +360,7 @@ def read_spec(connection: sqlite3.Connection, where: Path) -> tuple[dict[str, An
         )
     statement = "SELECT sql FROM sqlite_master WHERE name = 'run' AND type = 'table'"
     if connection.execute(statement).fetchall() != [(RUN_TABLE,)]:
-        raise _other_tables(where)
+        raise Damaged(f"{where} {OTHER_TABLES}")
     found = connection.execute("SELECT spec, versions, checksum FROM run LIMIT 2").fetchall()
     try:
         ((spec, versions, checksum),) = found
