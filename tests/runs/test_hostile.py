@@ -100,7 +100,7 @@ def test_spec_that_claims_much_more_than_the_file_contains_takes_no_memory(tmp_p
     folder = forged(tmp_path / "run", {**FAST.as_json(), "repetitions": 10**5, "episodes": 10**6})
     stored = StoredRun(folder)
     assert len(stored.status().missing) == 3 * 10**5
-    with pytest.raises(hl.InvalidFile, match=r"would take .* GB of memory, and few of them exist"):
+    with pytest.raises(hl.InvalidFile, match=r"would take .* GB of memory, and few of its jobs"):
         stored.results()
 
 

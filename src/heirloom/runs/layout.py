@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,7 +177,7 @@ class Layout:
             wanted in (-1, n) for n, wanted in zip(shape, expected, strict=True)
         )
         # The size is compared before anything is allocated; `frombuffer` allocates nothing.
-        n_bytes = int(np.prod([*shape, dtype.itemsize], dtype=object))
+        n_bytes = prod([*shape, dtype.itemsize])
         if not fits or dtype != np.dtype(VARIABLES[name].dtype) or n_bytes != len(value) - start:
             raise InvalidFile(f"{name} of a job is {dtype} of shape {shape}, which does not fit")
         return np.frombuffer(value, dtype, offset=start).reshape(shape)

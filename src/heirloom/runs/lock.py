@@ -33,7 +33,7 @@ def lock(folder: Path) -> Iterator[None]:
             if not folder.is_dir():
                 raise CannotWrite(f"{folder} is a file: choose a folder for the results")
             _acquire(folder / LOCK, cleanup)
-        except (FileExistsError, NotADirectoryError, PermissionError, OSError) as error:
+        except OSError as error:
             if isinstance(error, CannotWrite):
                 raise
             raise CannotWrite(
@@ -89,9 +89,8 @@ def _is_at(descriptor: int, file: Path) -> bool:
 
 
 def _remove(descriptor: int, file: Path) -> None:
-    with suppress(OSError):
-        if _is_at(descriptor, file):  # the folder may have been moved
-            file.unlink()
+    if _is_at(descriptor, file):  # the folder may have been moved
+        file.unlink(missing_ok=True)
 
 
 def _remove_if_empty(folder: Path, created: os.stat_result) -> None:

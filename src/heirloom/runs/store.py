@@ -188,7 +188,7 @@ class RunStore(StoredRun):
             self._done = set()
             with suppress(Damaged), database.reading(copy) as source:
                 check_schema(source, layout, copy)
-                is_this = doubt is None or self._is_this_experiment(source)
+                doubt = None if self._is_this_experiment(source) else doubt
                 for number, row in rows(source, layout):
                     if row is not None and layout.is_intact(row):
                         doubt = None
@@ -196,7 +196,6 @@ class RunStore(StoredRun):
                         self._wait(row)
                         if self._waiting_bytes >= MOST_BYTES:
                             self._flush(new)
-                doubt = None if is_this else doubt
         if doubt is not None:
             new.unlink()
             raise doubt

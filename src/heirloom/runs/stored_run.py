@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -156,7 +157,6 @@ class StoredRun:
         layout, arrays, own = self.layout, dict[str, np.ndarray](), dict[str, int]()
         chosen = [name for name in self._variables if names is None or name in names]
         done = np.zeros((layout.spec.repetitions, layout.n_agents), dtype=bool)
-        self._check_claim(chosen)
         with self._reading() as connection:
             for number, row in rows(connection, layout):
                 if row is None or not layout.is_intact(row):
@@ -229,17 +229,15 @@ class StoredRun:
         return list(listed)
 
     def _filled(self, name: str, own: dict[str, int]) -> np.ndarray:
-        variable = VARIABLES[name]
-        return np.full(self.layout.shape(name, own), variable.fill, dtype=variable.dtype)
-
-    def _check_claim(self, names: list[str]) -> None:
-        """Raise `InvalidFile` if a spec claims far more results than the file can contain."""
-        claimed = sum(8 * int(np.prod(self.layout.shape(n, {}), dtype=object)) for n in names)
+        """Return an array of fill values, unless it is far larger than the file."""
+        variable, shape = VARIABLES[name], self.layout.shape(name, own)
+        claimed = 8 * prod(shape)
         if claimed > MOST_UNSTORED + 64 * self.file.stat().st_size:
             raise InvalidFile(
-                f"the results of {self.location} would take {claimed / 1e9:,.0f} GB of memory, and "
-                "few of them exist: choose fewer variables, or complete the run"
+                f"{name} of {self.location} would take {claimed / 1e9:,.0f} GB of memory, and few "
+                "of its jobs exist: choose other variables, or complete the run"
             )
+        return np.full(shape, variable.fill, dtype=variable.dtype)
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -303,14 +301,17 @@ def not_a_run(folder: Path) -> InvalidFile:
 
 def rows(connection: sqlite3.Connection, layout: Layout) -> Iterator[tuple[int, Row | None]]:
     """Yield the number and the row of each job, and None for rows that cannot be read."""
-    per_job = sum(8 * int(np.prod(layout.shape(name, {})[2:])) for name in layout.names)
+    per_job = sum(8 * prod(layout.shape(name, {})[2:]) for name in layout.names)
     limit = max(1, min(1000, READ_AT_ONCE // max(per_job, 1)))
     query = "SELECT * FROM job WHERE job BETWEEN ? AND ? ORDER BY job LIMIT ?"
     start, last = 0, layout.n_jobs - 1
     try:
         while found := connection.execute(query, (start, last, limit)).fetchall():
-            yield from ((row[0], row) for row in found)
-            start = found[-1][0] + 1
+            numbers = [row[0] for row in found]
+            if numbers != sorted({start, *numbers})[-len(numbers) :]:
+                raise sqlite3.DatabaseError("rows are not in order")  # the next step would not end
+            yield from zip(numbers, found, strict=True)
+            start = numbers[-1] + 1
     except sqlite3.DatabaseError as error:  # find the rows on other pages one by one
         raise_unless_damage(error)
         for number in range(start, layout.n_jobs):
@@ -327,6 +328,8 @@ def rows(connection: sqlite3.Connection, layout: Layout) -> Iterator[tuple[int, 
 def read_row(connection: sqlite3.Connection, number: int) -> Row | None:
     """Return the row of a job, or None if there is none."""
     found: Row | None = connection.execute("SELECT * FROM job WHERE job = ?", (number,)).fetchone()
+    if found is not None and found[0] != number:
+        raise sqlite3.DatabaseError("rows are not in order")
     return found
 
 
