@@ -144,6 +144,15 @@ def test_damaged_spec_is_restored_by_the_command(folder, expected, computed, col
     assert computed == []
 
 
+@pytest.mark.parametrize("n_pages", [3, 8])
+def test_file_without_readable_jobs_is_replaced_if_its_spec_is_intact(folder, expected, n_pages):
+    """Also if the rows that are left are out of order, so that a search of them might not end."""
+    data = (folder / "run.sqlite").read_bytes()
+    (folder / "run.sqlite").write_bytes(data[: n_pages * 4096 + 500])
+    assert run(SPEC, folder, jobs=1).identical(expected)
+    assert (folder / KEPT).read_bytes() == data[: n_pages * 4096 + 500]
+
+
 def test_file_with_nothing_readable_is_refused_and_kept(folder):
     (folder / "run.sqlite").write_bytes(os.urandom(40_000))
     before = (folder / "run.sqlite").read_bytes()

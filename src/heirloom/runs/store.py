@@ -219,7 +219,7 @@ class RunStore(StoredRun):
     def _is_this_experiment(self, connection: sqlite3.Connection) -> bool:
         try:
             stored, self.versions = read_spec(connection, self.file)
-            return self.spec.difference(ExperimentSpec.read(stored)) is None
+            return not self.spec.difference(ExperimentSpec.read(stored))
         except (sqlite3.DatabaseError, HeirloomError):
             return False
 
