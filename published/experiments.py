@@ -11,7 +11,7 @@ from heirloom.paper import registry
 from heirloom.paper.experiment import Options
 from heirloom.paper.reproducibility import sizes
 from heirloom.runs.run import run
-from heirloom.storage.location import Location
+from heirloom.runs.stored_run import results
 
 
 class Experiment(NamedTuple):
@@ -45,7 +45,7 @@ def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
     """Run an experiment in full; return the results to store, and the seconds that it took."""
     with TemporaryDirectory() as folder:
         started = time.monotonic()
-        report = registry.reproduce(experiment.name, Options(experiment.variant, Location(folder)))
+        report = registry.reproduce(experiment.name, Options(experiment.variant, Path(folder)))
         seconds = time.monotonic() - started
         measured: dict[str, Any] = {
             "claims": [claim._asdict() for claim in report.claims],
@@ -60,7 +60,7 @@ def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
                 for name, values in zip(names, columns, strict=True)
             }
             run_folder = sorted(Path(folder).glob("run*"))[0]
-            measured["first_repetition"] = summarise_first_repetition(xr.open_zarr(run_folder))
+            measured["first_repetition"] = summarise_first_repetition(results(run_folder))
     return measured, seconds
 
 

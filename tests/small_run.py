@@ -1,8 +1,8 @@
 """Small experiments, and a class that runs them with the `heirloom` command in a subprocess."""
 
-import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -12,7 +12,6 @@ from typing import ClassVar, NamedTuple
 
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.numbers import from_ranges
 from heirloom.runs.store import RunStore
 from heirloom.runs.workers.compute import compute_job, packed
 
@@ -113,12 +112,17 @@ def processes(part: bytes = b"") -> list[Process]:
 
 
 def jobs_done(folder: Path) -> int:
-    """Return the number of jobs in the manifest of a run; 0 if there is none yet."""
-    try:
-        content = json.loads((folder / "manifest.json").read_bytes())["content"]
-    except FileNotFoundError:
+    """Return the number of jobs that a run has committed; 0 if there is none yet."""
+    file = folder / "run.sqlite"
+    if not file.exists() or not file.stat().st_size:
         return 0
-    return len({n for text in content["batches"].values() for n in from_ranges(text, 10**9)})
+    connection = sqlite3.connect(f"file:{file}?mode=rw", uri=True, timeout=60)
+    try:
+        return connection.execute("SELECT count(*) FROM job").fetchone()[0]
+    except sqlite3.OperationalError:  # the tables are not committed yet
+        return 0
+    finally:
+        connection.close()
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
@@ -129,12 +133,10 @@ def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
 
 
 def commit(store: RunStore, jobs: Iterable[Job]) -> None:
-    """Compute jobs, and commit them as one batch."""
+    """Compute jobs, and commit them together."""
+    store.location.mkdir(parents=True, exist_ok=True)
     for job in jobs:
-        store._waiting_bytes = 0  # so that they are not committed before the last
-        store._last_commit = time.monotonic()
-        computed = compute_job(packed(store.spec), job)
-        store.add(computed.job, computed.results, computed.origin._replace(seconds=0.0))
+        store.add(*compute_job(packed(store.spec), job))
     store.commit()
 
 

@@ -857,6 +857,9 @@ CALLS = {
         {"runs": results(), "path": "report.html", "title": "title", "baseline": "RMax"},
         {"runs": "run"},
     ),
+    "results": lambda: Call(
+        hl.results, {"path": "run", "variables": ["returns"]}, {"path": "there is no run"}
+    ),
     "draw_map": lambda: Call(hl.draw_map, {"grid": GRID, "title": "title"}, {"grid": "map"}),
     "draw_on_grid": lambda: Call(
         hl.draw_on_grid,

@@ -32,7 +32,7 @@ def one_of_everything():
     hl.learn(agent, m, episodes=1, max_steps=1, seed=0)
     with pytest.raises(hl.IncompatibleTasks) as refused:
         hl.learn(agent, hl.garnet(2, 1, branching=1, gamma=0.9, seed=0), episodes=1, max_steps=1)
-    return [*texts, repr(agent.explain()), str(refused.value), str(RunSize(1, 10, 1))]
+    return [*texts, repr(agent.explain()), str(refused.value), str(RunSize(1, 10))]
 
 
 def test_texts_about_one_thing_have_no_plural():

@@ -61,6 +61,7 @@ _NAMES_BY_MODULE = {
     "reporting.page": ("report",),
     "runs.compare": ("compare", "comparison_table", "helps_from"),
     "runs.run": ("run",),
+    "runs.stored_run": ("results",),
     "planning.solve": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
     "theory": (
         "dynamic_programs",
@@ -168,6 +169,7 @@ __all__ = [
     "policy_v_pseudometric",
     "replay",
     "report",
+    "results",
     "run",
     "save_figure",
     "solve",
@@ -231,6 +233,7 @@ if TYPE_CHECKING:
     from heirloom.reporting.page import report
     from heirloom.runs.compare import compare, comparison_table, helps_from
     from heirloom.runs.run import run
+    from heirloom.runs.stored_run import results
     from heirloom.theory import (
         dynamic_programs,
         n_known_for,

@@ -8,7 +8,7 @@ Variant = Literal["text", "released"]
 Backend = Literal["local", "dask", "ray"]
 """Where jobs are computed: processes on this machine, a Dask cluster, or a Ray cluster."""
 
-Format = Literal["parquet", "csv", "netcdf"]
+Format = Literal["parquet", "csv", "netcdf", "zarr"]
 """File formats to which results can be exported."""
 
 Scope = Literal["task", "lifetime"]

@@ -3,5 +3,6 @@
 python -m tests.attack kills --count 100
 python -m tests.attack workers --count 100
 python -m tests.attack damage --count 300
+python -m tests.attack links
 python -m tests.attack many --count 10000
 """

@@ -1,7 +1,7 @@
 """Attack Heirloom with hostile input: `python -m tests.attack NAME --count N`.
 
-NAME is a module of this package: `files`, `specs`, `kills`, `workers`, `damage` or `many`. Each
-counts its attacks and what went wrong, and exits with 1 if anything did.
+NAME is a module of this package: `files`, `specs`, `kills`, `workers`, `damage`, `links` or `many`.
+Each counts its attacks and what went wrong, and exits with 1 if anything did.
 """
 
 import importlib

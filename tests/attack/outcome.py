@@ -14,13 +14,15 @@ class Outcome:
 
     attempts: int = 0
     lost: int = 0
-    """Jobs that were complete, and had to be computed again although one copy was intact."""
+    """Jobs that were committed and are gone, or damaged files that were not kept."""
     wrong: int = 0
     """Runs whose results differ from those of a run that was never disturbed."""
     unnoticed: int = 0
     """Damages that `heirloom status` did not report."""
     foreign: list[str] = field(default_factory=list)
-    """Exceptions that are not Heirloom's own."""
+    """Exceptions that are not Heirloom's own, and changes to files that are not Heirloom's."""
+    before: int = 0
+    """Jobs that the run had at its last kill."""
 
     @property
     def is_good(self) -> bool:

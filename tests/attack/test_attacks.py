@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.attack import files, specs, workers
+from tests.attack import damage, files, kills, specs, workers
 
 
 def test_hostile_files_are_refused_or_safe(tmp_path):
@@ -15,6 +15,16 @@ def test_hostile_specs_are_refused_in_our_own_words(tmp_path):
     outcomes, failures = specs.attack(100, tmp_path)
     assert not failures
     assert outcomes["refused"] > 50
+
+
+def test_random_damage_to_runs_is_noticed_and_loses_nothing(tmp_path):
+    outcome = damage.attack(tmp_path, 30, seed=0)
+    assert outcome.is_good, str(outcome)
+
+
+def test_runs_that_are_killed_lose_nothing(tmp_path):
+    outcome = kills.attack(tmp_path, 5, seed=0)
+    assert outcome.is_good, str(outcome)
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import recorded_tasks
 from heirloom.experiments.record import RecordSpec
 from heirloom.runs.size import check_size, size_of
-from heirloom.storage.location import Location
 from tests.small_run import SPEC
 
 
@@ -56,7 +55,7 @@ def test_wrong_record_is_refused_with_a_remedy(record, message):
 def test_recordings_that_may_be_too_large_are_refused_before_anything_is_computed(tmp_path):
     spec = SPEC.with_changes(episodes=10**6, record={"every": 1})
     with pytest.raises(InvalidArgument, match=r"record may keep up to .* MB"):
-        check_size(spec, Location(tmp_path / "run"))
+        check_size(spec, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -71,5 +71,5 @@ def test_command_runs_each_experiment_in_its_folder_and_draws_figures(tmp_path, 
         assert f"small (episodes={n})" in outcome.output
         assert (tmp_path / f"results/x/episodes={n}").is_dir()
         for name in ("tasks.png", "tasks.pdf", "episodes.png", "episodes.pdf"):
-            assert (tmp_path / f"results/x/episodes={n}-figures" / name).stat().st_size > 1000
+            assert (tmp_path / f"results/x/episodes={n}/figures" / name).stat().st_size > 1000
     assert CliRunner().invoke(app, ["status", "results/x"]).exit_code == 0

@@ -16,7 +16,6 @@ from heirloom.paper.prior_illustration import embed
 from heirloom.paper.registry import MODULES, experiment, reproduce
 from heirloom.paper.reproducibility import reproducibility_table
 from heirloom.runs.workers import workers
-from heirloom.storage.location import Location
 
 
 def assert_fits(figure):
@@ -33,7 +32,7 @@ def assert_fits(figure):
 def quick(name, folder, variant="released"):
     """Run an experiment with `quick`, check the files it writes, and return its report."""
     with workers("local", jobs=1) as compute:
-        options = Options(variant, Location(folder), quick=True, compute=compute)
+        options = Options(variant, folder, quick=True, compute=compute)
         report = reproduce(name, options)
     summary = json.loads((Path(folder) / "summary.json").read_text())
     assert summary["quick"].startswith("quick run: ")

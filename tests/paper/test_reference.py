@@ -8,7 +8,6 @@ from heirloom.paper import reference
 from heirloom.paper.experiment import Options
 from heirloom.paper.reference_files import REFERENCES
 from heirloom.paper.registry import experiment, reproduce
-from heirloom.storage.location import Location
 
 
 @pytest.mark.parametrize(("name", "variant"), REFERENCES)
@@ -24,7 +23,7 @@ def test_references_are_those_of_the_current_settings(name, variant):
 @pytest.fixture(scope="module")
 def corridor(tmp_path_factory):
     """The first repetition of the corridor, and its report."""
-    location = Location(tmp_path_factory.mktemp("corridor"))
+    location = tmp_path_factory.mktemp("corridor")
     return location, reproduce("corridor", Options("text", location, repetitions=1))
 
 

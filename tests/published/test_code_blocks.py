@@ -94,7 +94,7 @@ def test_python_block_that_starts_a_cluster_runs(block, tmp_path):
     done = code_blocks.run(block.code, tmp_path, **{**os.environ, "PYTHONPATH": str(STAND_INS)})
     assert done.returncode == 0, done.stderr
     assert done.stdout == block.printed
-    assert (tmp_path / "results" / "mine" / "zarr.json").exists()
+    assert (tmp_path / "results" / "mine" / "run.sqlite").exists()
 
 
 @pytest.mark.parametrize("block", blocks("toml"))

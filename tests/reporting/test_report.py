@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sqlite3
 from dataclasses import replace
 
 import numpy as np
@@ -86,19 +87,17 @@ def test_folder_of_an_experiment_is_reported_with_its_claims_and_all_runs(folder
 
 
 def test_report_of_an_incomplete_or_damaged_run_says_so(folder):
-    (batch,) = (folder / "run" / "batches").iterdir()
-    flip(batch, 0.5)
-    (chunk,) = (folder / "run" / "returns").glob("c*")
-    flip(chunk, 0.5)
+    connection = sqlite3.connect(folder / "run" / "run.sqlite")
+    connection.execute("UPDATE job SET seconds = 1e9")
+    connection.commit()
+    connection.close()
     page = render(read_sources(folder / "run"))
     assert "This report is incomplete" in page
     assert "9 of 9 jobs are damaged" in page
     unfinished = folder / "unfinished"
     shutil.copytree(folder / "run-other", unfinished)
-    (unfinished / "spec.json").write_bytes(b"")
-    assert "1 file is missing, damaged or out of date" in render(read_sources(unfinished))
-    (unfinished / "zarr.json").write_bytes(b"")
-    with pytest.raises(hl.InvalidFile, match="spec"):
+    flip(unfinished / "run.sqlite", 0)
+    with pytest.raises(hl.InvalidFile, match="is damaged, or is not a run"):
         render(read_sources(unfinished))
 
 
@@ -177,7 +176,7 @@ def test_large_results_give_a_page_of_bounded_size():
 def test_command_writes_beside_a_run_and_into_a_folder_of_runs(folder, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for arguments, expected in (
-        ([folder / "run"], folder / "run-report.html"),
+        ([folder / "run"], folder / "run" / "report.html"),
         ([folder], folder / "report.html"),
         ([folder / "run", folder / "run-other"], tmp_path / "report.html"),
         ([folder / "run", "--out", tmp_path / "new" / "mine"], tmp_path / "new" / "mine.html"),

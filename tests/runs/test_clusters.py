@@ -14,7 +14,7 @@ from joblib.parallel import ThreadingBackend
 
 import heirloom as hl
 from heirloom.runs.run import run
-from heirloom.runs.stored_run import read_results
+from heirloom.runs.stored_run import results as read_results
 from heirloom.runs.versions import versions
 from heirloom.runs.workers import workers
 from heirloom.runs.workers.compute import compute_on_cluster, error_of_worker, portable

@@ -1,22 +1,22 @@
-"""Damage to any file of a run is noticed and repaired; one lost file requires no computation."""
+"""Damage to a run is noticed; what can be read is kept, and the rest is computed again."""
 
-import json
+import os
 import shutil
+import sqlite3
 
-import numpy as np
 import pytest
-import xarray as xr
 from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli.app import app
-from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.batch import Origin
-from heirloom.runs.run import repair, run
+from heirloom.runs import store as stores
+from heirloom.runs.run import run
 from heirloom.runs.store import RunStore
-from heirloom.runs.stored_run import StoredRun, read_results
+from heirloom.runs.stored_run import StoredRun
 from heirloom.runs.workers import compute
-from tests.small_run import SPEC, commit, flip
+from tests.small_run import SPEC, commit
+
+KEPT = "run.damaged-1.sqlite"
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def complete(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(complete):
-    return read_results(complete)
+    return hl.results(complete)
 
 
 @pytest.fixture
@@ -38,187 +38,194 @@ def folder(complete, tmp_path):
 
 
 @pytest.fixture
-def no_computation(monkeypatch):
-    def refuse(*_):
-        pytest.fail("a job was computed")
-
-    monkeypatch.setattr("heirloom.runs.workers.compute.run_job", refuse)
-
-
-def truncate(file):
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+def computed(monkeypatch):
+    """The jobs that are computed."""
+    jobs, run_job = [], compute.run_job
+    monkeypatch.setattr(compute, "run_job", lambda *a: jobs.append(a[1:]) or run_job(*a))
+    return jobs
 
 
-DAMAGES = {
-    "deleted": lambda file: file.unlink(),
-    "truncated": truncate,
-    "empty": lambda file: file.write_bytes(b""),
-    "garbage": lambda file: file.write_bytes(b"garbage"),
-    "longer": lambda file: file.write_bytes(file.read_bytes() + b"\n"),
-    "first byte": lambda file: flip(file, 0),
-    "middle byte": lambda file: flip(file, 0.5),
-    "last byte": lambda file: flip(file, 1),
-}
+def change(folder, statement, *values):
+    """Change the database as another program would, with all of SQLite's own checksums intact."""
+    connection = sqlite3.connect(folder / "run.sqlite")
+    connection.execute(statement, values)
+    connection.commit()
+    connection.close()
 
 
-def files_of(folder):
-    return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def assert_complete(folder, expected):
-    assert StoredRun(folder).status().is_complete
-    assert read_results(folder).identical(expected)
-    with xr.open_zarr(folder, chunks=None) as opened:
-        assert opened.load().identical(expected)
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_to_any_one_file_is_noticed_and_repaired_without_computation(
-    folder, expected, damage, no_computation
-):
-    """By `heirloom status --repair` and by `heirloom run` in turn, for every file of the run."""
-    files = files_of(folder)
-    assert len(files) == 28
-    for i, file in enumerate(files):
-        if not file.exists():
-            continue  # a batch, which was written again under another name
-        DAMAGES[damage](file)
-        status = StoredRun(folder).status()
-        assert len(status.done) == 12, file
-        assert status.repairable, file
-        assert not status.is_complete
-        if i % 2:
-            repair(folder)
-        else:
-            run(SPEC, folder, jobs=1)
-        assert StoredRun(folder).status().is_complete, file
-    assert_complete(folder, expected)
-
-
-def test_changed_attribute_is_noticed_and_repaired(folder, expected, no_computation):
-    file = folder / "zarr.json"
-    file.write_text(file.read_text().replace('"seed": 7', '"seed": 8'))
-    assert StoredRun(folder).status().repairable == ["zarr.json"]
-    repair(folder)
-    assert_complete(folder, expected)
-
-
-def test_chunk_that_does_not_belong_to_the_run_is_noticed_and_removed(folder, expected):
-    shutil.copy(folder / "returns" / "c.0.0.0.0", folder / "returns" / "c.0.1.0.0")
-    assert StoredRun(folder).status().repairable == ["returns/c.0.1.0.0"]
-    repair(folder)
-    assert_complete(folder, expected)
-
-
-def test_run_is_complete_with_its_batches_alone(folder, expected, no_computation):
-    """All other files are derived from them; the command supplies the spec."""
-    for path in folder.iterdir():
-        if path.name != "batches":
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-    with pytest.raises(hl.InvalidFile, match="is not a run of Heirloom"):
-        StoredRun(folder)
-    with pytest.raises(hl.InvalidArgument, match="contains another experiment"):
-        run(SPEC.with_changes(seed=8), folder, jobs=1)
-    run(SPEC, folder, jobs=1)
-    assert_complete(folder, expected)
-
-
-def test_run_is_complete_with_its_arrays_and_spec_alone(folder, expected, no_computation):
-    """Jobs are restored from the zarr arrays."""
-    shutil.rmtree(folder / "batches")
-    (folder / "manifest.json").unlink()
-    (folder / "zarr.json").unlink()
-    run(SPEC, folder, jobs=1)
-    assert_complete(folder, expected)
-
-
-@pytest.mark.parametrize("damage", ["deleted", "middle byte"])
-def test_run_survives_the_loss_of_both_copies_of_its_spec(folder, expected, damage, no_computation):
-    for name in ("spec.json", "zarr.json"):
-        DAMAGES[damage](folder / name)
-    ended = CliRunner().invoke(app, ["status", str(folder)])
-    assert ended.exit_code == 1
-    assert "error: " in ended.stderr
-    assert "run the same experiment there again, which restores" in ended.stderr
-    with pytest.raises(hl.InvalidArgument, match="contains another experiment"):
-        run(SPEC.with_changes(seed=8), folder, jobs=1)
-    run(SPEC, folder, jobs=1)
-    assert_complete(folder, expected)
-
-
-def test_altered_spec_in_the_attributes_is_not_mistaken_for_another_experiment(folder, expected):
-    (folder / "spec.json").unlink()
-    file = folder / "zarr.json"
-    file.write_text(file.read_text().replace('"seed": 7', '"seed": 8'))
-    with pytest.raises(hl.InvalidFile, match="both copies of the spec"):
-        StoredRun(folder)
-    run(SPEC, folder, jobs=1)
-    assert_complete(folder, expected)
-
-
-def test_only_jobs_that_are_lost_twice_are_computed_again(tmp_path, expected, monkeypatch):
-    folder = tmp_path / "run"
-    store = RunStore(folder, SPEC)
-    commit(store, set(store.jobs) - {(1, 2), (3, 0)})
-    commit(store, [(1, 2), (3, 0)])
-    flip(next((folder / "batches").glob("000002-*")), 0.5)
+def test_changed_result_is_noticed_and_computed_again(folder, expected, computed, caplog):
+    change(folder, "UPDATE job SET returns = replace(returns, x'00', x'01') WHERE job = 9")
+    damaged = (folder / "run.sqlite").read_bytes()
     status = StoredRun(folder).status()
-    assert sorted(status.damaged) == [(1, 2), (3, 0)]
+    assert status.damaged == [(1, 2)]
+    assert status.problem is None
+    assert not status.is_complete
     ended = CliRunner().invoke(app, ["status", str(folder)])
     text = " ".join(ended.stdout.split())
     assert ended.exit_code == 1
-    assert "10 of 12 jobs are complete and their checksums match; 0 are missing and 2 are" in text
+    assert "11 of 12 jobs are complete and their checksums match; 0 are missing and 1 is" in text
     assert "Damaged: LRMax(0.1), repetition 3." in text
-    computed = []
-    run_job = compute.run_job
-    monkeypatch.setattr(compute, "run_job", lambda *a: computed.append(a[1:]) or run_job(*a))
-    assert run(SPEC, folder, jobs=1).returns.identical(expected.returns)
-    assert sorted(computed) == [(1, 2), (3, 0)]
-    assert_complete(folder, expected)
+    assert "The damaged file is kept under another name." in text
+    assert hl.results(folder).returns.isel(agent=1, repetition=2).isnull().all()
+    assert run(SPEC, folder, jobs=1).identical(expected)
+    assert computed == [(1, 2)]
+    assert (folder / KEPT).read_bytes() == damaged
+    assert sorted(os.listdir(folder)) == [KEPT, "run.sqlite"]
+    assert f"run.sqlite was damaged: it is kept as {KEPT}" in caplog.text
+    assert "11 of 12 jobs" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "column", ["agent", "repetition", "seconds", "worker", "versions", "checksum", "updates"]
+)
+def test_change_of_any_column_is_noticed(folder, column):
+    change(folder, f"UPDATE job SET {column} = 7 WHERE job = 4")
+    assert StoredRun(folder).status().damaged == [(0, 1)]
+
+
+def test_job_that_was_deleted_or_moved_to_another_place_is_noticed(folder, expected):
+    change(folder, "DELETE FROM job WHERE job = 0")
+    change(folder, "UPDATE job SET job = 0 WHERE job = 5")
+    status = StoredRun(folder).status()
+    assert (status.damaged, status.missing) == ([(0, 0)], [(1, 1)])
+    assert run(SPEC, folder, jobs=1).identical(expected)
+
+
+def test_damage_to_the_first_page_loses_no_job(folder, expected, computed):
+    """The header and the tables follow from the spec."""
+    good = (folder / "run.sqlite").read_bytes()
+    for position in (*range(0, 100, 7), 105, 4000, 4090):
+        data = bytearray(good)
+        data[position] ^= 255
+        (folder / "run.sqlite").write_bytes(data)
+        assert run(SPEC, folder, jobs=1).identical(expected), position
+    (folder / "run.sqlite").write_bytes(os.urandom(4096) + good[4096:])
+    with pytest.raises(hl.InvalidFile, match="is not a run of Heirloom"):
+        StoredRun(folder)
+    assert run(SPEC, folder, jobs=1).identical(expected)
+    assert computed == []
+
+
+def test_damage_to_a_page_loses_the_jobs_on_it_alone(folder, expected, computed):
+    n_pages = (folder / "run.sqlite").stat().st_size // 4096
+    good = (folder / "run.sqlite").read_bytes()
+    for page in range(3, n_pages):
+        computed.clear()
+        data = bytearray(good)
+        data[4096 * page : 4096 * (page + 1)] = os.urandom(4096)
+        (folder / "run.sqlite").write_bytes(data)
+        status = StoredRun(folder).status()
+        assert status.problem
+        assert run(SPEC, folder, jobs=1).identical(expected)
+        assert len(computed) <= 3
+
+
+@pytest.mark.parametrize("share", [0.5, 0.7, 0.95])
+def test_truncated_file_is_noticed_and_what_is_left_is_kept(folder, expected, computed, share):
+    data = (folder / "run.sqlite").read_bytes()
+    (folder / "run.sqlite").write_bytes(data[: int(share * len(data))])
+    assert CliRunner().invoke(app, ["status", str(folder)]).exit_code == 1
+    assert run(SPEC, folder, jobs=1).identical(expected)
+    assert 0 < len(computed) < 12
+    assert StoredRun(folder).status().is_complete
+
+
+@pytest.mark.parametrize("column", ["spec", "versions", "checksum"])
+def test_damaged_spec_is_restored_by_the_command(folder, expected, computed, column):
+    change(folder, f"UPDATE run SET {column} = '{{}}'")
+    ended = CliRunner().invoke(app, ["status", str(folder)])
+    assert ended.exit_code == 1
+    assert "is damaged: repeat the command that started the run, which restores it" in ended.stderr
+    before = (folder / "run.sqlite").read_bytes()
+    with pytest.raises(hl.InvalidFile, match=r"the spec in .* is damaged"):
+        run(SPEC.with_changes(seed=8), folder, jobs=1)  # nothing shows that it is that experiment
+    assert (folder / "run.sqlite").read_bytes() == before
+    assert run(SPEC, folder, jobs=1).identical(expected)
+    assert computed == []
+
+
+@pytest.mark.parametrize("n_pages", [3, 8])
+def test_file_without_readable_jobs_is_replaced_if_its_spec_is_intact(folder, expected, n_pages):
+    """Also if the rows that are left are out of order, so that a search of them might not end."""
+    data = (folder / "run.sqlite").read_bytes()
+    (folder / "run.sqlite").write_bytes(data[: n_pages * 4096 + 500])
+    assert run(SPEC, folder, jobs=1).identical(expected)
+    assert (folder / KEPT).read_bytes() == data[: n_pages * 4096 + 500]
+
+
+def test_file_with_nothing_readable_is_refused_and_kept(folder):
+    (folder / "run.sqlite").write_bytes(os.urandom(40_000))
+    before = (folder / "run.sqlite").read_bytes()
+    with pytest.raises(hl.InvalidFile, match="is damaged, or is not a run of Heirloom"):
+        run(SPEC, folder, jobs=1)
+    assert os.listdir(folder) == ["run.sqlite"]
+    assert (folder / "run.sqlite").read_bytes() == before
+
+
+def test_damaged_file_never_replaces_an_earlier_one(folder, expected):
+    for n in range(1, 4):
+        (folder / f"run.damaged-{n}.sqlite{'-journal' if n == 3 else ''}").write_text(f"mine {n}")
+    change(folder, "UPDATE job SET returns = x'00' WHERE job = 9")
+    assert run(SPEC, folder, jobs=1).identical(expected)
+    for n in range(1, 4):
+        ending = "-journal" if n == 3 else ""
+        assert (folder / f"run.damaged-{n}.sqlite{ending}").read_text() == f"mine {n}"
+    assert (folder / "run.damaged-4.sqlite").exists()
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_process_that_is_killed_while_it_keeps_a_damaged_file_loses_nothing(
+    folder, expected, computed, monkeypatch, step
+):
+    change(folder, "UPDATE job SET returns = x'00' WHERE job = 9")
+    rename, n = os.rename, []
+
+    def killed(*paths):
+        n.append(paths)
+        if len(n) == step:
+            raise KeyboardInterrupt
+        rename(*paths)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stores.os, "rename", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(SPEC, folder, jobs=1)
+    assert run(SPEC, folder, jobs=1).identical(expected)
+    assert len(computed) <= 3
+    assert sorted(os.listdir(folder)) == [KEPT, "run.sqlite"]
 
 
 def test_status_changes_no_file(folder):
-    flip(folder / "returns" / "c.0.0.0.0", 0.5)
-    (folder / "manifest.json").unlink()
-    before = {path: path.read_bytes() for path in files_of(folder)}
+    change(folder, "UPDATE job SET returns = x'00' WHERE job = 9")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
     StoredRun(folder).status()
     CliRunner().invoke(app, ["status", str(folder)])
-    assert {path: path.read_bytes() for path in files_of(folder)} == before
+    hl.results(folder)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_status_repair_writes_the_arrays_of_a_run_that_was_killed(tmp_path, no_computation):
-    """The arrays then contain the jobs that are complete, and NaN elsewhere."""
-    folder = tmp_path / "run"
-    store = RunStore(folder, SPEC)
-    results = {"returns": np.zeros((3, 20)), "discounted_returns": np.zeros((3, 20))}
-    results |= {name: np.zeros(3) for name in ("late_update", "optimal", "optimal_discounted")}
-    results["updates"] = np.zeros(3, dtype=int)
-    for job in ((0, 0), (0, 1)):
-        store.add(job, results, Origin(1.0, "here:1", {}))
-    assert "zarr arrays" in StoredRun(folder).status().repairable
-    ended = CliRunner().invoke(app, ["status", str(folder), "--repair"])
-    assert ended.exit_code == 1  # jobs are missing
-    status = StoredRun(folder).status()
-    assert (len(status.done), status.repairable) == (2, [])
-    with xr.open_zarr(folder, chunks=None) as opened:
-        assert int(opened.done.sum()) == 2
-        assert int(np.isfinite(opened.returns).any(("task", "episode")).sum()) == 2
-
-
-def test_swapped_batches_of_two_experiments_are_noticed(folder, expected, tmp_path):
-    """Batches and checksums are bound to the spec."""
-    other = ExperimentSpec.read({**SPEC.as_json(), "seed": 8})
-    run(other, tmp_path / "other", jobs=1)
-    shutil.rmtree(folder / "batches")
-    shutil.copytree(tmp_path / "other" / "batches", folder / "batches")
-    for name in ("returns", "checksum", "done"):
-        shutil.rmtree(folder / name)
-        shutil.copytree(tmp_path / "other" / name, folder / name)
-    assert not StoredRun(folder).status().done
+def test_jobs_of_another_experiment_are_not_taken_for_those_of_the_run(tmp_path, expected):
+    """Checksums are bound to the spec."""
+    folder, other = tmp_path / "run", tmp_path / "other"
     run(SPEC, folder, jobs=1)
-    assert_complete(folder, expected)
+    run(SPEC.with_changes(seed=8), other, jobs=1)
+    change(folder, "DELETE FROM job")
+    connection = sqlite3.connect(folder / "run.sqlite")
+    connection.execute("ATTACH ? AS other", (str(other / "run.sqlite"),))
+    connection.execute("INSERT INTO job SELECT * FROM other.job")
+    connection.commit()
+    connection.close()
+    status = StoredRun(folder).status()
+    assert not status.done
+    assert len(status.damaged) == 12
+    assert run(SPEC, folder, jobs=1).identical(expected)
 
 
-def test_spec_file_is_json_that_other_programs_read(folder):
-    stored = json.loads((folder / "spec.json").read_text())
-    assert stored["content"]["spec"] == SPEC.as_json()
+def test_interrupted_run_is_read_and_resumed(tmp_path, expected, computed):
+    store = RunStore(tmp_path / "run", SPEC)
+    commit(store, [(0, 0), (3, 2)])
+    status = StoredRun(tmp_path / "run").status()
+    assert (len(status.done), len(status.missing), status.damaged) == (2, 10, [])
+    computed.clear()
+    assert run(SPEC, tmp_path / "run", jobs=1).identical(expected)
+    assert len(computed) == 10

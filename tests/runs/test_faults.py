@@ -5,19 +5,14 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 
-import numpy as np
 import pytest
 
 import heirloom as hl
 from heirloom.runs.lock import lock
 from heirloom.runs.run import run
 from heirloom.runs.store import RunStore
-from heirloom.runs.stored_run import StoredRun, read_results
-from heirloom.runs.workers.compute import compute_job, packed
-from heirloom.storage import location
-from heirloom.storage.location import Location
+from heirloom.runs.stored_run import StoredRun, results
 from tests.small_run import FAST, LONG, SPEC, Command, jobs_done, wait_until
 
 MEDIUM = FAST.with_changes(repetitions=10, episodes=400)
@@ -39,7 +34,7 @@ def test_run_killed_three_times_gives_identical_results(tmp_path, expected):
         command.kill()
         assert command.wait()[0] == -signal.SIGKILL
     assert Command(MEDIUM, folder, "--jobs", "2").wait()[0] == 0
-    assert read_results(folder).identical(expected)
+    assert results(folder).identical(expected)
 
 
 KILL_REPEATEDLY = """
@@ -71,8 +66,8 @@ def test_run_killed_at_fifty_random_instants_gives_identical_results(tmp_path):
     subprocess.run(command, cwd=tmp_path, check=True, stderr=subprocess.DEVNULL)
     for folder in ("run", "run1", "run2", "run3", "run4"):
         run(spec, tmp_path / folder, jobs=1)
-        assert read_results(tmp_path / folder).identical(expected)
-        assert not list((tmp_path / folder).rglob(".*"))
+        assert results(tmp_path / folder).identical(expected)
+        assert os.listdir(tmp_path / folder) == ["run.sqlite"]
 
 
 def test_ctrl_c_shows_how_to_resume(tmp_path):
@@ -159,8 +154,8 @@ def test_run_can_be_stopped_at_any_time(tmp_path, signal_number, rounds):
         assert status in (130, -signal.SIGINT), stderr
         assert "Traceback" not in stderr
         wait_until(lambda: not command.children())  # noqa: B023 -- called here
-    if folder.exists():
-        assert not StoredRun(folder).status().damaged
+    if (folder / "run.sqlite").exists():
+        assert StoredRun(folder).status().is_intact
 
 
 def test_run_completes_although_a_worker_was_killed(tmp_path):
@@ -172,12 +167,12 @@ def test_run_completes_although_a_worker_was_killed(tmp_path):
     assert status == 0, stderr
     assert "a worker process ended (exit status -9)" in stderr
     assert "Traceback" not in stderr
-    assert read_results(tmp_path / "run").identical(run(spec, tmp_path / "expected", jobs=1))
+    assert results(tmp_path / "run").identical(run(spec, tmp_path / "expected", jobs=1))
 
 
 def test_second_run_in_one_folder_is_refused(tmp_path):
     with (
-        lock(Location(tmp_path / "run")),
+        lock(tmp_path / "run"),
         pytest.raises(hl.InvalidArgument, match="another run is in progress in"),
     ):
         run(SPEC, tmp_path / "run", jobs=1)
@@ -188,39 +183,11 @@ def test_one_of_two_simultaneous_commands_is_refused(tmp_path, expected):
     commands = [Command(MEDIUM, tmp_path / "run", "--jobs", "1") for _ in range(2)]
     ended = sorted(command.wait() for command in commands)
     if ended[1][0] == 0:  # on a slow machine one may start after the other has ended
-        assert read_results(tmp_path / "run").identical(expected)
+        assert results(tmp_path / "run").identical(expected)
         return
     assert [status for status, _ in ended] == [0, 1]
     assert "another run is in progress in" in ended[1][1]
-    assert read_results(tmp_path / "run").identical(expected)
-
-
-# Warning filters are not thread-safe; outside of this test, each run has its own process.
-@pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning")
-@pytest.mark.parametrize("where", ["memory://two/runs", "folder"])
-def test_two_simultaneous_runs_without_locks_both_complete(tmp_path, monkeypatch, expected, where):
-    """Both return the results of a run that was alone."""
-    if where == "folder":
-        where = str(tmp_path / "run")
-        import fcntl
-
-        def no_locks(*_):
-            raise OSError(38, "Function not implemented")
-
-        monkeypatch.setattr(fcntl, "flock", no_locks)
-    results = {}
-
-    def run_in_thread(i):
-        results[i] = run(MEDIUM, where, jobs=1)
-
-    threads = [threading.Thread(target=run_in_thread, args=(i,), daemon=True) for i in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert set(results) == {0, 1}
-    for result in results.values():
-        assert result.identical(expected)
+    assert results(tmp_path / "run").identical(expected)
 
 
 FILL_DISK = """
@@ -231,10 +198,10 @@ import heirloom.runs.run
 from heirloom import runs
 from heirloom.runs.run import run
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.stored_run import StoredRun, read_results
+from heirloom.runs.stored_run import StoredRun, results
 spec, disk, expected = ExperimentSpec.load(sys.argv[1]), sys.argv[2], sys.argv[3]
 runs.size.free_space = lambda location: None  # as if the disk ran full during the run
-runs.store.INTERVAL = 0.0
+runs.store.INTERVAL = 0.01
 mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", disk]
 if subprocess.run(mount).returncode:
     sys.exit(77)
@@ -247,8 +214,8 @@ try:
     status = StoredRun(disk + "/run").status()
     print(len(status.done), len(status.missing), len(status.damaged))
     subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
-    assert run(spec, disk + "/run", jobs=1).identical(read_results(expected))
-    assert not list(Path(disk).rglob(".*"))
+    assert run(spec, disk + "/run", jobs=1).identical(results(expected))
+    assert [path.name for path in Path(disk, "run").iterdir()] == ["run.sqlite"]
 finally:
     subprocess.run(["umount", disk])
 """
@@ -275,61 +242,8 @@ def test_run_on_a_full_disk_can_be_resumed_when_there_is_space(tmp_path):
     assert damaged == 0
 
 
-def test_job_is_not_done_if_one_of_its_files_cannot_be_written(tmp_path, monkeypatch):
-    """Whichever file does not fit on the disk, the job can be written again later."""
-    write = location.write_atomically
-    failures = 0
-    for n_written in range(60):
-        folder = tmp_path / str(n_written)
-        store = RunStore(folder, SPEC)
-        computed = compute_job(packed(SPEC), (0, 0))
-        fits = iter([True] * n_written + [False])
-
-        def write_until_full(*args, fits=fits, **options):
-            if not next(fits, True):
-                raise hl.CannotWrite("No space left on device")
-            write(*args, **options)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(location, "write_atomically", write_until_full)
-            store.add(*computed)
-            try:
-                store.commit()
-            except hl.CannotWrite:
-                failures += 1
-        StoredRun(folder).status() if (folder / "spec.json").exists() else None
-        resumed = RunStore(folder, SPEC)
-        resumed.add(*computed)
-        resumed.finish()
-        assert StoredRun(folder).status().done == [(0, 0)]
-        assert StoredRun(folder).repairable() == []
-    assert 20 < failures < 60
-
-
 def test_run_fails_if_jobs_cannot_be_read_back(tmp_path, monkeypatch):
     """A run reads back every job that it wrote before it reports success."""
-    monkeypatch.setattr(RunStore, "_write_batch", lambda self, batch: False)
+    monkeypatch.setattr(RunStore, "_flush", lambda self, file: self._waiting.clear())
     with pytest.raises(hl.CannotWrite, match=r"12 jobs written to .* could not be read back"):
         run(SPEC, tmp_path / "run", jobs=1)
-
-
-def test_reading_a_run_unpickles_and_executes_nothing(tmp_path):
-    """Batches and arrays that were stored with pickle are refused."""
-    folder = tmp_path / "run"
-    run(SPEC, folder, jobs=1)
-    for metadata in folder.rglob("zarr.json"):
-        metadata.write_text(metadata.read_text().replace("zstd", "pickle"))
-    (batch,) = (folder / "batches").iterdir()
-    objects = np.array([Explosive()], dtype=object)
-    np.savez(batch, returns=objects)
-    status = StoredRun(folder).status()
-    assert not status.done
-    assert f"batches/{batch.name}" in status.repairable
-    assert np.isnan(read_results(folder).returns).all()
-
-
-class Explosive:
-    """An object that fails the test when it is unpickled."""
-
-    def __reduce__(self):
-        return pytest.fail, ("an object was unpickled",)

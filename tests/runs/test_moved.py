@@ -12,7 +12,9 @@ from heirloom.runs.workers import compute
 from tests.small_run import SPEC
 
 
-@pytest.mark.parametrize("what", ["renamed", "deleted", "replaced", "batches deleted"])
+@pytest.mark.parametrize(
+    "what", ["renamed", "deleted", "replaced", "database deleted", "database replaced"]
+)
 @pytest.mark.parametrize("after", [1, 6])
 def test_run_stops_if_its_folder_disappears(tmp_path, monkeypatch, what, after):
     folder, moved = tmp_path / "there" / "run", tmp_path / "moved"
@@ -27,23 +29,25 @@ def test_run_stops_if_its_folder_disappears(tmp_path, monkeypatch, what, after):
                 shutil.rmtree(folder)
             if what == "replaced":
                 folder.mkdir()
-            if what == "batches deleted":
-                shutil.rmtree(folder / "batches")
+            if what.startswith("database"):
+                (folder / "run.sqlite").rename(tmp_path / "run.sqlite")
+            if what == "database replaced":
+                shutil.copy(tmp_path / "run.sqlite", folder / "run.sqlite")
         return run_job(*arguments)
 
     monkeypatch.setattr(compute, "run_job", disturbed)
-    monkeypatch.setattr(stores, "INTERVAL", 0.0)
-    message = "could not be written" if what == "batches deleted" else "was moved or deleted"
-    with pytest.raises(hl.CannotWrite, match=message):
+    monkeypatch.setattr(stores, "MOST_BYTES", 1)  # every job is committed at once
+    with pytest.raises(hl.CannotWrite, match="was moved or deleted"):
         run(SPEC, folder, jobs=1)
-    if what == "batches deleted":
+    if what.startswith("database"):
+        assert folder.exists() == (what == "database replaced")
         return
     if what == "replaced":
         assert list(folder.iterdir()) == []
     else:
         assert list(tmp_path.rglob("run")) == []
-    assert list(tmp_path.rglob("*.lock")) == []
     if what != "deleted":
         assert len(StoredRun(moved).status().done) == after
         run(SPEC, moved, jobs=1)
         assert StoredRun(moved).status().is_complete
+        assert [path.name for path in moved.iterdir()] == ["run.sqlite"]

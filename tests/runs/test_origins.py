@@ -19,26 +19,24 @@ def status_of(folder):
 def test_run_records_seconds_workers_and_versions_of_each_job(tmp_path):
     run(SPEC, tmp_path / "run", jobs=2)
     stored = StoredRun(tmp_path / "run")
-    batches = stored.batches
-    assert (batches.seconds > 0).all()
-    assert 1 <= stored.origins().workers <= 2
-    assert all(":" in name for name in batches.workers)
-    assert batches.versions == [versions()]
+    status = stored.status()
+    assert status.seconds > 0
+    assert 1 <= len(status.workers) <= 2
+    assert all(":" in name for name in status.workers)
+    assert [each.versions for each in status.by_versions] == [versions()]
     assert "llvmlite" in versions()
     assert "s in all, on" in status_of(tmp_path / "run")[1]
 
 
 def test_status_says_which_jobs_were_computed_with_other_versions(tmp_path, monkeypatch):
-    """Also after batches were merged, and after the run was complete."""
     folder = tmp_path / "run"
     other = {**versions(), "numpy": "1.0"}
     with monkeypatch.context() as patched:
         patched.setattr("heirloom.runs.workers.compute.versions", lambda: other)
-        patched.setattr("heirloom.runs.finding.versions", lambda: other)
+        patched.setattr("heirloom.runs.store.versions", lambda: other)
         commit(RunStore(folder, SPEC), [(0, 0), (3, 1)])
     run(SPEC, folder, jobs=1)
-    assert len(list((folder / "batches").iterdir())) == 1
-    groups = {each.versions["numpy"]: each.jobs for each in StoredRun(folder).origins().by_versions}
+    groups = {each.versions["numpy"]: each.jobs for each in StoredRun(folder).status().by_versions}
     assert groups["1.0"] == [(0, 0), (3, 1)]
     assert len(groups[np.__version__]) == 10
     code, text = status_of(folder)
@@ -53,5 +51,3 @@ def test_status_says_which_jobs_were_computed_with_other_versions(tmp_path, monk
 def test_results_do_not_depend_on_workers_and_times(tmp_path):
     one, two = (run(SPEC, tmp_path / str(jobs), jobs=jobs) for jobs in (1, 2))
     assert one.identical(two)
-    for name in ("zarr.json", "returns/c.0.0.0.0", "checksum/c.0.0", "spec.json"):
-        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heirloom.runs.batch import Origin
+from heirloom.runs.layout import Origin
 from heirloom.runs.workers.compute import Computed
 from heirloom.runs.workers.portions import MOST_JOBS, SECONDS, Portions
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.runs.batch import Origin
+from heirloom.runs.layout import Origin
 from heirloom.runs.workers import idle
 from heirloom.runs.workers.compute import Computed
 from heirloom.runs.workers.process import Worker

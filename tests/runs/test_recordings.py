@@ -2,20 +2,17 @@
 
 import csv
 import shutil
+import sqlite3
 
 import numpy as np
 import pytest
-import xarray as xr
 
 import heirloom as hl
-from heirloom.errors import InvalidFile
 from heirloom.learning.recording import decode
-from heirloom.runs.batch import encode, merge, separated, split
 from heirloom.runs.export import export
-from heirloom.runs.run import repair
 from heirloom.runs.store import RunStore
 from heirloom.runs.stored_run import StoredRun
-from tests.small_run import FAST, commit, flip
+from tests.small_run import FAST, commit
 
 SPEC = FAST.with_changes(record={"first": 2, "every": 7, "tasks": [1, 3], "repetitions": [1, 3]})
 
@@ -35,7 +32,7 @@ def folder(recorded, tmp_path):
 
 def recordings(folder):
     stored = StoredRun(folder)
-    return {job: bytes(stored.read_job(job)[1]["recording"]) for job in stored.jobs}
+    return {job: bytes(stored.read_job(job)["recording"]) for job in stored.jobs}
 
 
 def test_run_has_the_same_results_with_and_without_recordings(recorded, tmp_path):
@@ -54,68 +51,11 @@ def test_run_stores_the_recordings_of_the_chosen_jobs(recorded):
             assert each.repetition == repetition + 1
 
 
-def test_zarr_arrays_contain_the_recordings(recorded):
-    with xr.open_zarr(recorded) as dataset:
-        sizes, data = dataset.recording_size.values, dataset.recording.values.tobytes()
-    start = 0
-    for (agent, repetition), expected in recordings(recorded).items():
-        end = start + sizes[agent, repetition]
-        assert data[start:end] == expected
-        start = end
-    assert start == len(data)
-
-
-def test_lost_batch_is_written_again_with_its_recordings(folder):
-    before = recordings(folder)
-    for file in (folder / "batches").iterdir():
-        file.unlink()
-    assert StoredRun(folder).status().repairable
-    repair(folder)
-    assert StoredRun(folder).status().is_complete
-    assert recordings(folder) == before
-
-
-@pytest.mark.parametrize("name", ["recording/c.0", "recording_size/c.0.0"])
-def test_damaged_array_of_recordings_is_found_and_written_again(folder, name):
-    before = recordings(folder)
-    flip(folder / name, 0.5)
-    assert name in StoredRun(folder).status().repairable
-    repair(folder)
-    assert StoredRun(folder).status().is_complete
-    assert recordings(folder) == before
-
-
-def test_job_whose_recording_is_lost_twice_is_computed_again(folder):
-    before = recordings(folder)
-    for file in (folder / "batches").iterdir():
-        file.unlink()
-    flip(folder / "recording/c.0", 0.5)
-    assert StoredRun(folder).status().damaged
-    hl.run(SPEC, folder, jobs=1)
-    assert StoredRun(folder).status().is_complete
-    assert recordings(folder) == before
-
-
 def test_interrupted_run_resumes_with_its_recordings(recorded, tmp_path):
     store = RunStore(tmp_path / "run", SPEC)
     commit(store, store.remaining_jobs()[:4])
     hl.run(SPEC, tmp_path / "run", jobs=1)
     assert recordings(tmp_path / "run") == recordings(recorded)
-
-
-def test_merged_and_split_batches_keep_the_recording_of_each_job(recorded):
-    stored = StoredRun(recorded)
-    layout, batches = stored.layout, stored.batches
-    whole = merge(layout, [batches.load(name) for name in batches.files])
-    parts = list(split(layout, whole, 2, 10**9))
-    assert len(parts) > 1
-    assert encode(layout, merge(layout, parts)) == encode(layout, whole)
-    assert whole.size > sum(map(len, recordings(recorded).values()))
-
-
-def test_recordings_whose_sizes_do_not_fit_are_refused():
-    with pytest.raises(InvalidFile, match="do not add up"):
-        separated(np.zeros(5, dtype=np.uint8), np.array([2, 2]))
 
 
 def test_tables_are_exported_from_a_run_with_recordings(recorded, tmp_path):
@@ -133,6 +73,14 @@ def test_tables_are_exported_from_a_run_with_recordings(recorded, tmp_path):
                 assert [int(row["step"]) for row in chosen] == [*range(1, len(chosen) + 1)]
                 total = sum(float(row["reward"]) for row in chosen)
                 assert total == pytest.approx(float(returns.sel(key)), abs=1e-12)
-    export(StoredRun(recorded), "netcdf", tmp_path / "run.nc")
-    with xr.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as dataset:
-        assert dataset.recording.size == sum(map(len, recordings(recorded).values()))
+
+
+def test_job_whose_recording_was_changed_is_computed_again(folder):
+    before = recordings(folder)
+    connection = sqlite3.connect(folder / "run.sqlite")
+    connection.execute("UPDATE job SET recording = x'00' WHERE job = 4")
+    connection.commit()
+    connection.close()
+    assert StoredRun(folder).status().damaged == [(1, 1)]
+    hl.run(SPEC, folder, jobs=1)
+    assert recordings(folder) == before

@@ -1,6 +1,10 @@
 """The status of a stored run, and its export to other formats."""
 
+import os
 import shutil
+import sqlite3
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -12,11 +16,10 @@ from typer.testing import CliRunner
 import heirloom as hl
 from heirloom.cli.app import app
 from heirloom.runs.export import columns_of, export
-from heirloom.runs.finding import runs_in
 from heirloom.runs.run import run
 from heirloom.runs.store import RunStore
-from heirloom.runs.stored_run import StoredRun
-from tests.small_run import FAST, SPEC, commit, flip
+from heirloom.runs.stored_run import StoredRun, runs_in
+from tests.small_run import FAST, SPEC, commit
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +44,6 @@ def one_line(text):
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("location", ["folder", "memory"])
-def test_run_at_a_url_has_the_same_results_as_in_a_folder(tmp_path, complete, location):
-    where = tmp_path / "run" if location == "folder" else f"memory:/{tmp_path}/run"
-    store = RunStore(where, SPEC)
-    commit(store, [(0, 0)])
-    assert len(StoredRun(where).status().missing) == 11
-    results = run(SPEC, where, jobs=1)
-    with xr.open_zarr(str(where)) as opened, xr.open_zarr(complete, chunks=None) as expected:
-        assert opened.load().identical(expected.load())
-        assert results.identical(expected)
-
-
 def test_status_reports_that_a_run_is_complete(folder):
     status = StoredRun(folder).status()
     assert status.is_complete
@@ -75,8 +66,7 @@ def test_runs_are_found_in_subfolders(complete, tmp_path):
 
 
 def expected_frame(complete, names):
-    with xr.open_zarr(complete, chunks=None) as dataset:
-        return dataset[names].load().to_dataframe().reset_index()
+    return hl.results(complete)[names].to_dataframe().reset_index()
 
 
 @pytest.mark.parametrize("to", ["parquet", "csv"])
@@ -114,15 +104,14 @@ def test_parquet_columns_carry_units_and_labels(complete, tmp_path):
     assert b"corridor" in schema.metadata[b"heirloom_spec"]
 
 
-def test_netcdf_file_has_the_arrays_and_attributes_of_the_run(complete, tmp_path):
-    export(StoredRun(complete), "netcdf", tmp_path / "run.nc")
-    with (
-        xr.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as exported,
-        xr.open_zarr(complete, chunks=None) as stored,
-    ):
+@pytest.mark.parametrize("to", ["netcdf", "zarr"])
+def test_exported_arrays_and_attributes_are_those_of_the_run(complete, tmp_path, to):
+    export(StoredRun(complete), to, tmp_path / "exported")
+    engine, stored = {"netcdf": "h5netcdf", "zarr": "zarr"}[to], hl.results(complete)
+    with xr.open_dataset(tmp_path / "exported", engine=engine) as exported:
+        assert set(exported.data_vars) == set(stored.data_vars)
         for name, variable in exported.data_vars.items():
-            equal_nan = name != "done"
-            assert np.array_equal(variable.values, stored[name].values, equal_nan=equal_nan)
+            assert np.array_equal(variable.values, stored[name].values, equal_nan=True)
             assert variable.attrs == stored[name].attrs
         assert exported.agent.values.tolist() == stored.agent.values.tolist()
         assert exported.returns.attrs["units"] == "reward"
@@ -132,9 +121,11 @@ def test_netcdf_file_has_the_arrays_and_attributes_of_the_run(complete, tmp_path
 def test_missing_and_damaged_jobs_are_not_exported(tmp_path, to):
     folder = tmp_path / "run"
     store = RunStore(folder, SPEC)
-    commit(store, set(store.jobs) - {(0, 0), (1, 2)})
-    commit(store, [(1, 2)])
-    flip(next((folder / "batches").glob("000002-*")), 0.5)
+    commit(store, set(store.jobs) - {(0, 0)})
+    connection = sqlite3.connect(folder / "run.sqlite")
+    connection.execute("UPDATE job SET seconds = 1e9 WHERE job = 9")
+    connection.commit()
+    connection.close()
     ended = invoke("export", folder, "--to", to)
     assert ended.exit_code == 0
     message = "2 of 12 jobs are missing or damaged and were left out: see `heirloom status"
@@ -184,39 +175,48 @@ def test_export_of_the_current_folder_is_written_beside_it(folder, monkeypatch):
     monkeypatch.chdir(folder)
     assert invoke("export", ".", "--to", "netcdf").exit_code == 0
     assert (folder.parent / "run.nc").exists()
-    assert invoke("export", f"file://{folder}", "--to", "csv").exit_code == 0
+    assert invoke("export", folder, "--to", "csv").exit_code == 0
     assert (folder.parent / "run-csv" / "tasks.csv").exists()
-
-
-def test_network_errors_are_not_taken_for_damage(tmp_path, monkeypatch):
-    """A network error while a job is read is reported; the job is not computed again."""
-    from fsspec.implementations.memory import MemoryFileSystem
-
-    where = f"memory:/{tmp_path}/run"
-    run(SPEC, where, jobs=1)
-
-    class NetworkError(Exception):
-        pass
-
-    read = MemoryFileSystem.cat_file
-
-    def fails(self, path, *args, **kwargs):
-        if path.endswith(".npz"):
-            raise NetworkError("try later")
-        return read(self, path, *args, **kwargs)
-
-    monkeypatch.setattr(MemoryFileSystem, "cat_file", fails)
-    stored = StoredRun(where)
-    for read_jobs in (stored.status, stored.results, lambda: run(SPEC, where, jobs=1)):
-        with pytest.raises(hl.InvalidFile, match=r"could not be read \(try later\)"):
-            read_jobs()
 
 
 def test_failed_export_leaves_no_files(complete, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", full)
+    monkeypatch.setattr("heirloom.runs.export._write_parquet", full)
     with pytest.raises(hl.CannotWrite, match=r"No space left on device\): free some space"):
         export(StoredRun(complete), "parquet", tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_export_does_not_replace_a_link_or_an_existing_zarr_group(complete, tmp_path):
+    (tmp_path / "mine.nc").write_text("mine")
+    (tmp_path / "run.nc").symlink_to(tmp_path / "mine.nc")
+    with pytest.raises(hl.CannotWrite, match="is a link, not a regular file"):
+        export(StoredRun(complete), "netcdf", tmp_path / "run.nc")
+    (tmp_path / "run.zarr").mkdir()
+    (tmp_path / "run.zarr" / "mine").write_text("mine")
+    with pytest.raises(hl.InvalidArgument, match="exists already"):
+        export(StoredRun(complete), "zarr", tmp_path / "run.zarr")
+    assert (tmp_path / "mine.nc").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.nc", "run.nc", "run.zarr"]
+
+
+@pytest.mark.parametrize(
+    ("to", "package"), [("zarr", "zarr"), ("netcdf", "h5netcdf"), ("parquet", "pyarrow")]
+)
+def test_export_without_its_package_names_the_extra(complete, tmp_path, monkeypatch, to, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(hl.InvalidArgument, match=rf"needs the package {package}: pip install"):
+        export(StoredRun(complete), to, tmp_path / "out")
+    assert os.listdir(tmp_path) == []
+
+
+def test_reading_a_run_imports_no_library_of_exports(complete):
+    program = (
+        "import sys, heirloom as hl; from heirloom.runs.stored_run import StoredRun\n"
+        "hl.results(sys.argv[1]); StoredRun(sys.argv[1]).status()\n"
+        "print(sorted({'zarr', 'fsspec', 'h5netcdf', 'h5py'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", program, str(complete)]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "[]\n"

@@ -15,7 +15,6 @@ from heirloom.experiments.spec import ExperimentSpec
 from heirloom.metrics.pseudometrics import family_distance
 from heirloom.paper.experiment import Options
 from heirloom.paper.registry import reproduce
-from heirloom.storage.location import Location
 from heirloom.studies import knowledge
 from heirloom.studies.agents import (
     ARRAYS,
@@ -327,7 +326,7 @@ def only(monkeypatch, *families):
 
 
 def test_stopped_run_resumes_with_the_families_that_are_missing(tmp_path, monkeypatch):
-    options = Options("released", Location(tmp_path), quick=True, repetitions=1)
+    options = Options("released", tmp_path, quick=True, repetitions=1)
     only(monkeypatch, "corridor")
     reproduce("knowledge", options)
     stored = {path: path.stat().st_mtime_ns for path in tmp_path.glob("run-corridor/**/*")}
@@ -357,7 +356,7 @@ def test_command_prints_claims_and_returns_of_a_quick_run(tmp_path, monkeypatch)
 
 @pytest.mark.slow
 def test_quick_run_of_all_families_has_numbers_for_each(tmp_path):
-    options = Options("released", Location(tmp_path), quick=True)
+    options = Options("released", tmp_path, quick=True)
     summary = reproduce("knowledge", options).summary
     for numbers in summary["families"].values():
         for agent in numbers["agents"].values():

@@ -88,8 +88,8 @@ def reproduce(
     out: Annotated[
         str | None,
         typer.Option(
-            metavar="LOCATION",
-            help="Folder or URL for results and figures; with 'all', one subfolder per experiment. "
+            metavar="FOLDER",
+            help="Folder for results and figures; with 'all', one subfolder per experiment. "
             "Default: a folder in results/ named after the experiment and its options.",
         ),
     ] = None,
@@ -109,13 +109,13 @@ def reproduce(
     with clean_errors():
         from heirloom.paper.reproducibility import reproducibility_table
         from heirloom.runs.workers import workers
-        from heirloom.storage.location import Location
+        from heirloom.storage.folders import folder_path, write_output
 
         run_all = experiment == ALL
         names = list(MODULES) if run_all else [experiment.value]
         if not run_all and variant is not None:
             _check_variants(experiment)
-        root, finished = Location(out or RESULTS), {}
+        root, finished = folder_path(out or RESULTS), {}
         if dry_run:
             for name, chosen in _with_variants(names, variant, both=run_all):
                 _print_size_of(name, chosen, (root, repetitions, seed, quick, None, True), jobs)
@@ -128,7 +128,7 @@ def reproduce(
                 finished[name, chosen or "both"] = _reproduce_one(name, chosen, settings)
         if run_all:
             table = reproducibility_table(finished, quick=quick)
-            root.write("reproducibility.md", table.encode())
+            write_output(root, "reproducibility.md", table.encode())
             typer.echo(table)
 
 
@@ -197,8 +197,8 @@ def run(
     out: Annotated[
         str | None,
         typer.Option(
-            metavar="LOCATION",
-            help="Folder or URL for results. Default: results/NAME for NAME.toml.",
+            metavar="FOLDER",
+            help="Folder for results and figures. Default: results/NAME for NAME.toml.",
         ),
     ] = None,
     jobs: JobsOption = None,
@@ -215,12 +215,12 @@ def run(
     with clean_errors():
         from heirloom.experiments.sweep import load_sweep
         from heirloom.runs.run import run as run_experiment
-        from heirloom.storage.location import Location
+        from heirloom.storage.folders import folder_path
 
         # A spec may name user-defined algorithms in the current folder. `python -m heirloom` has
         # it in the path already, the installed command does not.
         sys.path.append(str(Path.cwd()))
-        root = Location(out or f"{RESULTS}/{spec.stem}")
+        root = folder_path(out or f"{RESULTS}/{spec.stem}")
         experiments = load_sweep(spec)
         for label, experiment in experiments.items():
             location = root / label if label else root
@@ -232,7 +232,7 @@ def run(
             )
             print_results(results, experiment.name)
             figures = write_figures(results, experiment.name, location)
-            typer.echo(f"Results are in {location}; open them with xarray.open_zarr.")
+            typer.echo(f'Results are in {location}; heirloom.results("{location}") loads them.')
             typer.echo(f"Figures are in {figures}. `heirloom report {location}` writes a page.")
 
 
@@ -240,34 +240,18 @@ def run(
 def status(
     run: Annotated[
         str,
-        typer.Argument(
-            metavar="RUN", help="Folder or URL of a run, or a folder that contains runs."
-        ),
+        typer.Argument(metavar="RUN", help="Folder of a run, or a folder that contains runs."),
     ],
-    *,
-    repair: Annotated[
-        bool,
-        typer.Option(
-            "--repair",
-            help="First restore missing, damaged or outdated files from intact ones; jobs are not "
-            "computed again.",
-        ),
-    ] = False,
 ) -> None:
     """Show which jobs of a run are complete, missing or damaged.
 
-    The command reads the whole run and verifies all checksums. The exit status is 0 if everything
-    is complete and undamaged, and 1 otherwise.
+    The command reads the whole run, verifies all checksums, and changes nothing. The exit status is
+    0 if everything is complete and undamaged, and 1 otherwise.
     """
     with clean_errors():
-        from heirloom.runs.finding import runs_in
-        from heirloom.runs.run import repair as repair_run
-        from heirloom.runs.stored_run import StoredRun
+        from heirloom.runs.stored_run import StoredRun, runs_in
 
-        locations = runs_in(run)
-        for location in locations if repair else []:
-            repair_run(location)
-        complete = [print_status(StoredRun(location)) for location in locations]
+        complete = [print_status(StoredRun(location)) for location in runs_in(run)]
         if not all(complete):
             raise typer.Exit(1)
 
@@ -275,39 +259,36 @@ def status(
 @app.command()
 def export(
     run: RunArgument,
-    to: Annotated[Format, typer.Option(help="Format: Parquet tables, CSV tables or netCDF.")],
+    to: Annotated[Format, typer.Option(help="Format: Parquet tables, CSV tables, netCDF or zarr.")],
     out: Annotated[
-        str | None,  # not a Path, which would turn "s3://" into "s3:/"
+        str | None,
         typer.Option(
             metavar="PATH",
-            help="Folder for tables, or name of the netCDF file. Default: RUN-parquet, RUN-csv or "
-            "RUN.nc, next to the run, or in the current folder if the run is at a URL.",
+            help="Folder for tables, or name of the netCDF file or zarr group. Default: "
+            "RUN-parquet, RUN-csv, RUN.nc or RUN.zarr, next to the run.",
         ),
     ] = None,
 ) -> None:
-    """Write the results of a run as tables or as one netCDF file.
+    """Write the results of a run as tables, as one netCDF file or as a zarr group.
 
     Tables have one row per observation; the file columns.csv beside them gives the unit and the
     meaning of each column.
     """
     with clean_errors():
+        from heirloom.runs.export import ENDINGS
         from heirloom.runs.export import export as export_run
-        from heirloom.runs.finding import runs_in
-        from heirloom.runs.stored_run import StoredRun
-        from heirloom.storage.location import Location
+        from heirloom.runs.stored_run import StoredRun, runs_in
 
-        location, *others = runs_in(run)
-        if others or location.name != Location(run).name:
-            found = ", ".join(str(each) for each in (location, *others))
+        folder, *others = runs_in(run)
+        if others or folder != Path(run):
+            found = ", ".join(str(each) for each in (folder, *others))
             raise heirloom.InvalidArgument(
                 f"{run} contains runs but is not a run itself: choose one of {found}"
             )
-        beside = Path(location.name if location.is_local else location.name.rsplit("/", 1)[-1])
-        if beside.name in ("", ".."):  # `.` or `..`: with_name needs the folder's real name
-            beside = location.path
-        ending = ".nc" if to == "netcdf" else f"-{to}"
-        default = beside.with_name(beside.name + ending)
-        exported = export_run(StoredRun(location), to, out or default)
+        if folder.name in ("", ".."):  # `.` or `..`: with_name needs the folder's real name
+            folder = folder.resolve()
+        default = folder.with_name(folder.name + ENDINGS[to])
+        exported = export_run(StoredRun(run), to, out or default)
         for file in exported.files:
             typer.echo(file)
         if exported.left_out:

@@ -22,7 +22,7 @@ ExperimentArgument = Annotated[
     Experiment,
     typer.Argument(metavar="EXPERIMENT", help="Name of the experiment; see `heirloom list`."),
 ]
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Folder or URL of the run.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run.")]
 VariantOption = Annotated[Variant, typer.Option(help=VARIANT_HELP)]
 JobsOption = Annotated[
     int | None,
@@ -50,7 +50,7 @@ DryRunOption = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Print the number of jobs, bytes and files and an estimate of the time, and exit.",
+        help="Print the number of jobs and bytes and an estimate of the time, and exit.",
     ),
 ]
 SeedOption = Annotated[

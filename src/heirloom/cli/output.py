@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     from heirloom.experiments.spec import ExperimentSpec
     from heirloom.paper.experiment import Report
     from heirloom.runs.stored_run import Status, StoredRun
-    from heirloom.storage.location import Location
 
 PAGE = "report.html"
 MAX_LISTED = 10  # jobs or files that are listed by name
 MAX_AGENTS = 50  # agents that have a line of their own in a table
 
 
-def print_report(report: "Report", title: str, location: "Location") -> None:
+def print_report(report: "Report", title: str, location: Path) -> None:
     """Print each claim of an experiment next to the measured value."""
     console = _console()
     table = _table(title, "claim", "origin", "measured", "verdict")
@@ -48,13 +47,14 @@ def print_report(report: "Report", title: str, location: "Location") -> None:
         console.print(f"The report is {page}: open it in a browser.", soft_wrap=True)
 
 
-def write_page(folder: "Location") -> str:
-    """Write the HTML report of the runs in a folder to that folder, and return its name."""
+def write_page(folder: Path) -> Path:
+    """Write the HTML report of the runs in a folder to that folder, and return its path."""
     from heirloom.reporting.page import render
     from heirloom.reporting.sources import read_sources
+    from heirloom.storage.folders import write_output
 
-    folder.write(PAGE, render(read_sources(folder)).encode("utf-8", errors="replace"))
-    return str(folder / PAGE)
+    data = render(read_sources(folder)).encode("utf-8", errors="replace")
+    return write_output(folder, PAGE, data)
 
 
 def print_status(run: "StoredRun") -> bool:
@@ -77,17 +77,15 @@ def print_status(run: "StoredRun") -> bool:
         damaged = [f"{spec.agents[i].name}, repetition {j + 1}" for i, j in status.damaged]
         for line in _first(damaged):
             console.print(f"Damaged: {line}.")
-        for line in _first(status.repairable):
-            console.print(f"Missing, damaged or out of date: {line}.", soft_wrap=True)
-        if status.missing or status.damaged:
-            console.print(
-                "To compute missing or damaged jobs, repeat the command that started the run."
-            )
-        if status.repairable:
-            console.print(
-                "To write these files again without computing, call `heirloom status --repair`."
-            )
-    _print_origins(run)
+        if status.problem:
+            console.print(f"{run.file} is damaged ({status.problem}).", soft_wrap=True)
+        kept = "" if status.is_intact else " The damaged file is kept under another name."
+        console.print(
+            "To compute what is missing or damaged, repeat the command that started the run."
+            + kept,
+            soft_wrap=True,
+        )
+    _print_origins(run, status)
     return status.is_complete
 
 
@@ -106,20 +104,20 @@ def _status_table(run: "StoredRun", status: "Status") -> "Table":
     return table
 
 
-def _print_origins(run: "StoredRun") -> None:
+def _print_origins(run: "StoredRun", status: "Status") -> None:
     """Print how long the jobs took, where, and which versions computed which jobs."""
     from heirloom.runs.versions import differences, versions
 
-    console, origins = _console(), run.origins()
-    if origins.seconds > 0:
+    console = _console()
+    if status.seconds > 0:
         console.print(
-            f"Computation took {origins.seconds:.1f} s in all, on "
-            f"{counted(origins.workers, 'worker')}."
+            f"Computation took {status.seconds:.1f} s in all, on "
+            f"{counted(len(status.workers), 'worker')}."
         )
     here = versions()
-    for group in origins.by_versions:
+    for group in status.by_versions:
         difference = differences(here, group.versions)
-        if difference or len(origins.by_versions) > 1:
+        if difference or len(status.by_versions) > 1:
             with_what = "; ".join(difference) or "the versions installed here"
             jobs = [f"{run.spec.agents[i].name}, repetition {j + 1}" for i, j in group.jobs]
             listed = "; ".join(_first(jobs))
@@ -134,7 +132,7 @@ def _first(lines: list[str]) -> list[str]:
     return lines if more <= 0 else [*lines[:MAX_LISTED], f"and {more} more"]
 
 
-def print_size(spec: "ExperimentSpec", location: "Location", jobs: int | None, runs: int) -> None:
+def print_size(spec: "ExperimentSpec", location: Path, jobs: int | None, runs: int) -> None:
     """Print the size of an experiment, and an estimate of its time; nothing is written.
 
     Args:
@@ -185,24 +183,21 @@ def print_results(results: "xr.Dataset", title: str) -> None:
     _console().print(table)
 
 
-def write_figures(results: "xr.Dataset", title: str, run: "Location") -> "Location":
+def write_figures(results: "xr.Dataset", title: str, folder: Path) -> Path:
     """Draw the mean returns per task and per episode, as PNG and PDF.
 
-    Returns the folder that they are written to, which is beside the folder of the run.
+    Returns the folder that they are written to, `figures` in the folder of the run.
     """
     from heirloom.figures.curves import draw_episodes, draw_lifelong
     from heirloom.figures.style import render
-    from heirloom.storage.location import Location
+    from heirloom.storage.folders import write_output
 
-    name = run.name.rstrip("/")
-    if run.is_local and Path(name).name in ("", ".."):  # `.` or `..`
-        name = str(run.path)
-    location = Location(f"{name}-figures")
     for name, draw in (("tasks", draw_lifelong), ("episodes", draw_episodes)):
         figure = draw(results, title=title)
         for file_format in ("png", "pdf"):
-            location.write(f"{name}.{file_format}", render(figure, file_format))
-    return location
+            data = render(figure, file_format)
+            file = write_output(folder, f"figures/{name}.{file_format}", data)
+    return file.parent
 
 
 def _console() -> "Console":

@@ -13,16 +13,16 @@ def report(
         list[str],
         typer.Argument(
             metavar="RUN",
-            help="Folders or URLs of runs, or of folders that contain runs, as `heirloom "
-            "reproduce` writes them.",
+            help="Folders of runs, or folders that contain runs, as `heirloom reproduce` writes "
+            "them.",
         ),
     ],
     out: Annotated[
         str | None,
         typer.Option(
             metavar="PATH",
-            help="The file to write. Default: RUN-report.html beside a run, report.html in a "
-            "folder of runs, and report.html in the current folder for several runs or a URL.",
+            help="The file to write. Default: report.html in the folder, or in the current folder "
+            "for several.",
         ),
     ] = None,
     title: Annotated[
@@ -53,14 +53,11 @@ def report(
 
 
 def _default(runs: list[str]) -> Path:
-    """Return the file to write if none is given."""
+    """Return the file to write if none is given; raise `CannotWrite` if a link is in its place."""
     from heirloom.cli.output import PAGE
-    from heirloom.runs.finding import runs_in
-    from heirloom.storage.location import Location
+    from heirloom.errors import CannotWrite
+    from heirloom.storage.folders import folder_path, regular_file
 
-    location = Location(runs[0])
-    if len(runs) > 1 or not location.is_local:
-        return Path(PAGE)
-    if runs_in(location)[0].name != location.name:
-        return location.path / PAGE
-    return location.path.with_name(f"{location.path.name}-{PAGE}")
+    file = Path(PAGE) if len(runs) > 1 else folder_path(runs[0]) / PAGE
+    regular_file(file, CannotWrite)
+    return file

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from heirloom.paper.claims import Claim
 from heirloom.runs.run import run_on
 from heirloom.runs.workers import workers as local_workers
 from heirloom.runs.workers.compute import Compute
-from heirloom.storage.location import Location
+from heirloom.storage.folders import write_output
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,7 +42,7 @@ class Options:
     """How to run an experiment."""
 
     variant: Variant
-    location: Location
+    location: Path
     repetitions: int | None = None
     seed: int | None = None
     quick: bool = False
@@ -119,16 +120,17 @@ class Report:
         """The specs of all runs; none for a figure that is computed without agents."""
         return () if self.spec is None else (self.spec, *self.more_specs)
 
-    def write(self, location: Location) -> None:
+    def write(self, location: Path) -> None:
         """Write `summary.json`, with the verdicts of claims, and each figure as PNG and PDF."""
         for name, figure in self.figures.items():
             for file_format in ("png", "pdf"):
-                location.write(f"figures/{name}.{file_format}", render(figure, file_format))
+                data = render(figure, file_format)
+                write_output(location, f"figures/{name}.{file_format}", data)
         content = {**self.summary, "claims": [claim._asdict() for claim in self.claims]}
         if self.reference is not None:
             content["reference"] = self.reference
         text = json.dumps(content, indent=2, allow_nan=False) + "\n"
-        location.write("summary.json", text.encode())
+        write_output(location, "summary.json", text.encode())
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import hashlib
 import json
 import platform
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,8 @@ import numpy as np
 from heirloom.choices import Variant
 from heirloom.errors import InvalidFile
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.finding import runs_in
-from heirloom.runs.stored_run import StoredRun
+from heirloom.runs.stored_run import StoredRun, runs_in
 from heirloom.runs.versions import COMPUTING, versions
-from heirloom.storage.location import Location
 
 TOLERANCE = 0.01
 """Accepted difference of the mean return of an agent, relative to the reference, on another kind of
@@ -52,12 +51,14 @@ def read_reference(name: str) -> dict[str, Any] | None:
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
 
 
-def summarise(location: Location) -> dict[str, Any]:
+def summarise(location: Path) -> dict[str, Any]:
     """Return the content of a reference file: checksums and mean returns of all runs."""
     runs = {}
     for run_location in runs_in(location):
         run = StoredRun(run_location)
-        returns = run.results().returns.transpose("agent", "repetition", "task", "episode")
+        returns = run.results(["returns"]).returns.transpose(
+            "agent", "repetition", "task", "episode"
+        )
         runs[_label(run_location, location)] = {
             "spec": _spec_checksum(run.spec),
             "agents": {
@@ -71,7 +72,7 @@ def summarise(location: Location) -> dict[str, Any]:
     return {"environment": environment(), "runs": runs}
 
 
-def compare(location: Location, name: str) -> dict[str, Any] | None:
+def compare(location: Path, name: str) -> dict[str, Any] | None:
     """Compare the runs in a folder with the reference of an experiment.
 
     Runs that have fewer repetitions are compared in those that they have. None if there is no
@@ -139,10 +140,10 @@ def _conclusion(rows: list[dict[str, str]], differing: list[str]) -> str:
     )
 
 
-def _label(run: Location, root: Location) -> str:
-    if run.name == root.name:
+def _label(run: Path, root: Path) -> str:
+    if run == root:
         raise InvalidFile(f"{root} is one run: expected the folder of an experiment")
-    return run.name.removeprefix(root.name).strip("/")
+    return run.relative_to(root).as_posix()
 
 
 def _spec_checksum(spec: ExperimentSpec) -> str:

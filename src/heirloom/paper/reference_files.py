@@ -11,7 +11,6 @@ from heirloom.choices import Variant
 from heirloom.paper.experiment import Options
 from heirloom.paper.reference import reference_name, summarise
 from heirloom.paper.registry import reproduce
-from heirloom.storage.location import Location
 
 FOLDER = Path(__file__).parent / "references"
 REFERENCES: tuple[tuple[str, Variant], ...] = (
@@ -24,7 +23,7 @@ REFERENCES: tuple[tuple[str, Variant], ...] = (
 )
 
 
-def write_references(root: Location) -> None:
+def write_references(root: Path) -> None:
     """Run or resume the experiments in subfolders of `root`, and write a file for each."""
     FOLDER.mkdir(exist_ok=True)
     for name, variant in REFERENCES:
@@ -35,4 +34,4 @@ def write_references(root: Location) -> None:
 
 
 if __name__ == "__main__":
-    write_references(Location(sys.argv[1] if len(sys.argv) > 1 else "results"))
+    write_references(Path(sys.argv[1] if len(sys.argv) > 1 else "results"))

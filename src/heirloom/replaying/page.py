@@ -11,7 +11,6 @@ from heirloom.learning.recording import Recording
 from heirloom.replaying.section import checked_recordings, replay_section
 from heirloom.replaying.stored import chosen_recordings
 from heirloom.storage.atomic import file_path, write_file
-from heirloom.storage.location import Location
 from heirloom.validation import shown, whole_number
 
 POLICY = (
@@ -64,7 +63,7 @@ def replay(
     from; two agents on the same task can be shown side by side.
 
     Args:
-        source: the folder or URL of a run whose spec has a `record`, or recordings:
+        source: the folder of a run whose spec has a `record`, or recordings:
             `heirloom.learn(..., record=True).recording`, or a list of such recordings.
         path: the file to write; without an extension, `.html` is appended.
         agents: the name of an agent, or a list of names; by default all that were recorded.
@@ -75,7 +74,7 @@ def replay(
     names = None if agents is None else _names(agents)
     repetition = None if repetition is None else whole_number("repetition", repetition)
     task = None if task is None else whole_number("task", task)
-    if isinstance(source, str | os.PathLike | Location) and source != "":
+    if isinstance(source, str | os.PathLike) and source != "":
         found = chosen_recordings(source, agents=names, repetition=repetition, task=task)
     else:
         found = [

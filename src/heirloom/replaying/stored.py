@@ -6,7 +6,6 @@ from heirloom.errors import InvalidArgument
 from heirloom.learning.recording import Recording
 from heirloom.runs.recordings import recordings_in
 from heirloom.runs.stored_run import StoredRun
-from heirloom.storage.location import Location
 from heirloom.validation import shown
 
 HOW_TO_RECORD = (
@@ -17,7 +16,7 @@ HOW_TO_RECORD = (
 
 
 def recordings_of(
-    run: "StoredRun | str | os.PathLike[str] | Location",
+    run: "StoredRun | str | os.PathLike[str]",
     *,
     agents: list[str] | None = None,
     repetition: int | None = None,
@@ -26,7 +25,7 @@ def recordings_of(
     """Read the recordings of a run, without importing user-defined code.
 
     Args:
-        run: the run, or its folder or URL.
+        run: the run, or its folder.
         agents: names of agents; by default all.
         repetition: the number of a repetition; by default all.
         task: the number of a task; by default all.
@@ -37,7 +36,7 @@ def recordings_of(
 
 
 def chosen_recordings(
-    run: "str | os.PathLike[str] | Location",
+    run: "str | os.PathLike[str]",
     *,
     agents: list[str] | None,
     repetition: int | None,

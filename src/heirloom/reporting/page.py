@@ -34,7 +34,7 @@ def report(
     several runs it also shows their differences with intervals.
 
     Args:
-        runs: the results of `run` or `compare`; or the folder or URL of a run, or of a folder that
+        runs: the results of `run` or `compare`; or the folder of a run, or a folder that
             contains runs, such as one of `heirloom reproduce`; or a list of these, or a dictionary
             of these by labels.
         path: the file to write; without an extension, `.html` is appended.

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -15,11 +15,10 @@ from heirloom.errors import HeirloomError, InvalidArgument, InvalidFile
 from heirloom.experiments.measured_transfer import Transfer
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.variables import check_results
-from heirloom.runs.finding import runs_in
-from heirloom.runs.stored_run import Status, StoredRun
-from heirloom.storage.location import Location
+from heirloom.runs.stored_run import Status, StoredRun, runs_in
+from heirloom.storage.folders import folder_path, regular_file
 from heirloom.validation import one_of, shown
-from heirloom.wording import are, counted, counted_of
+from heirloom.wording import are, counted_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -77,7 +76,7 @@ class Sources:
 
 
 def read_sources(given: object) -> Sources:
-    """Read runs from folders or URLs, and take results from memory.
+    """Read runs from folders, and take results from memory.
 
     Args:
         given: a dataset of results, a location, or a sequence of these, or a mapping from labels
@@ -145,13 +144,13 @@ def _is_dataset(given: object) -> bool:
     return isinstance(given, xr.Dataset)
 
 
-def _location(given: Any) -> Location:
+def _location(given: Any) -> Path:
     try:
-        return Location(given)
+        return folder_path(given)
     except InvalidArgument:
         raise InvalidArgument(
-            f"runs is {shown(given)}: expected the results of run or compare, or the folder or URL "
-            "of a run, or a list of these"
+            f"runs is {shown(given)}: expected the results of run or compare, or the folder of a "
+            "run, or a list of these"
         ) from None
 
 
@@ -182,18 +181,18 @@ def _in_memory(results: "xr.Dataset", label: str) -> ShownRun:
 
 
 def _stored(run: StoredRun, label: str) -> ShownRun:
-    status, origins = run.status(), run.origins()
+    status = run.status()
     return replace(
         _in_memory(run.results(), label),
         spec=run.spec,
-        versions=origins.by_versions[0].versions if origins.by_versions else run.versions,
-        seconds=origins.seconds,
-        problems=_problems(run, status, len(origins.by_versions)),
+        versions=status.by_versions[0].versions if status.by_versions else run.versions,
+        seconds=status.seconds,
+        problems=_problems(run, status),
         stored=run,
     )
 
 
-def _problems(run: StoredRun, status: Status, n_versions: int) -> list[str]:
+def _problems(run: StoredRun, status: Status) -> list[str]:
     total = run.layout.n_jobs
     problems = []
     if status.missing:
@@ -208,26 +207,22 @@ def _problems(run: StoredRun, status: Status, n_versions: int) -> list[str]:
             f"{counted_of(len(status.damaged), total, 'job')} {are(len(status.damaged))} damaged "
             f"and left out: {'; '.join(names[:MOST_LISTED])}{more}."
         )
-    if status.repairable:
+    if status.problem:
+        problems.append(f"The file of the run is damaged ({status.problem}).")
+    if len(status.by_versions) > 1:
         problems.append(
-            f"{counted(len(status.repairable), 'file')} {are(len(status.repairable))} missing, "
-            "damaged or out of date; the others have the same results."
-        )
-    if n_versions > 1:
-        problems.append(
-            f"The jobs were computed with {n_versions} different sets of versions; `heirloom "
-            "status` lists them."
+            f"The jobs were computed with {len(status.by_versions)} different sets of versions; "
+            "`heirloom status` lists them."
         )
     return problems
 
 
-def _summary(location: Location, problems: list[str]) -> dict[str, Any]:
+def _summary(location: Path, problems: list[str]) -> dict[str, Any]:
     """Return the claims and the reference comparison of `summary.json`, if there is one."""
-    data = location.read(SUMMARY)
-    if data is None:
-        return {}
     try:
-        content = json.loads(data)
+        if regular_file(location / SUMMARY) is None:
+            return {}
+        content = json.loads((location / SUMMARY).read_bytes())
         claims = [
             {
                 "statement": str(claim["statement"]),
@@ -245,23 +240,22 @@ def _summary(location: Location, problems: list[str]) -> dict[str, Any]:
             )
         reference = content.get("reference")
         return {"claims": claims, "reference": reference if isinstance(reference, dict) else None}
-    except (InvalidArgument, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, HeirloomError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         problems.append(f"{SUMMARY} is damaged, so the verdicts of claims are not shown.")
         return {}
 
 
-def _label(run: Location, given: Location, label: str, *, several: bool) -> str:
+def _label(run: Path, given: Path, label: str, *, several: bool) -> str:
     """Return the label of a run that was found at a given location."""
     name = label or _name(given)
-    if run.name == given.name:
+    if run == given:
         return name
     own = _name(run).removeprefix("run").lstrip("-") or "main run"
     return f"{name}, {own}" if several else own
 
 
-def _name(location: Location) -> str:
-    name = PurePath(location.name.rstrip("/")).name
-    return location.path.name if location.is_local and name in ("", "..") else name or str(location)
+def _name(folder: Path) -> str:
+    return folder.resolve().name if folder.name in ("", "..") else folder.name
 
 
 def _title(runs: list[ShownRun], *, several: bool) -> str:

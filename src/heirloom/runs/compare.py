@@ -19,7 +19,7 @@ from heirloom.mdp.tabular import TabularMDP
 from heirloom.options import named_options
 from heirloom.runs.callables import run_callables, spec_of
 from heirloom.stats import Interval, relative_difference, student_interval
-from heirloom.storage.location import Location
+from heirloom.storage.folders import folder_path
 from heirloom.validation import LARGEST_SIZE, one_of, real_number, shown, truth, whole_number
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ def compare(
         jobs: number of jobs (an agent and a repetition) that are computed in parallel, by processes
             to which the functions are sent. Functions must not keep anything from one call to the
             next, since each process has a copy of them.
-        out: folder or URL that results are written to. To resume an interrupted comparison, repeat
-            the call. The names of agents and all numbers are compared with those of the stored
-            comparison, and it is refused if they differ. Functions cannot be compared: give another
-            name to an agent that you change.
+        out: folder that results are written to, in the file `run.sqlite`. To resume an interrupted
+            comparison, repeat the call. The names of agents and all numbers are compared with those
+            of the stored comparison, and it is refused if they differ. Functions cannot be
+            compared: give another name to an agent that you change.
         masks: whether agents obey the masks of available actions that environments give; see
             `learn`. The missing actions of a `TabularMDP` are always respected.
         measure: a quantity that is recorded in addition, as in a spec: "transfer" for the report's
@@ -141,12 +141,7 @@ def _check_stored(out: object, record: object) -> None:
                 "recordings are stored, and play them with replay(out)"
             )
         return
-    try:
-        Location(out)  # type: ignore[arg-type]
-    except InvalidArgument as error:
-        raise InvalidArgument(
-            f"out is {shown(out)}: expected the path of a folder, or a URL"
-        ) from error
+    folder_path(out, "out")
 
 
 def _drawn(draw_task: DrawTask, rng: np.random.Generator) -> "Task":

@@ -1,4 +1,4 @@
-"""Export the results of a run to other programs: as Parquet or CSV tables, or as one netCDF file.
+"""Export the results of a run to other programs: as tables, as one netCDF file, or as zarr.
 
 Tables are tidy: there is one table per kind of observation (`episodes`, `tasks`, `computations` in
 runs that measure them, and `steps` in runs that record them), with one row per observation. Only
@@ -8,31 +8,35 @@ jobs that are complete and whose checksums match are exported.
 import csv
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Iterator
+from importlib import import_module
+from math import prod
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from heirloom.arrays import IntArray
+from heirloom.arrays import BoolArray
 from heirloom.choices import Format
-from heirloom.errors import CannotWrite, InvalidArgument
+from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
 from heirloom.escaping import for_spreadsheet
-from heirloom.experiments.variables import JOB
 from heirloom.runs.recordings import COLUMNS as STEP_COLUMNS
 from heirloom.runs.recordings import recorded_steps
 from heirloom.runs.schema import COORDINATES, SHARED, VARIABLES
 from heirloom.runs.stored_run import StoredRun
+from heirloom.storage.folders import regular_file
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pandas as pd  # type: ignore[import-untyped]
     import xarray as xr
 
 COLUMNS = "columns.csv"
 """Name of the file beside the tables that describes their columns."""
-
-
+PACKAGES = {"parquet": ["pyarrow"], "csv": [], "netcdf": ["h5netcdf"], "zarr": ["zarr"]}
+ENDINGS = {"parquet": "-parquet", "csv": "-csv", "netcdf": ".nc", "zarr": ".zarr"}
+"""What is appended to the name of a run, by default."""
 EXPORTED = VARIABLES | STEP_COLUMNS
 """The columns of all tables, by name."""
 ROWS = 200_000  # rows of a table that are written at once, unless one job has more
@@ -54,30 +58,60 @@ def export(run: StoredRun, to: Format, out: str | os.PathLike[str]) -> Exported:
     Args:
         run: the run to export.
         to: the format.
-        out: the folder that tables are written to, or the path of the netCDF file.
+        out: the folder that tables are written to, or the path of the netCDF file or zarr group.
     """
-    location = Path(out)
-    if "://" in os.fspath(out) or not location.name:
+    path = Path(out)
+    if "://" in os.fspath(out) or not path.name:
+        what = "folder" if to in ("parquet", "csv") else "path"
         raise InvalidArgument(
-            f"{out} is not a location for an export: give a "
-            f"{'file' if to == 'netcdf' else 'folder'} on this machine"
+            f"{out} is not a location for an export: give a {what} on this machine"
         )
+    for package in PACKAGES[to]:
+        try:
+            import_module(package)
+        except ImportError:
+            raise InvalidArgument(
+                f"an export to {to} needs the package {package}: pip install 'heirloom-rl[export]'"
+            ) from None
+    if to == "zarr" and os.path.lexists(path):
+        raise InvalidArgument(f"{out} exists already: move it away, or choose another name")
+    arrays, done, own = run.load()
+    dataset = run.dataset(arrays, own)
+    dataset.attrs = _metadata(run)
     try:
-        if to == "netcdf":
-            return _netcdf(run, location)
-        location.mkdir(parents=True, exist_ok=True)
-        return _tables(run, to, location)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if to in ("parquet", "csv"):
+            path.mkdir(exist_ok=True)
+        folder = path if path.is_dir() else path.parent
+        with TemporaryDirectory(dir=folder, prefix=".heirloom-", ignore_cleanup_errors=True) as new:
+            if to in ("parquet", "csv"):
+                _write_tables(run, to, dataset, done, Path(new))
+            elif to == "netcdf":
+                dataset.to_netcdf(Path(new) / path.name, engine="h5netcdf")
+            else:
+                with warnings.catch_warnings():  # about parts that zarr has not specified yet
+                    warnings.simplefilter("ignore")
+                    dataset.to_zarr(Path(new) / path.name)
+            written = [*(f"{table}.{to}" for table in columns_of(run)), COLUMNS, path.name]
+            files = [folder / name for name in written if (Path(new) / name).exists()]
+            for file in files:
+                if to != "zarr":
+                    regular_file(file, CannotWrite)
+                os.replace(Path(new) / file.name, file)
     except OSError as error:
+        if isinstance(error, HeirloomError):
+            raise
         raise CannotWrite(
             f"{out} could not be written ({error.strerror or error}): free some space, or choose "
             "another location with --out"
         ) from error
+    return Exported(files, done.size, int((~done).sum()))
 
 
 def columns_of(run: StoredRun) -> dict[str, list[str]]:
     """Map the name of each table to the names of its columns."""
     tables: dict[str, list[str]] = {}
-    for name in run.names:
+    for name in run.layout.names:
         dimensions = VARIABLES[name].dimensions
         tables.setdefault(f"{dimensions[-1]}s", [*dimensions]).append(name)
     tables["tasks"] += SHARED
@@ -86,32 +120,56 @@ def columns_of(run: StoredRun) -> dict[str, list[str]]:
     return tables
 
 
-def _tables(run: StoredRun, to: Format, folder: Path) -> Exported:
-    columns = columns_of(run)
-    shared = run.shared()
-    schemas = {table: _schema(run, names) for table, names in columns.items()}
-    paths = [folder / f"{table}.{to}" for table in columns]
-    done = np.flatnonzero(run.batches.done)
-    names = [agent.name for agent in run.spec.agents]
-    agents = np.array([for_spreadsheet(n) if to == "csv" else n for n in names], dtype=object)
-    per_block = max(1, ROWS // (run.spec.tasks * run.spec.episodes))
-    with _writers(to, paths, list(schemas.values())) as writers:
-        for start in range(0, done.size, per_block):
-            jobs = done[start : start + per_block]
-            results = run.batches.gather(jobs, run.names)
-            of_repetition = {name: v[jobs // run.layout.n_agents] for name, v in shared.items()}
-            for table, write in zip(schemas, writers, strict=True):
-                if table != "steps":
-                    write(_rows(run, jobs, agents, results | of_repetition, schemas[table]))
-        if "steps" in schemas:
-            for rows in recorded_steps(run, schemas["steps"], csv=to == "csv"):
-                writers[-1](rows)
-    _write_descriptions(folder / COLUMNS, columns)
-    return Exported([*paths, folder / COLUMNS], run.layout.n_jobs, run.layout.n_jobs - done.size)
+def _metadata(run: StoredRun) -> dict[str, str]:
+    """Metadata of the run that accompanies the results, each value encoded as JSON."""
+    metadata = {"spec": run.spec.as_json(), "seed": run.spec.seed, "versions": run.versions}
+    return {key: json.dumps(value) for key, value in metadata.items()}
 
 
-def _schema(run: StoredRun, columns: list[str]) -> "pa.Schema":
+def _write_tables(
+    run: StoredRun, to: Format, dataset: "xr.Dataset", done: BoolArray, folder: Path
+) -> None:
+    if to == "csv":
+        names = [for_spreadsheet(str(name)) for name in dataset.agent.values]
+        dataset = dataset.assign_coords(agent=np.array(names, dtype=object))
+    tables = columns_of(run)
+    for table, names in tables.items():
+        is_steps, file = table == "steps", folder / f"{table}.{to}"
+        frames = recorded_steps(run, csv=to == "csv") if is_steps else _frames(dataset, names, done)
+        if to == "parquet":
+            _write_parquet(file, names, frames, dataset.attrs)
+            continue
+        with open(file, "w", newline="", encoding="utf-8") as opened:
+            csv.writer(opened).writerow(names)
+            for frame in frames:
+                frame.to_csv(opened, header=False, index=False, na_rep="nan")
+    with open(folder / COLUMNS, "w", newline="") as opened:
+        writer = csv.writer(opened)
+        writer.writerow(["table", "column", "units", "meaning"])
+        for table, names in tables.items():
+            rows = ([table, n, EXPORTED[n].units, EXPORTED[n].meaning] for n in names)
+            writer.writerows(rows)
+
+
+def _frames(dataset: "xr.Dataset", columns: list[str], done: BoolArray) -> "Iterator[pd.DataFrame]":
+    """Yield the rows of some repetitions at a time, without those of jobs that are not done."""
+    dimensions = [name for name in columns if name in COORDINATES]
+    chosen = dataset[[name for name in columns if name not in COORDINATES]]
+    per_repetition = prod(n for name, n in chosen.sizes.items() if name != "repetition")
+    step = max(1, ROWS // max(per_repetition, 1))
+    for start in range(0, chosen.sizes["repetition"], step):
+        part = chosen.isel(repetition=slice(start, start + step))
+        frame = part.to_dataframe(dim_order=dimensions).reset_index()[columns]
+        of_part = done[:, start : start + step].ravel()
+        yield frame[np.repeat(of_part, len(frame) // of_part.size)]
+
+
+def _write_parquet(
+    path: Path, names: list[str], frames: "Iterator[pd.DataFrame]", metadata: dict[Any, Any]
+) -> None:
+    """Write a table whose columns, and which itself, carry metadata."""
     import pyarrow as pa
+    import pyarrow.parquet
 
     types = {"f8": pa.float64(), "i8": pa.int64()}
     fields = [
@@ -120,98 +178,11 @@ def _schema(run: StoredRun, columns: list[str]) -> "pa.Schema":
             pa.string() if name == "agent" else types[EXPORTED[name].dtype],
             metadata={"long_name": EXPORTED[name].meaning, "units": EXPORTED[name].units},
         )
-        for name in columns
+        for name in names
     ]
-    metadata = {f"heirloom_{key}": text for key, text in _metadata(run).items()}
-    return pa.schema(fields, metadata=metadata)
-
-
-def _metadata(run: StoredRun) -> dict[str, str]:
-    """Metadata of the run that accompanies the results, each value encoded as JSON."""
-    metadata = {"spec": run.spec.as_json(), "seed": run.spec.seed, "versions": run.versions}
-    return {key: json.dumps(value) for key, value in metadata.items()}
-
-
-def _rows(
-    run: StoredRun,
-    jobs: IntArray,
-    agents: np.ndarray,
-    results: dict[str, np.ndarray],
-    schema: "pa.Schema",
-) -> "pa.Table":
-    """Rows of some jobs, given by their numbers; the index of the last dimension changes fastest.
-
-    The arrays in `results` have one row per job, and `agents` has the names of all agents.
-    """
-    import pyarrow as pa
-
-    names = [name for name in schema.names if name not in COORDINATES]
-    inner = [name for name in schema.names if name in COORDINATES and name not in JOB]
-    shape = results[names[0]].shape[1:]
-    numbers = (1 + np.indices(shape)).reshape(len(shape), -1)
-    n = numbers.shape[1]
-    columns: dict[str, Any] = {
-        "agent": np.repeat(agents[jobs % run.layout.n_agents], n),
-        "repetition": np.repeat(jobs // run.layout.n_agents + 1, n),
-        **{name: np.tile(values, jobs.size) for name, values in zip(inner, numbers, strict=True)},
-        **{name: results[name].reshape(-1) for name in names},
-    }
-    return pa.table(columns, schema=schema)
-
-
-@contextmanager
-def _writers(
-    to: Format, paths: list[Path], schemas: "list[pa.Schema]"
-) -> "Iterator[list[Callable[[pa.Table], None]]]":
-    """Functions that append rows to the files; the files appear when all rows are written."""
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    make = pyarrow.parquet.ParquetWriter if to == "parquet" else pyarrow.csv.CSVWriter
-    with _moved_on_success(paths) as temporary:
-        opened = [make(path, schema) for path, schema in zip(temporary, schemas, strict=True)]
-        try:
-            yield [writer.write_table for writer in opened]
-        finally:
-            for writer in opened:
-                writer.close()
-
-
-def _netcdf(run: StoredRun, path: Path) -> Exported:
-    dataset, left_out = _dataset(run)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _moved_on_success([path]) as temporary:
-        dataset.to_netcdf(temporary[0], engine="h5netcdf")
-    return Exported([path], run.layout.n_jobs, left_out)
-
-
-def _dataset(run: StoredRun) -> "tuple[xr.Dataset, int]":
-    """Return the results as a dataset, and the number of jobs that are missing or damaged.
-
-    The values of those jobs are NaN, or -1 for integers.
-    """
-    dataset = run.results().drop_vars("checksum")
-    dataset.attrs = _metadata(run)
-    return dataset, int((~dataset.done).sum())
-
-
-def _write_descriptions(path: Path, tables: dict[str, list[str]]) -> None:
-    with _moved_on_success([path]) as temporary, open(temporary[0], "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["table", "column", "units", "meaning"])
-        for table, names in tables.items():
-            for name in names:
-                writer.writerow([table, name, EXPORTED[name].units, EXPORTED[name].meaning])
-
-
-@contextmanager
-def _moved_on_success(paths: list[Path]) -> Iterator[list[Path]]:
-    """Yield temporary paths, moved to `paths` if the block succeeds and deleted otherwise."""
-    temporary = [path.with_name(f".{path.name}.partial") for path in paths]
-    try:
-        yield temporary
-        for source, path in zip(temporary, paths, strict=True):
-            os.replace(source, path)
-    finally:
-        for source in temporary:
-            source.unlink(missing_ok=True)
+    of_table = {f"heirloom_{key}": text for key, text in metadata.items()}
+    schema = pa.schema(fields, metadata=of_table)
+    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
+        for frame in frames:
+            columns = [frame[name].to_numpy() for name in names]
+            writer.write_table(pa.table(columns, schema=schema))

@@ -1,34 +1,66 @@
-"""The files of a run, and the shapes of its arrays, which follow from its spec."""
+"""What the spec of a run says about its database: its tables, and the rows and arrays of its jobs.
+
+The table `run` has one row, with the spec and the versions that the run was started with. The table
+`job` has one row per job that is complete. Its columns are those of `ABOUT`, and one per variable:
+the bytes of an `.npy` file, or of a file of recordings. Variables that all agents share are stored
+with the first agent. The checksum of a row covers the spec and all its columns, so a row that was
+changed, or that belongs to another experiment or to another job, is noticed.
+"""
 
 import hashlib
+import io
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from heirloom.errors import InvalidFile
 from heirloom.experiments.job import Job
 from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.schema import MARKS, RAGGED, RECORDING, SHARED, VARIABLES, recorded
+from heirloom.runs.schema import RECORDING, SHARED, VARIABLES, recorded
 
-FORMAT = 2
-"""Version of the layout of a run. Format 1 had one zarr chunk per job and variable, no batches."""
+FORMAT = 3
+"""Version of the tables. Earlier versions of Heirloom stored a run in many files."""
+APPLICATION = 0x4865726C  # marks the database as a run of Heirloom
 
-SPEC, MANIFEST, BATCHES, GROUP = "spec.json", "manifest.json", "batches", "zarr.json"
-BATCH_NAME = re.compile(r"(\d{6})-[0-9a-f]{16}\.npz")
-TEMPORARY = re.compile(
-    rf"\.({SPEC}|{MANIFEST}|{GROUP}|c(\.\d+)*|{BATCH_NAME.pattern})\.[A-Za-z0-9_]{{8}}"
-)
-"""Names of temporary files that a killed run may leave."""
+RUN_TABLE = "CREATE TABLE run (spec TEXT NOT NULL, versions TEXT NOT NULL, checksum BLOB NOT NULL)"
+ABOUT = {
+    "job": "INTEGER PRIMARY KEY",
+    "agent": "TEXT NOT NULL",
+    "repetition": "INTEGER NOT NULL",
+    "seconds": "REAL",
+    "worker": "TEXT NOT NULL",
+    "versions": "TEXT NOT NULL",
+    "checksum": "BLOB NOT NULL",
+}
+N_ABOUT = len(ABOUT)
+NPY = b"\x93NUMPY\x01\x00"
+
+Row = tuple[Any, ...]
+
+
+class Origin(NamedTuple):
+    """How a job was computed."""
+
+    seconds: float
+    """Time that the computation took."""
+    worker: str
+    """Host and process that computed the job."""
+    versions: dict[str, str]
+    """Versions of Python and of libraries that computed the job."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the spec of a run says about its files.
+    """What a spec says about the database of a run.
+
+    Job (i, j), of agent i in repetition j, has the number j * A + i, where A is the number of
+    agents: jobs are numbered in the order in which they are computed.
 
     Args:
         spec: the experiment.
@@ -40,10 +72,10 @@ class Layout:
     stored: dict[str, Any]
 
     @cached_property
-    def digest(self) -> str:
-        """Checksum of the stored spec; binds batches and results to their experiment."""
-        text = json.dumps(self.stored, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+    def digest(self) -> bytes:
+        """Checksum of the stored spec; binds rows to their experiment."""
+        text = json.dumps([FORMAT, self.stored], sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).digest()
 
     @property
     def n_agents(self) -> int:
@@ -55,23 +87,34 @@ class Layout:
         """Number of jobs: agents times repetitions."""
         return self.n_agents * self.spec.repetitions
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Names of the variables recorded for each job."""
         return recorded(self.spec.measure)
 
+    @cached_property
+    def columns(self) -> list[str]:
+        """Names of the columns with results: variables, and recordings if the spec has a record."""
+        return [*self.names, *SHARED, *([] if self.spec.record is None else [RECORDING])]
+
+    @cached_property
+    def job_table(self) -> str:
+        """The statement that creates the table of jobs."""
+        about = [f"{name} {kind}" for name, kind in ABOUT.items()]
+        return f"CREATE TABLE job ({', '.join([*about, *(f'{n} BLOB' for n in self.columns)])})"
+
     @property
-    def ragged(self) -> list[str]:
-        """Names of the variables whose size differs between jobs."""
-        return [] if self.spec.record is None else [RECORDING]
+    def own_dimensions(self) -> list[str]:
+        """Names of the dimensions that the measure of the spec adds."""
+        return [] if self.spec.measure is None else [*OBSERVERS[self.spec.measure].own_dimension]
 
-    def names_of(self, job: Job) -> list[str]:
-        """Names of the arrays in the results of a job.
+    def number(self, job: Job) -> int:
+        """Return the number of a job."""
+        return job[1] * self.n_agents + job[0]
 
-        Jobs of the first agent also compute what all agents share.
-        """
-        names = [*self.names, *self.ragged]
-        return [*names, *SHARED] if job[0] == 0 else names
+    def job(self, number: int) -> Job:
+        """Return the job of a number."""
+        return number % self.n_agents, number // self.n_agents
 
     def sizes(self, own: dict[str, int]) -> dict[str, int]:
         """Sizes of all dimensions; `own` has those of the dimensions that a measure adds."""
@@ -80,24 +123,10 @@ class Layout:
         sizes |= {"task": spec.tasks, "episode": spec.episodes}
         return sizes | {name: own.get(name, 0) for name in self.own_dimensions}
 
-    @property
-    def own_dimensions(self) -> list[str]:
-        """Names of the dimensions that the measure of the spec adds."""
-        return [] if self.spec.measure is None else [*OBSERVERS[self.spec.measure].own_dimension]
-
-    def shape_per_job(self, name: str) -> tuple[int, ...]:
-        """Shape of an array in the results of one job; -1 for a dimension that a measure adds."""
-        sizes = self.sizes(dict.fromkeys(self.own_dimensions, -1))
-        return tuple(
-            sizes[dimension]
-            for dimension in VARIABLES[name].dimensions
-            if dimension not in ("agent", "repetition")
-        )
-
-    def array_names(self) -> list[str]:
-        """Names of all arrays of the zarr group."""
-        ragged = RAGGED if self.ragged else {}
-        return [*self.names, *SHARED, *MARKS, *ragged, *self.sizes({})]
+    def shape(self, name: str, own: dict[str, int]) -> tuple[int, ...]:
+        """Shape of a variable, over all jobs."""
+        sizes = self.sizes(own)
+        return tuple(sizes[dimension] for dimension in VARIABLES[name].dimensions)
 
     def coordinates(self, own: dict[str, int]) -> dict[str, np.ndarray]:
         """Labels of each dimension."""
@@ -106,15 +135,93 @@ class Layout:
         numbers = {name: np.arange(1, n + 1) for name, n in sizes.items() if name != "agent"}
         return {"agent": agents} | numbers
 
-    def checksum(self, results: Mapping[str, np.ndarray | bytes]) -> np.uint64:
-        """64-bit BLAKE2b digest of the spec, and of the names and bytes of arrays of one job."""
-        return checksum(results, self.digest)
+    def row(self, job: Job, results: Mapping[str, np.ndarray], origin: Origin) -> Row:
+        """Return the row of a job."""
+        values = [
+            None if name in SHARED and job[0] else _encoded(name, results[name])
+            for name in self.columns
+        ]
+        versions = json.dumps(origin.versions, sort_keys=True)
+        name = self.spec.agents[job[0]].name
+        seconds = float(origin.seconds)
+        about = (self.number(job), name, job[1] + 1, seconds, origin.worker, versions)
+        return (*about, self._checksum((*about, None, *values)), *values)
+
+    def is_intact(self, row: Row) -> bool:
+        """Return whether the checksum of a row is that of its other columns, and of this spec."""
+        seconds, worker, versions = row[3:6]
+        fits = isinstance(seconds, float) and isinstance(worker, str) and isinstance(versions, str)
+        return fits and bool(row[N_ABOUT - 1] == self._checksum(row))
+
+    def _checksum(self, row: Row) -> bytes:
+        values = row[N_ABOUT:]
+        sizes = [len(each) if isinstance(each, bytes) else each for each in values]
+        hashed = hashlib.blake2b(self.digest, digest_size=16)
+        hashed.update(repr((row[: N_ABOUT - 1], sizes)).encode())
+        for value in values:
+            if isinstance(value, bytes):
+                hashed.update(value)
+        return hashed.digest()
+
+    def array(self, name: str, value: object) -> np.ndarray:
+        """Return the array of a column of one job; raise `InvalidFile` unless it fits the spec."""
+        if not isinstance(value, bytes) or not value.startswith(NPY):
+            raise InvalidFile(f"{name} of a job is not an .npy file")
+        start = 10 + int.from_bytes(value[8:10], "little")
+        dtype, shape = _read_header(value[:start])
+        sizes = self.sizes(dict.fromkeys(self.own_dimensions, -1))
+        expected = [
+            sizes[d] for d in VARIABLES[name].dimensions if d not in ("agent", "repetition")
+        ]
+        fits = len(shape) == len(expected) and all(
+            wanted in (-1, n) for n, wanted in zip(shape, expected, strict=True)
+        )
+        # The size is compared before anything is allocated; `frombuffer` allocates nothing.
+        n_bytes = prod([*shape, dtype.itemsize])
+        if not fits or dtype != np.dtype(VARIABLES[name].dtype) or n_bytes != len(value) - start:
+            raise InvalidFile(f"{name} of a job is {dtype} of shape {shape}, which does not fit")
+        return np.frombuffer(value, dtype, offset=start).reshape(shape)
+
+    def run_row(self, versions: dict[str, str]) -> Row:
+        """Return the row of the table `run`."""
+        texts = json.dumps(self.stored), json.dumps(versions)
+        return (*texts, checksum_of_run(*texts))
 
 
-def checksum(results: Mapping[str, np.ndarray | bytes], digest: str = "") -> np.uint64:
-    """Return a 64-bit BLAKE2b digest of a text, and of the names and the bytes of arrays."""
-    hashed = hashlib.blake2b(digest.encode(), digest_size=8)
-    for name, array in sorted(results.items()):
-        hashed.update(name.encode())
-        hashed.update(array if isinstance(array, bytes) else np.ascontiguousarray(array).tobytes())
-    return np.frombuffer(hashed.digest(), dtype="<u8")[0]
+def texts_of(value: object) -> dict[str, str]:
+    """Return versions that were read as JSON; none unless they are a table."""
+    return {str(k): str(v) for k, v in value.items()} if isinstance(value, dict) else {}
+
+
+def checksum_of_run(spec: str, versions: str) -> bytes:
+    """Return the checksum of the row of the table `run`."""
+    return hashlib.sha256(repr((FORMAT, spec, versions)).encode()).digest()
+
+
+def _encoded(name: str, values: Any) -> bytes:
+    """Return the bytes of a variable of one job: an `.npy` file, or a file of recordings."""
+    if name == RECORDING:
+        return bytes(values)
+    array = np.asarray(values, dtype=VARIABLES[name].dtype)
+    return _header(array.dtype.str, array.shape) + array.tobytes()
+
+
+@lru_cache(maxsize=256)
+def _header(descr: str, shape: tuple[int, ...]) -> bytes:
+    file = io.BytesIO()
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue()
+
+
+@lru_cache(maxsize=256)
+def _read_header(header: bytes) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    file = io.BytesIO(header)
+    try:
+        np.lib.format.read_magic(file)
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    except Exception as error:  # numpy evaluates a literal, which may fail in many ways
+        raise InvalidFile(f"the start of an array cannot be read ({error})") from error
+    if fortran and len(shape) > 1:
+        raise InvalidFile("an array is in column-major order")
+    return dtype, shape

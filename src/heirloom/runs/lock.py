@@ -1,88 +1,99 @@
-"""A lock that keeps two runs out of one folder."""
+"""A lock that keeps a second run out of a folder."""
 
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from socket import gethostname
 
 from heirloom.errors import CannotWrite, InvalidArgument
-from heirloom.storage.location import Location
+from heirloom.storage.atomic import sync_folder
+from heirloom.storage.folders import regular_file
 
-LOCK = ".lock"
+LOCK = "run.lock"
+START = b"Heirloom runs in process "
+LENGTH = 200  # bytes of the file, which is never truncated
 ATTEMPTS = 100  # to lock a file that another run deletes at the same moment
 
 
 @contextmanager
-def lock(location: Location) -> Iterator[bool]:
-    """Keep other runs out of a folder; the system releases the lock when the process ends.
+def lock(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder, which is created if it does not exist.
 
-    Yields whether the run has exclusive access. There is no lock at a URL, or on a file system
-    without locks; two runs may then compute the same jobs. The lock file is deleted at the end, and
-    so are the parent folders that were created for it, if they are still empty.
+    The system releases the lock when the process ends. The lock file names the process. It is
+    deleted at the end, and so are folders that were created and are still empty.
     """
-    try:
-        import fcntl  # noqa: F401 -- only to find out whether it exists
-    except ImportError:  # there is no fcntl on Windows
-        yield False
-        return
-    if not location.is_local:
-        yield False
-        return
-    path = location.path  # links are resolved, so that they share the lock
     with ExitStack() as cleanup:
         try:
-            for folder in reversed([each for each in path.parents if not each.exists()]):
-                folder.mkdir(exist_ok=True)
-                cleanup.callback(_remove_if_empty, folder)
-            exclusive = _acquire(path.parent / f".{path.name}{LOCK}", location, cleanup)
+            missing = [each for each in (folder, *folder.parents) if not each.exists()]
+            for each in reversed(missing):
+                each.mkdir(exist_ok=True)
+                cleanup.callback(_remove_if_empty, each, os.stat(each))
+                sync_folder(each.parent)
+            if not folder.is_dir():
+                raise CannotWrite(f"{folder} is a file: choose a folder for the results")
+            _acquire(folder / LOCK, cleanup)
         except OSError as error:
-            if not (path.is_dir() and os.access(path, os.W_OK)):
-                raise CannotWrite(
-                    f"{location} could not be created ({error.strerror}): choose a folder that you "
-                    "are allowed to write to"
-                ) from error
-            exclusive = False  # the lock file cannot be created beside the folder
-        yield exclusive
+            if isinstance(error, CannotWrite):
+                raise
+            raise CannotWrite(
+                f"{folder} could not be created, or no lock file in it ({error.strerror}): choose "
+                "a folder that you are allowed to write to"
+            ) from error
+        yield
 
 
-def _acquire(file: Path, location: Location, cleanup: ExitStack) -> bool:
-    """Lock a file until `cleanup` is closed; return False if the file system has no locks."""
-    import fcntl
-
+def _acquire(file: Path, cleanup: ExitStack) -> None:
+    """Lock a file until `cleanup` is closed; raise `InvalidArgument` if another run has it."""
     for _ in range(ATTEMPTS):
-        opened = open(file, "w")
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            opened.close()
-            raise InvalidArgument(
-                f"another run is in progress in {location}: wait until it ends, or choose another "
-                "folder"
-            ) from None
-        except OSError:  # a network file system without locks
-            opened.close()
-            return False
-        if _is_at(opened, file):
-            cleanup.callback(opened.close)  # the lock is released after the file is deleted
-            cleanup.callback(_remove, file)
-            return True
-        opened.close()  # another run deleted the file after it was opened here
+        regular_file(file, CannotWrite, alone=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(file, flags, 0o666)
+        with ExitStack() as closing:
+            closing.callback(os.close, descriptor)
+            content = os.pread(descriptor, LENGTH, 0)
+            if content and not content.startswith(START):
+                raise CannotWrite(f"{file} was not written by Heirloom: move it away")
+            if not _lock(descriptor):
+                owner = content.removeprefix(START).decode("utf-8", "replace").strip()
+                raise InvalidArgument(
+                    f"another run is in progress in {file.parent} (process {owner or 'unknown'}): "
+                    "wait until it ends, or choose another folder"
+                )
+            if _is_at(descriptor, file):
+                owner = f"{os.getpid()} on {gethostname()}"
+                os.pwrite(descriptor, (START + owner.encode()).ljust(LENGTH - 1) + b"\n", 0)
+                cleanup.push(closing.pop_all())
+                cleanup.callback(_remove, descriptor, file)  # before the lock is released
+                return
+    raise CannotWrite(f"{file} is deleted again and again by other programs: end them")
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock an open file; return False if another process has locked it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows; SQLite still keeps the commits of two runs apart
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(descriptor: int, file: Path) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(descriptor), os.lstat(file))
     return False
 
 
-def _is_at(opened: TextIO, file: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(opened.fileno()), os.stat(file))
-    except OSError:
-        return False
+def _remove(descriptor: int, file: Path) -> None:
+    if _is_at(descriptor, file):  # the folder may have been moved
+        file.unlink(missing_ok=True)
 
 
-def _remove(file: Path) -> None:
+def _remove_if_empty(folder: Path, created: os.stat_result) -> None:
     with suppress(OSError):
-        file.unlink()
-
-
-def _remove_if_empty(folder: Path) -> None:
-    with suppress(OSError):
-        folder.rmdir()
+        if os.path.samestat(os.lstat(folder), created):  # not one that replaced it
+            folder.rmdir()

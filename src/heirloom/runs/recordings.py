@@ -12,7 +12,7 @@ from heirloom.runs.schema import COORDINATES, RECORDING
 from heirloom.runs.stored_run import StoredRun
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pandas as pd  # type: ignore[import-untyped]
 
 STEP = (*EPISODE, "step")
 COLUMNS = {
@@ -36,18 +36,18 @@ def recordings_in(
         is_chosen = (agents is None or name in agents) and repetition in (None, j + 1)
         if not is_chosen or not run.spec.record.tasks_of(name, j, run.spec.tasks):
             continue
-        state, results = run.read_job((i, j))
-        if state == "done":
+        results = run.read_job((i, j))
+        if results is not None:
             where = f"the recording of {name} in repetition {j + 1} of {run.location}"
             yield from decode(bytes(results[RECORDING]), where)
 
 
-def recorded_steps(run: StoredRun, schema: "pa.Schema", *, csv: bool) -> "Iterator[pa.Table]":
-    """Yield the recorded steps of each task as rows of a table with this schema."""
-    import pyarrow as pa
+def recorded_steps(run: StoredRun, *, csv: bool) -> "Iterator[pd.DataFrame]":
+    """Yield the recorded steps of each task as rows of a table."""
+    import pandas as pd
 
     for recording in recordings_in(run):
-        yield pa.table(_columns(recording, csv=csv), schema=schema)
+        yield pd.DataFrame(_columns(recording, csv=csv))
 
 
 def _columns(r: Recording, *, csv: bool) -> dict[str, Any]:

@@ -18,23 +18,20 @@ from heirloom.runs.lock import lock
 from heirloom.runs.progress import progress
 from heirloom.runs.size import check_size
 from heirloom.runs.store import RunStore
-from heirloom.runs.stored_run import StoredRun
 from heirloom.runs.versions import differences, versions
 from heirloom.runs.workers import check_workers, workers
 from heirloom.runs.workers.compute import Compute, shared_results
-from heirloom.storage.location import Location
+from heirloom.storage.folders import folder_path
 from heirloom.validation import instance
 from heirloom.wording import counted
 
 if TYPE_CHECKING:
     import xarray as xr
 
-PASSES = 3  # attempts to compute jobs whose results cannot be read back
-
 
 def run(
     spec: ExperimentSpec,
-    location: str | os.PathLike[str] | Location,
+    location: str | os.PathLike[str],
     *,
     jobs: int | None = None,
     backend: Backend | None = None,
@@ -48,8 +45,8 @@ def run(
 
     Args:
         spec: the experiment.
-        location: the folder that results are written to, or a URL that fsspec opens. Give the same
-            location again to resume the same experiment.
+        location: the folder that results are written to, in the file `run.sqlite`. Give the same
+            folder again to resume the same experiment.
         jobs: number of jobs computed in parallel; by default the number of processors, or the size
             of the cluster.
         backend: `"local"`, `"dask"` or `"ray"`; by default the backend set by
@@ -65,7 +62,7 @@ def run(
 def run_on(
     start_workers: Callable[[], AbstractContextManager[Compute]],
     spec: ExperimentSpec,
-    location: str | os.PathLike[str] | Location,
+    location: str | os.PathLike[str],
 ) -> "xr.Dataset":
     """Run an experiment like `run`, on the workers that `start_workers` provides.
 
@@ -73,38 +70,26 @@ def run_on(
         start_workers: starts workers or hands over existing ones; called only if there are jobs to
             compute.
         spec: the experiment.
-        location: the folder or URL that results are written to.
+        location: the folder that results are written to.
     """
-    location = Location(location)
-    check_size(spec, location)
+    folder = folder_path(location)
+    check_size(spec, folder)
     check_agents(spec)
-    with lock(location) as exclusive:
-        store = RunStore(location, spec, exclusive=exclusive)
+    with lock(folder):
+        store = RunStore(folder, spec)
         remaining = store.remaining_jobs()
         if remaining:
             _warn_if_versions_differ(store)
             _check_tasks(store, remaining)
             with start_workers() as compute:
-                remaining = _compute_all(store, remaining, compute)
-        store.finish()
-        if remaining:
+                _compute(store, remaining, compute)
+        arrays, done, own = store.load()  # reads back, and verifies, all that was written
+        if not done.all():
             raise CannotWrite(
-                f"{counted(len(remaining), 'job')} written to {location} could not be read back: "
-                "choose a location that no other program writes to"
+                f"{counted(int((~done).sum()), 'job')} written to {folder} could not be read back: "
+                "check the disk, and choose a folder that no other program writes to"
             )
-        return store.results()
-
-
-def repair(location: str | os.PathLike[str] | Location) -> None:
-    """Write the files of a run again that are missing, damaged or out of date; compute nothing.
-
-    A file is derived from the others: a batch from the zarr arrays, and all others from batches.
-    """
-    location = Location(location)
-    with lock(location) as exclusive:
-        stored = StoredRun(location)
-        store = RunStore(location, stored.spec, exclusive=exclusive)
-        store.finish()
+        return store.dataset(arrays, own)
 
 
 def _warn_if_versions_differ(store: RunStore) -> None:
@@ -130,7 +115,10 @@ def _check_tasks(store: RunStore, remaining: list[Job]) -> None:
     job = next(stored, None)
     if job is None:
         return
-    before = store.read_job(job)[1]["optimal"]
+    stored_results = store.read_job(job)
+    if stored_results is None:
+        return
+    before = stored_results["optimal"]
     now = shared_results(spec, job[1])["optimal"]
     if not np.allclose(now, before, rtol=1e-9, atol=1e-12, equal_nan=True):
         i = int(np.argmax(np.abs(now - before)))
@@ -141,20 +129,8 @@ def _check_tasks(store: RunStore, remaining: list[Job]) -> None:
         )
 
 
-def _compute_all(store: RunStore, remaining: list[Job], compute: Compute) -> list[Job]:
-    """Compute jobs until all can be read back; return those that cannot after `PASSES` attempts."""
-    for _ in range(PASSES):
-        _compute(store, remaining, compute)
-        if not store.exclusive:  # another run may have added jobs, or overwritten the manifest
-            store.refresh()
-        remaining = store.remaining_jobs()
-        if not remaining:
-            break
-    return remaining
-
-
 def _compute(store: RunStore, jobs: list[Job], compute: Compute) -> None:
-    """Compute jobs, and store them in batches."""
+    """Compute jobs, and store them."""
     spec, n = store.spec, store.layout.n_jobs
     computed = compute(spec, jobs)
     with closing(computed), progress(spec.name, n, n - len(jobs)) as advance:
@@ -171,5 +147,5 @@ def _compute(store: RunStore, jobs: list[Job], compute: Compute) -> None:
             report(store.commit())
         except BaseException:
             with suppress(HeirloomError):  # the first error is the one to report
-                store.stop()
+                store.commit()
             raise

@@ -1,7 +1,7 @@
 """Variables that a run stores: their names, dimensions, units and meanings."""
 
 from heirloom.experiments.observers import OBSERVERS
-from heirloom.experiments.variables import EPISODE, JOB, TASK, Variable
+from heirloom.experiments.variables import EPISODE, TASK, Variable
 
 RECORDED = {
     "returns": Variable(EPISODE, "reward", "sum of rewards of an episode"),
@@ -18,34 +18,16 @@ MEASURED = {
 }
 """Variables that are recorded for each job in runs whose spec asks to measure them."""
 
-RECORDING, RECORDING_SIZE = "recording", "recording_size"
-RECORDINGS = {
-    RECORDING: Variable(JOB, "1", "file of the recorded episodes of a job", "O"),
-}
-"""Bytes of any number that are recorded for each job in runs whose spec has a record."""
-
-RAGGED = {
-    RECORDING: Variable(("byte",), "1", "files of recorded episodes, one job after another", "u1"),
-    RECORDING_SIZE: Variable(JOB, "bytes", "size of the file of recorded episodes", "i8"),
-}
-"""How recordings are stored in the zarr arrays: a contiguous ragged array of the CF conventions.
-
-Jobs are in the order of their numbers.
-"""
-
 SHARED = {
     "optimal": Variable(("repetition", "task"), "reward", "optimal expected return of an episode"),
     "optimal_discounted": Variable(
         ("repetition", "task"), "reward", "optimal expected discounted return of an episode"
     ),
 }
-"""Variables that are the same for all agents."""
+"""Variables that are the same for all agents; the jobs of the first agent store them."""
 
-MARKS = {
-    "checksum": Variable(JOB, "1", "checksum of the arrays of a job", "u8"),
-    "done": Variable(JOB, "1", "whether a job is complete", "bool"),
-}
-"""Bookkeeping for each job."""
+RECORDING = "recording"
+"""The file of recorded episodes of a job, in runs whose spec has a record."""
 
 COORDINATES = {
     "agent": Variable(("agent",), "1", "name of the agent"),
@@ -59,10 +41,7 @@ COORDINATES = {
     },
 }
 
-VARIABLES = {**RECORDED, **MEASURED, **RECORDINGS, **SHARED, **MARKS, **COORDINATES}
-
-STORED = {**VARIABLES, **RAGGED}
-"""The zarr arrays of a run, by name."""
+VARIABLES = {**RECORDED, **MEASURED, **SHARED, **COORDINATES}
 
 
 def recorded(measure: str | None) -> list[str]:

@@ -1,9 +1,9 @@
 """The size of a run, which follows from its spec; runs that are too large are refused."""
 
-import os
 import shutil
 from dataclasses import dataclass
-from math import ceil, prod
+from math import prod
+from pathlib import Path
 
 import numpy as np
 
@@ -12,14 +12,14 @@ from heirloom.experiments.limits import MOST_JOBS
 from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.registry import make_family
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.arrays import chunk_of_jobs
 from heirloom.runs.layout import Layout
 from heirloom.runs.schema import SHARED, VARIABLES
-from heirloom.runs.store import SMALL_BATCH
-from heirloom.storage.location import Location
+from heirloom.runs.stored_run import DATABASE
+from heirloom.storage.database import LARGEST_VALUE
 from heirloom.wording import counted
 
-MOST_BYTES_PER_JOB = 2**31
+MOST_BYTES_PER_JOB = LARGEST_VALUE - 10**7
+"""A job is one row of the database; the rest is for what the row contains besides results."""
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
@@ -29,20 +29,15 @@ class RunSize:
 
     Args:
         jobs: number of jobs.
-        bytes: bytes of the results, including the largest possible size of recordings. Batches
-            have this size; the zarr arrays are compressed, and have at most the same.
-        files: largest number of files at the end of a run.
+        bytes: bytes of the results, including the largest possible size of recordings. The
+            database has this size, and about 1 kB more per job.
     """
 
     jobs: int
     bytes: int
-    files: int
 
     def __str__(self) -> str:
-        return (
-            f"{counted(self.jobs, 'job')}, {shown_bytes(self.bytes)} of results, at most "
-            f"{counted(self.files, 'file')}"
-        )
+        return f"{counted(self.jobs, 'job')}, {shown_bytes(self.bytes)} of results"
 
 
 def size_of(spec: ExperimentSpec) -> RunSize:
@@ -58,12 +53,7 @@ def size_of(spec: ExperimentSpec) -> RunSize:
         8 * prod(sizes[dimension] for dimension in VARIABLES[name].dimensions)
         for name in [*layout.names, *SHARED]
     )
-    agents, repetitions = chunk_of_jobs(layout, own)
-    chunks = ceil(layout.n_agents / agents) * ceil(spec.repetitions / repetitions)
-    arrays = len(layout.array_names())
-    files = 3 + 2 * arrays + chunks * len(layout.names)
-    files += min(layout.n_jobs, ceil(n_bytes / SMALL_BATCH) + 1)
-    return RunSize(layout.n_jobs, n_bytes, files)
+    return RunSize(layout.n_jobs, n_bytes)
 
 
 def recorded_bytes(spec: ExperimentSpec) -> int:
@@ -82,11 +72,10 @@ def recorded_bytes(spec: ExperimentSpec) -> int:
     return per_job * spec.record.n_jobs(len(spec.agents))
 
 
-def check_size(spec: ExperimentSpec, location: Location) -> RunSize:
+def check_size(spec: ExperimentSpec, location: Path) -> RunSize:
     """Return the size of a run; raise `InvalidArgument` if it is too large, before it is written.
 
-    The limits are `MOST_JOBS` jobs, `MOST_BYTES_PER_JOB` bytes per job, and the free disk space,
-    which is not known at a URL.
+    The limits are `MOST_JOBS` jobs, `MOST_BYTES_PER_JOB` bytes per job, and the free disk space.
     """
     n_jobs = len(spec.agents) * spec.repetitions
     if n_jobs > MOST_JOBS:
@@ -96,7 +85,7 @@ def check_size(spec: ExperimentSpec, location: Location) -> RunSize:
             "fewer repetitions or agents"
         )
     size = size_of(spec)
-    if (size.bytes - recorded_bytes(spec)) // n_jobs > MOST_BYTES_PER_JOB:
+    if size.bytes // n_jobs > MOST_BYTES_PER_JOB:
         raise InvalidArgument(
             f"each job of the experiment has {shown_bytes(size.bytes // n_jobs)} of results "
             f"({counted(spec.tasks, 'task')} of {counted(spec.episodes, 'episode')}): expected at "
@@ -111,18 +100,14 @@ def check_size(spec: ExperimentSpec, location: Location) -> RunSize:
     return size
 
 
-def free_space(location: Location) -> int | None:
-    """Return the bytes that a run may use at a location: free space, and that of an old run.
+def free_space(folder: Path) -> int | None:
+    """Return the bytes that a run may use: free space, and that of an earlier run in the folder.
 
     None if this is not known.
     """
-    if not location.is_local:
-        return None
-    folder = location.path
-    used = 0
     try:
-        for parent, _, files in os.walk(folder):
-            used += sum(os.lstat(os.path.join(parent, file)).st_size for file in files)
+        file = folder / DATABASE
+        used = file.lstat().st_size if file.exists() else 0
         while not folder.exists():
             folder = folder.parent
         return shutil.disk_usage(folder).free + used

@@ -1,233 +1,265 @@
-"""Write the results of a run: batches of jobs, the manifest, and the zarr arrays.
+"""Write the results of a run to its database.
 
-Only this process writes. A batch is a new file that is never changed; it is written aside, synced,
-renamed, and its folder is synced. Then the manifest, which lists all batches, is replaced in the
-same way. A job counts as done from then on. Whatever happens before, the folder contains the state
-of the last manifest, and perhaps a batch that is intact and not listed yet, which is adopted.
-
-Batches are the reason that a run of many small jobs has few files. Zarr shards are rewritten as a
-whole, and objects of an object store cannot be appended to, so neither can serve as a journal. The
-zarr arrays, for xarray, are therefore written from the batches when the run ends or is stopped.
-Results are then stored twice, and one lost file never requires computation.
-
-The results of a job depend on the spec alone, so two runs at the same location store the same
-results if no lock keeps them apart. Each adds batches of its own, and reads those of the other.
+Only the process that started the run writes. Results wait in memory, and are committed in groups:
+after `INTERVAL` seconds, or earlier if there are many. The database is open during a commit only,
+so that no worker inherits it, and so that a folder that was moved is noticed.
 """
 
+import logging
 import os
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sqlite3
+import threading
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from heirloom.errors import CannotWrite
+from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs import spec_file
-from heirloom.runs.arrays import write_arrays
-from heirloom.runs.batch import Batch, Origin, encode, make_batch, merge, split
-from heirloom.runs.finding import identify
-from heirloom.runs.layout import BATCHES, FORMAT, MANIFEST, SPEC, TEMPORARY
-from heirloom.runs.manifest import Manifest
-from heirloom.runs.numbers import job_of, number_of
-from heirloom.runs.spec_file import attributes
-from heirloom.runs.stored_run import StoredRun
-from heirloom.storage.location import Location
-from heirloom.storage.sealed_json import digest
+from heirloom.runs.layout import APPLICATION, FORMAT, N_ABOUT, RUN_TABLE, Layout, Origin, Row
+from heirloom.runs.stored_run import (
+    DATABASE,
+    StoredRun,
+    check_schema,
+    is_old,
+    not_a_run,
+    read_spec,
+    rows,
+)
+from heirloom.runs.versions import versions
+from heirloom.storage import database
+from heirloom.storage.atomic import sync_folder
+from heirloom.storage.database import JOURNAL, LARGEST_VALUE, Damaged
+from heirloom.storage.folders import folder_path, regular_file
+from heirloom.wording import counted_of
 
 INTERVAL = 1.0  # seconds after which results that wait are committed
-LARGE_JOB = 1.0  # seconds; a job that took longer is committed at once
-MOST_JOBS = 1000  # in a batch
-MOST_BYTES = 8 * 2**20  # in a batch that waits; one job may have more
-SMALL_BATCH = 4 * 2**20  # bytes; smaller batches are merged
-MANY_BATCHES = 64  # small batches that are merged into larger ones during the run
-QUICK_TO_WRITE = 64 * 2**20  # bytes of results; a stopped run writes its arrays if it has fewer
+MOST_BYTES = 32 * 2**20  # of results that wait; one job may have more
+NEW = f"{DATABASE}.new"
+"""Name of a database while it is made from a damaged one."""
+PAGE = 4096  # bytes
+N_PAGES = slice(28, 32)  # bytes of the first page that have the number of pages
 
 
 class RunStore(StoredRun):
-    """A stored run that is open for writing; nothing is written before the first result.
+    """A run that is open for writing, in a folder that is locked.
+
+    A database that is damaged is replaced at once by a new one with the jobs that can be read, and
+    is kept under another name. Otherwise nothing is written before the first result.
 
     Args:
-        location: the folder or URL of the run; created if it does not exist.
-        spec: the experiment. `InvalidArgument` is raised if the location contains another one.
-        exclusive: whether a lock keeps other runs out of the location.
+        location: the folder of the run.
+        spec: the experiment. `InvalidArgument` is raised if the folder contains another one.
     """
 
-    def __init__(
-        self,
-        location: str | os.PathLike[str] | Location,
-        spec: ExperimentSpec,
-        *,
-        exclusive: bool = True,
-    ) -> None:
-        location = Location(location)
-        identity, layout = identify(location, spec)
-        self._set_up(location, identity, layout)
-        self.exclusive = exclusive
-        self._waiting: dict[int, tuple[int, dict[str, np.ndarray], Origin]] = {}
+    def __init__(self, location: str | os.PathLike[str], spec: ExperimentSpec) -> None:
+        self.location, self.spec = folder_path(location), spec
+        self.layout, self.versions = Layout(spec, spec.as_json()), versions()
+        self._waiting: dict[int, Row] = {}
         self._waiting_bytes = 0
-        self._last_commit = time.monotonic()
-        self._folder: tuple[int, int] | None = None  # device and inode, once it was prepared
+        self._guard = threading.RLock()
+        self._timer: threading.Timer | None = None
+        self._committed: list[Job] = []
+        self._failure: HeirloomError | None = None
+        self._inode: tuple[int, int] | None = None  # once the database exists
+        self._done: set[int] = set()
+        if self._open():
+            self._inode = self._found_inode()
 
     def remaining_jobs(self) -> list[Job]:
-        """Return the jobs that are missing or damaged, and have to be computed."""
-        numbers = np.flatnonzero(~self.batches.done)
-        return [job_of(number, self.layout.n_agents) for number in numbers]
+        """Return the jobs that have to be computed."""
+        return [job for number, job in enumerate(self.jobs) if number not in self._done]
 
     def add(self, job: Job, results: dict[str, np.ndarray], origin: Origin) -> list[Job]:
-        """Add the results of a job; return the jobs that were committed and are done now.
-
-        Results wait in memory until there are many, or `INTERVAL` seconds have passed, or the last
-        job took long.
-        """
-        number = number_of(job, self.layout.n_agents)
-        self._waiting[number] = number, results, origin
-        self._waiting_bytes += sum(array.nbytes for array in results.values())
-        is_due = (
-            origin.seconds >= LARGE_JOB
-            or time.monotonic() - self._last_commit >= INTERVAL
-            or len(self._waiting) >= MOST_JOBS
-            or self._waiting_bytes >= MOST_BYTES
-        )
-        return self.commit() if is_due else []
+        """Add the results of a job; return the jobs that were committed since the last call."""
+        row = self.layout.row(job, results, origin)
+        if _size(row) > LARGEST_VALUE - 2**20:
+            raise InvalidArgument(
+                f"the results of {self.spec.agents[job[0]].name} in repetition {job[1] + 1} have "
+                f"{_size(row):,} bytes, more than a database can store: choose fewer tasks or "
+                "episodes, or record fewer"
+            )
+        with self._guard:
+            self._wait(row)
+            if self._waiting_bytes >= MOST_BYTES:
+                return self.commit()
+            if self._timer is None:
+                self._timer = threading.Timer(INTERVAL, self._commit_in_time)
+                self._timer.daemon = True
+                self._timer.start()
+            return self._take()
 
     def commit(self) -> list[Job]:
-        """Write the results that wait as a batch, then the manifest; return the jobs done now."""
-        if not self._waiting:
-            return []
-        waiting = list(self._waiting.values())
-        batch = make_batch(self.layout, waiting)
-        with self._writing():
-            self._prepare()
-            self._write_batch(batch)
-            if not self._manifest.files:
-                self._write_arrays()  # so that xarray opens the run from its first jobs on
-            self._write_manifest()
-            self._merge_batches(MANY_BATCHES)
-        self._waiting.clear()
-        self._waiting_bytes, self._last_commit = 0, time.monotonic()
-        done = self.batches.done
-        return [job_of(n, self.layout.n_agents) for n, _, _ in waiting if done[n]]
+        """Commit the results that wait; return the jobs committed since the last call."""
+        with self._guard:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._waiting:
+                numbers = list(self._waiting)
+                self._check_place()
+                self._flush(self.file)
+                self._done.update(numbers)
+                self._committed += map(self.layout.job, numbers)
+            return self._take()
 
-    def finish(self) -> None:
-        """Commit what waits, merge small batches, and bring all files up to date."""
-        self.commit()
-        with self._writing():
-            if self.exclusive and sum(map(self._is_small, self.batches.files)) > 1:
-                self._prepare()
-                self._merge_batches(2)
-            if self.identity.format < FORMAT or self.repairable():
-                self._prepare()
-                self._write_arrays()
-                self._write_manifest()
+    def _wait(self, row: Row) -> None:
+        self._waiting[row[0]] = row
+        self._waiting_bytes += _size(row)
 
-    def stop(self) -> None:
-        """Commit what waits when the run is stopped; write the arrays if that is quick."""
-        self.commit()
-        size = sum(file.size for file in self.batches.files.values())
-        if self._folder is not None and size <= QUICK_TO_WRITE:
-            self.finish()
+    def _take(self) -> list[Job]:
+        """Return the jobs committed since the last call, or raise what a timed commit raised."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        committed, self._committed = self._committed, []
+        return committed
 
-    def _prepare(self) -> None:
-        """Create the folder, or repair what can be repaired without the zarr arrays; once."""
-        if self._folder is not None:
-            return
-        batches = self.batches  # read before anything is written
-        self.location.create()
-        self.location.create_subfolder(BATCHES)
-        self._folder = self._found_folder()
-        self._manifest = self.manifest or Manifest()
-        if self.exclusive:
-            self._remove_temporary_files()
-        if not self.identity.intact:
-            self.location.replace(SPEC, spec_file.encode(self.layout.stored, self.versions))
-            self.identity = self.identity._replace(intact=True)
-        for batch in batches.held:
-            for part in split(self.layout, batch, MOST_JOBS, MOST_BYTES):
-                self._write_batch(part)
-        batches.release()
-        if batches.broken:
-            broken, batches.broken = batches.broken, []
-            self._write_manifest()
-            for name in broken:
-                self.location.delete(f"{BATCHES}/{name}")
+    def _commit_in_time(self) -> None:
+        with self._guard:
+            try:
+                self._committed = self.commit()
+            except HeirloomError as error:
+                self._failure = error  # raised in the thread of the run
 
-    def _write_batch(self, batch: Batch) -> bool:
-        """Write a batch, and read it back; return whether that gave the same bytes."""
-        data = encode(self.layout, batch)
-        name = self.batches.next_name(digest(data))
-        self.location.replace(f"{BATCHES}/{name}", data)
-        if self.location.read(f"{BATCHES}/{name}") != bytes(data):
-            return False
-        self.batches.add(name, batch, len(data))
-        return True
-
-    def _merge_batches(self, at_least: int) -> None:
-        """Merge small batches if there are many; the old files are deleted after the manifest."""
-        small = [name for name in self.batches.files if self._is_small(name)]
-        if len(small) < at_least or not self.exclusive:
-            return
-        group: list[str] = []
-        merged: list[str] = []
-        for name in [*small, None]:
-            size = sum(self.batches.files[each].size for each in group)
-            if len(group) > 1 and (name is None or size >= SMALL_BATCH):
-                batch = merge(self.layout, [self.batches.load(each) for each in group])
-                merged += group if self._write_batch(batch) else []
-            if name is not None:
-                group = [name] if size >= SMALL_BATCH else [*group, name]
-        if not merged:
-            return
-        self.batches.forget(merged)
-        self._write_manifest()
-        for name in merged:
-            self.location.delete(f"{BATCHES}/{name}")
-
-    def _is_small(self, name: str) -> bool:
-        return self.batches.files[name].size < SMALL_BATCH
-
-    def _write_arrays(self) -> None:
-        stored = attributes(self.layout.stored, self.versions)
-        written = write_arrays(self.location, self.batches, stored, exclusive=self.exclusive)
-        self._manifest.files, self._manifest.in_arrays = written.files, written.in_arrays
-        self.identity = self.identity._replace(format=FORMAT)
-
-    def _write_manifest(self) -> None:
-        files = self.batches.files.items()
-        self._manifest.batches = {name: file.jobs for name, file in files}
-        self.location.replace(MANIFEST, self._manifest.encode(self.layout))
-        self._loaded = self._manifest, self.batches
-
-    def _remove_temporary_files(self) -> None:
-        for folder in (None, BATCHES, *self.layout.array_names()):
-            at = self.location if folder is None else self.location / folder
-            for name in at.names():
-                if TEMPORARY.fullmatch(name):
-                    at.delete(name)
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Check before and after an error that the folder of the run is still in its place."""
-        self._check_folder()
-        try:
-            yield
-        except CannotWrite:
-            self._check_folder()
-            raise
-
-    def _check_folder(self) -> None:
-        if self._folder is not None and self._found_folder() != self._folder:
+    def _check_place(self) -> None:
+        """Create the database, or raise `CannotWrite` if it is no longer in its place."""
+        if self._inode is None:
+            _create(self.file, self.layout, self.versions)
+            self._inode = self._found_inode()
+        elif self._found_inode() != self._inode:
             raise CannotWrite(
                 f"{self.location} was moved or deleted while the run was in progress: if you moved "
                 "it, resume the run in its new place; jobs that were complete are there"
             )
 
-    def _found_folder(self) -> tuple[int, int]:
-        if not self.location.is_local:
-            return 0, 0
+    def _found_inode(self) -> tuple[int, int]:
+        with suppress(OSError):
+            found = os.lstat(self.file)
+            return found.st_dev, found.st_ino
+        return -1, -1
+
+    def _open(self) -> bool:
+        """Return whether there is a database; check its spec, and find the jobs that are done."""
+        if not os.path.lexists(self.file) and regular_file(self.location / NEW, alone=True):
+            os.rename(self.location / NEW, self.file)  # the process was killed before this step
+        found = regular_file(self.file, CannotWrite, alone=True)
+        if found is None or not found.st_size:  # the run was killed before its first commit
+            if found is None and self.location.is_dir() and is_old(os.listdir(self.location)):
+                raise not_a_run(self.location)
+            return False
+        database.check_files(self.file, alone=True)
         try:
-            found = self.location.path.stat()
-        except OSError:
-            return -1, -1
-        return found.st_dev, found.st_ino
+            stored = StoredRun(self.location)
+        except Damaged as error:
+            self._salvage(error)
+            return True
+        difference = self.spec.difference(stored.spec)
+        if difference:
+            raise InvalidArgument(
+                f"{self.location} contains another experiment ({difference}): choose another folder"
+            )
+        self.layout, self.versions = Layout(self.spec, stored.layout.stored), stored.versions
+        status = stored.status()
+        self._done = {self.layout.number(job) for job in status.done}
+        if not status.is_intact:
+            self._salvage(None)
+        return True
+
+    def _salvage(self, doubt: Damaged | None) -> None:
+        """Make a new database of the jobs that can be read; keep the old one under another name.
+
+        The first page of a database, with its tables, follows from the spec. So a copy is read
+        whose first page is restored, and damage there loses nothing. Nothing is changed, and
+        `doubt` is raised, if what can be read does not show that it is this experiment.
+        """
+        new, layout = self.location / NEW, self.layout
+        for path in (new, new.with_name(NEW + JOURNAL)):
+            if regular_file(path, CannotWrite, alone=True):
+                path.unlink()  # of a process that was killed here
+        with TemporaryDirectory() as folder:
+            _create(new, layout, self.versions)
+            first_page = new.read_bytes()[:PAGE]
+            copy = database.copied(self.file, Path(folder), partial(_restore, first_page))
+            self._done = set()
+            with suppress(Damaged), database.reading(copy) as source:
+                check_schema(source, layout, copy)
+                doubt = None if self._is_this_experiment(source) else doubt
+                for number, row in rows(source, layout):
+                    if row is not None and layout.is_intact(row):
+                        doubt = None
+                        self._done.add(number)
+                        self._wait(row)
+                        if self._waiting_bytes >= MOST_BYTES:
+                            self._flush(new)
+        if doubt is not None:
+            new.unlink()
+            raise doubt
+        self._flush(new)
+        kept = self._kept_name()
+        journal = self.file.with_name(DATABASE + JOURNAL)
+        if regular_file(journal):
+            os.rename(journal, kept.with_name(kept.name + JOURNAL))
+        os.rename(self.file, kept)
+        os.rename(new, self.file)
+        sync_folder(self.location)
+        logging.getLogger("heirloom").warning(
+            "heirloom: %s was damaged: it is kept as %s, and %s could be read and copied to a new "
+            "%s; the others are computed again",
+            self.file,
+            kept.name,
+            counted_of(len(self._done), self.layout.n_jobs, "job"),
+            DATABASE,
+        )
+
+    def _is_this_experiment(self, connection: sqlite3.Connection) -> bool:
+        try:
+            stored, self.versions = read_spec(connection, self.file)
+            return not self.spec.difference(ExperimentSpec.read(stored))
+        except (sqlite3.DatabaseError, HeirloomError):
+            return False
+
+    def _flush(self, file: Path) -> None:
+        places = ", ".join("?" * (N_ABOUT + len(self.layout.columns)))
+        with database.writing(file) as connection:
+            statement = f"INSERT OR REPLACE INTO job VALUES ({places})"
+            connection.executemany(statement, self._waiting.values())
+        self._waiting.clear()
+        self._waiting_bytes = 0
+
+    def _kept_name(self) -> Path:
+        """Return a path for the damaged database at which there is nothing yet."""
+        for n in count(1):
+            path = self.location / f"run.damaged-{n}.sqlite"
+            if not any(os.path.lexists(f"{path}{ending}") for ending in ("", JOURNAL)):
+                break
+        return path
+
+
+def _create(file: Path, layout: Layout, versions: dict[str, str]) -> None:
+    """Create the database of a run, durably."""
+    if regular_file(file, CannotWrite, alone=True) is None:
+        database.create(file)
+    with database.writing(file) as connection:
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute(RUN_TABLE)
+        connection.execute(layout.job_table)
+        connection.execute("INSERT INTO run VALUES (?, ?, ?)", layout.run_row(versions))
+    sync_folder(file.parent)
+
+
+def _restore(first_page: bytes, copy: Path) -> None:
+    """Replace the first page of a database, but for the number of pages."""
+    with open(copy, "r+b") as file:
+        page = bytearray(first_page)
+        page[N_PAGES] = (copy.stat().st_size // PAGE).to_bytes(4)
+        file.write(page)
+
+
+def _size(row: Row) -> int:
+    return sum(len(value) for value in row[N_ABOUT:] if value is not None)

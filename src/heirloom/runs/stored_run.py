@@ -1,58 +1,53 @@
 """Read a stored run, and check which of its jobs are complete, missing or damaged.
 
-Results are read from the batches of the run, and from its zarr arrays where a batch is lost, or the
-run has format 1. Reading changes no file, and executes nothing that is read.
+Reading changes no file, and executes nothing that is read. A reader holds SQLite's lock for a few
+rows at a time, so that it does not keep a run in progress from committing.
 """
 
+import json
 import os
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from heirloom.arrays import IntArray
-from heirloom.errors import InvalidFile
+from heirloom.arrays import BoolArray
+from heirloom.errors import InvalidArgument, InvalidFile
 from heirloom.experiments.job import Job
-from heirloom.runs import manifest as manifests
-from heirloom.runs.arrays import damaged_files, shared_arrays, whole_arrays
-from heirloom.runs.batches import Batches
-from heirloom.runs.finding import not_a_run
-from heirloom.runs.layout import BATCHES, FORMAT, MANIFEST, SPEC, Layout
-from heirloom.runs.manifest import Manifest
-from heirloom.runs.numbers import job_of, number_of
-from heirloom.runs.restoring import restore
-from heirloom.runs.schema import STORED
-from heirloom.runs.spec_file import Identity, attributes, read_identity, recorded_digests
-from heirloom.storage.location import Location
+from heirloom.experiments.limits import MOST_JOBS
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs.layout import (
+    APPLICATION,
+    FORMAT,
+    N_ABOUT,
+    RUN_TABLE,
+    Layout,
+    Row,
+    checksum_of_run,
+    texts_of,
+)
+from heirloom.runs.schema import RECORDING, SHARED, VARIABLES
+from heirloom.storage.database import Damaged, raise_unless_damage, reading
+from heirloom.storage.folders import folder_path, regular_file
+from heirloom.validation import shown
 
 if TYPE_CHECKING:
     import xarray as xr
 
-ATTEMPTS = 5  # to read a run while another process writes to it
-
-ARRAYS = "zarr arrays"
-"""Stands for all files of the zarr arrays, if they lack jobs that are complete."""
-
-State = Literal["done", "missing", "damaged"]
-
-
-@dataclass(frozen=True)
-class Status:
-    """State of each job of a run, and of its files."""
-
-    done: list[Job]
-    """Jobs that are complete and whose checksums match."""
-    missing: list[Job]
-    """Jobs that were never computed, or not completely written."""
-    damaged: list[Job]
-    """Jobs that were complete, and have to be computed again."""
-    repairable: list[str] = field(default_factory=list)
-    """Files that are missing, damaged or out of date, and can be written again from the others."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether no job and no file is missing or damaged."""
-        return not (self.missing or self.damaged or self.repairable)
+DATABASE = "run.sqlite"
+OLD_FILES = ("manifest.json", "spec.json", "zarr.json")
+"""Files of runs of earlier development versions."""
+OTHER_TABLES = (
+    "has other tables than a run of Heirloom, or is damaged: if it is a run, repeat the command "
+    "that started it"
+)
+READ_AT_ONCE = 16 * 2**20  # bytes of rows
+MOST_UNSTORED = 2**30  # bytes of arrays for jobs that are not stored, if the file is small
 
 
 class SameVersions(NamedTuple):
@@ -62,183 +57,332 @@ class SameVersions(NamedTuple):
     jobs: list[Job]
 
 
-class Origins(NamedTuple):
-    """How the complete jobs of a run were computed."""
+@dataclass
+class Status:
+    """State of each job of a run, and how the complete jobs were computed."""
 
-    seconds: float
-    """Time that the computation of all jobs took together, where it was recorded."""
-    workers: int
-    """Number of processes that computed jobs."""
-    by_versions: list[SameVersions]
+    done: list[Job] = field(default_factory=list)
+    """Jobs that are complete and whose checksums match."""
+    missing: list[Job] = field(default_factory=list)
+    """Jobs that were not computed, or whose rows cannot be found any more."""
+    damaged: list[Job] = field(default_factory=list)
+    """Jobs that were complete, and have to be computed again."""
+    problem: str | None = None
+    """What SQLite's integrity check found first, if anything."""
+    seconds: float = 0.0
+    """Time that the computation of all jobs took together."""
+    workers: set[str] = field(default_factory=set)
+    """Processes that computed jobs."""
+    by_versions: list[SameVersions] = field(default_factory=list)
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether nothing is damaged."""
+        return not (self.damaged or self.problem)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is missing or damaged."""
+        return self.is_intact and not self.missing
 
 
 class StoredRun:
-    """A run that exists on disk or at a URL.
+    """A run that exists in a folder.
 
     Args:
-        location: its folder or URL.
+        location: its folder.
     """
 
-    def __init__(self, location: str | os.PathLike[str] | Location) -> None:
-        location = Location(location)
-        identity = read_identity(location)
-        if identity is None:
-            raise not_a_run(location)
-        layout = identity.layout(location)
-        if not identity.intact and layout.digest not in (
-            recorded_digests(location) or layout.digest
-        ):
-            raise InvalidFile(
-                f"both copies of the spec of the run in {location} are damaged: run the same "
-                "experiment there again, which restores them"
-            )
-        self._set_up(location, identity, layout)
-
-    def _set_up(self, location: Location, identity: Identity, layout: Layout) -> None:
-        self.location, self.identity, self.layout = location, identity, layout
-        self.spec = layout.spec
-        self._loaded: tuple[Manifest | None, Batches] | None = None
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Versions of Python and of the libraries that the run was started with."""
-        return self.identity.versions
+    def __init__(self, location: str | os.PathLike[str]) -> None:
+        self.location = folder_path(location)
+        found = regular_file(self.file)
+        if found is None or not found.st_size:
+            raise not_a_run(self.location)
+        with reading(self.file) as connection:
+            stored, self.versions = read_spec(connection, self.file)
+            try:
+                self.layout = Layout(ExperimentSpec.read(stored), stored)
+                n = self.layout.n_jobs
+                if n > MOST_JOBS:
+                    raise InvalidArgument(f"it has {n:,} jobs: at most {MOST_JOBS:,}")
+            except (InvalidArgument, KeyError, TypeError) as error:
+                raise Damaged(
+                    f"{self.file} has a spec that this version of Heirloom cannot read ({error}): "
+                    "read it with the version that wrote it"
+                ) from error
+            check_schema(connection, self.layout, self.file)
+        self.spec = self.layout.spec
 
     @property
-    def names(self) -> list[str]:
-        """Names of the variables recorded for each job."""
-        return self.layout.names
+    def file(self) -> Path:
+        """The database."""
+        return self.location / DATABASE
 
     @property
     def jobs(self) -> list[Job]:
         """All jobs of the experiment: all agents of the first repetition, then of the next."""
-        return [job_of(n, self.layout.n_agents) for n in range(self.layout.n_jobs)]
-
-    @property
-    def manifest(self) -> Manifest | None:
-        """The manifest; None if it is missing or damaged."""
-        return self._load()[0]
-
-    @property
-    def batches(self) -> Batches:
-        """All intact batches, and the jobs that were restored from the zarr arrays."""
-        return self._load()[1]
-
-    def refresh(self) -> None:
-        """Read the run again when it is next used."""
-        self._loaded = None
-
-    def read_job(self, job: Job) -> tuple[State, dict[str, np.ndarray]]:
-        """Return the state of a job, and its results if the state is `"done"`."""
-        number = number_of(job, self.layout.n_agents)
-        if not self.batches.done[number]:
-            return ("damaged" if number in self._lost() else "missing"), {}
-        gathered = self.batches.gather(np.array([number]), self.layout.names_of(job))
-        return "done", {name: rows[0] for name, rows in gathered.items()}
+        return [self.layout.job(number) for number in range(self.layout.n_jobs)]
 
     def status(self) -> Status:
-        """Check all jobs and files; this reads the whole run."""
-        self.refresh()
-        done = self.batches.done
-        lost = np.zeros_like(done)
-        lost[self._lost()] = True
-        done_jobs, missing, damaged = (
-            [job_of(n, self.layout.n_agents) for n in np.flatnonzero(mask)]
-            for mask in (done, ~done & ~lost, lost)
-        )
-        return Status(done_jobs, missing, damaged, self.repairable())
+        """Check all jobs; this reads the whole run, and verifies all checksums."""
+        status, found = Status(), np.zeros(self.layout.n_jobs, dtype=bool)
+        by_versions: dict[str, list[Job]] = {}
+        with self._reading() as connection:
+            status.problem = _problem(connection)
+            for number, row in rows(connection, self.layout):
+                found[number] = True
+                job = self.layout.job(number)
+                if row is None or not self.layout.is_intact(row):
+                    status.damaged.append(job)
+                    continue
+                status.done.append(job)
+                _, _, _, seconds, worker, versions, _ = row[:N_ABOUT]
+                status.seconds += seconds
+                status.workers.add(worker)
+                by_versions.setdefault(versions, []).append(job)
+        status.missing = [self.layout.job(int(n)) for n in np.flatnonzero(~found)]
+        status.by_versions = [
+            SameVersions(texts_of(_json(text)), jobs) for text, jobs in by_versions.items()
+        ]
+        return status
 
-    def repairable(self) -> list[str]:
-        """Return the files that are missing, damaged or out of date."""
-        manifest, batches = self._load()
-        if self.identity.format < FORMAT:
-            return []  # the run is converted when it is resumed
-        found = [] if self.identity.intact else [SPEC]
-        found += [f"{BATCHES}/{name}" for name in batches.broken]
-        if manifest is None:
-            return [*found, MANIFEST]
-        listed = [name for name in batches.files if name in manifest.batches]
-        in_listed = [batches.files[name].jobs for name in listed] or [np.empty(0, dtype=np.int64)]
-        if len(np.unique(np.concatenate(in_listed))) < int(batches.done.sum()):
-            found.append(MANIFEST)
-        found += damaged_files(self.location, self.layout, manifest)
-        if not np.array_equal(manifest.in_arrays, np.flatnonzero(batches.done)):
-            found.append(ARRAYS)
-        return found
+    def load(
+        self, names: Collection[str] | None = None
+    ) -> tuple[dict[str, np.ndarray], BoolArray, dict[str, int]]:
+        """Load variables into memory, over all jobs; all variables by default.
 
-    def results(self) -> "xr.Dataset":
-        """Load all results into memory; the values of jobs that are not done are fill values."""
+        Returns them, with fill values for jobs that are missing or damaged; which jobs [agent,
+        repetition] are complete; and the sizes of the dimensions that a measure adds.
+        """
+        layout, arrays, own = self.layout, dict[str, np.ndarray](), dict[str, int]()
+        chosen = [name for name in self._variables if names is None or name in names]
+        done = np.zeros((layout.spec.repetitions, layout.n_agents), dtype=bool)
+        with self._reading() as connection:
+            for number, row in rows(connection, layout):
+                if row is None or not layout.is_intact(row):
+                    continue
+                i, j = layout.job(number)
+                done[j, i] = True
+                for name, value in zip(layout.columns, row[N_ABOUT:], strict=True):
+                    if name not in chosen or (name in SHARED and i):
+                        continue
+                    values = layout.array(name, value)
+                    if name not in arrays:
+                        inner = VARIABLES[name].dimensions[-values.ndim :]
+                        own |= zip(inner, values.shape, strict=True)
+                        arrays[name] = self._filled(name, own)
+                    if values.shape != arrays[name].shape[-values.ndim :]:
+                        raise InvalidFile(f"{self.file} has jobs whose {name} differ in shape")
+                    arrays[name][(j,) if name in SHARED else (i, j)] = values
+        own = {name: own.get(name, 0) for name in layout.own_dimensions}
+        missing = {name: self._filled(name, own) for name in chosen if name not in arrays}
+        return {name: (arrays | missing)[name] for name in chosen}, done.T, own
+
+    def results(self, variables: Sequence[str] | None = None) -> "xr.Dataset":
+        """Load results into memory; the values of jobs that are not done are NaN, or -1."""
+        arrays, _, own = self.load(self._checked(variables))
+        return self.dataset(arrays, own)
+
+    def dataset(self, arrays: dict[str, np.ndarray], own: dict[str, int]) -> "xr.Dataset":
+        """Return arrays that `load` returned as a labelled dataset."""
         import xarray as xr
 
-        coordinates, arrays = self.coordinates(), whole_arrays(self.batches)
+        used = {d for name in arrays for d in VARIABLES[name].dimensions}
+        coordinates = {d: c for d, c in self.layout.coordinates(own).items() if d in used}
+        spec = self.layout.stored
+        attributes = {"heirloom_run": FORMAT, "spec": spec, "seed": spec["seed"]}
         dataset = xr.Dataset(
-            {name: (STORED[name].dimensions, values) for name, values in arrays.items()},
-            coords={name: (STORED[name].dimensions, c) for name, c in coordinates.items()},
-            attrs=attributes(self.identity.spec, self.versions),
+            {name: (VARIABLES[name].dimensions, values) for name, values in arrays.items()},
+            coords={name: ((name,), labels) for name, labels in coordinates.items()},
+            attrs=attributes | {"versions": self.versions},
         )
         for key in dataset.variables:
-            variable = STORED[str(key)]
+            variable = VARIABLES[str(key)]
             dataset[key].attrs |= {"long_name": variable.meaning, "units": variable.units}
         return dataset
 
-    def origins(self) -> Origins:
-        """Return how the complete jobs were computed."""
-        batches = self.batches
-        groups = []
-        for k, found in enumerate(batches.versions):
-            numbers = np.flatnonzero(batches.done & (batches.version == k))
-            if numbers.size:
-                jobs = [job_of(n, self.layout.n_agents) for n in numbers]
-                groups.append(SameVersions(found, jobs))
-        used = np.unique(batches.worker[batches.done])
-        workers = sum(1 for k in used if batches.workers[k])
-        return Origins(float(np.nansum(batches.seconds[batches.done])), workers, groups)
+    def read_job(self, job: Job) -> dict[str, np.ndarray | bytes] | None:
+        """Return the results of a job; None if it is missing or damaged."""
+        with self._reading() as connection:
+            row = read_row(connection, self.layout.number(job))
+        if row is None or not self.layout.is_intact(row):
+            return None
+        return {
+            name: value if name == RECORDING else self.layout.array(name, value)
+            for name, value in zip(self.layout.columns, row[N_ABOUT:], strict=True)
+            if value is not None
+        }
 
-    def shared(self) -> dict[str, np.ndarray]:
-        """Read the variables that all agents share, NaN where they are missing or damaged."""
-        return shared_arrays(self.batches)
+    @property
+    def _variables(self) -> list[str]:
+        return [*self.layout.names, *SHARED]
 
-    def coordinates(self) -> dict[str, np.ndarray]:
-        """Return the labels of each dimension."""
-        return self.layout.coordinates(self.batches.own_sizes)
+    def _checked(self, variables: object) -> list[str] | None:
+        if variables is None:
+            return None
+        listed = [variables] if isinstance(variables, str) else variables
+        if not isinstance(listed, list | tuple) or not set(listed) <= set(self._variables):
+            raise InvalidArgument(
+                f"variables is {shown(variables)}: expected a list of some of "
+                f"{', '.join(self._variables)}"
+            )
+        return list(listed)
 
-    def _lost(self) -> IntArray:
-        """Return the numbers of the jobs that were complete and are not readable any more."""
-        manifest, batches = self._load()
-        if manifest is None:
-            return np.empty(0, dtype=np.int64)
-        listed = np.unique(np.concatenate([manifest.in_arrays, *manifest.batches.values()]))
-        return listed[~batches.done[listed]]
+    def _filled(self, name: str, own: dict[str, int]) -> np.ndarray:
+        """Return an array of fill values, unless it is far larger than the file."""
+        variable, shape = VARIABLES[name], self.layout.shape(name, own)
+        claimed = 8 * prod(shape)
+        if claimed > MOST_UNSTORED + 64 * self.file.stat().st_size:
+            raise InvalidFile(
+                f"{name} of {self.location} would take {claimed / 1e9:,.0f} GB of memory, and few "
+                "of its jobs exist: choose other variables, or complete the run"
+            )
+        return np.full(shape, variable.fill, dtype=variable.dtype)
 
-    def _load(self) -> tuple[Manifest | None, Batches]:
-        if self._loaded is None:
-            self._loaded = self._read()
-        return self._loaded
-
-    def _read(self) -> tuple[Manifest | None, Batches]:
-        """Read the manifest and all batches.
-
-        Another process may replace batches by a larger one between both steps, so a manifest that
-        lists a missing batch is read again.
-        """
-        for _ in range(ATTEMPTS):
-            data = self.location.read(MANIFEST)
-            manifest = manifests.decode(data, self.layout, f"{self.location}/{MANIFEST}")
-            listed = () if manifest is None else manifest.batches
-            batches = Batches(self.location, self.layout, listed)
-            if not batches.broken or self.location.read(MANIFEST) == data:
-                break
-        wanted = np.flatnonzero(~batches.done)
-        if manifest is not None:
-            wanted = np.intersect1d(wanted, manifest.in_arrays)
-        if wanted.size and "done" in self.location.names():
-            versions, number = self.identity.versions, self.identity.format
-            restored = restore(self.location, self.layout, wanted, versions, number)
-            if restored is not None:
-                batches.hold(restored)
-        return manifest, batches
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with reading(self.file) as connection:
+            check_schema(connection, self.layout, self.file)
+            yield connection
 
 
-def read_results(location: str | os.PathLike[str] | Location) -> "xr.Dataset":
-    """Load all results of a run into memory."""
-    return StoredRun(location).results()
+def results(path: str | os.PathLike[str], variables: Sequence[str] | None = None) -> "xr.Dataset":
+    """Load the results of a run into memory, as an xarray Dataset.
+
+    Args:
+        path: the folder of the run.
+        variables: the names of the variables to load, such as `["returns", "optimal"]`; by
+            default all.
+
+    Returns:
+        Variables over agent, repetition, task and episode, with units and meanings. Values of jobs
+        that are missing or damaged are NaN, or -1 for integers. `heirloom status` lists these jobs.
+    """
+    return StoredRun(path).results(variables)
+
+
+def runs_in(location: str | os.PathLike[str]) -> list[Path]:
+    """Find the run in a folder, or the runs in its subfolders.
+
+    `heirloom reproduce` writes several runs to one folder.
+    """
+    folder = folder_path(location)
+    try:
+        runs = _runs_below(folder, depth=2)
+    except OSError as error:
+        raise InvalidFile(f"{folder} cannot be read ({error.strerror}): check the path") from error
+    if not runs:
+        raise not_a_run(folder)
+    return runs
+
+
+def _runs_below(folder: Path, depth: int) -> list[Path]:
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    if DATABASE in names:
+        return [folder]
+    return [run for name in names if depth for run in _runs_below(folder / name, depth - 1)]
+
+
+def is_old(names: Collection[str]) -> bool:
+    """Return whether these names of files are those of a run of an earlier version."""
+    return DATABASE not in names and "zarr.json" in names and len({*OLD_FILES} & {*names}) > 1
+
+
+def not_a_run(folder: Path) -> InvalidFile:
+    """Return the error for a folder that does not contain a run."""
+    below = [folder, *sorted(folder.iterdir())] if folder.is_dir() else []
+    if any(is_old(os.listdir(each)) for each in below if each.is_dir()):
+        return InvalidFile(
+            f"{folder} has a run of an earlier development version, in many files: export it with "
+            "the version that wrote it (heirloom export), or choose another folder"
+        )
+    return InvalidFile(f"there is no run in {folder}: give the folder of a run")
+
+
+def rows(connection: sqlite3.Connection, layout: Layout) -> Iterator[tuple[int, Row | None]]:
+    """Yield the number and the row of each job, and None for rows that cannot be read."""
+    per_job = sum(8 * prod(layout.shape(name, {})[2:]) for name in layout.names)
+    limit = max(1, min(1000, READ_AT_ONCE // max(per_job, 1)))
+    query = "SELECT * FROM job WHERE job BETWEEN ? AND ? ORDER BY job LIMIT ?"
+    start, last = 0, layout.n_jobs - 1
+    try:
+        while found := connection.execute(query, (start, last, limit)).fetchall():
+            numbers = [row[0] for row in found]
+            if numbers != sorted({start, *numbers})[-len(numbers) :]:
+                raise sqlite3.DatabaseError("rows are not in order")  # the next step would not end
+            yield from zip(numbers, found, strict=True)
+            start = numbers[-1] + 1
+    except sqlite3.DatabaseError as error:  # find the rows on other pages one by one
+        raise_unless_damage(error)
+        for number in range(start, layout.n_jobs):
+            try:
+                row = read_row(connection, number)
+            except sqlite3.DatabaseError as of_row:
+                raise_unless_damage(of_row)
+                yield number, None
+                continue
+            if row is not None:
+                yield number, row
+
+
+def read_row(connection: sqlite3.Connection, number: int) -> Row | None:
+    """Return the row of a job, or None if there is none."""
+    found: Row | None = connection.execute("SELECT * FROM job WHERE job = ?", (number,)).fetchone()
+    if found is not None and found[0] != number:
+        raise sqlite3.DatabaseError("rows are not in order")
+    return found
+
+
+def _problem(connection: sqlite3.Connection) -> str | None:
+    """Return the first problem that SQLite finds in a database, or None."""
+    try:
+        (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        raise_unless_damage(error)
+        return str(error)
+    return None if result == "ok" else str(result).replace("\n", " ")
+
+
+def check_schema(connection: sqlite3.Connection, layout: Layout, where: Path) -> None:
+    """Raise `Damaged` unless a database has our two tables, and nothing else that it defines."""
+    found = connection.execute("SELECT name, sql FROM sqlite_master").fetchall()
+    if sorted(found, key=str) != [("job", layout.job_table), ("run", RUN_TABLE)]:
+        raise Damaged(f"{where} {OTHER_TABLES}")
+
+
+def read_spec(connection: sqlite3.Connection, where: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the spec and the versions of a run; raise `Damaged` unless they are intact."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (number,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION:
+        raise Damaged(f"{where} is not a run of Heirloom: check the path")
+    if number > FORMAT:
+        raise Damaged(
+            f"{where} has format {number}, and this version of Heirloom reads {FORMAT}: it was "
+            "written by a newer version of Heirloom; upgrade Heirloom to read it"
+        )
+    statement = "SELECT sql FROM sqlite_master WHERE name = 'run' AND type = 'table'"
+    if connection.execute(statement).fetchall() != [(RUN_TABLE,)]:
+        raise Damaged(f"{where} {OTHER_TABLES}")
+    found = connection.execute("SELECT spec, versions, checksum FROM run LIMIT 2").fetchall()
+    try:
+        ((spec, versions, checksum),) = found
+        if checksum != checksum_of_run(spec, versions):
+            raise ValueError
+        stored = _json(spec)
+        if not isinstance(stored, dict):
+            raise ValueError
+    except ValueError:
+        raise Damaged(
+            f"the spec in {where} is damaged: repeat the command that started the run, which "
+            "restores it"
+        ) from None
+    return stored, texts_of(_json(versions))
+
+
+def _json(text: object) -> Any:
+    """Return what a JSON text contains; None if it cannot be parsed."""
+    try:
+        return json.loads(text)  # type: ignore[arg-type]
+    except (ValueError, TypeError, RecursionError):
+        return None

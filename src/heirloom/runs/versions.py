@@ -3,9 +3,9 @@
 from functools import cache
 from importlib.metadata import version
 from platform import python_version
+from sqlite3 import sqlite_version
 
 COMPUTING = ("heirloom-rl", "numpy", "scipy", "numba", "llvmlite", "gymnasium")
-STORING = ("zarr", "xarray", "joblib")
 
 
 def versions() -> dict[str, str]:
@@ -15,7 +15,8 @@ def versions() -> dict[str, str]:
 
 @cache
 def _versions() -> dict[str, str]:
-    return {name: version(name) for name in (*COMPUTING, *STORING)} | {"python": python_version()}
+    libraries = {name: version(name) for name in COMPUTING}
+    return libraries | {"python": python_version(), "sqlite": sqlite_version}
 
 
 def differences(here: dict[str, str], there: dict[str, str]) -> list[str]:

@@ -37,14 +37,8 @@ def write_file(path: Path, data: bytes) -> Path:
     return path
 
 
-def write_atomically(
-    path: str | os.PathLike[str], data: bytes | memoryview, *, synced: bool = True
-) -> None:
-    """Write `data` to `path`; after a failure or a crash the file is the old or the new one.
-
-    Without `synced`, this is true only if the machine does not lose power: nothing waits until the
-    data are on the disk.
-    """
+def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
+    """Write `data` to `path`; after a failure or a crash the file is the old or the new one."""
     temporary = None
     try:
         target = Path(path)
@@ -57,8 +51,7 @@ def write_atomically(
                 os.chmod(aside, mode)
             file.write(data)
             file.flush()
-            if synced:
-                os.fsync(file.fileno())
+            os.fsync(file.fileno())
         os.replace(temporary, target)
         temporary = None
     except (OSError, ValueError, TypeError, RuntimeError) as error:
@@ -67,8 +60,7 @@ def write_atomically(
         if temporary is not None:
             with suppress(OSError):
                 os.unlink(temporary)
-    if synced:
-        sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _cannot_write(path: object, error: Exception) -> CannotWrite:

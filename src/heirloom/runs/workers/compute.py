@@ -14,7 +14,7 @@ from heirloom.errors import HeirloomError, InvalidArgument, WorkerLost
 from heirloom.experiments.job import Job, draw_tasks, run_job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.learning.lifetime import optimal_returns
-from heirloom.runs.batch import Origin
+from heirloom.runs.layout import Origin
 from heirloom.runs.versions import differences, versions
 
 
