@@ -240,7 +240,7 @@ def _summary(location: Path, problems: list[str]) -> dict[str, Any]:
             )
         reference = content.get("reference")
         return {"claims": claims, "reference": reference if isinstance(reference, dict) else None}
-    except (OSError, HeirloomError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
         problems.append(f"{SUMMARY} is damaged, so the verdicts of claims are not shown.")
         return {}
 
