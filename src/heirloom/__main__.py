@@ -2,6 +2,10 @@
 
 import sys
 
+if __name__ == "__main__" and not sys.flags.safe_path:
+    # `python -m` imports from the current folder first, which may contain a random.py of the user.
+    del sys.path[0]
+
 from heirloom import signals
 
 

@@ -7,10 +7,10 @@ import threading
 from contextlib import suppress
 
 import pytest
+from heirloom.runs.workers.addresses import check_reachable, host_and_port
 
 import heirloom as hl
 from heirloom.runs.workers import workers
-from heirloom.runs.workers.addresses import check_reachable, host_and_port
 
 LISTENERS = """
 import sys

@@ -1,12 +1,12 @@
 """Short jobs are sent to a cluster in portions, long ones one by one."""
 
 import pytest
+from heirloom.runs.workers.portions import MOST_JOBS, SECONDS, Portions
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heirloom.runs.batch import Origin
 from heirloom.runs.workers.compute import Computed
-from heirloom.runs.workers.portions import MOST_JOBS, SECONDS, Portions
 
 JOBS = [(agent, repetition) for repetition in range(400) for agent in range(3)]
 

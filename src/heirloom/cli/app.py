@@ -213,15 +213,15 @@ def run(
     To resume an interrupted run, repeat the same command.
     """
     with clean_errors():
+        from heirloom.experiments.job import names_own_code
         from heirloom.experiments.sweep import load_sweep
         from heirloom.runs.run import run as run_experiment
         from heirloom.storage.location import Location
 
-        # A spec may name user-defined algorithms in the current folder. `python -m heirloom` has
-        # it in the path already, the installed command does not.
-        sys.path.append(str(Path.cwd()))
         root = Location(out or f"{RESULTS}/{spec.stem}")
         experiments = load_sweep(spec)
+        if any(map(names_own_code, experiments.values())):  # which may be in the current folder
+            sys.path.append(str(Path.cwd()))
         for label, experiment in experiments.items():
             location = root / label if label else root
             if dry_run:

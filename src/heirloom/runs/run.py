@@ -11,7 +11,7 @@ import numpy as np
 from heirloom import signals
 from heirloom.choices import Backend
 from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
-from heirloom.experiments.job import Job, check_agents
+from heirloom.experiments.job import Functions, Job, check_agents, shared_results
 from heirloom.experiments.registry import is_user_defined
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.lock import lock
@@ -21,7 +21,7 @@ from heirloom.runs.store import RunStore
 from heirloom.runs.stored_run import StoredRun
 from heirloom.runs.versions import differences, versions
 from heirloom.runs.workers import check_workers, workers
-from heirloom.runs.workers.compute import Compute, shared_results
+from heirloom.runs.workers.compute import Compute
 from heirloom.storage.location import Location
 from heirloom.validation import instance
 from heirloom.wording import counted
@@ -52,10 +52,9 @@ def run(
             location again to resume the same experiment.
         jobs: number of jobs computed in parallel; by default the number of processors, or the size
             of the cluster.
-        backend: `"local"`, `"dask"` or `"ray"`; by default the backend set by
-            `joblib.parallel_config`, or local if none is set.
-        address: address of the cluster; by default the Dask client or the Ray cluster that this
-            process already uses, or a cluster started on this machine if there is none.
+        backend: `"local"` (processes on this machine, the default) or `"dask"`.
+        address: address of the Dask cluster; by default that of the Dask client that this process
+            already uses, or a cluster started on this machine if there is none.
     """
     check_workers(backend, jobs, address)
     instance("spec", spec, ExperimentSpec, "such as ExperimentSpec.load(path)")
@@ -66,6 +65,7 @@ def run_on(
     start_workers: Callable[[], AbstractContextManager[Compute]],
     spec: ExperimentSpec,
     location: str | os.PathLike[str] | Location,
+    functions: Functions | None = None,
 ) -> "xr.Dataset":
     """Run an experiment like `run`, on the workers that `start_workers` provides.
 
@@ -74,16 +74,17 @@ def run_on(
             compute.
         spec: the experiment.
         location: the folder or URL that results are written to.
+        functions: take the place of the functions that the spec names.
     """
     location = Location(location)
     check_size(spec, location)
-    check_agents(spec)
+    check_agents(spec, functions)
     with lock(location) as exclusive:
         store = RunStore(location, spec, exclusive=exclusive)
         remaining = store.remaining_jobs()
         if remaining:
             _warn_if_versions_differ(store)
-            _check_tasks(store, remaining)
+            _check_tasks(store, remaining, functions)
             with start_workers() as compute:
                 remaining = _compute_all(store, remaining, compute)
         store.finish()
@@ -116,7 +117,7 @@ def _warn_if_versions_differ(store: RunStore) -> None:
         )
 
 
-def _check_tasks(store: RunStore, remaining: list[Job]) -> None:
+def _check_tasks(store: RunStore, remaining: list[Job], functions: Functions | None) -> None:
     """Raise `InvalidArgument` if a user-defined family no longer draws the tasks of stored jobs.
 
     The optimal returns of one stored repetition are compared: the code of a family may have been
@@ -131,7 +132,7 @@ def _check_tasks(store: RunStore, remaining: list[Job]) -> None:
     if job is None:
         return
     before = store.read_job(job)[1]["optimal"]
-    now = shared_results(spec, job[1])["optimal"]
+    now = shared_results(spec, job[1], functions)["optimal"]
     if not np.allclose(now, before, rtol=1e-9, atol=1e-12, equal_nan=True):
         i = int(np.argmax(np.abs(now - before)))
         raise InvalidArgument(

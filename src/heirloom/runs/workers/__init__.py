@@ -1,16 +1,20 @@
-"""Workers that compute jobs: processes on this machine, a Dask cluster, or a Ray cluster.
+"""Workers that compute jobs: processes on this machine, or a Dask cluster.
 
 A job is computed from the spec alone, so its results do not depend on which worker computes it.
 Only the process that started the run writes results; workers need no access to their location.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import get_args
 
 from heirloom.choices import Backend
 from heirloom.errors import InvalidArgument
-from heirloom.runs.workers.compute import Compute
+from heirloom.experiments.job import Job, names_own_code
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs.workers.compute import Compute, Computed, compute_job, packed
+from heirloom.runs.workers.processes import compute_locally
 from heirloom.validation import one_of, shown, text, whole_number
 
 BACKENDS = get_args(Backend)
@@ -23,12 +27,11 @@ def workers(
     """Provide workers that compute jobs; workers that are started here are stopped at the end.
 
     Args:
-        backend: `"local"` (processes on this machine), `"dask"` or `"ray"`; by default the backend
-            set by `joblib.parallel_config`, or local if none is set.
+        backend: `"local"` (processes on this machine, the default) or `"dask"`.
         jobs: number of jobs computed in parallel; by default the number of processors, or the size
             of the cluster.
-        address: address of the cluster; by default the Dask client or the Ray cluster that this
-            process already uses, or a cluster started on this machine if there is none.
+        address: address of the Dask cluster; by default that of the Dask client that this process
+            already uses, or a cluster started on this machine if there is none.
     """
     check_workers(backend, jobs, address)
     if backend == "dask":
@@ -36,16 +39,13 @@ def workers(
 
         with dask_workers(jobs, address) as compute:
             yield compute
-    elif backend == "ray":
-        from heirloom.runs.workers.ray import ray_workers
+        return
 
-        with ray_workers(jobs, address) as compute:
-            yield compute
-    else:
-        from heirloom.runs.workers.local import local_workers
+    def compute_here(spec: ExperimentSpec, remaining: list[Job]) -> Generator[Computed]:
+        compute_one = partial(compute_job, packed(spec))
+        return compute_locally(compute_one, remaining, jobs, own_code=names_own_code(spec))
 
-        with local_workers(jobs, local=backend == "local") as compute:
-            yield compute
+    yield compute_here
 
 
 def check_workers(backend: str | None, jobs: int | None, address: str | None) -> None:
@@ -56,8 +56,7 @@ def check_workers(backend: str | None, jobs: int | None, address: str | None) ->
         whole_number("jobs", jobs)
     if address is not None:
         text("address", address)
-    if address is not None and backend not in ("dask", "ray"):
+    if address is not None and backend != "dask":
         raise InvalidArgument(
-            f"address is {shown(address)}, but the backend is not a cluster: choose backend dask "
-            "or ray"
+            f"address is {shown(address)}, but the backend is not a cluster: choose backend dask"
         )

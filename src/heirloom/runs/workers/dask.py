@@ -3,18 +3,21 @@
 import json
 import logging
 import os
+import re
+import socket
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heirloom.errors import InvalidArgument, WorkerLost
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.extras import missing
 from heirloom.runs.versions import versions
-from heirloom.runs.workers.addresses import TIMEOUT, check_reachable
 from heirloom.runs.workers.compute import (
     Compute,
     Computed,
@@ -23,15 +26,19 @@ from heirloom.runs.workers.compute import (
     portable,
     reason,
 )
-from heirloom.runs.workers.portions import MOST_PORTIONS, Portions
 from heirloom.runs.workers.processes import processors
-from heirloom.signals import uninterrupted
+from heirloom.signals import blocked_in_children, uninterrupted
 from heirloom.validation import shown
 
 if TYPE_CHECKING:
     from distributed import Client
 
+TIMEOUT = 5.0  # seconds for a cluster to answer
 FILE_TIMEOUT = 5.0  # seconds to find a scheduler file
+LARGEST_GREETING = 2**24  # a scheduler first sends its greeting, and before that its size
+PORTION_SECONDS = 0.25  # of work in a portion, so that little is lost with a worker
+PORTION_JOBS = 256  # at most in a portion, so that its results fit in a message
+MOST_PORTIONS = 1000  # sent at the same time, if the number of parallel jobs is not given
 LOOPBACK = "127.0.0.1"  # a cluster on this machine cannot be reached from other machines
 
 
@@ -100,7 +107,7 @@ def _result(future: Any) -> list[Computed]:
             "out of memory: give workers more memory, then run the same command again to resume"
         ) from error
     if error is not None:
-        raise error_of_worker(error, "dask")
+        raise error_of_worker(error)
     computed: list[Computed] = future.result()
     return computed
 
@@ -112,17 +119,13 @@ def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
     Without an address, yield the client in use, or else that of a cluster started here.
     """
     try:
-        from distributed import Client, LocalCluster
+        from distributed import Client, LocalCluster, Security
     except ImportError:
-        raise InvalidArgument(
-            "backend is 'dask', which is not installed: pip install '.[dask]' in the clone"
-        ) from None
+        raise missing("backend is 'dask'", "dask") from None
     if address is not None:
         try:
             scheduler = _scheduler_address(address)
-            check_reachable(
-                scheduler, None if "://" in scheduler.removeprefix("tcp://") else "dask"
-            )
+            check_reachable(scheduler)
             client = Client(scheduler, timeout=TIMEOUT)
         except (OSError, ValueError, TypeError, RuntimeError) as error:
             if isinstance(error, InvalidArgument):
@@ -143,17 +146,24 @@ def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
         return
     with ExitStack() as started:
         try:
-            with uninterrupted():  # so that Ctrl-C leaves no process of the cluster running
+            # Without keys, every user of this machine could run code in the cluster.
+            keys = Security.temporary()
+            # Ctrl-C must leave no process of the cluster running.
+            with uninterrupted(), blocked_in_children():
                 cluster = started.enter_context(
                     LocalCluster(
                         n_workers=n_parallel or processors(),
                         threads_per_worker=1,
                         host=LOOPBACK,
-                        dashboard_address=f"{LOOPBACK}:0",
+                        protocol="tls://",
+                        security=keys,
+                        dashboard_address=None,
                         silence_logs=logging.CRITICAL,
                     )
                 )
             client = started.enter_context(Client(cluster))
+        except ImportError:  # cryptography makes the keys
+            raise missing("backend is 'dask'", "dask") from None
         except (OSError, ValueError, RuntimeError) as error:
             raise WorkerLost(
                 f"a Dask cluster could not be started on this machine ({reason(error)}): check its "
@@ -178,3 +188,56 @@ def _scheduler_address(address: str) -> str:
     if not (isinstance(written, dict) and isinstance(written.get("address"), str)):
         raise ValueError("the file was not written by a Dask scheduler")
     return written["address"]
+
+
+def check_reachable(address: str) -> None:
+    """Raise `OSError` unless a Dask scheduler answers at HOST:PORT; other addresses pass.
+
+    A client would wait for minutes for an answer of a server of another kind. What a server sends
+    is looked at if it is not encrypted.
+    """
+    found = re.fullmatch(r"(?:[a-z]+://)?(\[[^]]*\]|[^:/]*):(-?[0-9]+)/?", address)
+    if found is None:
+        return
+    is_plain = "://" not in address.removeprefix("tcp://")
+    try:
+        where = found[1].strip("[]"), int(found[2])
+        with socket.create_connection(where, timeout=TIMEOUT) as connection:
+            answer = connection.recv(8) if is_plain else b""
+    except TimeoutError:
+        raise TimeoutError(f"no answer within {TIMEOUT:g} seconds") from None
+    except (ValueError, OverflowError) as error:  # a name or a port that no machine can have
+        raise OSError(reason(error)) from None
+    is_dask = len(answer) == 8 and int.from_bytes(answer, "little") < LARGEST_GREETING
+    if is_plain and not is_dask:
+        raise ConnectionError("another program listens there")
+
+
+class Portions:
+    """Jobs that have not been sent to workers: short ones are sent several per message.
+
+    How long a job takes is estimated from measured jobs of the same agent. The estimate rises at
+    once, and at most halves with each job, since the first job of a worker also loads kernels. A
+    job of an agent without a measured job is a portion of its own.
+    """
+
+    def __init__(self, jobs: list[Job]):
+        self._jobs = jobs
+        self._n_sent = 0
+        self._seconds: dict[int, float] = {}  # estimate for a job of each agent
+
+    def next(self) -> list[Job]:
+        """Return the jobs to send next, or an empty list if all were sent."""
+        size, seconds = 0, 0.0
+        for agent, _ in islice(self._jobs, self._n_sent, self._n_sent + PORTION_JOBS):
+            seconds += self._seconds.get(agent, PORTION_SECONDS)
+            if size > 0 and seconds > PORTION_SECONDS:
+                break
+            size += 1
+        self._n_sent += size
+        return self._jobs[self._n_sent - size : self._n_sent]
+
+    def measure(self, portion: Iterable[Computed]) -> None:
+        """Learn from computed jobs how long the jobs of their agents take."""
+        for (agent, _), _, origin in portion:
+            self._seconds[agent] = max(origin.seconds, self._seconds.get(agent, 0.0) / 2)
