@@ -5,7 +5,7 @@ from importlib.metadata import version
 from platform import python_version
 
 COMPUTING = ("heirloom-rl", "numpy", "scipy", "numba", "llvmlite", "gymnasium")
-STORING = ("zarr", "xarray", "joblib")
+STORING = ("zarr", "xarray")
 
 
 def versions() -> dict[str, str]:

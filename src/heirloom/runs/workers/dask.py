@@ -202,11 +202,13 @@ def check_reachable(address: str) -> None:
     is_plain = "://" not in address.removeprefix("tcp://")
     try:
         where = found[1].strip("[]"), int(found[2])
+        if not 0 < where[1] < 2**16:
+            raise ValueError("expected a port from 1 to 65535")
         with socket.create_connection(where, timeout=TIMEOUT) as connection:
             answer = connection.recv(8) if is_plain else b""
     except TimeoutError:
         raise TimeoutError(f"no answer within {TIMEOUT:g} seconds") from None
-    except (ValueError, OverflowError) as error:  # a name or a port that no machine can have
+    except ValueError as error:  # a name or a port that no machine can have
         raise OSError(reason(error)) from None
     is_dask = len(answer) == 8 and int.from_bytes(answer, "little") < LARGEST_GREETING
     if is_plain and not is_dask:
