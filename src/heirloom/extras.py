@@ -8,8 +8,7 @@ from heirloom.errors import InvalidArgument
 def missing(what: str, extra: str) -> InvalidArgument:
     """Return the error of something that needs an extra, with the command that installs it."""
     return InvalidArgument(
-        f"{what}, which needs libraries that are not installed: pip install '.[{extra}]' in the "
-        "clone"
+        f"{what}, for which libraries are not installed: pip install '.[{extra}]' in the clone"
     )
 
 

@@ -80,7 +80,7 @@ def _count_broken_messages() -> list[str]:
 
 def _kill(complete: threading.Event, rng: random.Random) -> None:
     while not complete.wait(rng.uniform(0, 1.5)):
-        workers = [each.pid for each in processes(b"workers.serving") if each.parent == os.getpid()]
+        workers = [each.pid for each in processes(b"workers.process") if each.parent == os.getpid()]
         if workers:
             with suppress(ProcessLookupError):
                 os.kill(rng.choice(workers), signal.SIGKILL)

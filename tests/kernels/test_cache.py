@@ -1,4 +1,4 @@
-"""Compiled code on disk: it may be damaged or unusable, and is compiled once by several processes."""
+"""Compiled code on disk may be damaged or unusable, and several processes compile it once."""
 
 import errno
 import os
@@ -64,7 +64,7 @@ def test_damaged_file_is_compiled_again_and_replaced(tmp_path, ending, damage):
 
 
 def test_code_is_compiled_without_a_folder_that_can_be_written(tmp_path, monkeypatch):
-    """Neither the folder of the package nor that of the user can be written, nor NUMBA_CACHE_DIR."""
+    """Neither NUMBA_CACHE_DIR, nor the folder of the package, nor that of the user."""
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
     monkeypatch.setattr(kernels, "_said", set())
     said = []

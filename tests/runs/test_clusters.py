@@ -15,7 +15,8 @@ from heirloom.runs.run import run
 from heirloom.runs.stored_run import read_results
 from heirloom.runs.versions import versions
 from heirloom.runs.workers import workers
-from heirloom.runs.workers.compute import compute_on_cluster, error_of_worker, portable
+from heirloom.runs.workers.compute import compute_on_cluster, portable
+from heirloom.runs.workers.dask import error_of_worker
 from tests.small_run import LONG, SPEC, Command, wait_until
 
 MEDIUM = LONG.with_changes(repetitions=40)
@@ -225,7 +226,7 @@ def test_invalid_arguments_are_refused_before_the_folder_is_created(tmp_path, op
 
 
 def test_address_without_a_cluster_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("heirloom.runs.workers.dask.FILE_TIMEOUT", 1.0)
+    monkeypatch.setattr("heirloom.runs.workers.dask.TIMEOUT", 1.0)
     with (
         pytest.raises(hl.InvalidArgument, match="no Dask scheduler answers there"),
         workers("dask", address="tcp://127.0.0.1:9"),

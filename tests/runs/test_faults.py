@@ -167,7 +167,7 @@ def test_run_completes_although_a_worker_was_killed(tmp_path):
     spec = LONG.with_changes(repetitions=20)
     command = Command(spec, tmp_path / "run", "--jobs", "2")
     command.wait_for(2)
-    os.kill(command.processes(b"workers.serving")[0], signal.SIGKILL)
+    os.kill(command.processes(b"workers.process")[0], signal.SIGKILL)
     status, stderr = command.wait()
     assert status == 0, stderr
     assert "a worker process ended (exit status -9)" in stderr

@@ -93,7 +93,7 @@ def test_server_of_another_program_is_told_from_a_cluster(
     silent_server, talkative_server, monkeypatch
 ):
     monkeypatch.setattr("heirloom.runs.workers.dask.TIMEOUT", 0.2)
-    with pytest.raises(OSError, match=r"no answer within 0\.2 seconds"):
+    with pytest.raises(OSError, match="timed out"):
         check_reachable(silent_server)
     with pytest.raises(OSError, match="another program listens there"):
         check_reachable(talkative_server)

@@ -107,6 +107,8 @@ def reproduce(
     interrupted run, repeat the same command.
     """
     with clean_errors():
+        from heirloom.experiments.job import check_extras
+        from heirloom.paper import registry
         from heirloom.paper.reproducibility import reproducibility_table
         from heirloom.runs.workers import workers
         from heirloom.storage.location import Location
@@ -120,6 +122,9 @@ def reproduce(
             for name, chosen in _with_variants(names, variant, both=run_all):
                 _print_size_of(name, chosen, (root, repetitions, seed, quick, None, True), jobs)
             return
+        for name in names:
+            if (settings_of := registry.experiment(name).settings) is not None:
+                check_extras(settings_of(variant or "released"))
         with workers(backend, jobs=jobs, address=address) as compute:
             for name, chosen in _with_variants(names, variant, both=run_all):
                 folder = folder_name(name, chosen, repetitions, seed, quick=quick)

@@ -15,6 +15,7 @@ from heirloom.experiments import registry
 from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.registry import FamilyAdapter, is_user_defined, make_family
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
+from heirloom.extras import is_installed, missing
 from heirloom.learning.choosing import Choice
 from heirloom.learning.lifetime import learn_tasks, naming_job, optimal_returns
 from heirloom.learning.streams import stream
@@ -145,6 +146,13 @@ def make_agent(
         return registry.make_agent(agent.algorithm, agent.options, known, rng)
     except InvalidArgument as error:
         raise InvalidArgument(f"agent {agent.name!r}: {error}") from None
+
+
+def check_extras(spec: ExperimentSpec) -> None:
+    """Raise `InvalidArgument` if an agent needs a library that is not installed."""
+    for agent in spec.agents:
+        if agent.options.get("ground") == "recursive" and not is_installed("ot"):
+            raise missing(f"agent {agent.name!r}: ground is 'recursive'", "wasserstein")
 
 
 def check_agents(spec: ExperimentSpec, functions: Functions | None = None) -> None:

@@ -4,16 +4,15 @@ A job is computed from the spec alone, so its results do not depend on which wor
 Only the process that started the run writes results; workers need no access to their location.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import get_args
 
 from heirloom.choices import Backend
 from heirloom.errors import InvalidArgument
-from heirloom.experiments.job import Job, names_own_code
-from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.workers.compute import Compute, Computed, compute_job, packed
+from heirloom.experiments.job import names_own_code
+from heirloom.runs.workers.compute import Compute, compute_job, packed
 from heirloom.runs.workers.processes import compute_locally
 from heirloom.validation import one_of, shown, text, whole_number
 
@@ -41,11 +40,9 @@ def workers(
             yield compute
         return
 
-    def compute_here(spec: ExperimentSpec, remaining: list[Job]) -> Generator[Computed]:
-        compute_one = partial(compute_job, packed(spec))
-        return compute_locally(compute_one, remaining, jobs, own_code=names_own_code(spec))
-
-    yield compute_here
+    yield lambda spec, remaining: compute_locally(
+        partial(compute_job, packed(spec)), remaining, jobs, own_code=names_own_code(spec)
+    )
 
 
 def check_workers(backend: str | None, jobs: int | None, address: str | None) -> None:

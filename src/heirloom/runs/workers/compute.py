@@ -1,4 +1,4 @@
-"""Compute one job in a worker, and translate the errors of workers."""
+"""Compute one job, in this process or in a worker."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heirloom.errors import HeirloomError, InvalidArgument, WorkerLost
+from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import Functions, Job, run_job, shared_results
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.batch import Origin
@@ -28,8 +28,7 @@ class Computed(NamedTuple):
 Compute = Callable[[ExperimentSpec, list[Job]], Generator[Computed]]
 """Compute jobs of an experiment, and yield each when it is complete, in any order.
 
-Workers may start before the first result is requested. Closing the generator cancels the remaining
-jobs.
+Closing the generator cancels the remaining jobs.
 """
 
 
@@ -80,11 +79,7 @@ def portable() -> Callable[[str, list[Job], dict[str, str]], list[Computed]]:
 
 
 def compute_on_cluster(spec: str, jobs: list[Job], expected: dict[str, str]) -> list[Computed]:
-    """Compute jobs on a worker that may run on another machine.
-
-    Raises:
-        InvalidArgument: unless the worker has the `expected` versions of Python and libraries.
-    """
+    """Compute jobs, unless this machine has other versions of libraries than `expected`."""
     found = differences(expected, versions())
     if found:
         raise InvalidArgument(
@@ -92,23 +87,3 @@ def compute_on_cluster(spec: str, jobs: list[Job], expected: dict[str, str]) -> 
             "versions on all machines, so that results are identical to the bit"
         )
     return [compute_job(spec, job) for job in jobs]
-
-
-def error_of_worker(error: BaseException) -> BaseException:
-    """Return the exception that the run should raise when a worker raised `error`."""
-    if isinstance(error, ModuleNotFoundError):
-        return InvalidArgument(
-            f"a worker cannot import {error.name}: install heirloom-rl[dask] on its machine"
-        )
-    if isinstance(error, OSError) and not isinstance(error, HeirloomError):
-        return WorkerLost(
-            f"a worker could not compute a job ({error}): repair its machine, then run the same "
-            "command again to resume"
-        )
-    return error
-
-
-def reason(error: BaseException) -> str:
-    """Return what an error of another library says, on one line."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -3,7 +3,8 @@
 The pools of the standard library have one pipe for the results of all workers. If a worker is
 killed while it writes a result, part of a message remains in that pipe, and the pool waits for the
 rest forever. Here each worker has its own connection, which is closed whenever the worker is
-killed. Workers wait for the next call, which then need not start and import anything.
+killed. Workers wait for the next call, which then need not start and import anything. A worker
+imports this module and what its jobs name, never the main module of the program.
 """
 
 import atexit
@@ -14,10 +15,11 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from multiprocessing.connection import Pipe
+from multiprocessing.connection import Connection, Pipe
 from typing import NamedTuple
 
 import heirloom
@@ -25,24 +27,24 @@ from heirloom import kernels
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import Job
 from heirloom.runs.workers.compute import Computed
-from heirloom.runs.workers.serving import Stamps, stamps
 
-START = """import sys
-sys.path[:] = {path!r}
-from heirloom.runs.workers.serving import serve
-serve({connection}, {parent}, {now}, {idle_seconds})
-"""
 IDLE_SECONDS = 300.0  # a worker ends if it receives no job for this time
 ENDING = 2.0  # seconds for a process to end after its connection was closed
 LIBRARIES = "BLIS", "MKL", "NUMBA", "NUMEXPR", "OMP", "OPENBLAS"  # that start threads
+CLOCK_NS = 10_000_000  # by which the times of files may be behind the clock
+
+Stamps = dict[str, tuple[int, int]]
+"""When files were changed last (in ns), and their sizes."""
+
+is_worker = False
+"""Whether this process is a worker, which starts no workers itself."""
 
 
 class Setting(NamedTuple):
     """What a process is started with; it is used again only if all of this is the same."""
 
     folder: str
-    path: tuple[str, ...]
-    """Where it imports from."""
+    path: tuple[str, ...]  # where it imports from
     environment: Mapping[str, str]
 
 
@@ -56,12 +58,9 @@ class Worker:
         self.files: Stamps = {}  # of the modules that it imported
         self.stopped_since: float | None = None
         self.connection, other_end = Pipe()
-        code = START.format(
-            path=list(setting.path),
-            connection=other_end.fileno(),
-            parent=os.getpid(),
-            now=time.time_ns(),
-            idle_seconds=IDLE_SECONDS,
+        arguments = other_end.fileno(), os.getpid(), time.time_ns(), IDLE_SECONDS
+        code = f"import sys; sys.path[:] = {list(setting.path)!r}; " + (
+            f"from heirloom.runs.workers.process import serve; serve{arguments}"
         )
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
         self.process = subprocess.Popen(
@@ -99,10 +98,9 @@ class Worker:
             self.compute = compute
 
     def receive(self) -> tuple[Computed | None, BaseException | None]:
-        """Return the results of a job, or the exception that it raised.
+        """Return the results of a job, or the exception that it raised, or neither: a notice.
 
-        Both are None if the worker only sends a notice about compilation. Raises `EOFError` or
-        `OSError` if the worker has closed its connection.
+        Raises `EOFError` or `OSError` if the worker has closed its connection.
         """
         message = pickle.loads(self.connection.recv_bytes())
         if isinstance(message, str):
@@ -163,12 +161,9 @@ def release(workers: list[Worker], *, keep: bool) -> None:
 
 
 def setting_now(*, threads: int, own_code: bool) -> Setting:
-    """Return what workers are started with.
+    """Return what workers are started with; libraries use at most this number of threads.
 
-    Args:
-        threads: the largest number of threads of each library.
-        own_code: whether jobs import code of the user. Only then, workers import from the current
-            folder too, if this process does.
+    Workers import from the current folder if this process does, and only for code of the user.
     """
     try:
         folder = os.getcwd()
@@ -207,3 +202,83 @@ def _forget_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)
+
+
+def serve(descriptor: int, parent: int, started: int, idle_seconds: float) -> None:
+    """Compute jobs until the parent closes the connection, or sends none for `idle_seconds`."""
+    global is_worker
+    is_worker = True
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
+    connection = Connection(descriptor)
+    # A process that a job starts must not keep the connection open when this one is killed.
+    os.set_inheritable(descriptor, False)  # noqa: FBT003 -- it takes no keywords
+    os.register_at_fork(after_in_child=connection.close)
+    kernels.forward = lambda notice: connection.send_bytes(pickle.dumps(notice))
+    compute, modules = b"", _Modules(started)
+    with suppress(EOFError, OSError):  # the parent has closed the connection
+        while connection.poll(idle_seconds):
+            changed, job = connection.recv()
+            compute = changed or compute
+            message = _computed(compute, job, modules)
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(Exception):
+                    stream.flush()  # since the process will be killed
+            connection.send_bytes(message)
+
+
+def _computed(compute: bytes, job: Job, modules: "_Modules") -> bytes:
+    """Return the message with the results of a job, or with the exception that it raised."""
+    try:
+        result = pickle.loads(compute)(job)
+        return pickle.dumps((result, None, modules.new_files()))
+    except BaseException as error:
+        import cloudpickle  # the class of the exception may be defined in the main module
+
+        where = "In a worker process:\n" + "".join(traceback.format_exception(error))
+        with suppress(Exception):
+            error.add_note(where)
+        try:
+            message: bytes = cloudpickle.dumps((None, error, {}))
+            pickle.loads(message)
+        except Exception:  # the exception cannot be sent
+            summary = traceback.format_exception_only(error)[0].strip()
+            message = pickle.dumps((None, RuntimeError(f"{summary}\n{where}"), {}))
+        return message
+
+
+class _Modules:
+    """The modules that this process has imported, and the files that they were read from."""
+
+    def __init__(self, started: int) -> None:
+        self._seen: set[str] = set()
+        self._looked = started
+
+    def new_files(self) -> Stamps:
+        """Return the stamps of the files of modules that were imported since the last call.
+
+        A file that was changed since the last call may be newer than the module; its stamp is one
+        that no file has.
+        """
+        names, looked = sys.modules.keys() - self._seen, self._looked - CLOCK_NS
+        self._looked = time.time_ns()
+        self._seen |= names
+        files = [getattr(sys.modules.get(name), "__file__", None) for name in names]
+        found = stamps(file for file in files if isinstance(file, str))
+        return {file: (-1, -1) if stamp[0] >= looked else stamp for file, stamp in found.items()}
+
+
+def stamps(files: Iterable[str]) -> Stamps:
+    """Return the stamps of the files that exist."""
+    found = {}
+    for file in files:
+        with suppress(OSError):
+            status = os.stat(file)
+            found[file] = status.st_mtime_ns, status.st_size
+    return found
+
+
+def _exit_with_parent(parent: int) -> None:
+    """End this process and those that it started when its parent has ended, even by a kill."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os.killpg(0, signal.SIGKILL)

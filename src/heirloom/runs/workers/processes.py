@@ -13,10 +13,11 @@ from multiprocessing.connection import wait
 
 from heirloom.errors import InvalidArgument, WorkerLost
 from heirloom.experiments.job import Job
-from heirloom.runs.workers import serving
-from heirloom.runs.workers.compute import Computed, reason
+from heirloom.runs.workers import process
+from heirloom.runs.workers.compute import Computed
 from heirloom.runs.workers.process import Worker, hire, release, setting_now
 from heirloom.signals import uninterrupted
+from heirloom.wording import reason
 
 RETRIES = 3  # how often a job is computed again after its process ended
 SHORT_SECONDS = 0.25  # a worker whose last job took less time receives the next job in advance
@@ -37,17 +38,13 @@ def compute_locally(
     *,
     own_code: bool = True,
 ) -> Generator[Computed]:
-    """Yield the results of all jobs in any order: from this process, or from several others.
+    """Yield the results of all jobs in any order: from `n_parallel` processes, or from this one.
 
-    Args:
-        compute: computes a job.
-        jobs: the jobs.
-        n_parallel: number of processes; by default one per processor. With 1, in a worker, in a
-            process that may not start others, and on Windows, this process computes the jobs.
-        own_code: whether jobs import code of the user, which may be in the current folder.
+    With 1, in a worker, in a process that may not start others, and on Windows, this process
+    computes the jobs. Jobs import from the current folder only if they have `own_code`.
     """
     n = min(n_parallel or processors(), len(jobs))
-    may_start = not (serving.is_worker or multiprocessing.current_process().daemon)
+    may_start = not (process.is_worker or multiprocessing.current_process().daemon)
     if n > 1 and may_start and os.name == "posix":
         return _compute_in_processes(compute, jobs, n, own_code=own_code)
     return (compute(job) for job in jobs)
@@ -60,9 +57,6 @@ def _compute_in_processes(
 
     `compute` is pickled by value and unpickled for each job, so that no job depends on the jobs
     that the same process computed before, unless `compute` changes an importable module.
-
-    Raises:
-        WorkerLost: if `RETRIES` + 1 processes ended while they computed the same job.
     """
     packed, remaining = _packed(compute), deque(_ordered(jobs, n_processes))
     n_lost: Counter[Job] = Counter()
