@@ -32,7 +32,6 @@ LARGEST_GREETING = 2**24  # a scheduler first sends its greeting, and before tha
 PORTION_SECONDS = 0.25  # of work in a portion, so that little is lost with a worker
 PORTION_JOBS = 256  # at most in a portion, so that its results fit in a message
 MOST_PORTIONS = 1000  # sent at the same time, if the number of parallel jobs is not given
-LOOPBACK = "127.0.0.1"  # a cluster on this machine cannot be reached from other machines
 
 
 @contextmanager
@@ -133,15 +132,14 @@ def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
         return
     with ExitStack() as started:
         try:
-            # Without keys, every user of this machine could run code in the cluster.
-            keys = Security.temporary()
+            keys = Security.temporary()  # otherwise every user of this machine could run code in it
             # Ctrl-C must leave no process of the cluster running.
             with uninterrupted(), blocked_in_children():
                 cluster = started.enter_context(
                     LocalCluster(
                         n_workers=n_parallel or processors(),
                         threads_per_worker=1,
-                        host=LOOPBACK,
+                        host="127.0.0.1",  # other machines cannot reach it
                         protocol="tls://",
                         security=keys,
                         dashboard_address=None,

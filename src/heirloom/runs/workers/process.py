@@ -1,10 +1,8 @@
 """Worker processes on this machine, each with its own connection to the process that started it.
 
-The pools of the standard library have one pipe for the results of all workers. If a worker is
-killed while it writes a result, part of a message remains in that pipe, and the pool waits for the
-rest forever. Here each worker has its own connection, which is closed whenever the worker is
-killed. Workers wait for the next call, which then need not start and import anything. A worker
-imports this module and what its jobs name, never the main module of the program.
+In a pipe for the results of all workers, as the pools of the standard library have it, part of a
+message would remain if a worker were killed while it writes. Workers wait for the next call, which
+then need not start and import anything. They never import the main module of the program.
 """
 
 import atexit
@@ -256,8 +254,7 @@ class _Modules:
     def new_files(self) -> Stamps:
         """Return the stamps of the files of modules that were imported since the last call.
 
-        A file that was changed since the last call may be newer than the module; its stamp is one
-        that no file has.
+        A file that was changed since then may be newer than the module: its stamp matches no file.
         """
         names, looked = sys.modules.keys() - self._seen, self._looked - CLOCK_NS
         self._looked = time.time_ns()

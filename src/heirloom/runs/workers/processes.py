@@ -1,7 +1,4 @@
-"""Compute jobs in processes on this machine.
-
-If a process is killed, another one computes its jobs. `runs/workers/process.py` starts processes.
-"""
+"""Compute jobs in processes on this machine; if one is killed, another one computes its jobs."""
 
 import logging
 import multiprocessing
@@ -81,7 +78,7 @@ def _compute_in_processes(
                     continue
                 if raised is not None:
                     raise raised
-                if result is None:
+                if result is None:  # a notice
                     continue
                 # The last jobs are not sent in advance: another worker may be free earlier.
                 ahead = result.origin.seconds < SHORT_SECONDS and len(remaining) > len(workers)
@@ -95,16 +92,15 @@ def _compute_in_processes(
 
 
 def _ordered(jobs: list[Job], n_workers: int) -> list[Job]:
-    """Return the jobs in the order in which they are sent.
+    """Return the jobs with those first that workers begin with, of agents that are far apart.
 
-    The first jobs, one per worker, are of different agents as far as possible: workers then compile
-    different code, of which the others find the result on disk.
+    Workers then compile different code, which the others find on disk later.
     """
     first_of = {agent: (agent, repetition) for agent, repetition in reversed(jobs)}
     agents = sorted(first_of)
     n = min(n_workers, len(agents))
-    first = [first_of[agents[i * len(agents) // n]] for i in range(n)]
-    return first + [job for job in jobs if job not in first]
+    first = dict.fromkeys(first_of[agents[i * len(agents) // n]] for i in range(n))
+    return [*first, *(job for job in jobs if job not in first)]
 
 
 def _packed(compute: Callable[[Job], Computed]) -> bytes:
@@ -122,10 +118,7 @@ def _packed(compute: Callable[[Job], Computed]) -> bytes:
 def _replacement(
     worker: Worker, workers: list[Worker], remaining: deque[Job], n_lost: int
 ) -> Worker:
-    """Put the jobs of a worker that ended back into the queue, and start another worker.
-
-    Raises `WorkerLost` if too many workers ended while they computed the same job.
-    """
+    """Put the jobs of a worker that ended back into the queue, and start another worker."""
     why = worker.end()
     if n_lost > RETRIES:
         agent, repetition = worker.jobs[0]
