@@ -18,9 +18,9 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
 from typing import NamedTuple
 
-import heirloom
 from heirloom import kernels
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import Job
@@ -173,7 +173,7 @@ def setting_now(*, threads: int, own_code: bool) -> Setting:
     path = [entry or folder for entry in sys.path]
     if not own_code:
         path = [entry for entry in path if entry != folder]
-    package = os.path.dirname(os.path.dirname(os.path.abspath(heirloom.__file__)))
+    package = str(Path(kernels.__file__).resolve().parents[2])
     names = [f"{library}_NUM_THREADS" for library in LIBRARIES]
     limits = {name: str(threads) for name in names if not os.environ.get(name)}
     return Setting(folder, (*path, package), {**os.environ, **limits})
