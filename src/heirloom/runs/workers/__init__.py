@@ -16,8 +16,6 @@ from heirloom.runs.workers.compute import Compute, compute_job, packed
 from heirloom.runs.workers.processes import compute_locally
 from heirloom.validation import one_of, shown, text, whole_number
 
-BACKENDS = get_args(Backend)
-
 
 @contextmanager
 def workers(
@@ -48,7 +46,7 @@ def workers(
 def check_workers(backend: str | None, jobs: int | None, address: str | None) -> None:
     """Raise `InvalidArgument` unless the arguments of `workers` are valid and fit together."""
     if backend is not None:
-        one_of("backend", backend, BACKENDS)
+        one_of("backend", backend, get_args(Backend))
     if jobs is not None:
         whole_number("jobs", jobs)
     if address is not None:

@@ -6,6 +6,7 @@ import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable
+from importlib import import_module
 from multiprocessing.connection import wait
 
 from heirloom.errors import InvalidArgument, WorkerLost
@@ -65,6 +66,7 @@ def _compute_in_processes(
             hire(workers, n_processes, setting_now(threads=threads, own_code=own_code))
         for worker in workers:
             worker.send(packed, remaining, at_most=1)
+        import_module("xarray")  # results need it; workers import their own libraries meanwhile
         while busy := {worker.connection: worker for worker in workers if worker.jobs}:
             for connection in wait(list(busy), LOOK_SECONDS):
                 worker = busy[connection]  # type: ignore[index]
