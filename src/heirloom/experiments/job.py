@@ -157,6 +157,7 @@ def check_extras(spec: ExperimentSpec) -> None:
 
 def check_agents(spec: ExperimentSpec, functions: Functions | None = None) -> None:
     """Raise `InvalidArgument` if an agent of the spec cannot be made for its family."""
+    check_extras(spec)
     tasks = draw_tasks(spec, 0, functions)
     for agent in spec.agents:
         make_agent(agent, spec, tasks, np.random.default_rng(0), functions)
