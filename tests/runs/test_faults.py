@@ -170,7 +170,7 @@ def test_run_completes_although_a_worker_was_killed(tmp_path):
     os.kill(command.processes(b"workers.process")[0], signal.SIGKILL)
     status, stderr = command.wait()
     assert status == 0, stderr
-    assert "a worker process ended (exit status -9)" in stderr
+    assert "a worker process ended (exit status -9, " in stderr
     assert "Traceback" not in stderr
     assert read_results(tmp_path / "run").identical(run(spec, tmp_path / "expected", jobs=1))
 

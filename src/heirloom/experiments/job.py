@@ -107,7 +107,7 @@ def draw_tasks(
     spec: ExperimentSpec, repetition: int, functions: Functions | None = None
 ) -> list[TabularMDP]:
     """Draw the tasks of a repetition, which are the same for all agents."""
-    family = _family(spec, functions)
+    family = family_of(spec, functions)
     if spec.in_order:
         return _tasks_in_order(family, spec)
     rng = stream(spec.seed, "tasks", repetition)
@@ -131,7 +131,7 @@ def make_agent(
     functions: Functions | None = None,
 ) -> Agent:
     """Make a new agent, given what all tasks of the family have in common."""
-    family = _family(spec, functions)
+    family = family_of(spec, functions)
     p_min = family.p_min if spec.distinct_tasks is None else 1 / spec.distinct_tasks
     known = TaskKnowledge(
         options=family.options,
@@ -163,7 +163,8 @@ def check_agents(spec: ExperimentSpec, functions: Functions | None = None) -> No
         make_agent(agent, spec, tasks, np.random.default_rng(0), functions)
 
 
-def _family(spec: ExperimentSpec, functions: Functions | None) -> TaskFamily:
+def family_of(spec: ExperimentSpec, functions: Functions | None = None) -> TaskFamily:
+    """Return the family that the functions draw tasks from, or else the one that a spec names."""
     if functions is not None:
         return functions.family
     return make_family(spec.family.name, spec.family.options)

@@ -77,7 +77,7 @@ def run_on(
         functions: take the place of the functions that the spec names.
     """
     location = Location(location)
-    check_size(spec, location)
+    check_size(spec, location, functions)
     check_agents(spec, functions)
     with lock(location) as exclusive:
         store = RunStore(location, spec, exclusive=exclusive)

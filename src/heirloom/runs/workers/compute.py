@@ -49,10 +49,11 @@ def compute_job(spec: str, job: Job, functions: Functions | None = None) -> Comp
     """
     started = time.perf_counter()
     experiment = _unpacked(spec)
+    given = () if functions is None else (functions,)
     try:
-        results = run_job(experiment, *job, functions)
+        results = run_job(experiment, *job, *given)
         if job[0] == 0:
-            results |= shared_results(experiment, job[1], functions)
+            results |= shared_results(experiment, job[1], *given)
     except SystemExit as error:
         raise InvalidArgument(
             f"agent {experiment.agents[job[0]].name!r}, repetition {job[1] + 1}: the code of the "
