@@ -117,7 +117,7 @@ def dropped_by_a_finaliser_in_the_background():
 lose_ctrl_c = globals()[sys.argv.pop(1)]
 if lose_ctrl_c is dropped_by_a_finaliser_in_the_background:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a background job of a script
-runner.check_agents = lambda spec: lose_ctrl_c()
+runner.check_agents = lambda *_: lose_ctrl_c()
 main()
 """
 

@@ -49,11 +49,10 @@ def compute_job(spec: str, job: Job, functions: Functions | None = None) -> Comp
     """
     started = time.perf_counter()
     experiment = _unpacked(spec)
-    given = () if functions is None else (functions,)
     try:
-        results = run_job(experiment, *job, *given)
+        results = run_job(experiment, *job, *([] if functions is None else [functions]))
         if job[0] == 0:
-            results |= shared_results(experiment, job[1], *given)
+            results |= shared_results(experiment, job[1], functions)
     except SystemExit as error:
         raise InvalidArgument(
             f"agent {experiment.agents[job[0]].name!r}, repetition {job[1] + 1}: the code of the "
