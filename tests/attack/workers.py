@@ -33,7 +33,7 @@ def attack(folder: Path, count: int, seed: int) -> Outcome:
     expected = run(SPEC, folder / "expected", jobs=1)
     started = time.monotonic()
     run(SPEC.with_changes(repetitions=1), folder / "undisturbed", jobs=2)
-    longest = max(LONGEST_PAUSE, 2 * (time.monotonic() - started))
+    longest = max(LONGEST_PAUSE, (time.monotonic() - started) / 2)
     broken = _count_broken_messages()
     while outcome.attempts < count:
         where, complete = folder / f"run{outcome.attempts}", threading.Event()
