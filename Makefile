@@ -12,7 +12,7 @@ PEERS := .venv-peers
 .PHONY: help setup reproduce docs dist kernels-plain kernels-lazy test test-slow test-full check format coverage golden numbers tables references bench publish-bench examples clean
 
 help:
-	@echo "make setup       create .venv with Heirloom and what a run needs (a minute or two)"
+	@echo "make setup       create .venv with Heirloom and what a run and its report need (a minute)"
 	@echo "make reproduce   set up .venv, then run the main experiment of the paper"
 	@echo "make docs        build this documentation in build/site (three minutes; executes the tutorials)"
 	@echo "make test        set up .venv, check format, lint, types and imports, and run the tests"
@@ -33,12 +33,12 @@ $(SETUP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Heirloom needs Python 3.11 or later: make PYTHON=...")'
 	@echo "[set-up 1/2] Creating the virtual environment $(VENV) (10 seconds) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@echo "[set-up 2/2] Installing Heirloom and the libraries that a run needs in $(VENV) (1 GB, a minute or two) ..."
-	@$(INSTALL) .
+	@echo "[set-up 2/2] Installing Heirloom and the libraries that a run and its report need in $(VENV) (700 MB, a minute) ..."
+	@$(INSTALL) '.[report]'
 	@touch $(SETUP)
 
 $(READY): $(SETUP)
-	@echo "[set-up for tests] Installing test tools, linters, Dask and Ray in $(VENV) (1 GB, a minute or two) ..."
+	@echo "[set-up for tests] Installing test tools, linters, Dask and all extras in $(VENV) (700 MB, a minute or two) ..."
 	@$(INSTALL) '.[dev]'
 	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --no-deps icu-sepsis || \
 	echo "cannot install icu-sepsis: its tests and its example are skipped"

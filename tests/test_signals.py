@@ -132,10 +132,16 @@ def test_other_exceptions_of_finalisers_are_reported_as_usual(monkeypatch):
     assert not started
 
 
+def test_processes_are_started_with_sigint_blocked():
+    with signals.blocked_in_children():
+        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 @pytest.mark.usefixtures("handlers")
 def test_system_without_signal_masks_starts_processes_without_one(monkeypatch):
     """Windows has none."""
     monkeypatch.delattr(signal, "pthread_sigmask")
-    with signals.uninterrupted():
+    with signals.uninterrupted(), signals.blocked_in_children():
         assert signal.getsignal(signal.SIGINT) != signals._interrupt
     assert signal.getsignal(signal.SIGINT) == signals._interrupt

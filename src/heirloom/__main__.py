@@ -4,6 +4,10 @@ import os
 import sys
 from typing import NoReturn
 
+if __name__ == "__main__" and not sys.flags.safe_path:
+    # `python -m` imports from the current folder first, which may contain a random.py of the user.
+    del sys.path[0]
+
 from heirloom import signals
 
 

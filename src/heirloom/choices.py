@@ -5,8 +5,8 @@ from typing import Literal
 Variant = Literal["text", "released"]
 """Settings of an experiment: those of the paper's text, or of the authors' released scripts."""
 
-Backend = Literal["local", "dask", "ray"]
-"""Where jobs are computed: processes on this machine, a Dask cluster, or a Ray cluster."""
+Backend = Literal["local", "dask"]
+"""Where jobs are computed: processes on this machine, or a Dask cluster."""
 
 Format = Literal["parquet", "csv", "netcdf", "zarr"]
 """File formats to which results can be exported."""

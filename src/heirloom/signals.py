@@ -48,11 +48,8 @@ def restoring_interrupts() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Defer SIGINT and SIGTERM until the block ends; processes started in it never receive SIGINT.
-
-    This prevents partly started processes, and only the parent process stops its children.
-    """
-    with _deferred(signal.SIGTERM), _deferred(signal.SIGINT), _blocked_in_children(signal.SIGINT):
+    """Defer SIGINT and SIGTERM until the block ends, which prevents partly started processes."""
+    with _deferred(signal.SIGTERM), _deferred(signal.SIGINT):
         yield
 
 
@@ -74,21 +71,17 @@ def _deferred(number: int) -> Iterator[None]:
 
 
 @contextmanager
-def _blocked_in_children(number: int) -> Iterator[None]:
-    """Block a signal in the processes that the block starts."""
+def blocked_in_children() -> Iterator[None]:
+    """Block SIGINT in the processes that the block starts: only this process stops them."""
     if not hasattr(signal, "pthread_sigmask"):  # on Windows
         yield
         return
     from multiprocessing import resource_tracker
 
-    import joblib  # noqa: F401 -- first, since threads cannot import its parts simultaneously
-    from joblib.externals.loky.backend import resource_tracker as loky_tracker
-
-    # Child processes inherit the signal mask. Starting one of these trackers may unblock the signal
-    # in this process, so start them before blocking it.
+    # Child processes inherit the signal mask. Starting this tracker may unblock the signal in this
+    # process, so start it before blocking it.
     resource_tracker.ensure_running()
-    loky_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Counts in sentences: "1 pair is", "2 pairs are"."""
+"""Words in sentences: counts ("1 pair is", "2 pairs are"), and the reasons of errors."""
 
 
 def counted(n: int, noun: str) -> str:
@@ -28,3 +28,9 @@ def _plural(noun: str) -> str:
 def size_of_task(n_states: int, n_actions: int) -> str:
     """Return the size of a task, such as "4 states and 1 action"."""
     return f"{counted(n_states, 'state')} and {counted(n_actions, 'action')}"
+
+
+def reason(error: BaseException) -> str:
+    """Return what an error of another library says, on one line."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""Run many small jobs on local processes, Dask and Ray, and compare the results and their times."""
+"""Run many small jobs on local processes and Dask, and compare the results and their times."""
 
 import time
 from pathlib import Path
@@ -29,7 +29,7 @@ def attack(folder: Path, count: int, seed: int) -> Outcome:
     outcome = Outcome()
     spec = SPEC.with_changes(repetitions=count, seed=seed)
     results = {}
-    for backend in ("local", "dask", "ray"):
+    for backend in ("local", "dask"):
         started, used = time.perf_counter(), time.process_time()
         results[backend] = run(spec, folder / backend, backend=backend, jobs=2)
         seconds, processor = time.perf_counter() - started, time.process_time() - used

@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import threading
+import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.small_run import FAST, processes
 
 SPEC = FAST.with_changes(repetitions=20, episodes=60_000)
 MOST_SECONDS = 600  # of a run: afterwards it counts as hanging, and the attack stops
+LONGEST_PAUSE = 1.5  # seconds between two kills; longer on a machine where workers start slowly
 MOST_RESUMPTIONS = 20  # after four workers in a row were killed while they computed the same job
 
 
@@ -29,10 +31,13 @@ def attack(folder: Path, count: int, seed: int) -> Outcome:
     """Run experiments until `count` workers were killed while they had a job."""
     rng, outcome = random.Random(seed), Outcome()
     expected = run(SPEC, folder / "expected", jobs=1)
+    started = time.monotonic()
+    run(SPEC.with_changes(repetitions=1), folder / "undisturbed", jobs=2)
+    longest = max(LONGEST_PAUSE, (time.monotonic() - started) / 2)
     broken = _count_broken_messages()
     while outcome.attempts < count:
         where, complete = folder / f"run{outcome.attempts}", threading.Event()
-        killer = threading.Thread(target=_kill, args=(complete, rng))
+        killer = threading.Thread(target=_kill, args=(complete, rng, longest))
         faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
         killer.start()
         before = len(broken)
@@ -78,9 +83,9 @@ def _count_broken_messages() -> list[str]:
     return broken
 
 
-def _kill(complete: threading.Event, rng: random.Random) -> None:
-    while not complete.wait(rng.uniform(0, 1.5)):
-        workers = [each.pid for each in processes(b"LokyProcess") if each.parent == os.getpid()]
+def _kill(complete: threading.Event, rng: random.Random, longest_pause: float) -> None:
+    while not complete.wait(rng.uniform(0, longest_pause)):
+        workers = [each.pid for each in processes(b"workers.process") if each.parent == os.getpid()]
         if workers:
             with suppress(ProcessLookupError):
                 os.kill(rng.choice(workers), signal.SIGKILL)

@@ -12,7 +12,7 @@ from heirloom.cli.app import app
         (["run", "x.toml", "--jobs", "0"], "'--jobs': found '0', expected 1 or more."),
         (["run", "x.toml", "--jobs", "two"], "'--jobs': found 'two', expected a whole number."),
         (["run", "x.toml", "--jobs", "1.5"], "'--jobs': found '1.5', expected a whole number."),
-        (["run", "x.toml", "--backend", "spark"], "'spark' is not one of 'local', 'dask', 'ray'."),
+        (["run", "x.toml", "--backend", "spark"], "'spark' is not one of 'local', 'dask'."),
         (["audit", "x", "--delta", "small"], "'--delta': found 'small', expected a number."),
         (["reproduce", "tigth"], "did you mean tight?"),
         (["theory", "tasks", "--p-min", "x"], "'--p-min': found 'x', expected a number."),

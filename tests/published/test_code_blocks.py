@@ -25,7 +25,7 @@ from tests.small_run import FAST
 BLOCKS = [block for path in DOCUMENTS for block in code_blocks.blocks(path)]
 TUTORIALS = [path for path in DOCUMENTS if code_blocks.is_tutorial(path)]
 STAND_INS = Path(__file__).parent / "stand_ins"
-OTHER_PROGRAMS = ("pip", "dask", "ray", "srun", ".")
+OTHER_PROGRAMS = ("pip", "dask", "srun", ".")
 """Programs that are not part of Heirloom, whose arguments are not checked."""
 
 

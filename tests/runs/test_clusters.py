@@ -1,4 +1,4 @@
-"""Local processes, Dask and Ray give identical results, even if workers die."""
+"""Local processes and Dask give identical results, even if workers die."""
 
 import io
 import os
@@ -8,16 +8,15 @@ import subprocess
 import sys
 
 import cloudpickle
-import joblib
 import pytest
-from joblib.parallel import ThreadingBackend
 
 import heirloom as hl
 from heirloom.runs.run import run
 from heirloom.runs.stored_run import results as read_results
 from heirloom.runs.versions import versions
 from heirloom.runs.workers import workers
-from heirloom.runs.workers.compute import compute_on_cluster, error_of_worker, portable
+from heirloom.runs.workers.compute import compute_on_cluster, portable
+from heirloom.runs.workers.dask import error_of_worker
 from tests.small_run import LONG, SPEC, Command, wait_until
 
 MEDIUM = LONG.with_changes(repetitions=40)
@@ -108,44 +107,21 @@ def test_run_reports_that_the_dask_scheduler_died(tmp_path, dask_cluster):
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize(
-    ("backend", "after_jobs", "signal_number"),
-    [
-        ("dask", 0, signal.SIGINT),
-        ("dask", 0, signal.SIGTERM),
-        ("dask", 3, signal.SIGINT),
-        ("dask", 3, signal.SIGTERM),
-        ("ray", 0, signal.SIGINT),  # while Ray starts, SIGTERM ends the process
-        ("ray", 3, signal.SIGINT),
-        ("ray", 3, signal.SIGTERM),
-    ],
-)
-def test_stopped_run_stops_the_cluster_it_started(tmp_path, backend, after_jobs, signal_number):
+@pytest.mark.parametrize("after_jobs", [0, 3])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_run_stops_the_cluster_it_started(tmp_path, after_jobs, signal_number):
     """While the cluster starts or computes jobs; the command shows how to resume."""
-    command = Command(LONG, tmp_path / "run", "--backend", backend, "--jobs", "2")
+    command = Command(LONG, tmp_path / "run", "--backend", "dask", "--jobs", "2")
     if after_jobs:
         command.wait_for(after_jobs)
     else:
-        started = b"gcs_server" if backend == "ray" else b"spawn_main"
-        wait_until(lambda: command.processes(started))
+        wait_until(lambda: command.processes(b"spawn_main"))
     command.stop(signal_number)
     status, stderr = command.wait()
     assert status == 130, stderr
     assert "Traceback" not in stderr
     assert "stopped; run the same command again to resume" in stderr
     wait_until(lambda: not command.children())
-
-
-@pytest.mark.cluster
-def test_ray_gives_identical_results_after_a_worker_was_killed(tmp_path, expected_medium):
-    command = Command(MEDIUM, tmp_path / "run", "--backend", "ray", "--jobs", "2")
-    command.wait_for(5)
-    busy = []
-    wait_until(lambda: busy.extend(command.processes(b"ray::compute")) or busy)
-    os.kill(busy[0], signal.SIGKILL)
-    status, stderr = command.wait()
-    assert status == 0, stderr
-    assert read_results(tmp_path / "run").identical(expected_medium)
 
 
 @pytest.mark.cluster
@@ -156,25 +132,7 @@ def test_run_uses_the_current_dask_client(tmp_path, expected):
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         assert run(SPEC, tmp_path / "run", backend="dask").identical(expected)
         assert run(SPEC, tmp_path / "one", backend="dask", jobs=1).identical(expected)
-        with joblib.parallel_config("dask"):
-            assert run(SPEC, tmp_path / "joblib").identical(expected)
         assert client.status == "running"
-
-
-@pytest.mark.cluster
-def test_run_uses_the_current_ray_cluster(tmp_path, expected):
-    import ray
-    from ray.util.joblib import register_ray
-
-    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-    try:
-        assert run(SPEC, tmp_path / "run", backend="ray").identical(expected)
-        assert ray.is_initialized()
-        register_ray()
-        with joblib.parallel_config("ray", n_jobs=2):
-            assert run(SPEC, tmp_path / "joblib").identical(expected)
-    finally:
-        ray.shutdown()
 
 
 HIDE_HEIRLOOM = """
@@ -235,30 +193,7 @@ def test_invalid_scheduler_file_is_refused(tmp_path):
 )
 def test_errors_of_workers_are_translated(error, expected_type, message):
     with pytest.raises(expected_type, match=message):
-        raise error_of_worker(error, "dask")
-
-
-def test_run_uses_the_backend_of_a_joblib_context(tmp_path, expected):
-    with joblib.parallel_config(n_jobs=1):
-        assert run(SPEC, tmp_path / "one").identical(expected)
-    with joblib.parallel_config("threading", n_jobs=2):
-        assert run(SPEC, tmp_path / "threads").identical(expected)
-
-
-def test_joblib_backend_without_generators_starts_its_workers_once(tmp_path, expected):
-    """Such a backend, Ray's for example, computes jobs in batches."""
-    started = []
-
-    class AllAtOnce(ThreadingBackend):
-        supports_return_generator = False
-
-        def configure(self, *arguments, **options):
-            started.append(self)
-            return super().configure(*arguments, **options)
-
-    with joblib.parallel_config(AllAtOnce(), n_jobs=2):
-        assert run(SPEC, tmp_path / "run").identical(expected)
-    assert len(started) == 1
+        raise error_of_worker(error)
 
 
 def test_worker_with_other_versions_refuses_to_compute():
@@ -269,19 +204,18 @@ def test_worker_with_other_versions_refuses_to_compute():
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("backend", ["dask", "ray"])
-def test_run_on_a_cluster_with_other_versions_is_refused(tmp_path, backend, monkeypatch):
-    module = f"heirloom.runs.workers.{backend}"
-    monkeypatch.setattr(f"{module}.versions", lambda: {**versions(), "numpy": "1.0"})
+def test_run_on_a_cluster_with_other_versions_is_refused(tmp_path, monkeypatch):
+    other = {**versions(), "numpy": "1.0"}
+    monkeypatch.setattr("heirloom.runs.workers.dask.versions", lambda: other)
     with pytest.raises(hl.InvalidArgument, match="has other versions"):
-        run(SPEC, tmp_path / "run", backend=backend, jobs=1)
+        run(SPEC, tmp_path / "run", backend="dask", jobs=1)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"backend": "slurm"}, r"backend is 'slurm': expected one of local, dask, ray"),
-        ({"address": "tcp://here:1"}, r"the backend is not a cluster: choose backend dask or ray"),
+        ({"backend": "slurm"}, r"backend is 'slurm': expected one of local, dask"),
+        ({"address": "tcp://here:1"}, r"the backend is not a cluster: choose backend dask"),
         ({"jobs": 0}, "jobs is 0"),
     ],
 )
@@ -292,7 +226,7 @@ def test_invalid_arguments_are_refused_before_the_folder_is_created(tmp_path, op
 
 
 def test_address_without_a_cluster_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("heirloom.runs.workers.dask.FILE_TIMEOUT", 1.0)
+    monkeypatch.setattr("heirloom.runs.workers.dask.TIMEOUT", 1.0)
     with (
         pytest.raises(hl.InvalidArgument, match="no Dask scheduler answers there"),
         workers("dask", address="tcp://127.0.0.1:9"),
@@ -303,19 +237,13 @@ def test_address_without_a_cluster_is_refused(tmp_path, monkeypatch):
         workers("dask", address=str(tmp_path / "missing.json")),
     ):
         pass
-    with (
-        pytest.raises(hl.InvalidArgument, match="no Ray cluster answers there"),
-        workers("ray", address="127.0.0.1:9"),
-    ):
-        pass
 
 
-@pytest.mark.parametrize("backend", ["dask", "ray"])
-def test_backend_that_is_not_installed_is_refused(monkeypatch, backend):
-    for name in ("distributed", "ray"):
-        monkeypatch.setitem(sys.modules, name, None)
+@pytest.mark.parametrize("module", ["distributed", "cryptography"])
+def test_backend_that_is_not_installed_is_refused(monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, None)
     with (
-        pytest.raises(hl.InvalidArgument, match=rf"pip install '\.\[{backend}\]' in the clone"),
-        workers(backend),
+        pytest.raises(hl.InvalidArgument, match=r"pip install '\.\[dask\]' in the clone"),
+        workers("dask", jobs=1),
     ):
         pass

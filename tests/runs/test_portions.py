@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from heirloom.runs.layout import Origin
 from heirloom.runs.workers.compute import Computed
-from heirloom.runs.workers.portions import MOST_JOBS, SECONDS, Portions
+from heirloom.runs.workers.dask import PORTION_JOBS, PORTION_SECONDS, Portions
 
 JOBS = [(agent, repetition) for repetition in range(400) for agent in range(3)]
 
@@ -15,15 +15,15 @@ def computed(agent, seconds):
     return Computed((agent, 0), {}, Origin(seconds, "worker:1", {}))
 
 
-@given(st.dictionaries(st.integers(0, 2), st.floats(0, 2 * SECONDS)))
+@given(st.dictionaries(st.integers(0, 2), st.floats(0, 2 * PORTION_SECONDS)))
 def test_portions_contain_every_job_once_and_stay_within_their_time(seconds):
     portions = Portions(JOBS)
     portions.measure([computed(agent, took) for agent, took in seconds.items()])
     sent = []
     while portion := portions.next():
-        assert len(portion) <= MOST_JOBS
-        estimates = [seconds.get(agent, SECONDS) for agent, _ in portion]
-        assert len(portion) == 1 or sum(estimates) <= SECONDS
+        assert len(portion) <= PORTION_JOBS
+        estimates = [seconds.get(agent, PORTION_SECONDS) for agent, _ in portion]
+        assert len(portion) == 1 or sum(estimates) <= PORTION_SECONDS
         sent += portion
     assert sent == JOBS
 
@@ -35,11 +35,11 @@ def test_job_of_an_agent_without_a_measured_job_is_sent_alone():
 
 def test_portions_shrink_at_once_after_a_slow_job_and_grow_after_fast_ones():
     portions = Portions([(0, repetition) for repetition in range(100)])
-    portions.measure([computed(0, SECONDS / 8)])
+    portions.measure([computed(0, PORTION_SECONDS / 8)])
     assert len(portions.next()) == 8
-    portions.measure([computed(0, SECONDS)])
+    portions.measure([computed(0, PORTION_SECONDS)])
     assert len(portions.next()) == 1
-    portions.measure([computed(0, SECONDS / 8)] * 2)
+    portions.measure([computed(0, PORTION_SECONDS / 8)] * 2)
     assert len(portions.next()) == 4
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from multiprocessing import Pool
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,9 +18,9 @@ import pytest
 
 import heirloom as hl
 from heirloom.runs.layout import Origin
-from heirloom.runs.workers import idle
+from heirloom.runs.workers import process, processes
 from heirloom.runs.workers.compute import Computed
-from heirloom.runs.workers.process import Worker
+from heirloom.runs.workers.process import Worker, setting_now
 from heirloom.runs.workers.processes import RETRIES, compute_locally
 from tests.small_run import wait_until
 
@@ -30,9 +31,9 @@ JOBS = [(agent, repetition) for agent in range(2) for repetition in range(10)]
 @pytest.fixture(autouse=True)
 def _no_idle_workers():
     """Each test begins and ends without idle workers."""
-    idle.stop_idle()
+    process.stop_all()
     yield
-    idle.stop_idle()
+    process.stop_all()
 
 
 def computed(job, **results):
@@ -72,12 +73,12 @@ def write_half_a_result_and_die(job, folder):
 
 
 def test_run_continues_if_a_worker_is_killed_while_it_writes_a_result(tmp_path, caplog):
-    """Pools of joblib and `concurrent.futures` wait forever for the second half of the message."""
+    """The pools of `concurrent.futures` wait forever for the second half of the message."""
     results = list(compute_locally(partial(write_half_a_result_and_die, folder=tmp_path), JOBS, 2))
     assert (tmp_path / "killed").exists()
     assert jobs_of(results) == JOBS
     assert [record.getMessage() for record in caplog.records] == [
-        "heirloom: a worker process ended (exit status -9), perhaps because memory ran out; its "
+        "heirloom: a worker process ended (exit status -9, perhaps because memory ran out); its "
         "jobs are computed again"
     ]
 
@@ -121,8 +122,11 @@ def count_and_die(job, folder, status):
 @pytest.mark.parametrize(
     ("status", "message"),
     [
-        (None, r"4 worker processes ended .* \(agent 1, repetition 8; exit status -9\), perhaps"),
-        (3, r"4 worker processes ended .* \(agent 1, repetition 8; exit status 3\): compute fewer"),
+        (
+            None,
+            "4 worker processes .* repetition 8; exit status -9, perhaps because memory ran out",
+        ),
+        (3, r"4 worker processes ended .*\(agent 1, repetition 8; exit status 3\): compute fewer"),
     ],
 )
 def test_job_that_ends_every_worker_ends_the_run_with_an_error(tmp_path, status, message):
@@ -134,17 +138,53 @@ def test_job_that_ends_every_worker_ends_the_run_with_an_error(tmp_path, status,
     assert not any(map(is_running, pids))
 
 
-def test_workers_can_be_killed_without_psutil_and_pgrep(tmp_path, monkeypatch):
-    """Neither is a dependency of Heirloom."""
-    utils = pytest.importorskip("joblib.externals.loky.backend.utils")
-    monkeypatch.setattr(utils, "psutil", None)
-    monkeypatch.setenv("PATH", "/nonexistent")
-    results = compute_locally(partial(write_half_a_result_and_die, folder=tmp_path), JOBS, 2)
+def close_the_connection(job, folder):
+    """Close all files of this process once, while it lives on."""
+    if job == JOBS[3] and not (folder / "closed").exists():
+        (folder / "closed").touch()
+        os.closerange(3, 100)
+        time.sleep(100)
+    return computed(job)
+
+
+def test_worker_that_heirloom_killed_is_not_said_to_lack_memory(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(process, "ENDING", 0.2)
+    results = compute_locally(partial(close_the_connection, folder=tmp_path), JOBS, 2)
     assert jobs_of(results) == JOBS
-    results = compute_locally(computed, JOBS, 2)
-    pid = int(next(results).results["pid"])
-    results.close()
-    assert not is_running(pid)
+    assert [record.getMessage() for record in caplog.records] == [
+        "heirloom: a worker process ended (it closed its connection, and was killed); its jobs are "
+        "computed again"
+    ]
+
+
+def stop_this_process(job, folder):
+    """Stop this process once, as Ctrl-Z or a batch system does."""
+    if job == JOBS[3] and not (folder / "stopped").exists():
+        (folder / "stopped").write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return computed(job)
+
+
+def test_worker_that_was_stopped_is_reported_and_can_be_continued(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(processes, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(processes, "STOPPED_SECONDS", 0.3)
+    found = []
+
+    def run():
+        found.extend(compute_locally(partial(stop_this_process, folder=tmp_path), JOBS, 2))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    wait_until(lambda: caplog.records)
+    pid = int((tmp_path / "stopped").read_text())
+    time.sleep(0.5)
+    assert [record.getMessage() for record in caplog.records] == [
+        "heirloom: the run waits for a worker process that was stopped; continue it with "
+        f"`kill -CONT {pid}`, or kill it, and another one computes its job"
+    ]
+    os.kill(pid, signal.SIGCONT)
+    thread.join()
+    assert jobs_of(found) == JOBS
 
 
 def test_workers_are_used_again_by_the_next_call():
@@ -175,37 +215,62 @@ def test_workers_of_an_earlier_setting_that_return_later_are_not_used_again(monk
     assert not old & pids_of(compute_locally(computed, JOBS, 4))
 
 
-def test_workers_with_older_code_of_a_module_are_not_used_again(tmp_path, monkeypatch):
+def number_of_module(job):
+    """Import a module that the parent process never imports."""
+    return computed(job, number=np.array(import_module("changing_module").number))
+
+
+def numbers_of(results):
+    return {int(result.results["number"]) for result in results}
+
+
+def test_workers_compute_with_the_code_on_disk(tmp_path, monkeypatch):
+    """A worker that imported a module in an earlier call is replaced after the file was changed."""
     monkeypatch.syspath_prepend(tmp_path)
     module = tmp_path / "changing_module.py"
     module.write_text("number = 1\n")
-    __import__("changing_module")
-    first = pids_of(compute_locally(computed, JOBS, 2))
-    assert pids_of(compute_locally(computed, JOBS, 2)) <= first
+    os.utime(module, (1e9, 1e9))
+    first = list(compute_locally(number_of_module, JOBS, 2))
+    assert numbers_of(first) == {1}
+    again = list(compute_locally(number_of_module, JOBS, 2))
+    assert pids_of(again) <= pids_of(first)
     module.write_text("number = 2\n")
-    os.utime(module, ns=(1, 1))
-    assert not first & pids_of(compute_locally(computed, JOBS, 2))
-    del sys.modules["changing_module"]
+    assert numbers_of(compute_locally(number_of_module, JOBS, 2)) == {2}
+    assert "changing_module" not in sys.modules
+
+
+def change_a_module_after_its_import(job, file):
+    number = import_module("changing_module").number
+    file.write_text("number = 2\n")
+    return computed(job, number=np.array(number))
+
+
+def test_module_that_was_changed_while_a_job_used_it_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    module = tmp_path / "changing_module.py"
+    module.write_text("number = 1\n")
+    os.utime(module, (1e9, 1e9))
+    list(compute_locally(partial(change_a_module_after_its_import, file=module), JOBS[:2], 2))
+    assert numbers_of(compute_locally(number_of_module, JOBS, 2)) == {2}
 
 
 def test_idle_worker_that_was_killed_is_replaced_without_a_warning(caplog):
     victim = min(pids_of(compute_locally(computed, JOBS, 2)))
     os.kill(victim, signal.SIGKILL)
-    wait_until(lambda: not all(worker.process.is_alive() for worker in idle._idle))
+    wait_until(lambda: not is_running(victim))
     results = list(compute_locally(computed, JOBS, 2))
     assert jobs_of(results) == JOBS
     assert victim not in pids_of(results)
     assert caplog.records == []
 
 
-def test_idle_workers_are_stopped_after_a_while_and_others_are_not(monkeypatch):
-    monkeypatch.setattr(idle, "IDLE_SECONDS", 0.2)
+def test_idle_workers_end_after_a_while(monkeypatch):
+    monkeypatch.setattr(process, "IDLE_SECONDS", 0.5)
     first = pids_of(compute_locally(computed, JOBS, 2))
     wait_until(lambda: not any(map(is_running, first)))
-    monkeypatch.setattr(idle, "IDLE_SECONDS", 300.0)
-    second = pids_of(compute_locally(computed, JOBS, 2))
-    idle._stop_if_idle()  # a timer of an earlier call
-    assert all(map(is_running, second))
+    results = list(compute_locally(computed, JOBS, 2))
+    assert jobs_of(results) == JOBS
+    assert not first & pids_of(results)
 
 
 def test_calls_leave_neither_threads_nor_file_descriptors_behind():
@@ -213,9 +278,8 @@ def test_calls_leave_neither_threads_nor_file_descriptors_behind():
     threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         list(compute_locally(computed, JOBS, 2))
-    # A timer that was cancelled takes a moment to end.
-    wait_until(lambda: threading.active_count() <= threads)
-    wait_until(lambda: len(os.listdir("/proc/self/fd")) <= files)
+    assert threading.active_count() <= threads
+    assert len(os.listdir("/proc/self/fd")) <= files
 
 
 def test_closing_the_results_stops_the_workers():
@@ -237,7 +301,6 @@ def raise_in_job(job, error):
         (hl.InvalidArgument("gamma is 2"), hl.InvalidArgument),
         (OSError("no space left"), OSError),
         (EOFError("an exception of the job, not of its connection"), EOFError),
-        (SystemExit(3), SystemExit),
     ],
 )
 def test_exception_of_a_job_is_raised_with_the_traceback_of_the_worker(error, raised):
@@ -337,13 +400,13 @@ def test_threads_of_libraries_are_limited_in_workers(monkeypatch):
 
 FORKED = """
 import os, sys
-from heirloom.runs.workers import idle
+from heirloom.runs.workers import process
 from heirloom.runs.workers.processes import compute_locally
 from tests.runs.test_processes import JOBS, computed, is_running, pids_of
 pids = pids_of(compute_locally(computed, JOBS, 2))
 child = os.fork()
 if child == 0:
-    sys.exit(len(idle._idle))  # runs the exit functions of Python
+    sys.exit(len(process._idle))  # runs the exit functions of Python
 status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 running = all(map(is_running, pids))
 print(status, running, pids_of(compute_locally(computed, JOBS, 2)) <= pids)
@@ -446,12 +509,11 @@ def test_workers_end_when_their_parent_is_killed_while_they_compute():
     wait_until(lambda: not any(map(is_running, workers)))
 
 
-def test_worker_that_belongs_to_another_process_is_not_killed():
-    worker = Worker(idle._inherited_now(1))
-    worker.owner = -1
+def test_worker_that_this_process_did_not_start_is_not_killed():
+    worker = Worker(setting_now(threads=1, own_code=True))
+    process._started.discard(worker)
     worker.stop()  # closes the connection, so that the worker ends by itself
-    worker.process.join()
-    assert worker.process.exitcode == 0
+    assert worker.process.wait() == 0
 
 
 def _compare(n_known, jobs):
@@ -468,6 +530,7 @@ def _compare(n_known, jobs):
     )
 
 
+@pytest.mark.filterwarnings("ignore")  # threads share the filters that libraries set
 def test_comparisons_in_several_threads_do_not_disturb_each_other():
     expected = [_compare(n, 1) for n in range(1, 5)]
     found = [None] * 4

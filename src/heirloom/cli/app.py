@@ -107,6 +107,8 @@ def reproduce(
     interrupted run, repeat the same command.
     """
     with clean_errors():
+        from heirloom.experiments.job import check_extras
+        from heirloom.paper import registry
         from heirloom.paper.reproducibility import reproducibility_table
         from heirloom.runs.workers import workers
         from heirloom.storage.folders import folder_path, write_output
@@ -120,6 +122,9 @@ def reproduce(
             for name, chosen in _with_variants(names, variant, both=run_all):
                 _print_size_of(name, chosen, (root, repetitions, seed, quick, None, True), jobs)
             return
+        for name in names:
+            if (settings_of := registry.experiment(name).settings) is not None:
+                check_extras(settings_of(variant or "released"))
         with workers(backend, jobs=jobs, address=address) as compute:
             for name, chosen in _with_variants(names, variant, both=run_all):
                 folder = folder_name(name, chosen, repetitions, seed, quick=quick)
@@ -213,15 +218,15 @@ def run(
     To resume an interrupted run, repeat the same command.
     """
     with clean_errors():
+        from heirloom.experiments.job import names_own_code
         from heirloom.experiments.sweep import load_sweep
         from heirloom.runs.run import run as run_experiment
         from heirloom.storage.folders import folder_path
 
-        # A spec may name user-defined algorithms in the current folder. `python -m heirloom` has
-        # it in the path already, the installed command does not.
-        sys.path.append(str(Path.cwd()))
         root = folder_path(out or f"{RESULTS}/{spec.stem}")
         experiments = load_sweep(spec)
+        if any(map(names_own_code, experiments.values())):  # which may be in the current folder
+            sys.path.append(str(Path.cwd()))
         for label, experiment in experiments.items():
             location = root / label if label else root
             if dry_run:

@@ -34,16 +34,14 @@ JobsOption = Annotated[
 ]
 BackendOption = Annotated[
     Backend,
-    typer.Option(
-        help="Where jobs are computed: processes on this machine, a Dask cluster or a Ray cluster."
-    ),
+    typer.Option(help="Where jobs are computed: processes on this machine, or a Dask cluster."),
 ]
 AddressOption = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Address of the cluster. Dask: tcp://HOST:8786 or a scheduler file. Ray: auto or "
-        "HOST:6379. Default: start a cluster on this machine.",
+        help="Address of the Dask cluster, tcp://HOST:8786 or a scheduler file. Default: start a "
+        "cluster on this machine.",
     ),
 ]
 DryRunOption = Annotated[

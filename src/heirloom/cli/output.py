@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirloom.choices import Variant
 from heirloom.escaping import printable
+from heirloom.extras import is_installed
 from heirloom.wording import are, counted, counted_of, were
 
 if TYPE_CHECKING:
@@ -42,7 +43,13 @@ def print_report(report: "Report", title: str, location: Path) -> None:
         console.print(f"Reference results: {report.reference['conclusion']}")
     # Paths are not wrapped, so that they can be copied.
     console.print(f"Figures and summary.json are in {location}.", soft_wrap=True)
-    if report.specs:
+    if report.specs and not is_installed("bokeh"):
+        console.print(
+            f"A report needs Bokeh: `pip install '.[report]'` in the clone, then `heirloom report "
+            f"{location}`.",
+            soft_wrap=True,
+        )
+    elif report.specs:
         page = write_page(location)
         console.print(f"The report is {page}: open it in a browser.", soft_wrap=True)
 

@@ -1,6 +1,9 @@
 """Jobs of an experiment: one agent and one repetition, computed from the spec alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -10,23 +13,59 @@ from heirloom.envs.family import TaskFamily
 from heirloom.errors import InvalidArgument
 from heirloom.experiments import registry
 from heirloom.experiments.observers import OBSERVERS
-from heirloom.experiments.registry import make_family
+from heirloom.experiments.registry import FamilyAdapter, is_user_defined, make_family
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
+from heirloom.extras import is_installed, missing
 from heirloom.learning.choosing import Choice
-from heirloom.learning.lifetime import learn_tasks, naming_job
+from heirloom.learning.lifetime import learn_tasks, naming_job, optimal_returns
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP, check_task
+from heirloom.validation import shown
 
 Job = tuple[int, int]
 """The indices of an agent and of a repetition."""
 
 
-def run_job(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.ndarray]:
+@dataclass(frozen=True)
+class Functions:
+    """Functions that draw tasks and make agents, in place of those that a spec names."""
+
+    draw_task: Callable[..., Any]
+    agents: Mapping[str, Callable[..., Any]]
+    """By the names of agents."""
+    seed: int
+
+    @cached_property
+    def family(self) -> TaskFamily:
+        """The family of the tasks, which share the discount factor of the first one."""
+        return FamilyAdapter(_Drawn(self.draw_task, self.seed))
+
+
+class _Drawn:
+    def __init__(self, draw: Callable[..., Any], seed: int) -> None:
+        self.draw = draw
+        task = draw(stream(seed, "tasks", 0))
+        if not isinstance(task, TabularMDP):
+            raise InvalidArgument(
+                f"draw_task returned {shown(task)}, a {type(task).__name__}, not a TabularMDP: "
+                "leave out jobs, out and measure to compare agents in environments"
+            )
+        self.gamma = task.gamma
+
+
+def names_own_code(spec: ExperimentSpec) -> bool:
+    """Whether the family or an agent of a spec is user-defined."""
+    return any(map(is_user_defined, [spec.family.name, *(a.algorithm for a in spec.agents)]))
+
+
+def run_job(
+    spec: ExperimentSpec, agent: int, repetition: int, functions: Functions | None = None
+) -> dict[str, np.ndarray]:
     """Compute the results of an agent in a repetition; they depend only on the arguments."""
     agent_spec = spec.agents[agent]
-    tasks = draw_tasks(spec, repetition)
+    tasks = draw_tasks(spec, repetition, functions)
     rng = stream(spec.seed, "agent", agent_spec.name, repetition)
-    learner = make_agent(agent_spec, spec, tasks, rng)
+    learner = make_agent(agent_spec, spec, tasks, rng, functions)
     observer = None if spec.measure is None else OBSERVERS[spec.measure]()
     with naming_job(agent_spec.name, repetition):
         results = learn_tasks(
@@ -45,6 +84,17 @@ def run_job(spec: ExperimentSpec, agent: int, repetition: int) -> dict[str, np.n
     return results
 
 
+def shared_results(
+    spec: ExperimentSpec, repetition: int, functions: Functions | None = None
+) -> dict[str, np.ndarray]:
+    """Compute the variables of a repetition that all agents share: optimal expected returns."""
+    tasks = draw_tasks(spec, repetition, functions)
+    return {
+        "optimal": np.array(optimal_returns(tasks, spec.steps, discounted=False)),
+        "optimal_discounted": np.array(optimal_returns(tasks, spec.steps, discounted=True)),
+    }
+
+
 def recorded_tasks(spec: ExperimentSpec, agent: int, repetition: int) -> dict[int, Choice] | None:
     """Return what is recorded of each task of a job, by its index; None if nothing ever is."""
     if spec.record is None:
@@ -53,9 +103,11 @@ def recorded_tasks(spec: ExperimentSpec, agent: int, repetition: int) -> dict[in
     return dict.fromkeys(tasks, spec.record.choice)
 
 
-def draw_tasks(spec: ExperimentSpec, repetition: int) -> list[TabularMDP]:
+def draw_tasks(
+    spec: ExperimentSpec, repetition: int, functions: Functions | None = None
+) -> list[TabularMDP]:
     """Draw the tasks of a repetition, which are the same for all agents."""
-    family = make_family(spec.family.name, spec.family.options)
+    family = family_of(spec, functions)
     if spec.in_order:
         return _tasks_in_order(family, spec)
     rng = stream(spec.seed, "tasks", repetition)
@@ -76,9 +128,10 @@ def make_agent(
     spec: ExperimentSpec,
     tasks: Sequence[TabularMDP],
     rng: np.random.Generator,
+    functions: Functions | None = None,
 ) -> Agent:
     """Make a new agent, given what all tasks of the family have in common."""
-    family = make_family(spec.family.name, spec.family.options)
+    family = family_of(spec, functions)
     p_min = family.p_min if spec.distinct_tasks is None else 1 / spec.distinct_tasks
     known = TaskKnowledge(
         options=family.options,
@@ -88,16 +141,33 @@ def make_agent(
         tasks=tasks,
     )
     try:
+        if functions is not None:
+            return functions.agents[agent.name](rng)
         return registry.make_agent(agent.algorithm, agent.options, known, rng)
     except InvalidArgument as error:
         raise InvalidArgument(f"agent {agent.name!r}: {error}") from None
 
 
-def check_agents(spec: ExperimentSpec) -> None:
-    """Raise `InvalidArgument` if an agent of the spec cannot be made for its family."""
-    tasks = draw_tasks(spec, 0)
+def check_extras(spec: ExperimentSpec) -> None:
+    """Raise `InvalidArgument` if an agent needs a library that is not installed."""
     for agent in spec.agents:
-        make_agent(agent, spec, tasks, np.random.default_rng(0))
+        if agent.options.get("ground") == "recursive" and not is_installed("ot"):
+            raise missing(f"agent {agent.name!r}: ground is 'recursive'", "wasserstein")
+
+
+def check_agents(spec: ExperimentSpec, functions: Functions | None = None) -> None:
+    """Raise `InvalidArgument` if an agent of the spec cannot be made for its family."""
+    check_extras(spec)
+    tasks = draw_tasks(spec, 0, functions)
+    for agent in spec.agents:
+        make_agent(agent, spec, tasks, np.random.default_rng(0), functions)
+
+
+def family_of(spec: ExperimentSpec, functions: Functions | None = None) -> TaskFamily:
+    """Return the family that the functions draw tasks from, or else the one that a spec names."""
+    if functions is not None:
+        return functions.family
+    return make_family(spec.family.name, spec.family.options)
 
 
 def _tasks_in_order(family: TaskFamily, spec: ExperimentSpec) -> list[TabularMDP]:

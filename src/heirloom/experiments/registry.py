@@ -71,7 +71,7 @@ def import_callable(key: str, name: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(MODULE_SEPARATOR)
     try:
         found = getattr(import_module(module), attribute)
-    except Exception as error:  # user code may raise anything
+    except (Exception, SystemExit) as error:  # user code may raise anything
         raise InvalidArgument(
             f"{key} is {shown(name)}, which cannot be imported ({type(error).__name__}: {error}): "
             "expected package.module:Name, importable wherever jobs are computed"
@@ -171,7 +171,7 @@ def _call_user_code(make: Callable[..., Any], options: Mapping[str, Any], what: 
         return make(**options)
     except HeirloomError:
         raise
-    except Exception as error:  # user code may raise anything
+    except (Exception, SystemExit) as error:  # user code may raise anything
         raise InvalidArgument(
             f"{what} could not be created ({type(error).__name__}: {error}): correct its "
             "constructor or its options"

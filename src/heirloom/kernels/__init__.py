@@ -5,36 +5,219 @@ A model is passed as compressed sparse rows. Row `k = s * A + a` holds the succe
 the remainder is the probability of termination, which leads to the absorbing terminal state ⊥
 (value 0).
 
-Numba caches compiled code on disk. The first compilation takes up to half a minute and is announced
+Compiled code is cached on disk, in files of numba with a checksum: code that is damaged, or that
+cannot be read or written, is compiled again. If several processes need the same kernel, one of them
+compiles it while the others wait. The first compilation takes up to half a minute and is announced
 once, through the logger `heirloom` (on the standard error if logging is not configured).
 """
 
+import hashlib
 import logging
-from multiprocessing import current_process
+import os
+import pickle
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
-from numba.core import event
+import numba
+from numba.core import caching, event
+from numba.core.dispatcher import Dispatcher
+
+LONGEST_WAIT = 120.0  # seconds for another process to compile a kernel
+POLL = 0.02  # seconds between two looks whether it has
+PREFIX = "heirloom-"  # of the names of files in numba's cache, which have another format
+
+forward: Callable[[str], None] | None = None
+"""In a worker process, sends a notice to the process that started it."""
+_said: set[str] = set()
+
+
+def say(notice: str) -> None:
+    """Log a notice once in this process, or in the process that started this worker."""
+    if notice in _said:
+        return
+    _said.add(notice)
+    if forward is not None:
+        forward(notice)
+    else:  # Python shows warnings even if logging is not configured, but no lower levels
+        logging.getLogger("heirloom").warning("heirloom: %s", notice)
+
+
+def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return the decorator of kernels, `numba.njit` with the cache described above."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        compiled = numba.njit(**options)(function)
+        if cache and isinstance(compiled, Dispatcher):  # unless NUMBA_DISABLE_JIT is set
+            compiled._cache = KernelCache(function)  # type: ignore[attr-defined]
+        return compiled
+
+    return decorate
+
+
+class KernelCache(caching.NullCache):
+    """The cache of a kernel on disk; without a folder for it, nothing is cached."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._found: caching.FunctionCache | None = None
+        self._lock: int | None = None
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder of the cache."""
+        return None if self._found is None else self._found.cache_path
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return compiled code, if it is in the cache; None if this process must compile it.
+
+        If another process compiles it now, wait for the result.
+        """
+        if self._found is None:
+            try:
+                self._found = caching.FunctionCache(self._function)
+            except (OSError, RuntimeError):  # numba finds no folder that it can write to
+                say(
+                    "compiled code cannot be stored, so that each process compiles it again: set "
+                    "NUMBA_CACHE_DIR to a folder that can be written to"
+                )
+                return None
+            self._found._cache_file = _CheckedFile(
+                self._found.cache_path,
+                PREFIX + self._found._impl.filename_base,
+                self._found._impl.locator.get_source_stamp(),
+            )
+        found = self._load(sig, target_context)
+        if found is None:
+            lock = zlib.crc32(f"{self._found._impl.filename_base} {sig}".encode())
+            self._lock = lock if _acquire(self._found.cache_path, lock) else None
+            found = self._load(sig, target_context)  # another process may have compiled it
+            if found is not None:
+                self._release()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Store compiled code."""
+        if self._found is not None:
+            try:
+                self._found.save_overload(sig, data)
+            except OSError as error:
+                self._report("cannot be stored", error)
+            self._release()
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        assert self._found is not None
+        try:
+            return self._found.load_overload(sig, target_context)
+        except Exception as error:  # numba and pickle raise many kinds
+            self._report("cannot be used", error)
+            return None
+
+    def _report(self, what: str, error: Exception) -> None:
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        say(
+            f"compiled code in {self.cache_path} {what} ({why}) and is compiled again; delete this "
+            "folder if the message comes again, or set NUMBA_CACHE_DIR to another one"
+        )
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            _release(str(self.cache_path), self._lock)
+            self._lock = None
+
+
+class _CheckedFile(caching.IndexDataCacheFile):
+    """Numba's index and data files, each behind a line with numba's version and a checksum.
+
+    Without the checksum, damaged code would be executed, or end the process.
+    """
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            content = self._read(self._index_path)
+        except FileNotFoundError:
+            return {}
+        stamp, overloads = (None, {}) if content is None else content
+        return overloads if stamp == self._source_stamp else {}
+
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        self._write(self._index_path, (self._source_stamp, overloads))
+
+    def _load_data(self, name: str) -> Any:
+        return self._read(self._data_path(name))
+
+    def _save_data(self, name: str, data: Any) -> None:
+        self._write(self._data_path(name), data)
+
+    def save(self, key: Any, data: Any) -> None:
+        """Save an entry; an index that is damaged is written anew."""
+        try:
+            self._load_index()
+        except Exception:  # it was reported when it was read
+            self._save_index({})
+        super().save(key, data)
+
+    def _read(self, path: str) -> Any:
+        with open(path, "rb") as file:
+            version, checksum, content = file.read().split(b"\n", 2)
+        if version.decode() != self._version:
+            return None
+        if hashlib.sha256(content).hexdigest() != checksum.decode():
+            raise ValueError(f"{os.path.basename(path)} is damaged")
+        return pickle.loads(content)
+
+    def _write(self, path: str, content: Any) -> None:
+        data = self._dump(content)
+        head = f"{self._version}\n{hashlib.sha256(data).hexdigest()}\n"
+        with self._open_for_write(path) as file:
+            file.write(head.encode() + data)
+
+
+_lock_files: dict[str, int] = {}  # never closed: closing one would release all its locks
+
+
+def _acquire(folder: str, number: int) -> bool:
+    """Lock a kernel, so that no other process compiles it; wait while another one does.
+
+    Returns False without a lock, where there are none, or after `LONGEST_WAIT`.
+    """
+    deadline = time.monotonic() + LONGEST_WAIT
+    with suppress(OSError, ImportError):  # a file system or a system without locks
+        import fcntl
+
+        if folder not in _lock_files:
+            path = os.path.join(folder, f"{PREFIX}lock")
+            _lock_files[folder] = os.open(path, os.O_RDWR | os.O_CREAT)
+        while time.monotonic() < deadline:
+            with suppress(BlockingIOError):
+                fcntl.lockf(_lock_files[folder], fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+                return True
+            time.sleep(POLL)
+    return False
+
+
+def _release(folder: str, number: int) -> None:
+    import fcntl
+
+    with suppress(OSError):
+        fcntl.lockf(_lock_files[folder], fcntl.LOCK_UN, 1, number)
 
 
 class CompilationNotice(event.Listener):
-    """Log one message when the first kernel is compiled; worker processes log nothing."""
-
-    announced = False
+    """Announces the first compilation of a kernel."""
 
     def on_start(self, event: event.Event) -> None:
-        """Log the message, unless it was logged before or the function is not one of ours."""
-        function = event.data["dispatcher"].py_func
-        if self.announced or not function.__module__.startswith(__name__ + "."):
-            return
-        self.announced = True
-        if current_process().name == "MainProcess":
-            # Python shows warnings even if logging is not configured, but no lower levels.
-            logging.getLogger("heirloom").warning(
-                "heirloom: compiling numerical code, which takes up to half a minute; "
-                "the result is cached on disk"
+        """Announce the compilation, if the function is one of ours."""
+        if event.data["dispatcher"].py_func.__module__.startswith(__name__ + "."):
+            say(
+                "compiling numerical code, which takes up to half a minute; the result is cached "
+                "on disk"
             )
 
     def on_end(self, event: event.Event) -> None:
         """Do nothing."""
 
 
-event.register("numba:compile", CompilationNotice())  # type: ignore[no-untyped-call]
+event.register("numba:compile", CompilationNotice())

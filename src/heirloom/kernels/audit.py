@@ -9,7 +9,8 @@ belongs to the task with the index `source[i]`, has the mean reward `R[i]` and t
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from heirloom.kernels import njit
 
 SEEN, SURE = range(2)
 SMALL = 1e-6  # total variations up to which the smallest mean need not be exact

@@ -19,7 +19,8 @@ half the time that named tuples take, and convert them to named tuples.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from heirloom.kernels import njit
 
 # Status of d to a source: never solved, solved for earlier values of D, or solved for D as it is.
 NEVER_SOLVED, OUTDATED, UP_TO_DATE = range(3)

@@ -18,7 +18,8 @@ half the time that named tuples take, and convert them to named tuples.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from heirloom.kernels import njit
 
 MARGIN = 1e-9  # relative, and larger than rounding errors
 LINKS_PER_PAIR = 2  # links to predecessors that are followed before all pairs are examined

@@ -4,7 +4,8 @@ Sums are computed in a fixed order, so that results do not depend on the number 
 """
 
 import numpy as np
-from numba import njit
+
+from heirloom.kernels import njit
 
 
 @njit(cache=True)

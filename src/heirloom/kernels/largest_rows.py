@@ -7,7 +7,8 @@ outcomes. `transfer.optimistic_program` uses these rows as the policy of an adve
 """
 
 import numpy as np
-from numba import njit
+
+from heirloom.kernels import njit
 
 
 @njit(cache=True)

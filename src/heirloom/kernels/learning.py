@@ -26,7 +26,8 @@ in half the time that named tuples take.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from heirloom.kernels import njit
 
 DONE, KNOWN, NO_UNIFORMS, NO_CHOICES, NO_ROOM, UNFINISHED, PAUSED, REFUTED = range(8)
 

@@ -1,7 +1,8 @@
 """Weighted means with twice the precision of float64."""
 
 import numpy as np
-from numba import njit
+
+from heirloom.kernels import njit
 
 ROUNDOFF = 2.0**-53
 SPLIT = 2.0**27 + 1  # splits a float64 into two halves, whose products are exact

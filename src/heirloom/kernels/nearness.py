@@ -1,7 +1,8 @@
 """The rows of all sources, arranged by pair, for the bounds of `kernels.learning.Near`."""
 
 import numpy as np
-from numba import njit
+
+from heirloom.kernels import njit
 
 COMPARED = 32  # distinct rows of a pair that a further row is compared with
 

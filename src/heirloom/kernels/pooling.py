@@ -3,7 +3,8 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from heirloom.kernels import njit
 
 STEPS = 60  # of the bisection, after which the interval is exact up to rounding
 

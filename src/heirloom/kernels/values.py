@@ -8,7 +8,8 @@ quarter more time.
 """
 
 import numpy as np
-from numba import njit
+
+from heirloom.kernels import njit
 
 
 @njit(cache=True)

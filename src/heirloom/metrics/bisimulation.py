@@ -19,6 +19,7 @@ from scipy import sparse
 
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
+from heirloom.extras import is_installed, missing
 from heirloom.mdp.available import Rows
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.metrics.pseudometrics import tolerance_of
@@ -77,6 +78,8 @@ def bisimulation_metric(
         return _identity(m, m_bar, c)
     if c >= 1:
         raise InvalidArgument(f"c is {c}: expected a number below 1 for ground='recursive'")
+    if not is_installed("ot"):
+        raise missing("ground is 'recursive'", "wasserstein")
     return _recursive(m, m_bar, c, tolerance.error)
 
 

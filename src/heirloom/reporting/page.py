@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from heirloom.errors import InvalidArgument
+from heirloom.extras import is_installed, missing
 from heirloom.replaying.page import POLICY
 from heirloom.reporting import sections
 from heirloom.reporting.agents_table import baseline_of
@@ -42,6 +43,8 @@ def report(
         baseline: the agent that others are compared with; by default RMax if the run has it, and
             otherwise the first agent.
     """
+    if not is_installed("bokeh"):
+        raise missing("a report has charts of Bokeh", "report")
     file = file_path(path, ".html")
     for name, value in (("title", title), ("baseline", baseline)):
         if value is not None and (not isinstance(value, str) or not value):

@@ -10,7 +10,7 @@ from heirloom.reporting.curves import Curve
 from heirloom.reporting.markup import block, table, text
 from heirloom.reporting.sources import ShownRun, Sources
 from heirloom.reporting.transfer import not_recorded
-from heirloom.runs.callables import is_comparison
+from heirloom.runs.compare import is_comparison
 from heirloom.stats import MIN_REPETITIONS
 from heirloom.wording import are, counted
 

@@ -7,7 +7,7 @@ import numpy as np
 from heirloom.experiments.measured_transfer import KINDS
 from heirloom.reporting.curves import Curve
 from heirloom.reporting.sources import ShownRun
-from heirloom.runs.callables import is_comparison
+from heirloom.runs.compare import is_comparison
 
 MOST_NUMBERS = 150_000
 COUNTED = ("bound_pairs", "source_task", "source_pairs", "dropped_sources", "refutations")

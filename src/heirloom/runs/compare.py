@@ -3,7 +3,10 @@
 import inspect
 import math
 import os
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,13 +14,18 @@ import numpy as np
 from heirloom.agents.protocol import Agent
 from heirloom.errors import InvalidArgument
 from heirloom.escaping import printable
+from heirloom.experiments.job import Functions
+from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.variables import check_results
 from heirloom.learning.lifetime import learn_tasks, naming_job, optimal_returns
 from heirloom.learning.streams import stream
 from heirloom.mdp.gymnasium import sizes_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.options import named_options
-from heirloom.runs.callables import run_callables, spec_of
+from heirloom.runs.run import run_on
+from heirloom.runs.workers import check_workers
+from heirloom.runs.workers.compute import Compute, compute_job, packed
+from heirloom.runs.workers.processes import compute_locally
 from heirloom.stats import Interval, relative_difference, student_interval
 from heirloom.storage.folders import folder_path
 from heirloom.validation import LARGEST_SIZE, one_of, real_number, shown, truth, whole_number
@@ -29,6 +37,9 @@ if TYPE_CHECKING:
 
 MakeAgent = Callable[[np.random.Generator], Agent]
 DrawTask = Callable[[np.random.Generator], "Task"]
+
+FAMILY = f"{__name__}:draw_task"
+"""The name of the family in the spec of a comparison, whose functions are stored nowhere."""
 
 
 @named_options
@@ -98,7 +109,8 @@ def compare(
     )
     _check_stored(out, record)
     if jobs is not None or out is not None or measure is not None:
-        spec = spec_of(
+        check_workers("local", jobs, None)
+        spec = _spec_of(
             list(agents),
             tasks=tasks,
             episodes=episodes,
@@ -108,7 +120,7 @@ def compare(
             measure=measure,
             record=None if record is False else record,
         )
-        return run_callables(agents, draw_task, spec, jobs=jobs, out=out)
+        return _run(spec, Functions(draw_task, dict(agents), seed), jobs, out)
     returns = np.empty((len(agents), repetitions, tasks, episodes))
     updates = np.empty(returns.shape[:3], dtype=np.int64)
     optimal = np.empty((repetitions, tasks))
@@ -130,6 +142,42 @@ def compare(
                 record = learn_tasks(agent, drawn, **options, name=name, repetition=j)
             returns[i, j], updates[i, j] = record["returns"], record["updates"]
     return _labelled_dataset(list(agents), returns, updates, optimal)
+
+
+def _spec_of(names: list[str], **keys: Any) -> ExperimentSpec:
+    """Return the spec of a comparison of agents with these names; keys that are None are left out.
+
+    Its other keys are those of any spec, such as `tasks` and `measure`.
+    """
+    agents = [{"name": n, "algorithm": f"{__name__}:agent_{i}"} for i, n in enumerate(names)]
+    given = {key: value for key, value in keys.items() if value is not None}
+    return ExperimentSpec.read(
+        {"name": "comparison", "family": {"name": FAMILY}, "agents": agents, **given}
+    )
+
+
+def is_comparison(spec: ExperimentSpec) -> bool:
+    """Whether a spec is that of a comparison: `heirloom run` has no functions to run it again."""
+    return spec.family.name == FAMILY
+
+
+def _run(
+    spec: ExperimentSpec,
+    functions: Functions,
+    jobs: int | None,
+    out: str | os.PathLike[str] | None,
+) -> "xr.Dataset":
+    """Compute a comparison in parallel; without `out`, results are in a temporary folder."""
+
+    @contextmanager
+    def start_workers() -> Iterator[Compute]:
+        compute = partial(compute_job, packed(spec), functions=functions)
+        yield lambda _, remaining: compute_locally(compute, remaining, jobs)
+
+    if out is not None:
+        return run_on(start_workers, spec, out, functions)
+    with tempfile.TemporaryDirectory() as folder:
+        return run_on(start_workers, spec, os.path.join(folder, "run"), functions).load()
 
 
 def _check_stored(out: object, record: object) -> None:

@@ -4,9 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from heirloom.experiments.job import run_job
+from heirloom.experiments.job import run_job, shared_results
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.workers.compute import shared_results
 
 ENOUGH = 0.3  # seconds of a measurement that is not repeated with more episodes or tasks
 MOST_MEASURED = 8  # agents whose time is measured

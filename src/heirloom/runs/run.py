@@ -11,7 +11,7 @@ import numpy as np
 from heirloom import signals
 from heirloom.choices import Backend
 from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
-from heirloom.experiments.job import Job, check_agents
+from heirloom.experiments.job import Functions, Job, check_agents, shared_results
 from heirloom.experiments.registry import is_user_defined
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.lock import lock
@@ -20,7 +20,7 @@ from heirloom.runs.size import check_size
 from heirloom.runs.store import RunStore
 from heirloom.runs.versions import differences, versions
 from heirloom.runs.workers import check_workers, workers
-from heirloom.runs.workers.compute import Compute, shared_results
+from heirloom.runs.workers.compute import Compute
 from heirloom.storage.folders import folder_path
 from heirloom.validation import instance
 from heirloom.wording import counted
@@ -49,10 +49,9 @@ def run(
             folder again to resume the same experiment.
         jobs: number of jobs computed in parallel; by default the number of processors, or the size
             of the cluster.
-        backend: `"local"`, `"dask"` or `"ray"`; by default the backend set by
-            `joblib.parallel_config`, or local if none is set.
-        address: address of the cluster; by default the Dask client or the Ray cluster that this
-            process already uses, or a cluster started on this machine if there is none.
+        backend: `"local"` (processes on this machine, the default) or `"dask"`.
+        address: address of the Dask cluster; by default that of the Dask client that this process
+            already uses, or a cluster started on this machine if there is none.
     """
     check_workers(backend, jobs, address)
     instance("spec", spec, ExperimentSpec, "such as ExperimentSpec.load(path)")
@@ -63,6 +62,7 @@ def run_on(
     start_workers: Callable[[], AbstractContextManager[Compute]],
     spec: ExperimentSpec,
     location: str | os.PathLike[str],
+    functions: Functions | None = None,
 ) -> "xr.Dataset":
     """Run an experiment like `run`, on the workers that `start_workers` provides.
 
@@ -71,16 +71,17 @@ def run_on(
             compute.
         spec: the experiment.
         location: the folder that results are written to.
+        functions: take the place of the functions that the spec names.
     """
     folder = folder_path(location)
-    check_size(spec, folder)
-    check_agents(spec)
+    check_size(spec, folder, functions)
+    check_agents(spec, functions)
     with lock(folder):
         store = RunStore(folder, spec)
         remaining = store.remaining_jobs()
         if remaining:
             _warn_if_versions_differ(store)
-            _check_tasks(store, remaining)
+            _check_tasks(store, remaining, functions)
             with start_workers() as compute:
                 _compute(store, remaining, compute)
         arrays, done, own = store.load()  # reads back, and verifies, all that was written
@@ -101,7 +102,7 @@ def _warn_if_versions_differ(store: RunStore) -> None:
         )
 
 
-def _check_tasks(store: RunStore, remaining: list[Job]) -> None:
+def _check_tasks(store: RunStore, remaining: list[Job], functions: Functions | None) -> None:
     """Raise `InvalidArgument` if a user-defined family no longer draws the tasks of stored jobs.
 
     The optimal returns of one stored repetition are compared: the code of a family may have been
@@ -119,7 +120,7 @@ def _check_tasks(store: RunStore, remaining: list[Job]) -> None:
     if stored_results is None:
         return
     before = stored_results["optimal"]
-    now = shared_results(spec, job[1])["optimal"]
+    now = shared_results(spec, job[1], functions)["optimal"]
     if not np.allclose(now, before, rtol=1e-9, atol=1e-12, equal_nan=True):
         i = int(np.argmax(np.abs(now - before)))
         raise InvalidArgument(

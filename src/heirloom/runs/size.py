@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from heirloom.errors import InvalidArgument
+from heirloom.experiments.job import Functions, family_of
 from heirloom.experiments.limits import MOST_JOBS
 from heirloom.experiments.observers import OBSERVERS
-from heirloom.experiments.registry import make_family
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.layout import Layout
 from heirloom.runs.schema import SHARED, VARIABLES
@@ -40,30 +40,30 @@ class RunSize:
         return f"{counted(self.jobs, 'job')}, {shown_bytes(self.bytes)} of results"
 
 
-def size_of(spec: ExperimentSpec) -> RunSize:
+def size_of(spec: ExperimentSpec, functions: Functions | None = None) -> RunSize:
     """Compute the size of a run; the size of a dimension that a measure adds is that of a task."""
     layout, own = Layout(spec, {}), {}
     if layout.own_dimensions:
-        family = make_family(spec.family.name, spec.family.options)
+        family = family_of(spec, functions)
         task = family.draw(np.random.default_rng(0))
         measure = OBSERVERS[spec.measure or ""]
         own = {name: size(task) for name, (_, size) in measure.own_dimension.items()}
     sizes = layout.sizes(own)
-    n_bytes = recorded_bytes(spec) + sum(
+    n_bytes = recorded_bytes(spec, functions) + sum(
         8 * prod(sizes[dimension] for dimension in VARIABLES[name].dimensions)
         for name in [*layout.names, *SHARED]
     )
     return RunSize(layout.n_jobs, n_bytes)
 
 
-def recorded_bytes(spec: ExperimentSpec) -> int:
+def recorded_bytes(spec: ExperimentSpec, functions: Functions | None = None) -> int:
     """Return a number of bytes that the recordings of a run never exceed.
 
     Raise `InvalidArgument` if the recordings of one job may become too large.
     """
     if spec.record is None:
         return 0
-    family = make_family(spec.family.name, spec.family.options)
+    family = family_of(spec, functions)
     n_pairs = family.draw(np.random.default_rng(0)).R.size
     tasks = spec.tasks if spec.record.tasks is None else len(set(spec.record.tasks))
     choice, lengths = spec.record.choice, {"episodes": spec.episodes, "steps": spec.steps}
@@ -72,7 +72,9 @@ def recorded_bytes(spec: ExperimentSpec) -> int:
     return per_job * spec.record.n_jobs(len(spec.agents))
 
 
-def check_size(spec: ExperimentSpec, location: Path) -> RunSize:
+def check_size(
+    spec: ExperimentSpec, location: Path, functions: Functions | None = None
+) -> RunSize:
     """Return the size of a run; raise `InvalidArgument` if it is too large, before it is written.
 
     The limits are `MOST_JOBS` jobs, `MOST_BYTES_PER_JOB` bytes per job, and the free disk space.
@@ -84,7 +86,7 @@ def check_size(spec: ExperimentSpec, location: Path) -> RunSize:
             f"{counted(spec.repetitions, 'repetition')}): expected at most {MOST_JOBS:,}; choose "
             "fewer repetitions or agents"
         )
-    size = size_of(spec)
+    size = size_of(spec, functions)
     if size.bytes // n_jobs > MOST_BYTES_PER_JOB:
         raise InvalidArgument(
             f"each job of the experiment has {shown_bytes(size.bytes // n_jobs)} of results "

@@ -1,4 +1,4 @@
-"""Workers that compute jobs: processes on this machine, a Dask cluster, or a Ray cluster.
+"""Workers that compute jobs: processes on this machine, or a Dask cluster.
 
 A job is computed from the spec alone, so its results do not depend on which worker computes it.
 Only the process that started the run writes results; workers need no access to their location.
@@ -6,14 +6,15 @@ Only the process that started the run writes results; workers need no access to 
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import get_args
 
 from heirloom.choices import Backend
 from heirloom.errors import InvalidArgument
-from heirloom.runs.workers.compute import Compute
+from heirloom.experiments.job import names_own_code
+from heirloom.runs.workers.compute import Compute, compute_job, packed
+from heirloom.runs.workers.processes import compute_locally
 from heirloom.validation import one_of, shown, text, whole_number
-
-BACKENDS = get_args(Backend)
 
 
 @contextmanager
@@ -23,12 +24,11 @@ def workers(
     """Provide workers that compute jobs; workers that are started here are stopped at the end.
 
     Args:
-        backend: `"local"` (processes on this machine), `"dask"` or `"ray"`; by default the backend
-            set by `joblib.parallel_config`, or local if none is set.
+        backend: `"local"` (processes on this machine, the default) or `"dask"`.
         jobs: number of jobs computed in parallel; by default the number of processors, or the size
             of the cluster.
-        address: address of the cluster; by default the Dask client or the Ray cluster that this
-            process already uses, or a cluster started on this machine if there is none.
+        address: address of the Dask cluster; by default that of the Dask client that this process
+            already uses, or a cluster started on this machine if there is none.
     """
     check_workers(backend, jobs, address)
     if backend == "dask":
@@ -36,28 +36,22 @@ def workers(
 
         with dask_workers(jobs, address) as compute:
             yield compute
-    elif backend == "ray":
-        from heirloom.runs.workers.ray import ray_workers
+        return
 
-        with ray_workers(jobs, address) as compute:
-            yield compute
-    else:
-        from heirloom.runs.workers.local import local_workers
-
-        with local_workers(jobs, local=backend == "local") as compute:
-            yield compute
+    yield lambda spec, remaining: compute_locally(
+        partial(compute_job, packed(spec)), remaining, jobs, own_code=names_own_code(spec)
+    )
 
 
 def check_workers(backend: str | None, jobs: int | None, address: str | None) -> None:
     """Raise `InvalidArgument` unless the arguments of `workers` are valid and fit together."""
     if backend is not None:
-        one_of("backend", backend, BACKENDS)
+        one_of("backend", backend, get_args(Backend))
     if jobs is not None:
         whole_number("jobs", jobs)
     if address is not None:
         text("address", address)
-    if address is not None and backend not in ("dask", "ray"):
+    if address is not None and backend != "dask":
         raise InvalidArgument(
-            f"address is {shown(address)}, but the backend is not a cluster: choose backend dask "
-            "or ray"
+            f"address is {shown(address)}, but the backend is not a cluster: choose backend dask"
         )

@@ -1,4 +1,4 @@
-"""Compute one job in a worker, and translate the errors of workers."""
+"""Compute one job, in this process or in a worker."""
 
 import json
 import os
@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heirloom.errors import HeirloomError, InvalidArgument, WorkerLost
-from heirloom.experiments.job import Job, draw_tasks, run_job
+from heirloom.errors import InvalidArgument
+from heirloom.experiments.job import Functions, Job, run_job, shared_results
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.learning.lifetime import optimal_returns
 from heirloom.runs.layout import Origin
 from heirloom.runs.versions import differences, versions
 
@@ -29,8 +28,7 @@ class Computed(NamedTuple):
 Compute = Callable[[ExperimentSpec, list[Job]], Generator[Computed]]
 """Compute jobs of an experiment, and yield each when it is complete, in any order.
 
-Workers may start before the first result is requested. Closing the generator cancels the remaining
-jobs.
+Closing the generator cancels the remaining jobs.
 """
 
 
@@ -44,35 +42,31 @@ def _unpacked(spec: str) -> ExperimentSpec:
     return ExperimentSpec.read(json.loads(spec))
 
 
-def compute_job(spec: str, job: Job) -> Computed:
+def compute_job(spec: str, job: Job, functions: Functions | None = None) -> Computed:
     """Compute a job of a spec that was `packed`.
 
     A job of the first agent also computes the variables that all agents share.
     """
     started = time.perf_counter()
     experiment = _unpacked(spec)
-    results = run_job(experiment, *job)
-    if job[0] == 0:
-        results |= shared_results(experiment, job[1])
+    try:
+        results = run_job(experiment, *job, *([] if functions is None else [functions]))
+        if job[0] == 0:
+            results |= shared_results(experiment, job[1], functions)
+    except SystemExit as error:
+        raise InvalidArgument(
+            f"agent {experiment.agents[job[0]].name!r}, repetition {job[1] + 1}: the code of the "
+            f"job called sys.exit({error.code!r}): let it raise an exception, or return"
+        ) from error
     seconds = time.perf_counter() - started
     return Computed(job, results, Origin(seconds, f"{gethostname()}:{os.getpid()}", versions()))
-
-
-def shared_results(spec: ExperimentSpec, repetition: int) -> dict[str, np.ndarray]:
-    """Compute the variables of a repetition that all agents share: optimal expected returns."""
-    tasks = draw_tasks(spec, repetition)
-    return {
-        "optimal": np.array(optimal_returns(tasks, spec.steps, discounted=False)),
-        "optimal_discounted": np.array(optimal_returns(tasks, spec.steps, discounted=True)),
-    }
 
 
 def portable() -> Callable[[str, list[Job], dict[str, str]], list[Computed]]:
     """Return a version of `compute_on_cluster` that can be sent to workers without Heirloom.
 
     A nested function is sent as code, not by name. Therefore a worker where Heirloom is not
-    installed raises a `ModuleNotFoundError`; otherwise Dask would stop that worker, and Ray would
-    raise an error of its own.
+    installed raises a `ModuleNotFoundError`; otherwise Dask would stop that worker.
     """
 
     # Annotations are strings because they are sent too, and classes by name.
@@ -85,11 +79,7 @@ def portable() -> Callable[[str, list[Job], dict[str, str]], list[Computed]]:
 
 
 def compute_on_cluster(spec: str, jobs: list[Job], expected: dict[str, str]) -> list[Computed]:
-    """Compute jobs on a worker that may run on another machine.
-
-    Raises:
-        InvalidArgument: unless the worker has the `expected` versions of Python and libraries.
-    """
+    """Compute jobs, unless this machine has other versions of libraries than `expected`."""
     found = differences(expected, versions())
     if found:
         raise InvalidArgument(
@@ -97,23 +87,3 @@ def compute_on_cluster(spec: str, jobs: list[Job], expected: dict[str, str]) -> 
             "versions on all machines, so that results are identical to the bit"
         )
     return [compute_job(spec, job) for job in jobs]
-
-
-def error_of_worker(error: BaseException, backend: str) -> BaseException:
-    """Return the exception that the run should raise when a worker raised `error`."""
-    if isinstance(error, ModuleNotFoundError):
-        return InvalidArgument(
-            f"a worker cannot import {error.name}: install heirloom-rl[{backend}] on its machine"
-        )
-    if isinstance(error, OSError) and not isinstance(error, HeirloomError):
-        return WorkerLost(
-            f"a worker could not compute a job ({error}): repair its machine, then run the same "
-            "command again to resume"
-        )
-    return error
-
-
-def reason(error: BaseException) -> str:
-    """Return what an error of another library says, on one line."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

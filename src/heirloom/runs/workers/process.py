@@ -1,61 +1,90 @@
-"""One worker process on this machine, with its own connection to the process that started it.
+"""Worker processes on this machine, each with its own connection to the process that started it.
 
-The pools of joblib and `concurrent.futures` have one pipe for the results of all workers. If a
-worker is killed while it writes a result, part of a message remains in that pipe, and the pool
-waits for the rest forever. Here each worker has its own connection, which is closed whenever the
-worker is killed. joblib only starts the processes: unlike `multiprocessing`, it does not import the
-main module in them.
+In a pipe for the results of all workers, as the pools of the standard library have it, part of a
+message would remain if a worker were killed while it writes. Workers wait for the next call, which
+then need not start and import anything. They never import the main module of the program.
 """
 
 import atexit
-import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
 from typing import NamedTuple
-from weakref import WeakSet
 
+from heirloom import kernels
+from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import Job
 from heirloom.runs.workers.compute import Computed
 
+IDLE_SECONDS = 300.0  # a worker ends if it receives no job for this time
+ENDING = 2.0  # seconds for a process to end after its connection was closed
+LIBRARIES = "BLIS", "MKL", "NUMBA", "NUMEXPR", "OMP", "OPENBLAS"  # that start threads
+CLOCK_NS = 10_000_000  # by which the times of files may be behind the clock
 
-class Inherited(NamedTuple):
-    """What a process inherits when it starts; it is used again only if all of this is the same."""
+Stamps = dict[str, tuple[int, int]]
+"""When files were changed last (in ns), and their sizes."""
+
+is_worker = False
+"""Whether this process is a worker, which starts no workers itself."""
+
+
+class Setting(NamedTuple):
+    """What a process is started with; it is used again only if all of this is the same."""
 
     folder: str
-    path: tuple[str, ...]
+    path: tuple[str, ...]  # where it imports from
     environment: Mapping[str, str]
-    threads: Mapping[str, str]
-    """Variables that limit the threads of libraries, in addition to the environment."""
 
 
 class Worker:
     """A process that computes one job after the other."""
 
-    def __init__(self, inherited: Inherited) -> None:
-        import joblib  # noqa: F401 -- first, since threads cannot import its parts simultaneously
-        from joblib.externals.loky.backend.context import get_context
-
-        context = get_context("loky")
-        self.inherited, self.owner = inherited, os.getpid()
-        self.connection, other_end = context.Pipe()
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
         self.jobs: deque[Job] = deque()  # sent, result not received yet; it computes the first
         self.compute: bytes | None = None  # the pickled function that was sent last
-        self.code: dict[str, int] = {}  # when the files of modules were changed last
-        self.process = context.Process(
-            target=_serve, args=(other_end, self.owner), daemon=True, env=dict(inherited.threads)
+        self.files: Stamps = {}  # of the modules that it imported
+        self.stopped_since: float | None = None
+        self.connection, other_end = Pipe()
+        arguments = other_end.fileno(), os.getpid(), time.time_ns(), IDLE_SECONDS
+        code = f"import sys; sys.path[:] = {list(setting.path)!r}; " + (
+            f"from heirloom.runs.workers.process import serve; serve{arguments}"
         )
-        self.process.start()
+        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+        self.process = subprocess.Popen(
+            # -P, since a file of the folder may have the name of a module of the standard library.
+            [sys.executable, *flags, "-P", "-c", code],
+            cwd=setting.folder,
+            env=dict(setting.environment),
+            stdin=subprocess.DEVNULL,
+            pass_fds=[other_end.fileno()],
+            process_group=0,  # Ctrl-C reaches the parent only; `stop` ends the children of jobs too
+        )
         _started.add(self)
         other_end.close()  # only the worker has it, so that the connection closes with it
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the process runs, and would import the same code again."""
+        return self.process.poll() is None and self.files == stamps(self.files)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a signal such as SIGSTOP has stopped the process, which can be continued."""
+        with suppress(AttributeError, OSError):  # not all systems have waitid
+            options = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+            return os.waitid(os.P_PID, self.process.pid, options) is not None
+        return False
 
     def send(self, compute: bytes, jobs: deque[Job], *, at_most: int) -> None:
         """Send jobs until the worker has `at_most`, with the function that computes them."""
@@ -66,74 +95,140 @@ class Worker:
                 self.connection.send((None if compute is self.compute else compute, job))
             self.compute = compute
 
+    def receive(self) -> tuple[Computed | None, BaseException | None]:
+        """Return the results of a job, or the exception that it raised, or neither: a notice.
+
+        Raises `EOFError` or `OSError` if the worker has closed its connection.
+        """
+        message = pickle.loads(self.connection.recv_bytes())
+        if isinstance(message, str):
+            kernels.say(message)
+            return None, None
+        result, raised, files = message
+        self.jobs.popleft()
+        self.files |= files
+        return result, raised
+
+    def end(self) -> str:
+        """Wait until the process has ended by itself, or else kill it; return why it ended."""
+        try:
+            status = self.process.wait(ENDING)
+        except subprocess.TimeoutExpired:
+            return "it closed its connection, and was killed"
+        finally:
+            self.stop()
+        memory = ", perhaps because memory ran out" if status == -signal.SIGKILL else ""
+        return f"exit status {status}{memory}"
+
     def stop(self) -> None:
         """Kill the process, and the processes that it may have started."""
-        if self.owner == os.getpid():  # in a forked process it belongs to the parent
-            from joblib.externals.loky.backend.utils import kill_process_tree
-
-            with suppress(Exception):  # it needs psutil or the command pgrep
-                kill_process_tree(self.process)
-            if self.process.is_alive():
-                with suppress(ProcessLookupError):
-                    os.kill(self.process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-            self.process.join()
+        if self in _started:  # otherwise its number may belong to another process by now
+            _started.discard(self)
+            with suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
         self.connection.close()
 
 
-_started: WeakSet[Worker] = WeakSet()
+_started: set[Worker] = set()  # by this process, and not ended by it
+_idle: list[Worker] = []
+_lock = threading.Lock()
 
 
-@atexit.register  # runs before the function of multiprocessing, which sends SIGTERM and waits
-def _stop_all() -> None:
+def hire(workers: list[Worker], n: int, setting: Setting) -> None:
+    """Append `n` workers: idle ones with the same setting and code first, then new ones."""
+    with _lock:
+        while _idle and len(workers) < n:
+            worker = _idle.pop()
+            if worker.setting == setting and worker.is_current:
+                workers.append(worker)
+            else:
+                worker.stop()
+    while len(workers) < n:
+        workers.append(Worker(setting))
+
+
+def release(workers: list[Worker], *, keep: bool) -> None:
+    """Keep the workers for the next call if `keep`, otherwise stop them."""
+    for worker in workers:
+        if keep:
+            worker.compute = None
+            _idle.append(worker)
+        else:
+            worker.stop()
+
+
+def setting_now(*, threads: int, own_code: bool) -> Setting:
+    """Return what workers are started with; libraries use at most this number of threads.
+
+    Workers import from the current folder if this process does, and only for code of the user.
+    """
+    try:
+        folder = os.getcwd()
+    except OSError as error:
+        raise InvalidArgument(
+            "the current folder was deleted, so that processes cannot start in it: change to "
+            "another folder, or use jobs=1"
+        ) from error
+    path = [entry or folder for entry in sys.path]
+    if not own_code:
+        path = [entry for entry in path if entry != folder]
+    package = str(Path(kernels.__file__).resolve().parents[2])
+    names = [f"{library}_NUM_THREADS" for library in LIBRARIES]
+    limits = {name: str(threads) for name in names if not os.environ.get(name)}
+    return Setting(folder, (*path, package), {**os.environ, **limits})
+
+
+@atexit.register
+def stop_all() -> None:
+    """Stop the workers of this process."""
     for worker in list(_started):
         worker.stop()
+    _idle.clear()
 
 
 def _forget_all() -> None:
     """Forget the workers of the parent, in a process that it forked."""
+    global _lock
+    _lock = threading.Lock()
     for worker in list(_started):
-        multiprocessing.process._children.discard(worker.process)  # type: ignore[attr-defined]
+        worker.connection.close()
+        worker.process.returncode = 0  # so that Python does not report that it is still running
     _started.clear()
+    _idle.clear()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)
 
 
-def read_result(message: bytes) -> Computed:
-    """Return the results in a message of a worker, or raise the exception in it."""
-    result, raised = pickle.loads(message)
-    if raised is not None:
-        raise raised
-    return result
-
-
-def _serve(connection: Connection, parent: int) -> None:
-    """Compute the jobs that the parent sends, until it closes the connection (in a worker)."""
-    _exit_with_parent(parent)
+def serve(descriptor: int, parent: int, started: int, idle_seconds: float) -> None:
+    """Compute jobs until the parent closes the connection, or sends none for `idle_seconds`."""
+    global is_worker
+    is_worker = True
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
+    connection = Connection(descriptor)
     # A process that a job starts must not keep the connection open when this one is killed.
-    os.set_inheritable(connection.fileno(), False)  # noqa: FBT003 -- it takes no keywords
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=connection.close)
-    compute = b""
-    while True:
-        try:
+    os.set_inheritable(descriptor, False)  # noqa: FBT003 -- it takes no keywords
+    os.register_at_fork(after_in_child=connection.close)
+    kernels.forward = lambda notice: connection.send_bytes(pickle.dumps(notice))
+    compute, modules = b"", _Modules(started)
+    with suppress(EOFError, OSError):  # the parent has closed the connection
+        while connection.poll(idle_seconds):
             changed, job = connection.recv()
-        except (EOFError, OSError):  # the parent has closed the connection
-            return
-        compute = changed or compute
-        message = _computed(compute, job)
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(Exception):
-                stream.flush()  # since the process will be killed
-        with suppress(OSError):
+            compute = changed or compute
+            message = _computed(compute, job, modules)
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(Exception):
+                    stream.flush()  # since the process will be killed
             connection.send_bytes(message)
 
 
-def _computed(compute: bytes, job: Job) -> bytes:
+def _computed(compute: bytes, job: Job, modules: "_Modules") -> bytes:
     """Return the message with the results of a job, or with the exception that it raised."""
     try:
-        return pickle.dumps((pickle.loads(compute)(job), None))
+        result = pickle.loads(compute)(job)
+        return pickle.dumps((result, None, modules.new_files()))
     except BaseException as error:
         import cloudpickle  # the class of the exception may be defined in the main module
 
@@ -141,20 +236,46 @@ def _computed(compute: bytes, job: Job) -> bytes:
         with suppress(Exception):
             error.add_note(where)
         try:
-            message: bytes = cloudpickle.dumps((None, error))
+            message: bytes = cloudpickle.dumps((None, error, {}))
             pickle.loads(message)
         except Exception:  # the exception cannot be sent
             summary = traceback.format_exception_only(error)[0].strip()
-            message = pickle.dumps((None, RuntimeError(f"{summary}\n{where}")))
+            message = pickle.dumps((None, RuntimeError(f"{summary}\n{where}"), {}))
         return message
 
 
+class _Modules:
+    """The modules that this process has imported, and the files that they were read from."""
+
+    def __init__(self, started: int) -> None:
+        self._seen: set[str] = set()
+        self._looked = started
+
+    def new_files(self) -> Stamps:
+        """Return the stamps of the files of modules that were imported since the last call.
+
+        A file that was changed since then may be newer than the module: its stamp matches no file.
+        """
+        names, looked = sys.modules.keys() - self._seen, self._looked - CLOCK_NS
+        self._looked = time.time_ns()
+        self._seen |= names
+        files = [getattr(sys.modules.get(name), "__file__", None) for name in names]
+        found = stamps(file for file in files if isinstance(file, str))
+        return {file: (-1, -1) if stamp[0] >= looked else stamp for file, stamp in found.items()}
+
+
+def stamps(files: Iterable[str]) -> Stamps:
+    """Return the stamps of the files that exist."""
+    found = {}
+    for file in files:
+        with suppress(OSError):
+            status = os.stat(file)
+            found[file] = status.st_mtime_ns, status.st_size
+    return found
+
+
 def _exit_with_parent(parent: int) -> None:
-    """Exit this process when its parent has ended, even if the parent was killed."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    """End this process and those that it started when its parent has ended, even by a kill."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os.killpg(0, signal.SIGKILL)

@@ -1,27 +1,27 @@
-"""Compute jobs in processes on this machine.
-
-If a process is killed, another one computes its jobs. `runs/workers/process.py` has one process,
-and `runs/workers/idle.py` keeps processes for the next call.
-"""
+"""Compute jobs in processes on this machine; if one is killed, another one computes its jobs."""
 
 import logging
 import multiprocessing
 import os
+import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
+from importlib import import_module
 from multiprocessing.connection import wait
 
 from heirloom.errors import InvalidArgument, WorkerLost
 from heirloom.experiments.job import Job
-from heirloom.runs.workers.compute import Computed, reason
-from heirloom.runs.workers.idle import hire, release, start
-from heirloom.runs.workers.process import Worker, read_result
+from heirloom.runs.workers import process
+from heirloom.runs.workers.compute import Computed
+from heirloom.runs.workers.process import Worker, hire, release, setting_now
 from heirloom.signals import uninterrupted
+from heirloom.wording import reason
 
 RETRIES = 3  # how often a job is computed again after its process ended
 SHORT_SECONDS = 0.25  # a worker whose last job took less time receives the next job in advance
 AHEAD = 2  # jobs that such a worker has, so that it does not wait for the next one
-KILLED = -9  # exit status of a process that the system killed, perhaps for lack of memory
+STOPPED_SECONDS = 60.0  # after which a worker that was stopped is reported
+LOOK_SECONDS = 5.0  # between two looks at workers that do not answer
 
 
 def processors() -> int:
@@ -30,63 +30,79 @@ def processors() -> int:
 
 
 def compute_locally(
-    compute: Callable[[Job], Computed], jobs: list[Job], n_parallel: int | None = None
+    compute: Callable[[Job], Computed],
+    jobs: list[Job],
+    n_parallel: int | None = None,
+    *,
+    own_code: bool = True,
 ) -> Generator[Computed]:
-    """Yield the results of all jobs in any order: from this process, or from several others.
+    """Yield the results of all jobs in any order: from `n_parallel` processes, or from this one.
 
-    Args:
-        compute: computes a job.
-        jobs: the jobs.
-        n_parallel: number of processes; by default one per processor. With 1, and in a process that
-            may not start others, this process computes the jobs.
+    With 1, in a worker, in a process that may not start others, and on Windows, this process
+    computes the jobs. Jobs import from the current folder only if they have `own_code`.
     """
     n = min(n_parallel or processors(), len(jobs))
-    if n > 1 and not multiprocessing.current_process().daemon:
-        return _compute_in_processes(compute, jobs, n)
+    may_start = not (process.is_worker or multiprocessing.current_process().daemon)
+    if n > 1 and may_start and os.name == "posix":
+        return _compute_in_processes(compute, jobs, n, own_code=own_code)
     return (compute(job) for job in jobs)
 
 
 def _compute_in_processes(
-    compute: Callable[[Job], Computed], jobs: list[Job], n_processes: int
+    compute: Callable[[Job], Computed], jobs: list[Job], n_processes: int, *, own_code: bool
 ) -> Generator[Computed]:
     """Yield the results of all jobs, and keep the processes for the next call.
 
     `compute` is pickled by value and unpickled for each job, so that no job depends on the jobs
     that the same process computed before, unless `compute` changes an importable module.
-
-    Raises:
-        WorkerLost: if `RETRIES` + 1 processes ended while they computed the same job.
     """
-    packed, remaining = _packed(compute), deque(jobs)
+    packed, remaining = _packed(compute), deque(_ordered(jobs, n_processes))
     n_lost: Counter[Job] = Counter()
     workers: list[Worker] = []
     complete = False
     try:
         with uninterrupted():
-            hire(workers, n_processes, threads=max(1, processors() // n_processes))
+            threads = max(1, processors() // n_processes)
+            hire(workers, n_processes, setting_now(threads=threads, own_code=own_code))
         for worker in workers:
             worker.send(packed, remaining, at_most=1)
+        import_module("xarray")  # results need it; workers import their own libraries meanwhile
         while busy := {worker.connection: worker for worker in workers if worker.jobs}:
-            for connection in wait(list(busy)):
-                worker = busy[connection]
+            for connection in wait(list(busy), LOOK_SECONDS):
+                worker = busy[connection]  # type: ignore[index]
                 try:
-                    message = worker.connection.recv_bytes()
+                    result, raised = worker.receive()
                 except (EOFError, OSError):
                     n_lost[worker.jobs[0]] += 1
                     with uninterrupted():
                         other = _replacement(worker, workers, remaining, n_lost[worker.jobs[0]])
                     other.send(packed, remaining, at_most=1)
                     continue
-                result = read_result(message)
-                worker.jobs.popleft()
+                if raised is not None:
+                    raise raised
+                if result is None:  # a notice
+                    continue
                 # The last jobs are not sent in advance: another worker may be free earlier.
                 ahead = result.origin.seconds < SHORT_SECONDS and len(remaining) > len(workers)
                 worker.send(packed, remaining, at_most=AHEAD if ahead else 1)
                 yield result
+            _report_stopped(busy.values())
         complete = True
     finally:
         with uninterrupted():
             release(workers, keep=complete)
+
+
+def _ordered(jobs: list[Job], n_workers: int) -> list[Job]:
+    """Return the jobs with those first that workers begin with, of agents that are far apart.
+
+    Workers then compile different code, which the others find on disk later.
+    """
+    first_of = {agent: (agent, repetition) for agent, repetition in reversed(jobs)}
+    agents = sorted(first_of)
+    n = min(n_workers, len(agents))
+    first = dict.fromkeys(first_of[agents[i * len(agents) // n]] for i in range(n))
+    return [*first, *(job for job in jobs if job not in first)]
 
 
 def _packed(compute: Callable[[Job], Computed]) -> bytes:
@@ -104,27 +120,36 @@ def _packed(compute: Callable[[Job], Computed]) -> bytes:
 def _replacement(
     worker: Worker, workers: list[Worker], remaining: deque[Job], n_lost: int
 ) -> Worker:
-    """Put the jobs of a worker that ended back into the queue, and start another worker.
-
-    Raises `WorkerLost` if too many workers ended while they computed the same job.
-    """
-    worker.stop()
-    status = worker.process.exitcode
-    why = ", perhaps because memory ran out" if status == KILLED else ""
+    """Put the jobs of a worker that ended back into the queue, and start another worker."""
+    why = worker.end()
     if n_lost > RETRIES:
         agent, repetition = worker.jobs[0]
         raise WorkerLost(
             f"{n_lost} worker processes ended while they computed the same job (agent {agent + 1}, "
-            f"repetition {repetition + 1}; exit status {status}){why}: compute fewer jobs in "
-            "parallel (--jobs, or jobs=...), and start the run again; stored jobs are not computed "
-            "again"
+            f"repetition {repetition + 1}; {why}): compute fewer jobs in parallel (--jobs, or "
+            "jobs=...), and start the run again; stored jobs are not computed again"
         )
     logging.getLogger("heirloom").warning(
-        "heirloom: a worker process ended (exit status %s)%s; its jobs are computed again",
-        status,
-        why,
+        "heirloom: a worker process ended (%s); its jobs are computed again", why
     )
     remaining.extendleft(reversed(worker.jobs))
     workers.remove(worker)
-    workers.append(start(worker.inherited))
+    workers.append(Worker(worker.setting))
     return workers[-1]
+
+
+def _report_stopped(workers: Iterable[Worker]) -> None:
+    """Say once which workers were stopped a minute ago, since the run waits for them."""
+    now = time.monotonic()
+    for worker in workers:
+        if not worker.is_stopped:
+            worker.stopped_since = None
+        elif worker.stopped_since is None:
+            worker.stopped_since = now
+        elif now - worker.stopped_since >= STOPPED_SECONDS:
+            worker.stopped_since = float("inf")
+            logging.getLogger("heirloom").warning(
+                "heirloom: the run waits for a worker process that was stopped; continue it with "
+                "`kill -CONT %d`, or kill it, and another one computes its job",
+                worker.process.pid,
+            )

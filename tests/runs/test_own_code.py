@@ -1,0 +1,81 @@
+"""What workers import: nothing of the current folder, unless a spec names code of the user."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import heirloom as hl
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.runs.run import run
+from tests.small_run import FAST
+
+SPEC = FAST.with_changes(repetitions=2, episodes=2, tasks=1)
+OWN = """
+import sys
+import heirloom as hl
+
+def agent(*, n_states, n_actions, gamma, seed):
+    return hl.RMax(n_states=n_states, n_actions=n_actions, gamma=gamma, n_known=1, seed=seed)
+
+class Exiting:
+    def __init__(self, *, n_states, n_actions, gamma, seed):
+        self.n_states, self.n_actions, self.gamma = n_states, n_actions, gamma
+    def begin_task(self): sys.exit(0)
+    def act(self, s): return 0
+    def observe(self, *step, **options): pass
+    def end_task(self): pass
+"""
+
+
+def with_agent(algorithm):
+    return ExperimentSpec.read({**SPEC.as_json(), "agents": [{"algorithm": algorithm}]})
+
+
+def run_command(folder, spec, *, module):
+    """Run a spec in two processes, with the installed command or with `python -m heirloom`."""
+    (folder / "spec.toml").write_text(spec.to_toml())
+    installed = [sys.executable, "-P", "-c", "from heirloom.__main__ import main; main()"]
+    command = [sys.executable, "-m", "heirloom"] if module else installed
+    environment = {**os.environ, "PYTHONPATH": str(Path(hl.__file__).parents[1])}
+    return subprocess.run(
+        [*command, "run", "spec.toml", "--jobs", "2"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=250,
+    )
+
+
+@pytest.mark.parametrize("module", [False, True])
+@pytest.mark.parametrize("own_code", [False, True])
+def test_files_named_like_modules_of_the_standard_library_are_not_imported(
+    tmp_path, module, own_code
+):
+    """A file of the user, next to the spec, has nothing to do with the library of this name."""
+    names = {"random", "queue", "selectors", "types"}
+    for name in names - {"types"} if module else names:  # `python -m` itself imports types
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w').close()\n")
+    (tmp_path / "own.py").write_text(OWN)
+    ended = run_command(tmp_path, with_agent("own:agent") if own_code else SPEC, module=module)
+    assert ended.returncode == 0, ended.stderr
+    assert not (tmp_path / "imported").exists()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_exit_in_a_job_is_an_error(tmp_path, monkeypatch, jobs):
+    (tmp_path / "exiting.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    message = r"agent 'Exiting', repetition \d: the code of the job called sys.exit\(0\)"
+    with pytest.raises(hl.InvalidArgument, match=message):
+        run(with_agent("exiting:Exiting"), tmp_path / "run", jobs=jobs)
+
+
+def test_module_that_exits_when_it_is_imported_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "script.py").write_text("import sys\nsys.exit(0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(hl.InvalidArgument, match=r"cannot be imported \(SystemExit: 0\)"):
+        run(with_agent("script:agent"), tmp_path / "run", jobs=1)
