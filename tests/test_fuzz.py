@@ -862,7 +862,7 @@ CALLS = {
         {"runs": "run"},
     ),
     "results": lambda: Call(
-        hl.results, {"path": stored_run(), "variables": ["returns"]}, {"path": "location"}
+        hl.results, {"path": stored_run(), "variables": ["returns"]}, {"path": "run"}
     ),
     "draw_map": lambda: Call(hl.draw_map, {"grid": GRID, "title": "title"}, {"grid": "map"}),
     "draw_on_grid": lambda: Call(
