@@ -5,13 +5,17 @@ value of `JUNK` and `MISFITS`. A call may succeed, or raise a `HeirloomError`, w
 argument if it is junk. It must not raise another exception, hang, or crash the interpreter.
 """
 
+import atexit
 import inspect
 import math
 import re
+import shutil
 import signal
+import tempfile
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -858,7 +862,7 @@ CALLS = {
         {"runs": "run"},
     ),
     "results": lambda: Call(
-        hl.results, {"path": "run", "variables": ["returns"]}, {"path": "there is no run"}
+        hl.results, {"path": stored_run(), "variables": ["returns"]}, {"path": "run"}
     ),
     "draw_map": lambda: Call(hl.draw_map, {"grid": GRID, "title": "title"}, {"grid": "map"}),
     "draw_on_grid": lambda: Call(
@@ -890,6 +894,18 @@ CALLS = {
     ),
 }
 EXPANDED = ({"name": "RMax", "algorithm": "RMax", "n_known": 1},)
+
+
+@cache
+def stored_run():
+    """Return the folder of a small run, which is deleted at the end of the process."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    agents = [{"algorithm": "RMax", "n_known": 1}]
+    sizes = {"tasks": 1, "episodes": 1, "steps": 1, "repetitions": 1}
+    spec = {"name": "small", "family": {"name": "t-shape"}, "agents": agents, **sizes}
+    hl.run(hl.ExperimentSpec.read(spec), folder, jobs=1)
+    return folder
 
 
 def recording():

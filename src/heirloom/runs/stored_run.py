@@ -221,7 +221,10 @@ class StoredRun:
         if variables is None:
             return None
         listed = [variables] if isinstance(variables, str) else variables
-        if not isinstance(listed, list | tuple) or not set(listed) <= set(self._variables):
+        known = self._variables
+        if not isinstance(listed, list | tuple) or not all(
+            isinstance(name, str) and name in known for name in listed
+        ):
             raise InvalidArgument(
                 f"variables is {shown(variables)}: expected a list of some of "
                 f"{', '.join(self._variables)}"
@@ -258,7 +261,7 @@ def results(path: str | os.PathLike[str], variables: Sequence[str] | None = None
         Variables over agent, repetition, task and episode, with units and meanings. Values of jobs
         that are missing or damaged are NaN, or -1 for integers. `heirloom status` lists these jobs.
     """
-    return StoredRun(path).results(variables)
+    return StoredRun(folder_path(path, "path")).results(variables)
 
 
 def runs_in(location: str | os.PathLike[str]) -> list[Path]:
