@@ -10,7 +10,6 @@ import json
 import os
 import warnings
 from collections.abc import Iterator
-from importlib import import_module
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +21,7 @@ from heirloom.arrays import BoolArray
 from heirloom.choices import Format
 from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
 from heirloom.escaping import for_spreadsheet
+from heirloom.extras import is_installed, missing
 from heirloom.runs.recordings import COLUMNS as STEP_COLUMNS
 from heirloom.runs.recordings import recorded_steps
 from heirloom.runs.schema import COORDINATES, SHARED, VARIABLES
@@ -66,13 +66,8 @@ def export(run: StoredRun, to: Format, out: str | os.PathLike[str]) -> Exported:
         raise InvalidArgument(
             f"{out} is not a location for an export: give a {what} on this machine"
         )
-    for package in PACKAGES[to]:
-        try:
-            import_module(package)
-        except ImportError:
-            raise InvalidArgument(
-                f"an export to {to} needs the package {package}: pip install 'heirloom-rl[export]'"
-            ) from None
+    if not is_installed(*PACKAGES[to]):
+        raise missing(f"the format is {to}", "export")
     if to == "zarr" and os.path.lexists(path):
         raise InvalidArgument(f"{out} exists already: move it away, or choose another name")
     arrays, done, own = run.load()

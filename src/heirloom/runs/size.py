@@ -72,9 +72,7 @@ def recorded_bytes(spec: ExperimentSpec, functions: Functions | None = None) -> 
     return per_job * spec.record.n_jobs(len(spec.agents))
 
 
-def check_size(
-    spec: ExperimentSpec, location: Path, functions: Functions | None = None
-) -> RunSize:
+def check_size(spec: ExperimentSpec, location: Path, functions: Functions | None = None) -> RunSize:
     """Return the size of a run; raise `InvalidArgument` if it is too large, before it is written.
 
     The limits are `MOST_JOBS` jobs, `MOST_BYTES_PER_JOB` bytes per job, and the free disk space.
