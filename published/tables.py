@@ -95,8 +95,8 @@ def claims(experiment: str, *, near: bool = False) -> Callable[[], str]:
     return write
 
 
-def claims_without_variants(experiment: str, *, near: bool = False) -> Callable[[], str]:
-    """Tabulate the claims of an experiment that has no variants, about NearRMax or all others."""
+def claims_without_variants(experiment: str, *, near: bool | None = False) -> Callable[[], str]:
+    """Tabulate the claims of an experiment without variants: on NearRMax, all others, or all."""
 
     def write() -> str:
         rows = [
@@ -108,9 +108,9 @@ def claims_without_variants(experiment: str, *, near: bool = False) -> Callable[
     return write
 
 
-def _selected(claims: list[dict[str, Any]], *, near: bool) -> list[dict[str, Any]]:
-    """Return the claims about NearRMax, or all others."""
-    return [claim for claim in claims if is_near(claim["statement"]) == near]
+def _selected(claims: list[dict[str, Any]], *, near: bool | None) -> list[dict[str, Any]]:
+    """Return the claims about NearRMax, all others, or all if `near` is None."""
+    return [claim for claim in claims if near is None or is_near(claim["statement"]) == near]
 
 
 def _statements(variants: Any) -> list[tuple[str, str]]:
@@ -424,7 +424,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
         optimum=False,
     ),
     "learned knowledge": learned_knowledge,
-    "claims of knowledge": claims_without_variants("knowledge"),
+    "claims of knowledge": claims_without_variants("knowledge", near=None),
     "coverage": coverage,
     "false alarms": false_alarms,
     "power": power,
