@@ -133,7 +133,7 @@ def _verdict_on(statement: str, of_variant: list[dict[str, Any]]) -> str:
 
 
 def _verdict(claim: dict[str, Any]) -> str:
-    verdict = claim.get("verdict", "measured by an earlier version, without a verdict")
+    verdict = claim["verdict"]
     return f"{f'**{verdict}**' if verdict == 'contradicted' else verdict}: {claim['measured']}"
 
 

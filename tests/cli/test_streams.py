@@ -42,7 +42,7 @@ def test_run_whose_output_is_full_keeps_its_results(tmp_path):
     assert messages[0].endswith("run the same command again")
     assert command("status run", "> /dev/null", tmp_path) == (0, [])  # every job is complete
     assert command("run small.toml --out run --jobs 2", "> /dev/null", tmp_path) == (0, [])
-    assert (tmp_path / "run-figures").is_dir()
+    assert (tmp_path / "run" / "figures").is_dir()
 
 
 def test_closed_output_is_refused_before_anything_is_computed(tmp_path):

@@ -229,3 +229,65 @@ def test_interrupted_run_is_read_and_resumed(tmp_path, expected, computed):
     computed.clear()
     assert run(SPEC, tmp_path / "run", jobs=1).identical(expected)
     assert len(computed) == 10
+
+
+def test_run_that_was_killed_during_its_first_commit_can_be_resumed(folder, expected):
+    """SQLite has written the file, and its journal, which leads back to an empty file, is left."""
+    start = b"\xd9\xd5\x05\xf9 \xa1c\xd7" + bytes(12) + (512).to_bytes(4) + (4096).to_bytes(4)
+    (folder / "run.sqlite-journal").write_bytes(start.ljust(512, b"\0"))
+    with pytest.raises(hl.InvalidFile, match="there is no run in"):
+        StoredRun(folder)
+    assert run(SPEC, folder, jobs=1).identical(expected)
+    assert sorted(os.listdir(folder)) == ["run.sqlite"]
+
+
+def test_database_in_another_journal_mode_is_kept_and_computed_into_a_new_one(folder, expected):
+    change(folder, "PRAGMA journal_mode = WAL")
+    with pytest.raises(hl.InvalidFile, match="not in the journal mode of a run"):
+        StoredRun(folder)
+    assert sorted(os.listdir(folder)) == ["run.sqlite"]
+    assert run(SPEC, folder, jobs=1).identical(expected)
+    assert sorted(os.listdir(folder)) == [KEPT, "run.sqlite"]
+
+
+@pytest.mark.parametrize("has_run", [True, False])
+def test_file_of_a_user_with_the_name_of_a_new_database_is_kept(folder, has_run):
+    new = folder / stores.NEW
+    new.write_text("mine")
+    if has_run:
+        change(folder, "UPDATE job SET seconds = 0 WHERE job = 0")
+        with pytest.raises(hl.CannotWrite, match="was not written by Heirloom: move it away"):
+            RunStore(folder, SPEC)
+    else:
+        (folder / "run.sqlite").unlink()
+        assert len(RunStore(folder, SPEC).remaining_jobs()) == len(SPEC.agents) * SPEC.repetitions
+    assert new.read_text() == "mine"
+
+
+def test_damage_to_the_first_page_keeps_the_stored_spec_and_versions(folder):
+    """Another version of Heirloom may have written the spec with other keys."""
+    before = StoredRun(folder)
+    stored = {**before.layout.stored, "seed": before.spec.seed}
+    assert list(stored) == list(before.layout.stored)
+    reordered = dict(reversed(stored.items()))
+    layout = stores.Layout(SPEC, reordered)
+    rows = [
+        layout.row(job, dict(before.read_job(job)), stores.Origin(1.0, "worker", {"numpy": "1.0"}))
+        for job in before.jobs
+        if not job[0]
+    ]
+    change(
+        folder, "UPDATE run SET spec = ?, versions = ?, checksum = ?", *layout.run_row({"a": "1"})
+    )
+    change(folder, "DELETE FROM job")
+    places = ", ".join("?" * len(rows[0]))
+    for row in rows:
+        change(folder, f"INSERT INTO job VALUES ({places})", *row)
+    with open(folder / "run.sqlite", "r+b") as file:
+        file.seek(60)
+        file.write(b"\xff\xff")  # the format and the application
+    RunStore(folder, SPEC)
+    after = StoredRun(folder)
+    assert len(after.status().done) == len(rows)
+    assert after.versions == {"a": "1"}
+    assert after.layout.stored == reordered

@@ -245,3 +245,16 @@ def test_reading_takes_memory_in_proportion_to_the_file(tmp_path):
 @pytest.mark.parametrize("name", links.ATTACKS)
 def test_link_or_special_file_in_a_run_folder_is_refused_and_kept(tmp_path, name):
     assert links.failures_of(name, tmp_path) == []
+
+
+def test_no_task_of_a_stored_spec_is_drawn(tmp_path, monkeypatch):
+    """The family in a forged file may be huge."""
+    from heirloom.envs.paper_families import Garnet
+
+    huge = {
+        **FAST.as_json(),
+        "family": {"name": "garnet", "n_states": 10**9, "n_actions": 2, "branching": 2},
+    }
+    folder = forged(tmp_path / "run", huge)
+    monkeypatch.setattr(Garnet, "draw", lambda self, rng: pytest.fail("a task was drawn"))
+    assert StoredRun(folder).spec.family.name == "garnet"

@@ -36,13 +36,6 @@ def test_file_of_a_user_in_place_of_the_lock_is_kept(tmp_path):
     assert (tmp_path / LOCK).read_bytes() == before
 
 
-def test_system_without_fcntl_has_no_lock(tmp_path, monkeypatch):
-    """There is no module fcntl on Windows; SQLite keeps commits apart."""
-    monkeypatch.setitem(sys.modules, "fcntl", None)
-    with lock(tmp_path), lock(tmp_path):
-        pass
-
-
 def test_file_system_without_locks_is_refused(tmp_path, monkeypatch):
     import fcntl
 

@@ -51,11 +51,12 @@ def pids_of(results):
 
 
 def is_running(pid):
+    folder = Path("/proc", str(pid))
     try:
-        stat = Path("/proc", str(pid), "stat").read_text()
+        state = (folder / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        return state != "Z" or len(os.listdir(folder / "task")) > 1  # other threads end later
     except OSError:
         return False
-    return stat.rsplit(")", 1)[1].split()[0] != "Z"
 
 
 def write_half_a_result_and_die(job, folder):

@@ -1,5 +1,6 @@
 """A lock that keeps a second run out of a folder."""
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -52,7 +53,7 @@ def _acquire(file: Path, cleanup: ExitStack) -> None:
         with ExitStack() as closing:
             closing.callback(os.close, descriptor)
             content = os.pread(descriptor, LENGTH, 0)
-            if content and not content.startswith(START):
+            if content.strip(b"\0") and not content.startswith(START):
                 raise CannotWrite(f"{file} was not written by Heirloom: move it away")
             if not _lock(descriptor):
                 owner = content.removeprefix(START).decode("utf-8", "replace").strip()
@@ -71,10 +72,6 @@ def _acquire(file: Path, cleanup: ExitStack) -> None:
 
 def _lock(descriptor: int) -> bool:
     """Lock an open file; return False if another process has locked it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows; SQLite still keeps the commits of two runs apart
-        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -31,15 +31,17 @@ def recordings_in(
     """Yield the recordings of the jobs that are complete: of some agents and of one repetition."""
     if run.spec.record is None:
         return
-    for i, j in run.jobs:
-        name = run.spec.agents[i].name
-        is_chosen = (agents is None or name in agents) and repetition in (None, j + 1)
-        if not is_chosen or not run.spec.record.tasks_of(name, j, run.spec.tasks):
-            continue
-        results = run.read_job((i, j))
-        if results is not None:
-            where = f"the recording of {name} in repetition {j + 1} of {run.location}"
-            yield from decode(bytes(results[RECORDING]), where)
+    record, names = run.spec.record, [agent.name for agent in run.spec.agents]
+    chosen = (
+        (i, j)
+        for i, j in run.jobs
+        if (agents is None or names[i] in agents)
+        and repetition in (None, j + 1)
+        and record.tasks_of(names[i], j, run.spec.tasks)
+    )
+    for (i, j), results in run.read_jobs(chosen):
+        where = f"the recording of {names[i]} in repetition {j + 1} of {run.location}"
+        yield from decode(bytes(results[RECORDING]), where)
 
 
 def recorded_steps(run: StoredRun, *, csv: bool) -> "Iterator[pd.DataFrame]":

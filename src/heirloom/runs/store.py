@@ -33,7 +33,7 @@ from heirloom.runs.stored_run import (
 from heirloom.runs.versions import versions
 from heirloom.storage import database
 from heirloom.storage.atomic import sync_folder
-from heirloom.storage.database import JOURNAL, LARGEST_VALUE, Damaged
+from heirloom.storage.database import DATABASE_START, JOURNAL, LARGEST_VALUE, Damaged
 from heirloom.storage.folders import folder_path, regular_file
 from heirloom.wording import counted_of
 
@@ -145,14 +145,17 @@ class RunStore(StoredRun):
 
     def _open(self) -> bool:
         """Return whether there is a database; check its spec, and find the jobs that are done."""
-        if not os.path.lexists(self.file) and regular_file(self.location / NEW, alone=True):
-            os.rename(self.location / NEW, self.file)  # the process was killed before this step
+        new = self.location / NEW
+        if not os.path.lexists(self.file) and _is_ours(new) and _is_whole(new):
+            os.rename(new, self.file)  # the process was killed before this step
         found = regular_file(self.file, CannotWrite, alone=True)
         if found is None or not found.st_size:  # the run was killed before its first commit
             if found is None and self.location.is_dir() and is_old(os.listdir(self.location)):
                 raise not_a_run(self.location)
             return False
         database.check_files(self.file, alone=True)
+        if database.was_never_committed(self.file):  # killed during its first commit
+            return False
         try:
             stored = StoredRun(self.location)
         except Damaged as error:
@@ -177,20 +180,22 @@ class RunStore(StoredRun):
         whose first page is restored, and damage there loses nothing. Nothing is changed, and
         `doubt` is raised, if what can be read does not show that it is this experiment.
         """
-        new, layout = self.location / NEW, self.layout
+        new = self.location / NEW
+        if os.path.lexists(new) and not _is_ours(new):
+            raise CannotWrite(f"{new} was not written by Heirloom: move it away")
         for path in (new, new.with_name(NEW + JOURNAL)):
             if regular_file(path, CannotWrite, alone=True):
                 path.unlink()  # of a process that was killed here
         with TemporaryDirectory() as folder:
-            _create(new, layout, self.versions)
+            _create(new, self.layout, self.versions)
             first_page = new.read_bytes()[:PAGE]
             copy = database.copied(self.file, Path(folder), partial(_restore, first_page))
             self._done = set()
             with suppress(Damaged), database.reading(copy) as source:
-                check_schema(source, layout, copy)
+                check_schema(source, self.layout, copy)
                 doubt = None if self._is_this_experiment(source) else doubt
-                for number, row in rows(source, layout):
-                    if row is not None and layout.is_intact(row):
+                for number, row in rows(source, self.layout):
+                    if row is not None and self.layout.is_intact(row):
                         doubt = None
                         self._done.add(number)
                         self._wait(row)
@@ -200,6 +205,9 @@ class RunStore(StoredRun):
             new.unlink()
             raise doubt
         self._flush(new)
+        with database.writing(new) as connection:  # the spec and the versions that were read
+            row = self.layout.run_row(self.versions)
+            connection.execute("UPDATE run SET spec = ?, versions = ?, checksum = ?", row)
         kept = self._kept_name()
         journal = self.file.with_name(DATABASE + JOURNAL)
         if regular_file(journal):
@@ -217,11 +225,15 @@ class RunStore(StoredRun):
         )
 
     def _is_this_experiment(self, connection: sqlite3.Connection) -> bool:
+        """Return whether the stored spec is ours; if so, take it and its versions over."""
         try:
-            stored, self.versions = read_spec(connection, self.file)
-            return not self.spec.difference(ExperimentSpec.read(stored))
+            stored, found = read_spec(connection, self.file)
+            if self.spec.difference(ExperimentSpec.read(stored, stored=True)):
+                return False
         except (sqlite3.DatabaseError, HeirloomError):
             return False
+        self.layout, self.versions = Layout(self.spec, stored), found
+        return True
 
     def _flush(self, file: Path) -> None:
         places = ", ".join("?" * (N_ABOUT + len(self.layout.columns)))
@@ -238,6 +250,20 @@ class RunStore(StoredRun):
             if not any(os.path.lexists(f"{path}{ending}") for ending in ("", JOURNAL)):
                 break
         return path
+
+
+def _is_ours(new: Path) -> bool:
+    """Return whether this is a file that a salvage began: a run of Heirloom, or empty."""
+    if regular_file(new, CannotWrite, alone=True) is None:
+        return False
+    with open(new, "rb") as file:
+        start = file.read(72)
+    is_run = start.startswith(DATABASE_START) and start[68:72] == APPLICATION.to_bytes(4)
+    return is_run or not start
+
+
+def _is_whole(new: Path) -> bool:
+    return new.stat().st_size > 0 and not os.path.lexists(f"{new}{JOURNAL}")
 
 
 def _create(file: Path, layout: Layout, versions: dict[str, str]) -> None:

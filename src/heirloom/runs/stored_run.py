@@ -7,8 +7,8 @@ rows at a time, so that it does not keep a run in progress from committing.
 import json
 import os
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -32,7 +32,13 @@ from heirloom.runs.layout import (
     texts_of,
 )
 from heirloom.runs.schema import RECORDING, SHARED, VARIABLES
-from heirloom.storage.database import Damaged, raise_unless_damage, reading
+from heirloom.storage.database import (
+    Damaged,
+    limit_values,
+    raise_unless_damage,
+    reading,
+    was_never_committed,
+)
 from heirloom.storage.folders import folder_path, regular_file
 from heirloom.validation import shown
 
@@ -47,7 +53,7 @@ OTHER_TABLES = (
     "that started it"
 )
 READ_AT_ONCE = 16 * 2**20  # bytes of rows
-MOST_UNSTORED = 2**30  # bytes of arrays for jobs that are not stored, if the file is small
+MOST_UNSTORED = 2**26  # bytes of an array for jobs that are not stored, if the file is small
 
 
 class SameVersions(NamedTuple):
@@ -96,12 +102,12 @@ class StoredRun:
     def __init__(self, location: str | os.PathLike[str]) -> None:
         self.location = folder_path(location)
         found = regular_file(self.file)
-        if found is None or not found.st_size:
+        if found is None or not found.st_size or was_never_committed(self.file):
             raise not_a_run(self.location)
         with reading(self.file) as connection:
             stored, self.versions = read_spec(connection, self.file)
             try:
-                self.layout = Layout(ExperimentSpec.read(stored), stored)
+                self.layout = Layout(ExperimentSpec.read(stored, stored=True), stored)
                 n = self.layout.n_jobs
                 if n > MOST_JOBS:
                     raise InvalidArgument(f"it has {n:,} jobs: at most {MOST_JOBS:,}")
@@ -203,15 +209,23 @@ class StoredRun:
 
     def read_job(self, job: Job) -> dict[str, np.ndarray | bytes] | None:
         """Return the results of a job; None if it is missing or damaged."""
+        return next((results for _, results in self.read_jobs([job])), None)
+
+    def read_jobs(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, dict[str, np.ndarray | bytes]]]:
+        """Yield the results of those of these jobs that are complete and intact."""
         with self._reading() as connection:
-            row = read_row(connection, self.layout.number(job))
-        if row is None or not self.layout.is_intact(row):
-            return None
-        return {
-            name: value if name == RECORDING else self.layout.array(name, value)
-            for name, value in zip(self.layout.columns, row[N_ABOUT:], strict=True)
-            if value is not None
-        }
+            for job in jobs:
+                row = read_row(connection, self.layout.number(job))
+                if row is None or not self.layout.is_intact(row):
+                    continue
+                yield (
+                    job,
+                    {
+                        name: value if name == RECORDING else self.layout.array(name, value)
+                        for name, value in zip(self.layout.columns, row[N_ABOUT:], strict=True)
+                        if value is not None
+                    },
+                )
 
     @property
     def _variables(self) -> list[str]:
@@ -293,23 +307,21 @@ def is_old(names: Collection[str]) -> bool:
 
 def not_a_run(folder: Path) -> InvalidFile:
     """Return the error for a folder that does not contain a run."""
-    below = [folder, *sorted(folder.iterdir())] if folder.is_dir() else []
-    if any(is_old(os.listdir(each)) for each in below if each.is_dir()):
-        return InvalidFile(
-            f"{folder} has a run of an earlier development version, in many files: export it with "
-            "the version that wrote it (heirloom export), or choose another folder"
-        )
+    with suppress(OSError):
+        below = [folder, *sorted(folder.iterdir())] if folder.is_dir() else []
+        if any(is_old(os.listdir(each)) for each in below if each.is_dir()):
+            return InvalidFile(
+                f"{folder} has a run of an earlier development version, in many files: export it "
+                "with the version that wrote it (heirloom export), or choose another folder"
+            )
     return InvalidFile(f"there is no run in {folder}: give the folder of a run")
 
 
 def rows(connection: sqlite3.Connection, layout: Layout) -> Iterator[tuple[int, Row | None]]:
     """Yield the number and the row of each job, and None for rows that cannot be read."""
-    per_job = sum(8 * prod(layout.shape(name, {})[2:]) for name in layout.names)
-    limit = max(1, min(1000, READ_AT_ONCE // max(per_job, 1)))
-    query = "SELECT * FROM job WHERE job BETWEEN ? AND ? ORDER BY job LIMIT ?"
     start, last = 0, layout.n_jobs - 1
     try:
-        while found := connection.execute(query, (start, last, limit)).fetchall():
+        while found := _some_rows(connection, start, last):
             numbers = [row[0] for row in found]
             if numbers != sorted({start, *numbers})[-len(numbers) :]:
                 raise sqlite3.DatabaseError("rows are not in order")  # the next step would not end
@@ -328,8 +340,27 @@ def rows(connection: sqlite3.Connection, layout: Layout) -> Iterator[tuple[int, 
                 yield number, row
 
 
+def _some_rows(connection: sqlite3.Connection, start: int, last: int) -> list[Row]:
+    """Return the first rows from a job on, of about `READ_AT_ONCE` bytes together."""
+    query = "SELECT * FROM job WHERE job BETWEEN ? AND ? ORDER BY job LIMIT 1000"
+    limit_values(connection)
+    found: list[Row] = []
+    n_bytes = 0
+    cursor = connection.execute(query, (start, last))
+    try:
+        for row in cursor:
+            found.append(row)
+            n_bytes += sum(len(value) for value in row if isinstance(value, bytes))
+            if n_bytes >= READ_AT_ONCE:
+                break
+    finally:
+        cursor.close()  # releases the lock
+    return found
+
+
 def read_row(connection: sqlite3.Connection, number: int) -> Row | None:
     """Return the row of a job, or None if there is none."""
+    limit_values(connection)
     found: Row | None = connection.execute("SELECT * FROM job WHERE job = ?", (number,)).fetchone()
     if found is not None and found[0] != number:
         raise sqlite3.DatabaseError("rows are not in order")

@@ -2,8 +2,8 @@
 
 SQLite follows links, waits at pipes, and deletes or overwrites side files that it takes for its
 own. The file and its side files are therefore checked before SQLite opens them. A connection
-executes nothing that the file defines, attaches no other file, and allocates no value that is
-larger than the file.
+executes nothing that the file defines, attaches no other file, and, to read, allocates no
+value that is larger than the file.
 
 The journal is a rollback journal (`docs/files.md` says why). After a kill it may be the only way
 back to the last commit. A reader, which may not be able to write, applies it to a copy.
@@ -23,6 +23,8 @@ from heirloom.storage.folders import regular_file
 JOURNAL = "-journal"
 OF_OTHER_MODES = ("-wal", "-shm")
 JOURNAL_START = bytes.fromhex("d9d505f920a163d7")
+DATABASE_START = b"SQLite format 3\0"
+MODES, OF_ROLLBACK = slice(18, 20), b"\1\1"  # bytes that say how a database is written and read
 LARGEST_VALUE = 10**9  # bytes of a value or a row; a limit of SQLite
 READER_WAITS, WRITER_WAITS = 60.0, 600.0  # seconds; a reader waits for one commit
 NOT_NOW = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -49,6 +51,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
                 raise
             folder = Path(stack.enter_context(TemporaryDirectory()))
             connection = stack.enter_context(_connected(copied(path, folder), "rw"))
+        limit_values(connection)
         yield connection
 
 
@@ -85,7 +88,7 @@ def copied(path: Path, folder: Path, change: Callable[[Path], None] | None = Non
         if change is not None:
             change(copy)
         if before[1] is not None:
-            _check_journal(journal, path.stat().st_size)
+            _check_journal(path, journal)
             shutil.copyfile(journal, folder / journal.name, follow_symlinks=False)
         if before == (_identity(path), _identity(journal)):
             return copy
@@ -95,14 +98,13 @@ def copied(path: Path, folder: Path, change: Callable[[Path], None] | None = Non
 @contextmanager
 def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
     found = check_files(path, alone=mode == "rw")
+    _check_mode(path)
     waits = READER_WAITS if mode == "ro" else WRITER_WAITS
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=waits, isolation_level=None)
     try:
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 10**5)
-        if mode == "ro":
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(found.st_size, 10**6))
         for setting in CHECKS:
             connection.execute(f"PRAGMA {setting}")
         if not os.path.samestat(found, os.lstat(path)):
@@ -125,26 +127,35 @@ def check_files(path: Path, *, alone: bool = False) -> os.stat_result:
             )
     journal = path.with_name(path.name + JOURNAL)
     if regular_file(journal, alone=alone) is not None:
-        _check_journal(journal, found.st_size)
+        _check_journal(path, journal)
     return found
 
 
-def _check_journal(journal: Path, size: int) -> None:
+def _check_mode(path: Path) -> None:
+    """Raise `Damaged` if SQLite would write side files in order to read a database."""
+    start = _read(path)[0]
+    if start.startswith(DATABASE_START) and start[MODES] != OF_ROLLBACK:
+        raise Damaged(
+            f"{path} is not in the journal mode of a run: repeat the command that started the run, "
+            "which keeps this file and makes a new one"
+        )
+
+
+def was_never_committed(path: Path) -> bool:
+    """Return whether the journal of a database leads back to an empty file."""
+    journal = path.with_name(path.name + JOURNAL)
+    start = b"" if regular_file(journal) is None else _read(journal)[0]
+    return start.startswith(JOURNAL_START) and start[16:20] == bytes(4)
+
+
+def _check_journal(path: Path, journal: Path) -> None:
     """Raise `InvalidFile` unless a journal is one that Heirloom left behind.
 
     A journal can name a second one, which SQLite would delete, and a size to which SQLite would
     extend the database.
     """
-    try:
-        descriptor = os.open(journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:  # another process has just committed
-        return
-    except OSError as error:
-        raise InvalidFile(f"{journal} cannot be read ({error.strerror}): check it") from error
-    with open(descriptor, "rb") as file:
-        start = file.read(28)
-        file.seek(max(0, os.fstat(descriptor).st_size - 8))
-        end = file.read()
+    start, end = _read(journal)
+    size = path.lstat().st_size  # after the journal is read: a commit may end in between
     pages, page_size = int.from_bytes(start[16:20]), int.from_bytes(start[24:28])
     is_hot = start[:1] not in (b"", b"\0")  # otherwise SQLite ignores it
     if is_hot and (not start.startswith(JOURNAL_START) or end == JOURNAL_START):
@@ -159,9 +170,29 @@ def _check_journal(journal: Path, size: int) -> None:
     )
 
 
+def _read(path: Path) -> tuple[bytes, bytes]:
+    """Return the first 28 and the last 8 bytes of a file; both are empty if it has just gone."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:  # another process has just committed
+        return b"", b""
+    except OSError as error:
+        raise InvalidFile(f"{path} cannot be read ({error.strerror}): check it") from error
+    with open(descriptor, "rb") as file:
+        start = file.read(28)
+        file.seek(max(0, os.fstat(descriptor).st_size - 8))
+        return start, file.read()
+
+
 def _identity(path: Path) -> tuple[int, ...] | None:
     found = regular_file(path)
     return None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def limit_values(connection: sqlite3.Connection) -> None:
+    """Let no value that is read be larger than the file, which may have grown."""
+    file = connection.execute("PRAGMA database_list").fetchone()[2]
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(os.stat(file).st_size, 10**6))
 
 
 def raise_unless_damage(error: sqlite3.Error) -> None:

@@ -69,5 +69,5 @@ def write_output(folder: Path, name: str, data: bytes) -> Path:
             f"{file.parent} is a link, so Heirloom does not write there: move it away, or choose "
             "another folder"
         )
-    regular_file(file, CannotWrite)
+    regular_file(file, CannotWrite)  # with a message for folders of results
     return write_file(file, data)
