@@ -1,7 +1,6 @@
 """The lock keeps a second run out of a folder, and names the process that has it."""
 
 import os
-import sys
 
 import pytest
 
