@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import heirloom as hl
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.run import run
+from heirloom.runs.workers.processes import compute_locally
 from tests.small_run import FAST
 
 SPEC = FAST.with_changes(repetitions=2, episodes=2, tasks=1)
@@ -27,6 +29,10 @@ class Exiting:
     def act(self, s): return 0
     def observe(self, *step, **options): pass
     def end_task(self): pass
+
+class Family:
+    gamma = 0.9
+    def draw(self, rng): sys.exit(0)
 """
 
 
@@ -79,3 +85,31 @@ def test_module_that_exits_when_it_is_imported_is_an_error(tmp_path, monkeypatch
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(hl.InvalidArgument, match=r"cannot be imported \(SystemExit: 0\)"):
         run(with_agent("script:agent"), tmp_path / "run", jobs=1)
+
+
+@pytest.mark.parametrize("options", [{}, {"measure": "transfer"}])
+def test_family_that_exits_is_an_error(tmp_path, monkeypatch, options):
+    """Tasks are drawn in the process that starts the run too."""
+    (tmp_path / "exiting_family.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    family = {"name": "exiting_family:Family"}
+    spec = ExperimentSpec.read(
+        {
+            **with_agent("exiting_family:agent").as_json(),
+            "family": family,
+            "distinct_tasks": None,
+            **options,
+        }
+    )
+    with pytest.raises(hl.InvalidArgument, match=r"a family or an agent called sys.exit\(0\)"):
+        run(spec, tmp_path / "run", jobs=1)
+
+
+def test_module_that_exits_in_a_worker_only_is_an_error(tmp_path, monkeypatch):
+    """A function of this module is unpickled in workers, which import the module."""
+    script = "import os, sys\nif os.getpid() != {}: sys.exit(0)\ndef compute(job): pass\n"
+    (tmp_path / "exiting_in_workers.py").write_text(script.format(os.getpid()))
+    monkeypatch.syspath_prepend(tmp_path)
+    compute = import_module("exiting_in_workers").compute
+    with pytest.raises(hl.InvalidArgument, match=r"the code of a job called sys.exit\(0\)"):
+        list(compute_locally(compute, [(0, 0), (0, 1)], 2))

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom import kernels
 from heirloom.runs.layout import Origin
 from heirloom.runs.workers import process, processes
 from heirloom.runs.workers.compute import Computed
@@ -558,3 +559,49 @@ def test_agent_may_make_a_comparison_of_its_own(jobs):
         {"RMax": make}, lambda rng: task, tasks=1, episodes=5, max_steps=5, repetitions=2, jobs=jobs
     )
     assert np.isfinite(results.returns).all()
+
+
+def test_entry_of_the_path_that_python_ignores_is_ignored(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "path", [tmp_path, *sys.path])
+    assert jobs_of(compute_locally(computed, JOBS, 2)) == JOBS
+
+
+def say_in_a_forked_process(job):
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            kernels.say(f"a notice of {job}")
+            status = 0
+        finally:
+            os._exit(status)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return computed(job, status=np.array(status))
+
+
+def test_process_that_a_job_forked_can_give_notices():
+    results = compute_locally(say_in_a_forked_process, JOBS[:2], 2)
+    assert [int(result.results["status"]) for result in results] == [0, 0]
+
+
+LEFT = """
+import os, subprocess
+from heirloom.runs.workers.processes import compute_locally
+from tests.runs.test_processes import JOBS, leave_a_child, pids_of
+print(*pids_of(compute_locally(leave_a_child, JOBS[:2], 2)), flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def leave_a_child(job):
+    """Return the process that this job started, in place of its own."""
+    return computed(job, pid=np.array(subprocess.Popen(["sleep", "100"]).pid))
+
+
+def test_processes_of_jobs_end_when_the_parent_is_killed_while_workers_are_idle():
+    ended = subprocess.run(
+        [sys.executable, "-c", LEFT], cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=250
+    )
+    pids = [int(pid) for pid in ended.stdout.split()]
+    assert len(pids) == 2
+    wait_until(lambda: not any(map(is_running, pids)))

@@ -20,7 +20,7 @@ from heirloom.runs.size import check_size
 from heirloom.runs.store import RunStore
 from heirloom.runs.versions import differences, versions
 from heirloom.runs.workers import check_workers, workers
-from heirloom.runs.workers.compute import Compute
+from heirloom.runs.workers.compute import Compute, no_exit
 from heirloom.storage.folders import folder_path
 from heirloom.validation import instance
 from heirloom.wording import counted
@@ -74,14 +74,16 @@ def run_on(
         functions: take the place of the functions that the spec names.
     """
     folder = folder_path(location)
-    check_size(spec, folder, functions)
-    check_agents(spec, functions)
+    with no_exit("the code of a family or an agent"):
+        check_size(spec, folder, functions)
+        check_agents(spec, functions)
     with lock(folder):
         store = RunStore(folder, spec)
         remaining = store.remaining_jobs()
         if remaining:
             _warn_if_versions_differ(store)
-            _check_tasks(store, remaining, functions)
+            with no_exit(f"the code of family {spec.family.name!r}"):
+                _check_tasks(store, remaining, functions)
             with start_workers() as compute:
                 _compute(store, remaining, compute)
         arrays, done, own = store.load()  # reads back, and verifies, all that was written

@@ -3,7 +3,8 @@
 import json
 import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from socket import gethostname
 from typing import NamedTuple
@@ -37,7 +38,19 @@ def packed(spec: ExperimentSpec) -> str:
     return json.dumps(spec.as_json())
 
 
+@contextmanager
+def no_exit(code: str) -> Iterator[None]:
+    """Raise `InvalidArgument` if code of the user, described by `code`, calls `sys.exit`."""
+    try:
+        yield
+    except SystemExit as error:
+        raise InvalidArgument(
+            f"{code} called sys.exit({error.code!r}): let it raise an exception, or return"
+        ) from error
+
+
 @lru_cache(maxsize=2)
+@no_exit("the code that the spec names")
 def _unpacked(spec: str) -> ExperimentSpec:
     return ExperimentSpec.read(json.loads(spec))
 
@@ -49,15 +62,11 @@ def compute_job(spec: str, job: Job, functions: Functions | None = None) -> Comp
     """
     started = time.perf_counter()
     experiment = _unpacked(spec)
-    try:
+    where = f"agent {experiment.agents[job[0]].name!r}, repetition {job[1] + 1}"
+    with no_exit(f"{where}: the code of the job"):
         results = run_job(experiment, *job, *([] if functions is None else [functions]))
         if job[0] == 0:
             results |= shared_results(experiment, job[1], functions)
-    except SystemExit as error:
-        raise InvalidArgument(
-            f"agent {experiment.agents[job[0]].name!r}, repetition {job[1] + 1}: the code of the "
-            f"job called sys.exit({error.code!r}): let it raise an exception, or return"
-        ) from error
     seconds = time.perf_counter() - started
     return Computed(job, results, Origin(seconds, f"{gethostname()}:{os.getpid()}", versions()))
 
