@@ -146,7 +146,7 @@ def cached_kernel(folder, source):
     file = folder / "own_kernel.py"
     file.write_text(source)
     os.utime(file, (1e9, 1e9))  # numba's stamp of a source is this time, and the size
-    names = {"__name__": "own_kernel"}
+    names = {"__name__": folder.name}  # another one in each test: numba keeps code by name
     exec(compile(source, str(file), "exec"), names)
     return kernels.njit(cache=True)(names["f"])
 

@@ -166,13 +166,33 @@ def stop_this_process(job, folder):
     return computed(job)
 
 
-def test_worker_that_was_stopped_is_reported_and_can_be_continued(tmp_path, caplog, monkeypatch):
+def stop_while_a_result_is_written(job, folder):
+    """Stop this process once, in the middle of a message."""
+    if job == JOBS[3] and not (folder / "stopped").exists():
+        write = Connection._send
+
+        def stop(self, data):
+            half = len(data) // 2
+            write(self, data[:half])
+            (folder / "stopped").write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGSTOP)
+            write(self, data[half:])
+            Connection._send = write
+
+        Connection._send = stop
+    return computed(job, large=np.zeros(1000))
+
+
+@pytest.mark.parametrize("stop", [stop_this_process, stop_while_a_result_is_written])
+def test_worker_that_was_stopped_is_reported_and_can_be_continued(
+    tmp_path, caplog, monkeypatch, stop
+):
     monkeypatch.setattr(processes, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(processes, "STOPPED_SECONDS", 0.3)
     found = []
 
     def run():
-        found.extend(compute_locally(partial(stop_this_process, folder=tmp_path), JOBS, 2))
+        found.extend(compute_locally(partial(stop, folder=tmp_path), JOBS, 2))
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -510,11 +530,14 @@ def test_workers_end_when_their_parent_is_killed_while_they_compute():
     wait_until(lambda: not any(map(is_running, workers)))
 
 
-def test_worker_that_this_process_did_not_start_is_not_killed():
+def test_worker_that_this_process_did_not_start_is_not_killed(monkeypatch):
     worker = Worker(setting_now(threads=1, own_code=True))
     process._started.discard(worker)
+    killed = []
+    monkeypatch.setattr(os, "killpg", lambda *at: killed.append(at))
     worker.stop()  # closes the connection, so that the worker ends by itself
-    assert worker.process.wait() == 0
+    worker.process.wait()
+    assert killed == []
 
 
 def _compare(n_known, jobs):
