@@ -40,14 +40,14 @@ def with_agent(algorithm):
     return ExperimentSpec.read({**SPEC.as_json(), "agents": [{"algorithm": algorithm}]})
 
 
-def run_command(folder, spec, *, module):
+def run_command(folder, spec, *options, module=False):
     """Run a spec in two processes, with the installed command or with `python -m heirloom`."""
     (folder / "spec.toml").write_text(spec.to_toml())
     installed = [sys.executable, "-P", "-c", "from heirloom.__main__ import main; main()"]
     command = [sys.executable, "-m", "heirloom"] if module else installed
     environment = {**os.environ, "PYTHONPATH": str(Path(hl.__file__).parents[1])}
     return subprocess.run(
-        [*command, "run", "spec.toml", "--jobs", "2"],
+        [*command, "run", "spec.toml", "--jobs", "2", *options],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -67,6 +67,15 @@ def test_files_named_like_modules_of_the_standard_library_are_not_imported(
         (tmp_path / f"{name}.py").write_text("open('imported', 'w').close()\n")
     (tmp_path / "own.py").write_text(OWN)
     ended = run_command(tmp_path, with_agent("own:agent") if own_code else SPEC, module=module)
+    assert ended.returncode == 0, ended.stderr
+    assert not (tmp_path / "imported").exists()
+
+
+@pytest.mark.cluster
+def test_workers_of_a_local_dask_cluster_do_not_import_files_of_the_current_folder(tmp_path):
+    for name in ("random", "queue", "selectors", "types"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w').close()\n")
+    ended = run_command(tmp_path, SPEC, "--backend", "dask")
     assert ended.returncode == 0, ended.stderr
     assert not (tmp_path / "imported").exists()
 

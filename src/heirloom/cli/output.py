@@ -148,9 +148,9 @@ def print_size(spec: "ExperimentSpec", location: Path, jobs: int | None, runs: i
         jobs: number of parallel jobs; by default the number of processors.
         runs: number of runs of this size.
     """
+    from heirloom.experiments.registry import no_exit
     from heirloom.runs.pilot import estimate_seconds
     from heirloom.runs.size import check_size
-    from heirloom.runs.workers.compute import no_exit
     from heirloom.runs.workers.processes import processors
 
     with no_exit("the code of a family or an agent"):

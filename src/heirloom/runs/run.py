@@ -12,7 +12,7 @@ from heirloom import signals
 from heirloom.choices import Backend
 from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
 from heirloom.experiments.job import Functions, Job, check_agents, shared_results
-from heirloom.experiments.registry import is_user_defined
+from heirloom.experiments.registry import is_user_defined, no_exit
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.lock import lock
 from heirloom.runs.progress import progress
@@ -20,7 +20,7 @@ from heirloom.runs.size import check_size
 from heirloom.runs.store import RunStore
 from heirloom.runs.versions import differences, versions
 from heirloom.runs.workers import check_workers, workers
-from heirloom.runs.workers.compute import Compute, no_exit
+from heirloom.runs.workers.compute import Compute
 from heirloom.storage.folders import folder_path
 from heirloom.validation import instance
 from heirloom.wording import counted

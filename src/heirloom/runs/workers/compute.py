@@ -3,8 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
 from functools import lru_cache
 from socket import gethostname
 from typing import NamedTuple
@@ -13,6 +12,7 @@ import numpy as np
 
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import Functions, Job, run_job, shared_results
+from heirloom.experiments.registry import no_exit
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.layout import Origin
 from heirloom.runs.versions import differences, versions
@@ -36,17 +36,6 @@ Closing the generator cancels the remaining jobs.
 def packed(spec: ExperimentSpec) -> str:
     """Return a spec in the form in which it is sent to workers."""
     return json.dumps(spec.as_json())
-
-
-@contextmanager
-def no_exit(code: str) -> Iterator[None]:
-    """Raise `InvalidArgument` if code of the user, described by `code`, calls `sys.exit`."""
-    try:
-        yield
-    except SystemExit as error:
-        raise InvalidArgument(
-            f"{code} called sys.exit({error.code!r}): let it raise an exception, or return"
-        ) from error
 
 
 @lru_cache(maxsize=2)

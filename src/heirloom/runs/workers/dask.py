@@ -131,7 +131,9 @@ def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
         yield in_use
         return
     with ExitStack() as started:
-        started.enter_context(_safe_path())
+        if not os.environ.get("PYTHONSAFEPATH"):  # a file of the folder may be named random.py
+            os.environ["PYTHONSAFEPATH"] = "1"
+            started.callback(os.environ.pop, "PYTHONSAFEPATH", None)
         try:
             keys = Security.temporary()  # otherwise every user of this machine could run code in it
             # Ctrl-C must leave no process of the cluster running.
@@ -156,19 +158,6 @@ def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
                 "memory and the configuration of Dask, or use backend local"
             ) from error
         yield client
-
-
-@contextmanager
-def _safe_path() -> Iterator[None]:
-    """Let Python processes start without files of the current folder, such as a random.py."""
-    before = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"
-    try:
-        yield
-    finally:
-        del os.environ["PYTHONSAFEPATH"]
-        if before is not None:
-            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _scheduler_address(address: str) -> str:

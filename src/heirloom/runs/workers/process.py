@@ -25,7 +25,8 @@ from typing import NamedTuple
 from heirloom import kernels
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import Job
-from heirloom.runs.workers.compute import Computed, no_exit
+from heirloom.experiments.registry import no_exit
+from heirloom.runs.workers.compute import Computed
 
 IDLE_SECONDS = 300.0  # a worker ends if it receives no job for this time
 ENDING = 2.0  # seconds for a process to end after its connection was closed
@@ -211,7 +212,8 @@ def serve(descriptor: int, parent: int, started: int, idle_seconds: float) -> No
     connection = Connection(descriptor)
     # A process that a job starts must not keep the connection open when this one is killed.
     os.set_inheritable(descriptor, False)  # noqa: FBT003 -- it takes no keywords
-    os.register_at_fork(after_in_child=partial(_leave, connection))
+    os.register_at_fork(after_in_child=connection.close)
+    os.register_at_fork(after_in_child=partial(setattr, kernels, "forward", None))
     kernels.forward = lambda notice: connection.send_bytes(pickle.dumps(notice))
     compute, modules = b"", _Modules(started)
     with suppress(EOFError, OSError):  # the parent has closed the connection
@@ -224,12 +226,6 @@ def serve(descriptor: int, parent: int, started: int, idle_seconds: float) -> No
                     stream.flush()  # since the process will be killed
             connection.send_bytes(message)
     os.killpg(0, signal.SIGKILL)  # this process, and those that jobs have started
-
-
-def _leave(connection: Connection) -> None:
-    """Send nothing to the parent of the worker, in a process that a job forked."""
-    connection.close()
-    kernels.forward = None
 
 
 def _computed(compute: bytes, job: Job, modules: "_Modules") -> bytes:
