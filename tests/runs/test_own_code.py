@@ -73,9 +73,9 @@ def test_files_named_like_modules_of_the_standard_library_are_not_imported(
 
 @pytest.mark.cluster
 def test_workers_of_a_local_dask_cluster_do_not_import_files_of_the_current_folder(tmp_path):
-    for name in ("random", "queue", "selectors", "types"):
+    for name in ("random", "queue", "selectors"):
         (tmp_path / f"{name}.py").write_text("open('imported', 'w').close()\n")
-    ended = run_command(tmp_path, SPEC, "--backend", "dask")
+    ended = run_command(tmp_path, SPEC, "--backend", "dask", module=True)
     assert ended.returncode == 0, ended.stderr
     assert not (tmp_path / "imported").exists()
 

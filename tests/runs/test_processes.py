@@ -621,10 +621,9 @@ def leave_a_child(job):
     return computed(job, pid=np.array(subprocess.Popen(["sleep", "100"]).pid))
 
 
-def test_processes_of_jobs_end_when_the_parent_is_killed_while_workers_are_idle():
-    ended = subprocess.run(
-        [sys.executable, "-c", LEFT], cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=250
-    )
-    pids = [int(pid) for pid in ended.stdout.split()]
+def test_processes_of_jobs_end_when_the_parent_is_killed_while_workers_are_idle(tmp_path):
+    with (tmp_path / "pids").open("w") as file:  # a pipe would be open until they have ended
+        subprocess.run([sys.executable, "-c", LEFT], cwd=ROOT, stdout=file, timeout=250)
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert len(pids) == 2
     wait_until(lambda: not any(map(is_running, pids)))
