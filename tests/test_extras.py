@@ -26,6 +26,14 @@ def test_recursive_metric_without_pot_is_refused_before_the_first_job(tmp_path, 
     assert not list(tmp_path.iterdir())
 
 
+def test_own_algorithm_may_have_a_recursive_ground_without_pot(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ot", None)
+    own = SPEC.agents[0].model_copy(
+        update={"algorithm": "package.module:Own", "options": {"ground": "recursive"}}
+    )
+    check_extras(SPEC.model_copy(update={"agents": (own,)}))
+
+
 def test_report_without_bokeh_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "bokeh", None)
     with pytest.raises(hl.InvalidArgument, match=r"pip install '\.\[report\]' in the clone"):
