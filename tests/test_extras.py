@@ -1,6 +1,7 @@
 """Without an extra, a command says which one to install, before it computes anything."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,6 +25,14 @@ def test_recursive_metric_without_pot_is_refused_before_the_first_job(tmp_path, 
         start(RECURSIVE)
     assert "\n" not in str(raised.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_own_algorithm_may_have_a_recursive_ground_without_pot(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ot", None)
+    own = SimpleNamespace(
+        name="Own", algorithm="package.module:Own", options={"ground": "recursive"}
+    )
+    check_extras(SimpleNamespace(agents=[own]))
 
 
 def test_report_without_bokeh_names_the_extra(tmp_path, monkeypatch):

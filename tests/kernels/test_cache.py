@@ -4,11 +4,13 @@ import errno
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numba.core import caching
+from numba.core.errors import TypingError
 
 from heirloom import kernels
 
@@ -137,3 +139,88 @@ def test_kernels_are_found_in_the_cache_by_their_types(tmp_path, monkeypatch):
         assert sum(second.stats.cache_hits.values()) == 1
     assert first.stats.cache_path is not None
     assert list(Path(tmp_path).rglob("*.nbc"))
+
+
+def cached_kernel(folder, source):
+    """Return a kernel with this source, which is in a file."""
+    file = folder / "own_kernel.py"
+    file.write_text(source)
+    os.utime(file, (1e9, 1e9))  # numba's stamp of a source is this time, and the size
+    names = {"__name__": folder.name}  # another one in each test: numba keeps code by name
+    exec(compile(source, str(file), "exec"), names)
+    return kernels.njit(cache=True)(names["f"])
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
+def test_code_of_an_earlier_source_is_not_used(tmp_path, monkeypatch, error):
+    """The process that compiled the new source ended between writing the index and the code."""
+    monkeypatch.setattr(caching.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kernels, "forward", lambda notice: None)
+    assert cached_kernel(tmp_path, "def f(x):\n    return x + 1\n")(1) == 2
+
+    def fail(*_):
+        raise error
+
+    changed = "def f(x):\n    return x + 10  # changed\n"
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(kernels._CheckedFile, "_save_data", fail)
+        cached_kernel(tmp_path, changed)(1)
+    assert cached_kernel(tmp_path, changed)(1) == 11
+    again = cached_kernel(tmp_path, changed)
+    assert again(1) == 11
+    assert sum(again.stats.cache_hits.values()) == 1
+
+
+def test_code_of_another_signature_is_not_used(tmp_path, monkeypatch):
+    """Two processes without locks may write different code to the same file."""
+    monkeypatch.setattr(caching.config, "CACHE_DIR", str(tmp_path))
+    source = "def f(x):\n    return x + x\n"
+    assert cached_kernel(tmp_path, source)(3) == 6
+    (data,) = tmp_path.rglob("*.1.nbc")
+    code = data.read_bytes()
+    assert cached_kernel(tmp_path, source)(2.5) == 5.0
+    (other,) = tmp_path.rglob("*.2.nbc")
+    other.write_bytes(code)
+    assert cached_kernel(tmp_path, source)(2.5) == 5.0
+
+
+def test_signatures_of_a_kernel_are_stored_one_after_the_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(caching.config, "CACHE_DIR", str(tmp_path))
+    locked, acquire = [], kernels._acquire
+    monkeypatch.setattr(kernels, "_acquire", lambda *at: locked.append(at) or acquire(*at))
+    kernel = cached_kernel(tmp_path, "def f(x):\n    return x + x\n")
+    kernel(3), kernel(2.5)
+    assert len(locked) == 4
+    assert locked[1] == locked[3]  # for the files of the kernel
+    assert locked[0] != locked[2]  # for the compilation of a signature
+    assert all(is_free(*lock) for lock in locked)
+
+
+def is_free(folder, number):
+    """Whether another process can take a lock at once."""
+    code = (
+        "from heirloom import kernels; kernels.LONGEST_WAIT = 0.05; "
+        f"print(kernels._acquire({folder!r}, {number}))"
+    )
+    return subprocess.check_output([sys.executable, "-c", code], text=True) == "True\n"
+
+
+@pytest.mark.parametrize("when", ["compiled", "stored"])
+def test_lock_is_released_if_a_kernel_is_not_compiled_or_stored(tmp_path, monkeypatch, when):
+    monkeypatch.setattr(caching.config, "CACHE_DIR", str(tmp_path))
+    locked, acquire = [], kernels._acquire
+    monkeypatch.setattr(kernels, "_acquire", lambda *at: locked.append(at) or acquire(*at))
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    kernel = cached_kernel(tmp_path, "def f(x):\n    return x + x\n")
+    if when == "stored":
+        monkeypatch.setattr(kernels._CheckedFile, "save", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            kernel(3)
+    else:
+        with pytest.raises(TypingError):
+            kernel(None)
+    assert locked
+    assert all(is_free(*lock) for lock in locked)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import heirloom as hl
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.run import run
+from heirloom.runs.workers.processes import compute_locally
 from tests.small_run import FAST
 
 SPEC = FAST.with_changes(repetitions=2, episodes=2, tasks=1)
@@ -27,6 +29,10 @@ class Exiting:
     def act(self, s): return 0
     def observe(self, *step, **options): pass
     def end_task(self): pass
+
+class Family:
+    gamma = 0.9
+    def draw(self, rng): sys.exit(0)
 """
 
 
@@ -34,14 +40,14 @@ def with_agent(algorithm):
     return ExperimentSpec.read({**SPEC.as_json(), "agents": [{"algorithm": algorithm}]})
 
 
-def run_command(folder, spec, *, module):
+def run_command(folder, spec, *options, module=False):
     """Run a spec in two processes, with the installed command or with `python -m heirloom`."""
     (folder / "spec.toml").write_text(spec.to_toml())
     installed = [sys.executable, "-P", "-c", "from heirloom.__main__ import main; main()"]
     command = [sys.executable, "-m", "heirloom"] if module else installed
     environment = {**os.environ, "PYTHONPATH": str(Path(hl.__file__).parents[1])}
     return subprocess.run(
-        [*command, "run", "spec.toml", "--jobs", "2"],
+        [*command, "run", "spec.toml", "--jobs", "2", *options],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -65,6 +71,15 @@ def test_files_named_like_modules_of_the_standard_library_are_not_imported(
     assert not (tmp_path / "imported").exists()
 
 
+@pytest.mark.cluster
+def test_workers_of_a_local_dask_cluster_do_not_import_files_of_the_current_folder(tmp_path):
+    for name in ("random", "queue", "selectors"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w').close()\n")
+    ended = run_command(tmp_path, SPEC, "--backend", "dask", module=True)
+    assert ended.returncode == 0, ended.stderr
+    assert not (tmp_path / "imported").exists()
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_exit_in_a_job_is_an_error(tmp_path, monkeypatch, jobs):
     (tmp_path / "exiting.py").write_text(OWN)
@@ -79,3 +94,31 @@ def test_module_that_exits_when_it_is_imported_is_an_error(tmp_path, monkeypatch
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(hl.InvalidArgument, match=r"cannot be imported \(SystemExit: 0\)"):
         run(with_agent("script:agent"), tmp_path / "run", jobs=1)
+
+
+@pytest.mark.parametrize("options", [{}, {"measure": "transfer"}])
+def test_family_that_exits_is_an_error(tmp_path, monkeypatch, options):
+    """Tasks are drawn in the process that starts the run too."""
+    (tmp_path / "exiting_family.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    family = {"name": "exiting_family:Family"}
+    spec = ExperimentSpec.read(
+        {
+            **with_agent("exiting_family:agent").as_json(),
+            "family": family,
+            "distinct_tasks": None,
+            **options,
+        }
+    )
+    with pytest.raises(hl.InvalidArgument, match=r"a family or an agent called sys.exit\(0\)"):
+        run(spec, tmp_path / "run", jobs=1)
+
+
+def test_module_that_exits_in_a_worker_only_is_an_error(tmp_path, monkeypatch):
+    """A function of this module is unpickled in workers, which import the module."""
+    script = "import os, sys\nif os.getpid() != {}: sys.exit(0)\ndef compute(job): pass\n"
+    (tmp_path / "exiting_in_workers.py").write_text(script.format(os.getpid()))
+    monkeypatch.syspath_prepend(tmp_path)
+    compute = import_module("exiting_in_workers").compute
+    with pytest.raises(hl.InvalidArgument, match=r"the code of a job called sys.exit\(0\)"):
+        list(compute_locally(compute, [(0, 0), (0, 1)], 2))

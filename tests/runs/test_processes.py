@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom import kernels
 from heirloom.runs.layout import Origin
 from heirloom.runs.workers import process, processes
 from heirloom.runs.workers.compute import Computed
@@ -166,13 +167,33 @@ def stop_this_process(job, folder):
     return computed(job)
 
 
-def test_worker_that_was_stopped_is_reported_and_can_be_continued(tmp_path, caplog, monkeypatch):
+def stop_while_a_result_is_written(job, folder):
+    """Stop this process once, in the middle of a message."""
+    if job == JOBS[3] and not (folder / "stopped").exists():
+        write = Connection._send
+
+        def stop(self, data):
+            half = len(data) // 2
+            write(self, data[:half])
+            (folder / "stopped").write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGSTOP)
+            write(self, data[half:])
+            Connection._send = write
+
+        Connection._send = stop
+    return computed(job, large=np.zeros(1000))
+
+
+@pytest.mark.parametrize("stop", [stop_this_process, stop_while_a_result_is_written])
+def test_worker_that_was_stopped_is_reported_and_can_be_continued(
+    tmp_path, caplog, monkeypatch, stop
+):
     monkeypatch.setattr(processes, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(processes, "STOPPED_SECONDS", 0.3)
     found = []
 
     def run():
-        found.extend(compute_locally(partial(stop_this_process, folder=tmp_path), JOBS, 2))
+        found.extend(compute_locally(partial(stop, folder=tmp_path), JOBS, 2))
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -510,11 +531,14 @@ def test_workers_end_when_their_parent_is_killed_while_they_compute():
     wait_until(lambda: not any(map(is_running, workers)))
 
 
-def test_worker_that_this_process_did_not_start_is_not_killed():
+def test_worker_that_this_process_did_not_start_is_not_killed(monkeypatch):
     worker = Worker(setting_now(threads=1, own_code=True))
     process._started.discard(worker)
+    killed = []
+    monkeypatch.setattr(os, "killpg", lambda *at: killed.append(at))
     worker.stop()  # closes the connection, so that the worker ends by itself
-    assert worker.process.wait() == 0
+    worker.process.wait()
+    assert killed == []
 
 
 def _compare(n_known, jobs):
@@ -559,3 +583,48 @@ def test_agent_may_make_a_comparison_of_its_own(jobs):
         {"RMax": make}, lambda rng: task, tasks=1, episodes=5, max_steps=5, repetitions=2, jobs=jobs
     )
     assert np.isfinite(results.returns).all()
+
+
+def test_entry_of_the_path_that_python_ignores_is_ignored(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "path", [tmp_path, *sys.path])
+    assert jobs_of(compute_locally(computed, JOBS, 2)) == JOBS
+
+
+def say_in_a_forked_process(job):
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            kernels.say(f"a notice of {job}")
+            status = 0
+        finally:
+            os._exit(status)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return computed(job, status=np.array(status))
+
+
+def test_process_that_a_job_forked_can_give_notices():
+    results = compute_locally(say_in_a_forked_process, JOBS[:2], 2)
+    assert [int(result.results["status"]) for result in results] == [0, 0]
+
+
+LEFT = """
+import os, subprocess
+from heirloom.runs.workers.processes import compute_locally
+from tests.runs.test_processes import JOBS, leave_a_child, pids_of
+print(*pids_of(compute_locally(leave_a_child, JOBS[:2], 2)), flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def leave_a_child(job):
+    """Return the process that this job started, in place of its own."""
+    return computed(job, pid=np.array(subprocess.Popen(["sleep", "100"]).pid))
+
+
+def test_processes_of_jobs_end_when_the_parent_is_killed_while_workers_are_idle(tmp_path):
+    with (tmp_path / "pids").open("w") as file:  # a pipe would be open until they have ended
+        subprocess.run([sys.executable, "-c", LEFT], cwd=ROOT, stdout=file, timeout=250)
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert len(pids) == 2
+    wait_until(lambda: not any(map(is_running, pids)))

@@ -148,13 +148,15 @@ def print_size(spec: "ExperimentSpec", location: Path, jobs: int | None, runs: i
         jobs: number of parallel jobs; by default the number of processors.
         runs: number of runs of this size.
     """
+    from heirloom.experiments.registry import no_exit
     from heirloom.runs.pilot import estimate_seconds
     from heirloom.runs.size import check_size
     from heirloom.runs.workers.processes import processors
 
-    size = check_size(spec, location)
-    n = min(jobs or processors(), size.jobs)
-    seconds = runs * estimate_seconds(spec) / n
+    with no_exit("the code of a family or an agent"):
+        size = check_size(spec, location)
+        n = min(jobs or processors(), size.jobs)
+        seconds = runs * estimate_seconds(spec) / n
     console = _console()
     several = f"{runs} runs, each with " if runs > 1 else ""
     console.print(f"{spec.name}: {several}{size}.", soft_wrap=True)

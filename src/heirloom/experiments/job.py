@@ -151,7 +151,8 @@ def make_agent(
 def check_extras(spec: ExperimentSpec) -> None:
     """Raise `InvalidArgument` if an agent needs a library that is not installed."""
     for agent in spec.agents:
-        if agent.options.get("ground") == "recursive" and not is_installed("ot"):
+        is_recursive = agent.options.get("ground") == "recursive"
+        if is_recursive and not is_user_defined(agent.algorithm) and not is_installed("ot"):
             raise missing(f"agent {agent.name!r}: ground is 'recursive'", "wasserstein")
 
 

@@ -2,7 +2,8 @@
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, get_type_hints
@@ -163,6 +164,17 @@ def make_agent(
         options = _checked_by_model(model, options).model_dump()
     check_arguments(make, {**given, **options}, algorithm)
     return _call_user_code(make, {**given, **options}, algorithm)
+
+
+@contextmanager
+def no_exit(code: str) -> Iterator[None]:
+    """Raise `InvalidArgument` if code of the user, described by `code`, calls `sys.exit`."""
+    try:
+        yield
+    except SystemExit as error:
+        raise InvalidArgument(
+            f"{code} called sys.exit({error.code!r}): let it raise an exception, or return"
+        ) from error
 
 
 def _call_user_code(make: Callable[..., Any], options: Mapping[str, Any], what: str) -> Any:

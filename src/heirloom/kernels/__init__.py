@@ -27,7 +27,7 @@ from numba.core.dispatcher import Dispatcher
 
 LONGEST_WAIT = 120.0  # seconds for another process to compile a kernel
 POLL = 0.02  # seconds between two looks whether it has
-PREFIX = "heirloom-"  # of the names of files in numba's cache, which have another format
+PREFIX = "heirloom2-"  # of the names of files in numba's cache, which have another format
 
 forward: Callable[[str], None] | None = None
 """In a worker process, sends a notice to the process that started it."""
@@ -95,17 +95,23 @@ class KernelCache(caching.NullCache):
             self._lock = lock if _acquire(self._found.cache_path, lock) else None
             found = self._load(sig, target_context)  # another process may have compiled it
             if found is not None:
-                self._release()
+                self.release()
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Store compiled code."""
         if self._found is not None:
+            # All signatures of a kernel share the index, and the numbers of the data files.
+            lock = zlib.crc32(self._found._impl.filename_base.encode())
+            has_lock = _acquire(self._found.cache_path, lock)
             try:
                 self._found.save_overload(sig, data)
             except OSError as error:
                 self._report("cannot be stored", error)
-            self._release()
+            finally:
+                if has_lock:
+                    _release(self._found.cache_path, lock)
+                self.release()
 
     def _load(self, sig: Any, target_context: Any) -> Any:
         assert self._found is not None
@@ -122,7 +128,8 @@ class KernelCache(caching.NullCache):
             "folder if the message comes again, or set NUMBA_CACHE_DIR to another one"
         )
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Let other processes compile the kernel, if this one has locked it."""
         if self._lock is not None:
             _release(str(self.cache_path), self._lock)
             self._lock = None
@@ -131,7 +138,9 @@ class KernelCache(caching.NullCache):
 class _CheckedFile(caching.IndexDataCacheFile):
     """Numba's index and data files, each behind a line with numba's version and a checksum.
 
-    Without the checksum, damaged code would be executed, or end the process.
+    Without the checksum, damaged code would be executed, or end the process. Data files repeat the
+    stamp of the source and the key: numba writes the index first, and a process that ends before it
+    has written the data leaves an index that names the file of other code.
     """
 
     def _load_index(self) -> dict[Any, str]:
@@ -157,7 +166,13 @@ class _CheckedFile(caching.IndexDataCacheFile):
             self._load_index()
         except Exception:  # it was reported when it was read
             self._save_index({})
-        super().save(key, data)
+        super().save(key, (self._source_stamp, key, data))
+
+    def load(self, key: Any) -> Any:
+        """Return an entry, or None if there is none for this key and source."""
+        found = super().load(key)
+        is_same = found is not None and found[:2] == (self._source_stamp, key)
+        return found[2] if is_same else None
 
     def _read(self, path: str) -> Any:
         with open(path, "rb") as file:
@@ -206,7 +221,7 @@ def _release(folder: str, number: int) -> None:
 
 
 class CompilationNotice(event.Listener):
-    """Announces the first compilation of a kernel."""
+    """Announces the first compilation of a kernel, and ends one that failed."""
 
     def on_start(self, event: event.Event) -> None:
         """Announce the compilation, if the function is one of ours."""
@@ -217,7 +232,11 @@ class CompilationNotice(event.Listener):
             )
 
     def on_end(self, event: event.Event) -> None:
-        """Do nothing."""
+        """Release the lock of a kernel that was not compiled, and so is not stored."""
+        cache = event.data["dispatcher"]._cache
+        # `is_failed` of numba is True if there was no exception.
+        if event._exc_details is not None and isinstance(cache, KernelCache):
+            cache.release()
 
 
 event.register("numba:compile", CompilationNotice())

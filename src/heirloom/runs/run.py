@@ -12,7 +12,7 @@ from heirloom import signals
 from heirloom.choices import Backend
 from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
 from heirloom.experiments.job import Functions, Job, check_agents, shared_results
-from heirloom.experiments.registry import is_user_defined
+from heirloom.experiments.registry import is_user_defined, no_exit
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.lock import lock
 from heirloom.runs.progress import progress
@@ -74,14 +74,16 @@ def run_on(
         functions: take the place of the functions that the spec names.
     """
     folder = folder_path(location)
-    check_size(spec, folder, functions)
-    check_agents(spec, functions)
+    with no_exit("the code of a family or an agent"):
+        check_size(spec, folder, functions)
+        check_agents(spec, functions)
     with lock(folder):
         store = RunStore(folder, spec)
         remaining = store.remaining_jobs()
         if remaining:
             _warn_if_versions_differ(store)
-            _check_tasks(store, remaining, functions)
+            with no_exit(f"the code of family {spec.family.name!r}"):
+                _check_tasks(store, remaining, functions)
             with start_workers() as compute:
                 _compute(store, remaining, compute)
         arrays, done, own = store.load()  # reads back, and verifies, all that was written

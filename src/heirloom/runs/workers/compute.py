@@ -12,6 +12,7 @@ import numpy as np
 
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import Functions, Job, run_job, shared_results
+from heirloom.experiments.registry import no_exit
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.layout import Origin
 from heirloom.runs.versions import differences, versions
@@ -38,6 +39,7 @@ def packed(spec: ExperimentSpec) -> str:
 
 
 @lru_cache(maxsize=2)
+@no_exit("the code that the spec names")
 def _unpacked(spec: str) -> ExperimentSpec:
     return ExperimentSpec.read(json.loads(spec))
 
@@ -49,15 +51,11 @@ def compute_job(spec: str, job: Job, functions: Functions | None = None) -> Comp
     """
     started = time.perf_counter()
     experiment = _unpacked(spec)
-    try:
+    where = f"agent {experiment.agents[job[0]].name!r}, repetition {job[1] + 1}"
+    with no_exit(f"{where}: the code of the job"):
         results = run_job(experiment, *job, *([] if functions is None else [functions]))
         if job[0] == 0:
             results |= shared_results(experiment, job[1], functions)
-    except SystemExit as error:
-        raise InvalidArgument(
-            f"agent {experiment.agents[job[0]].name!r}, repetition {job[1] + 1}: the code of the "
-            f"job called sys.exit({error.code!r}): let it raise an exception, or return"
-        ) from error
     seconds = time.perf_counter() - started
     return Computed(job, results, Origin(seconds, f"{gethostname()}:{os.getpid()}", versions()))
 

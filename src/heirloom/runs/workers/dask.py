@@ -131,6 +131,9 @@ def _client(n_parallel: int | None, address: str | None) -> "Iterator[Client]":
         yield in_use
         return
     with ExitStack() as started:
+        if not os.environ.get("PYTHONSAFEPATH"):  # a file of the folder may be named random.py
+            os.environ["PYTHONSAFEPATH"] = "1"
+            started.callback(os.environ.pop, "PYTHONSAFEPATH", None)
         try:
             keys = Security.temporary()  # otherwise every user of this machine could run code in it
             # Ctrl-C must leave no process of the cluster running.

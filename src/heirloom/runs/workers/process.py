@@ -17,6 +17,7 @@ import traceback
 from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from typing import NamedTuple
 from heirloom import kernels
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import Job
+from heirloom.experiments.registry import no_exit
 from heirloom.runs.workers.compute import Computed
 
 IDLE_SECONDS = 300.0  # a worker ends if it receives no job for this time
@@ -170,7 +172,7 @@ def setting_now(*, threads: int, own_code: bool) -> Setting:
             "the current folder was deleted, so that processes cannot start in it: change to "
             "another folder, or use jobs=1"
         ) from error
-    path = [entry or folder for entry in sys.path]
+    path = [entry or folder for entry in sys.path if isinstance(entry, str)]
     if not own_code:
         path = [entry for entry in path if entry != folder]
     package = str(Path(kernels.__file__).resolve().parents[2])
@@ -211,6 +213,7 @@ def serve(descriptor: int, parent: int, started: int, idle_seconds: float) -> No
     # A process that a job starts must not keep the connection open when this one is killed.
     os.set_inheritable(descriptor, False)  # noqa: FBT003 -- it takes no keywords
     os.register_at_fork(after_in_child=connection.close)
+    os.register_at_fork(after_in_child=partial(setattr, kernels, "forward", None))
     kernels.forward = lambda notice: connection.send_bytes(pickle.dumps(notice))
     compute, modules = b"", _Modules(started)
     with suppress(EOFError, OSError):  # the parent has closed the connection
@@ -222,12 +225,14 @@ def serve(descriptor: int, parent: int, started: int, idle_seconds: float) -> No
                 with suppress(Exception):
                     stream.flush()  # since the process will be killed
             connection.send_bytes(message)
+    os.killpg(0, signal.SIGKILL)  # this process, and those that jobs have started
 
 
 def _computed(compute: bytes, job: Job, modules: "_Modules") -> bytes:
     """Return the message with the results of a job, or with the exception that it raised."""
     try:
-        result = pickle.loads(compute)(job)
+        with no_exit("the code of a job"):
+            result = pickle.loads(compute)(job)
         return pickle.dumps((result, None, modules.new_files()))
     except BaseException as error:
         import cloudpickle  # the class of the exception may be defined in the main module

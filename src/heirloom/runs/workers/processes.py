@@ -5,9 +5,10 @@ import multiprocessing
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from importlib import import_module
 from multiprocessing.connection import wait
+from threading import Event, Thread
 
 from heirloom.errors import InvalidArgument, WorkerLost
 from heirloom.experiments.job import Job
@@ -59,7 +60,9 @@ def _compute_in_processes(
     packed, remaining = _packed(compute), deque(_ordered(jobs, n_processes))
     n_lost: Counter[Job] = Counter()
     workers: list[Worker] = []
-    complete = False
+    complete, ended = False, Event()
+    # In a thread, since `receive` waits for the rest of a message that a worker has begun.
+    looking = Thread(target=_report_stopped, args=(workers, ended), daemon=True)
     try:
         with uninterrupted():
             threads = max(1, processors() // n_processes)
@@ -67,8 +70,9 @@ def _compute_in_processes(
         for worker in workers:
             worker.send(packed, remaining, at_most=1)
         import_module("xarray")  # results need it; workers import their own libraries meanwhile
+        looking.start()
         while busy := {worker.connection: worker for worker in workers if worker.jobs}:
-            for connection in wait(list(busy), LOOK_SECONDS):
+            for connection in wait(list(busy)):
                 worker = busy[connection]  # type: ignore[index]
                 try:
                     result, raised = worker.receive()
@@ -86,10 +90,12 @@ def _compute_in_processes(
                 ahead = result.origin.seconds < SHORT_SECONDS and len(remaining) > len(workers)
                 worker.send(packed, remaining, at_most=AHEAD if ahead else 1)
                 yield result
-            _report_stopped(busy.values())
         complete = True
     finally:
         with uninterrupted():
+            ended.set()
+            if looking.is_alive():
+                looking.join()
             release(workers, keep=complete)
 
 
@@ -138,18 +144,19 @@ def _replacement(
     return workers[-1]
 
 
-def _report_stopped(workers: Iterable[Worker]) -> None:
+def _report_stopped(workers: list[Worker], ended: Event) -> None:
     """Say once which workers were stopped a minute ago, since the run waits for them."""
-    now = time.monotonic()
-    for worker in workers:
-        if not worker.is_stopped:
-            worker.stopped_since = None
-        elif worker.stopped_since is None:
-            worker.stopped_since = now
-        elif now - worker.stopped_since >= STOPPED_SECONDS:
-            worker.stopped_since = float("inf")
-            logging.getLogger("heirloom").warning(
-                "heirloom: the run waits for a worker process that was stopped; continue it with "
-                "`kill -CONT %d`, or kill it, and another one computes its job",
-                worker.process.pid,
-            )
+    while not ended.wait(LOOK_SECONDS):
+        now = time.monotonic()
+        for worker in [worker for worker in workers if worker.jobs]:
+            if not worker.is_stopped:
+                worker.stopped_since = None
+            elif worker.stopped_since is None:
+                worker.stopped_since = now
+            elif now - worker.stopped_since >= STOPPED_SECONDS:
+                worker.stopped_since = float("inf")
+                logging.getLogger("heirloom").warning(
+                    "heirloom: the run waits for a worker process that was stopped; continue it "
+                    "with `kill -CONT %d`, or kill it, and another one computes its job",
+                    worker.process.pid,
+                )
