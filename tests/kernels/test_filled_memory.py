@@ -36,10 +36,12 @@ def test_lifetimes_do_not_depend_on_entries_that_were_never_written():
     run_lifetimes("388", "399", "agents", "kernels")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_hundreds_of_lifetimes_do_not_depend_on_entries_that_were_never_written():
-    run_lifetimes("0", "400", "agents", "kernels", "transfer")
+@pytest.mark.parametrize(
+    "n", [pytest.param(100, marks=pytest.mark.slow), pytest.param(400, marks=pytest.mark.full)]
+)
+def test_many_lifetimes_do_not_depend_on_entries_that_were_never_written(n):
+    run_lifetimes("0", str(n), "agents", "kernels", "transfer")
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.uint64, np.float64, np.bool_])

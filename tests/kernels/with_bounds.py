@@ -44,7 +44,7 @@ TESTS = (
     "tests/transfer/test_discount_factors_close_to_1.py",
     "tests/transfer/test_learned_distances.py",
 )
-N_LIFETIMES = 200
+N_LIFETIMES = 40
 
 
 @njit
@@ -76,7 +76,15 @@ def all_kernels():
 def main():
     if not bounds_are_checked():
         return "indices are not checked: set NUMBA_BOUNDSCHECK=1"
-    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow and not cluster"]
+    options = [
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not slow and not cluster and not full",
+    ]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # the lifetimes are imported
     root = Path(__file__).parents[2]
     tests, reached = (str(root / test) for test in TESTS), set()
