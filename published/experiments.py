@@ -70,7 +70,7 @@ def run_first_repetition(experiment: Experiment) -> dict[str, Any]:
     spec = registry.experiment(experiment.name).settings(experiment.variant, **options)
     with TemporaryDirectory() as folder:
         results = run(spec.with_changes(repetitions=1), Path(folder) / "run", jobs=1)
-        return summarise_first_repetition(results.load())
+        return summarise_first_repetition(results)
 
 
 def summarise_first_repetition(results: xr.Dataset) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def folder(complete, tmp_path):
 def computed(monkeypatch):
     """The jobs that are computed."""
     jobs, run_job = [], compute.run_job
-    monkeypatch.setattr(compute, "run_job", lambda *a: jobs.append(a[1:]) or run_job(*a))
+    monkeypatch.setattr(compute, "run_job", lambda *a: jobs.append(a[1:3]) or run_job(*a))
     return jobs
 
 

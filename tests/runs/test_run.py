@@ -56,7 +56,7 @@ def test_resumed_run_computes_no_job_twice(tmp_path, expected, monkeypatch):
     """The run is interrupted again and again, and its results are those of a run without stops."""
     computed = []
 
-    def interrupted_run_job(spec, agent, repetition):
+    def interrupted_run_job(spec, agent, repetition, functions):
         if len(computed) == len(set(computed)) and len(computed) % 2 == 1 and not allowed:
             raise KeyboardInterrupt
         allowed.clear()

@@ -177,7 +177,7 @@ def _run(
     if out is not None:
         return run_on(start_workers, spec, out, functions)
     with tempfile.TemporaryDirectory() as folder:
-        return run_on(start_workers, spec, os.path.join(folder, "run"), functions).load()
+        return run_on(start_workers, spec, os.path.join(folder, "run"), functions)
 
 
 def _check_stored(out: object, record: object) -> None:

@@ -53,7 +53,7 @@ def compute_job(spec: str, job: Job, functions: Functions | None = None) -> Comp
     experiment = _unpacked(spec)
     where = f"agent {experiment.agents[job[0]].name!r}, repetition {job[1] + 1}"
     with no_exit(f"{where}: the code of the job"):
-        results = run_job(experiment, *job, *([] if functions is None else [functions]))
+        results = run_job(experiment, *job, functions)
         if job[0] == 0:
             results |= shared_results(experiment, job[1], functions)
     seconds = time.perf_counter() - started
