@@ -27,7 +27,7 @@ import heirloom as hl
 from heirloom.cli import calculators
 from heirloom.envs import maintenance, paper_tasks, perishables, queueing, toy_text
 from heirloom.envs.inventory import inventory
-from tests.reporting.examples import results as transfer_results
+from tests.report.examples import results as transfer_results
 
 LONGEST = 60  # seconds per call; longer than compiling a kernel takes
 
@@ -857,7 +857,7 @@ CALLS = {
         hl.draw_transfer, {"results": transfer_results(), "agent": "Mine", "title": "title"}
     ),
     "report": lambda: Call(
-        hl.report,
+        hl.write_report,
         {"runs": results(), "path": "report.html", "title": "title", "baseline": "RMax"},
         {"runs": "run"},
     ),
