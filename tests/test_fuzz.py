@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli import calculators
-from heirloom.envs import maintenance, paper_tasks, perishables, queueing, toy_text
+from heirloom.envs import maintenance, ordered, paper_tasks, perishables, queueing, toy_text
 from heirloom.envs.inventory import inventory
 from tests.report.examples import results as transfer_results
 
@@ -473,6 +473,11 @@ CALLS = {
             "reward_range": (-50.0, 0.0),
         },
         {"sent_away": "(reward|reward_range)"},
+    ),
+    "envs.ferry": lambda: Call(
+        ordered.ferry,
+        {"slip": 0.1, "reward": 0.9, "sinks": True, "gamma": 0.9, "reward_range": (-1.0, 1.0)},
+        {"reward": r"(reward|R\[|reward_range)"},
     ),
     "envs.perishables": lambda: Call(
         perishables.perishables,
