@@ -24,7 +24,7 @@ help:
 	@echo "make publish-bench   write the results of make bench to docs/performance.md"
 	@echo "make golden      recompute the results in tests/golden, and print the differences"
 	@echo "make numbers     measure the numbers in README and docs again, and write them (up to an hour)"
-	@echo "make tables      write the tables in README and docs from published/results"
+	@echo "make tables      write the tables in README and docs from docs/published/results"
 	@echo "make dist        build the wheel and the source archive in dist, and test both outside the clone"
 	@echo "make references  write the reference results that heirloom reproduce compares with (five minutes)"
 	@echo "make format      format the code and apply automatic fixes"
@@ -66,7 +66,7 @@ docs: $(DOCS_READY)
 dist: $(READY)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
-	$(BIN)/python -m published.distribution dist
+	PYTHONPATH=docs $(BIN)/python -m published.distribution dist
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -109,10 +109,10 @@ golden: $(READY)
 
 # Takes up to an hour. Files of unchanged results stay as they are, so a second call changes nothing.
 numbers: $(READY)
-	$(BIN)/python -m published
+	PYTHONPATH=docs $(BIN)/python -m published
 
 tables: $(READY)
-	$(BIN)/python -m published --tables
+	PYTHONPATH=docs $(BIN)/python -m published --tables
 
 # Runs that are complete in ./results are not computed again.
 references: $(READY)
@@ -133,7 +133,7 @@ bench: $(READY) $(PEERS)/.ready
 	$(BIN)/python benchmarks/run.py
 
 publish-bench: $(READY)
-	$(BIN)/python -m published --speed results/bench.json
+	PYTHONPATH=docs $(BIN)/python -m published --speed results/bench.json
 
 examples: $(READY)
 	mkdir -p figures
