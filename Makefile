@@ -7,27 +7,19 @@ SETUP := $(VENV)/.ready-run
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable
-PEERS := .venv-peers
 
 .PHONY: help setup reproduce docs dist kernels-plain kernels-lazy test test-slow test-full check format coverage golden numbers tables references bench publish-bench examples clean
 
 help:
-	@echo "make setup       create .venv with Heirloom and what a run and its report need (a minute)"
-	@echo "make reproduce   set up .venv, then run the main experiment of the paper"
-	@echo "make docs        build this documentation in build/site (three minutes; executes the tutorials)"
-	@echo "make test        set up .venv, check format, lint, types and imports, and run the tests"
-	@echo "make test-slow   run long soundness sweeps, kernels with checked indices, and tests that start clusters"
-	@echo "make test-full   run the longest examples in full (ten minutes)"
-	@echo "make coverage    report the line coverage of src, kernels included"
-	@echo "make examples    run every example; prints tables, writes figures to ./figures"
-	@echo "make bench       measure speed relative to a bare loop and other libraries (ten minutes)"
-	@echo "make publish-bench   write the results of make bench to docs/performance.md"
-	@echo "make golden      recompute the results in tests/golden, and print the differences"
-	@echo "make numbers     measure the numbers in README and docs again, and write them (up to an hour)"
-	@echo "make tables      write the tables in README and docs from published/results"
-	@echo "make dist        build the wheel and the source archive in dist, and test both outside the clone"
-	@echo "make references  write the reference results that heirloom reproduce compares with (five minutes)"
-	@echo "make format      format the code and apply automatic fixes"
+	@echo "make setup      create .venv with Heirloom and what a run and its report need"
+	@echo "make reproduce  set up .venv, then run the main experiment of the paper"
+	@echo "make test       check format, lint, types and imports, and run the tests"
+	@echo "make test-slow  run soundness sweeps, checked indices, and Dask clusters"
+	@echo "make test-full  run the longest examples, and the sweeps with more tasks"
+	@echo "make docs       build the site in build/site, and execute its tutorials"
+	@echo "make format     format the code and apply automatic fixes"
+	@echo "make clean      delete .venv, builds and caches"
+	@echo "./maintain.sh   list the rarely used targets: coverage, golden, numbers, bench, ..."
 
 $(SETUP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Heirloom needs Python 3.11 or later: make PYTHON=...")'
@@ -63,11 +55,6 @@ docs: $(DOCS_READY)
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --builder html docs build/site
 	@echo "Open build/site/index.html in a browser."
 
-dist: $(READY)
-	rm -rf dist
-	$(BIN)/python -m build --outdir dist
-	$(BIN)/python -m published.distribution dist
-
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -90,63 +77,13 @@ test-slow: $(READY)
 test-full: $(READY)
 	$(PYTEST) -m full
 
-# Kernels are compiled in the first run, and measured in the second, without the compiler. The second
-# has tests of small tasks, which reach nearly all lines of kernels; those left out by -k take longer.
-WITHOUT_COMPILER := tests/kernels tests/mdp/test_mean_rewards.py tests/metrics/test_rounding.py \
-	tests/transfer/refutation/test_audit.py \
-	tests/propositions/test_proposition_4_learned_dissimilarity.py
-
-coverage: $(READY)
-	rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -n auto --dist worksteal -m "not slow and not full"
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n auto --dist worksteal -m "not slow and not cluster and not full" \
-		-k "not long and not bounds and not 500 and not probability" $(WITHOUT_COMPILER)
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report
-
-golden: $(READY)
-	$(BIN)/python -m tests.golden
-
-# Takes up to an hour. Files of unchanged results stay as they are, so a second call changes nothing.
-numbers: $(READY)
-	$(BIN)/python -m published
-
-tables: $(READY)
-	$(BIN)/python -m published --tables
-
-# Runs that are complete in ./results are not computed again.
-references: $(READY)
-	$(BIN)/python -m heirloom.paper.reference_files
-
-# A library that cannot be installed is skipped; its rows in the benchmark give the reason.
-$(PEERS)/.ready: benchmarks/peers.txt
-	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python -m pip install --quiet --no-deps --requirement benchmarks/peers.txt || \
-	for peer in $$(grep == benchmarks/peers.txt); do \
-		$(PEERS)/bin/python -m pip install --quiet --no-deps $$peer || echo "cannot install $$peer: skipped"; \
-	done
-	touch $(PEERS)/.ready
-
-bench: $(READY) $(PEERS)/.ready
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable '.[bench]' || \
-	echo "cannot install '.[bench]': skipped"
-	$(BIN)/python benchmarks/run.py
-
-publish-bench: $(READY)
-	$(BIN)/python -m published --speed results/bench.json
-
-examples: $(READY)
-	mkdir -p figures
-	for example in examples/*.py; do \
-		if [ $$example = examples/icu_sepsis.py ] && ! $(BIN)/python -m pip --quiet show icu-sepsis; then \
-			echo "== $$example is skipped: icu-sepsis is not installed"; continue; \
-		fi; \
-		echo "== $$example"; (cd figures && ../$(BIN)/python ../$$example) || exit 1; \
-	done
+# Rarely used: each is a command of the script.
+coverage golden numbers tables references bench publish-bench examples dist: $(READY)
+	@BIN=$(BIN) PYTHON=$(PYTHON) ./maintain.sh $@
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

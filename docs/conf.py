@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `published`, which is not installed
+sys.path.insert(0, str(Path(__file__).parent))  # for `published`, which is not installed
 
 import heirloom
 
@@ -18,7 +18,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "published.site",
 ]
-exclude_patterns = ["images"]
+exclude_patterns = ["images", "published"]
 
 # Pages are read on GitHub too, whose anchors are made from headings.
 myst_heading_anchors = 4

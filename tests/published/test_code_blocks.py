@@ -126,13 +126,33 @@ def commands():
     ]
 
 
+def make_targets():
+    rules = re.findall(r"^([a-z -]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE)
+    return set(" ".join(rules).split())
+
+
+def test_help_of_make_fits_a_screen_and_names_targets_that_exist():
+    shown = ""
+    for command in (["make", "help"], [PROJECT / "maintain.sh"]):
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+        assert len(done.stdout.splitlines()) <= 20
+        assert max(map(len, done.stdout.splitlines())) <= 100
+        shown += done.stdout
+    named = set(re.findall(r"^make ([\w-]+)  ", shown, re.MULTILINE))
+    assert named | {"help", "check", "kernels-plain", "kernels-lazy"} == make_targets()
+
+
+def test_maintenance_script_refuses_an_unknown_command():
+    done = subprocess.run([PROJECT / "maintain.sh", "glden"], capture_output=True, check=False)
+    assert done.returncode == 2
+
+
 @pytest.mark.parametrize("words", commands())
 def test_shell_command_is_valid(words):
     """Make has these targets, and heirloom accepts these arguments; neither is run."""
     program, *arguments = words
     if program == "make":
-        targets = re.findall(r"^([\w-]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE)
-        assert set(arguments) <= set(targets)
+        assert set(arguments) <= make_targets()
     elif program == "heirloom":
         parse(arguments[: arguments.index(">")] if ">" in arguments else arguments)
     elif program == ".venv/bin/python":

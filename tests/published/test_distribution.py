@@ -24,7 +24,8 @@ def test_source_archive_has_what_the_readme_refers_to(packages):
     assert distribution.missing_files(archive) == []
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
-    assert {"Makefile", "constraints.txt", "docs/conf.py", "tests/conftest.py"} <= names
+    files = {"Makefile", "maintain.sh", "constraints.txt", "docs/conf.py", "tests/conftest.py"}
+    assert files <= names
 
 
 @pytest.mark.slow

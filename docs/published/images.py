@@ -1,4 +1,4 @@
-"""The images of docs, drawn from computed values: `python -m published --images`."""
+"""The images of docs, drawn from computed values: `python -m published --images` in `docs`."""
 
 from collections.abc import Callable
 from pathlib import Path

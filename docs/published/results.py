@@ -11,7 +11,7 @@ from typing import Any
 
 from heirloom.runs.versions import versions
 
-PROJECT = Path(__file__).resolve().parents[1]
+PROJECT = Path(__file__).resolve().parents[2]
 RESULTS = Path(__file__).parent / "results"
 DIGITS = 6
 NUMBERS = re.compile(r"\[\s+((?:(?:-?[\d.]+(?:e[+-]?\d+)?|null),?\s+)+)\]")
