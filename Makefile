@@ -116,7 +116,7 @@ tables: $(READY)
 
 # Runs that are complete in ./results are not computed again.
 references: $(READY)
-	$(BIN)/python -m heirloom.paper.reference_files
+	$(BIN)/python -m published.references
 
 # A library that cannot be installed is skipped; its rows in the benchmark give the reason.
 $(PEERS)/.ready: benchmarks/peers.txt

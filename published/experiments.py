@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from heirloom.paper import registry
-from heirloom.paper.experiment import Options
-from heirloom.paper.reproducibility import sizes
+from heirloom.paper.experiment import Options, sizes
 from heirloom.runs.run import run
 from heirloom.runs.stored_run import results
 

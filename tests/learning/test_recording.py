@@ -10,8 +10,7 @@ import pytest
 import heirloom as hl
 from heirloom.envs.paper_families import Maze
 from heirloom.errors import InvalidArgument, InvalidFile
-from heirloom.learning.choosing import Choice
-from heirloom.learning.recording import decode, encode
+from heirloom.learning.recording import Choice, decode, encode
 
 FAMILY = Maze()
 RNG = np.random.default_rng(3)

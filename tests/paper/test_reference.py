@@ -6,8 +6,8 @@ import pytest
 
 from heirloom.paper import reference
 from heirloom.paper.experiment import Options
-from heirloom.paper.reference_files import REFERENCES
 from heirloom.paper.registry import experiment, reproduce
+from published.references import REFERENCES
 
 
 @pytest.mark.parametrize(("name", "variant"), REFERENCES)

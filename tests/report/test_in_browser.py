@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.report.curves import block_means, blocks
+from heirloom.report.charts import block_means, blocks
 from heirloom.stats import moving_average, student_interval
 from tests.browser import new_driver
 from tests.report.examples import HOSTILE, results

@@ -16,9 +16,9 @@ from heirloom.cli.app import app
 from heirloom.envs.toy_text import cliff_walking, frozen_lake, taxi
 from heirloom.errors import CannotWrite, InvalidArgument
 from heirloom.mdp.scene import Scene
-from heirloom.report.player_data import as_data
+from heirloom.report.replay import as_data
 from heirloom.report.scenes import TAXI_WALLS, action_names, as_scene, directions
-from heirloom.report.stored import recordings_of
+from heirloom.runs.recordings import recordings_of
 from tests.report.recordings import HOSTILE, maze_recordings, table_recording
 from tests.small_run import FAST
 

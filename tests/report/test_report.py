@@ -15,11 +15,9 @@ from heirloom.cli.app import app
 from heirloom.report.agents_table import baseline_of, cells, columns
 from heirloom.report.differences import differences, welch_interval
 from heirloom.report.page import render
-from heirloom.report.replays import replays
-from heirloom.report.sections import reference
+from heirloom.report.sections import not_recorded, reference, replays
 from heirloom.report.sources import read_sources
-from heirloom.report.stored import recordings_of
-from heirloom.report.transfer import not_recorded
+from heirloom.runs.recordings import recordings_of
 from heirloom.runs.run import run
 from tests.report.examples import HOSTILE, results
 from tests.small_run import FAST, flip
@@ -239,7 +237,7 @@ def recorded(tmp_path_factory):
 def test_report_shows_the_first_recordings_if_all_are_too_large(recorded, monkeypatch):
     whole = replays(read_sources(recorded).runs)
     assert "plays the others" not in whole
-    monkeypatch.setattr("heirloom.report.replays.LARGEST", len(whole) // 2)
+    monkeypatch.setattr("heirloom.report.sections.LARGEST", len(whole) // 2)
     shortened = replays(read_sources(recorded).runs)
     assert len(shortened) < len(whole)
     shown, all_recordings = map(
@@ -253,6 +251,6 @@ def test_report_says_that_recordings_cannot_be_read(recorded, monkeypatch):
     def unreadable(run):
         raise hl.InvalidFile("the map has the style <b>")
 
-    monkeypatch.setattr("heirloom.report.replays.recordings_of", unreadable)
+    monkeypatch.setattr("heirloom.report.sections.recordings_of", unreadable)
     section = replays(read_sources(recorded).runs)
     assert "The recordings cannot be read: the map has the style &lt;b&gt;" in section

@@ -1,13 +1,13 @@
 """Tables that commands print, and names of the folders that they write to."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heirloom.choices import Variant
-from heirloom.escaping import printable
-from heirloom.extras import is_installed
-from heirloom.wording import are, counted, counted_of, were
+from heirloom.errors import is_installed
+from heirloom.wording import are, counted, counted_of, printable, were
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -139,30 +139,27 @@ def _first(lines: list[str]) -> list[str]:
     return lines if more <= 0 else [*lines[:MAX_LISTED], f"and {more} more"]
 
 
-def print_size(spec: "ExperimentSpec", location: Path, jobs: int | None, runs: int) -> None:
-    """Print the size of an experiment, and an estimate of its time; nothing is written.
+def print_size(specs: "Sequence[ExperimentSpec]", location: Path, jobs: int | None) -> None:
+    """Print the sizes of runs, and an estimate of their time; nothing is written.
 
     Args:
-        spec: the experiment.
-        location: where its results would be stored; the free space there is checked.
+        specs: the experiments.
+        location: where their results would be stored; the free space there is checked.
         jobs: number of parallel jobs; by default the number of processors.
-        runs: number of runs of this size.
     """
     from heirloom.experiments.registry import no_exit
-    from heirloom.runs.pilot import estimate_seconds
-    from heirloom.runs.size import check_size
+    from heirloom.runs.size import check_size, estimate_seconds
     from heirloom.runs.workers.processes import processors
 
-    with no_exit("the code of a family or an agent"):
-        size = check_size(spec, location)
-        n = min(jobs or processors(), size.jobs)
-        seconds = runs * estimate_seconds(spec) / n
-    console = _console()
-    several = f"{runs} runs, each with " if runs > 1 else ""
-    console.print(f"{spec.name}: {several}{size}.", soft_wrap=True)
+    console, n, seconds = _console(), jobs or processors(), 0.0
+    for spec in specs:
+        with no_exit("the code of a family or an agent"):
+            size = check_size(spec, location)
+            seconds += estimate_seconds(spec) / min(n, size.jobs)
+        console.print(f"{spec.name}: {size}.", soft_wrap=True)
     console.print(
-        f"Estimated time: {_shown_seconds(seconds)} with {n} parallel jobs on this machine "
-        "(extrapolated from parts of a few jobs).",
+        f"Estimated time: {_shown_seconds(seconds)} with {counted(n, 'parallel job')} on this "
+        "machine (extrapolated from parts of a few jobs).",
         soft_wrap=True,
     )
     console.print("Nothing was written.")

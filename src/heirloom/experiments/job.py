@@ -10,14 +10,13 @@ import numpy as np
 from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.protocol import Agent
 from heirloom.envs.family import TaskFamily
-from heirloom.errors import InvalidArgument
+from heirloom.errors import InvalidArgument, is_installed, missing
 from heirloom.experiments import registry
-from heirloom.experiments.observers import OBSERVERS
+from heirloom.experiments.measures import OBSERVERS
 from heirloom.experiments.registry import FamilyAdapter, is_user_defined, make_family
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
-from heirloom.extras import is_installed, missing
-from heirloom.learning.choosing import Choice
 from heirloom.learning.lifetime import learn_tasks, naming_job, optimal_returns
+from heirloom.learning.recording import Choice
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.validation import shown

@@ -19,9 +19,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from heirloom.experiments.limits import MOST_TASKS
 from heirloom.experiments.mistakes import Mistakes, option_mistakes
-from heirloom.learning.choosing import Choice
+from heirloom.experiments.reading import MOST_TASKS
+from heirloom.learning.recording import Choice
 from heirloom.options import did_you_mean
 from heirloom.validation import LARGEST_SIZE, shown
 

@@ -40,23 +40,23 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import HeirloomError, InvalidArgument
-from heirloom.experiments.limits import MOST_TASKS, check_number_of_agents
+from heirloom.experiments.measures import OBSERVERS
 from heirloom.experiments.mistakes import (
     Mistakes,
     option_mistakes,
     spec_mistakes,
 )
-from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.reading import (
+    MOST_TASKS,
     OPTIONS,
     check_defaults,
+    check_number_of_agents,
     collected,
     expand_sweep,
     key_without_json,
@@ -112,18 +112,21 @@ class FamilySpec(_Named):
     """A family of the list below, or `package.module:Name`; all other keys are its options."""
 
     @model_validator(mode="after")
-    def _exists(self, info: ValidationInfo) -> Self:
+    def _exists(self) -> Self:
         if not is_user_defined(self.name):  # user code is not imported to read a spec
             try:
-                family = make_family(self.name, self.options)
-                if not info.context:  # a task of a file that someone forged may be huge
-                    family.draw(np.random.default_rng(0))
+                make_family(self.name, self.options)
             except HeirloomError as error:
-                raise Mistakes(
-                    message if message.startswith("family") else f"family: {message}"
-                    for message in map(str, error.args)
-                ) from None
+                raise Mistakes(_of_family(error)) from None
         return self
+
+    def check_task(self) -> None:
+        """Raise `InvalidArgument` if no task of a built-in family can be drawn."""
+        if not is_user_defined(self.name):
+            try:
+                make_family(self.name, self.options).draw(np.random.default_rng(0))
+            except HeirloomError as error:
+                raise InvalidArgument(*_of_family(error)) from None
 
 
 class AgentSpec(_Named):
@@ -252,7 +255,7 @@ class ExperimentSpec(_Strict):
     def read(cls, data: Mapping[str, Any], *, stored: bool = False) -> Self:
         """Build a spec from the tables of a TOML file: apply defaults, expand sweeps, check all.
 
-        No task is drawn if the spec is that of a stored run.
+        No task is drawn if the spec is that of a stored run: one that someone forged may be huge.
         """
         if not isinstance(data, Mapping):
             raise InvalidArgument(f"the spec is {shown(data)}: expected a dictionary, as from TOML")
@@ -278,7 +281,7 @@ class ExperimentSpec(_Strict):
         try:
             # Strict mode rejects a string where a number is expected. The input is JSON because
             # only then does strict mode accept a list for a tuple and a table for a model.
-            spec = cls.model_validate_json(json.dumps(data), strict=True, context=stored or None)
+            spec = cls.model_validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
             found = spec_mistakes(error, ExperimentSpec, agent_numbers, _keys())
             if mistakes and complete and not agent_numbers:  # all agents have other mistakes
@@ -293,6 +296,8 @@ class ExperimentSpec(_Strict):
             ) from None
         if mistakes:
             raise InvalidArgument(*mistakes)
+        if not stored:
+            spec.family.check_task()
         return spec
 
     @classmethod
@@ -328,7 +333,7 @@ class ExperimentSpec(_Strict):
     def with_changes(self, **changes: Any) -> Self:
         """Return a copy with some keys changed; a change to None is ignored."""
         given = {name: value for name, value in changes.items() if value is not None}
-        return self.read({**self.as_json(), **given})
+        return self.read({**self.as_json(), **given}, stored="family" not in given)
 
     def difference(self, other: "ExperimentSpec") -> str:
         """Describe the first difference from another spec; empty if there is none."""
@@ -342,6 +347,12 @@ class ExperimentSpec(_Strict):
                         return "options of agents differ"
                 return f"{name} is {mine} in this spec and {others} in the other"
         return ""
+
+
+def _of_family(error: HeirloomError) -> list[str]:
+    """Return the messages of an error of a family, each with the name of its table."""
+    messages = map(str, error.args)
+    return [text if text.startswith("family") else f"family: {text}" for text in messages]
 
 
 def _keys() -> set[str]:

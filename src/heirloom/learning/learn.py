@@ -18,14 +18,10 @@ from heirloom.errors import (
     WrongOrder,
 )
 from heirloom.kernels import learning
-from heirloom.learning.choosing import Choice
-from heirloom.learning.masks import begin, observe_mask, takes
-from heirloom.learning.naming import adopt_names, checked_texts
-from heirloom.learning.outcomes import failed, read_reset, read_step
-from heirloom.learning.plan import Callback, Plan
-from heirloom.learning.recorded_episode import run_recorded_episode
-from heirloom.learning.recorder import Recorder
-from heirloom.learning.recording import Recording
+from heirloom.learning.outcomes import begin, failed, observe_mask, read_reset, read_step, takes
+from heirloom.learning.plan import Callback, Plan, adopt_names, checked_texts
+from heirloom.learning.recorder import Recorder, run_recorded_episode
+from heirloom.learning.recording import Choice, Recording
 from heirloom.mdp.mask_notice import MaskNotice
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.options import named_options

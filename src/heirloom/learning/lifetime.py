@@ -10,13 +10,11 @@ import numpy as np
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import HeirloomError
-from heirloom.learning.choosing import Choice
 from heirloom.learning.learn import run_episodes
-from heirloom.learning.masks import begin
-from heirloom.learning.naming import adopt_names
-from heirloom.learning.plan import Plan
+from heirloom.learning.outcomes import begin
+from heirloom.learning.plan import Plan, adopt_names
 from heirloom.learning.recorder import Recorder
-from heirloom.learning.recording import Recording, encode
+from heirloom.learning.recording import Choice, Recording, encode
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.planning.solve import optimal_return

@@ -52,7 +52,7 @@ from heirloom.paper.knowledge_settings import (
     base_spec,
     setting_of,
 )
-from heirloom.plot.points import draw_rows
+from heirloom.plot.transfer import draw_rows
 from heirloom.runs.compare import helps_from
 from heirloom.stats import FloatArray, student_interval
 from heirloom.theory import tasks_for_max_q
@@ -74,15 +74,23 @@ def settings(variant: Variant = "released", *, family: str = "tight-released") -
     return base_spec(family, agents_of(setting_of(family)))
 
 
-def reproduce(options: Options) -> Report:
-    """What knowledge is worth: transfer with more or less prior knowledge, true and false."""
-    specs, returns = {}, {}
+def runs(options: Options) -> dict[str, ExperimentSpec]:
+    """Return the spec of the run of each family."""
+    specs = {}
     for family in FAMILIES:
         spec = settings(family=family)
         fewer = {"tasks": QUICK_TASKS, "episodes": min(spec.episodes, QUICK_EPISODES)}
-        specs[family] = options.apply(spec, fewer)
-        results = options.run(specs[family], f"run-{family}")
-        returns[family] = measure(setting_of(family), specs[family], results)
+        specs[f"run-{family}"] = options.apply(spec, fewer)
+    return specs
+
+
+def reproduce(options: Options) -> Report:
+    """What knowledge is worth: transfer with more or less prior knowledge, true and false."""
+    specs, returns = {}, {}
+    for folder, spec in runs(options).items():
+        family = folder.removeprefix("run-")
+        specs[family] = spec
+        returns[family] = measure(setting_of(family), spec, options.run(spec, folder))
     return report(specs, returns, title_suffix=options.title_suffix)
 
 
@@ -379,4 +387,4 @@ def _guess_claims(
     )
 
 
-EXPERIMENT = Experiment(reproduce, settings, has_variants=False)
+EXPERIMENT = Experiment(reproduce, settings, runs, has_variants=False)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from heirloom.escaping import printable
 from heirloom.stats import Interval
+from heirloom.wording import printable
 
 ROUNDING = 1e-9  # half a width below this, relative to the mean, is shown as 0
 

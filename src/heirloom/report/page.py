@@ -5,18 +5,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from heirloom.errors import InvalidArgument
-from heirloom.extras import is_installed, missing
+from heirloom.errors import InvalidArgument, is_installed, missing
 from heirloom.report import sections
 from heirloom.report.agents_table import baseline_of
-from heirloom.report.charts import bokeh_script, chart_item
-from heirloom.report.curves import all_curves, chart_data
+from heirloom.report.charts import all_curves, bokeh_script, chart_data, chart_item
 from heirloom.report.differences import differences_section
 from heirloom.report.markup import script_data, text
 from heirloom.report.replay import POLICY
-from heirloom.report.replays import replays
+from heirloom.report.sections import TITLES, replays, transfer_data
 from heirloom.report.sources import Sources, read_sources
-from heirloom.report.transfer import TITLES, transfer_data
 from heirloom.storage.atomic import file_path, write_file
 from heirloom.validation import shown
 

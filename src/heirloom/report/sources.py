@@ -12,7 +12,7 @@ import numpy as np
 from heirloom.arrays import FloatArray
 from heirloom.choices import Verdict
 from heirloom.errors import HeirloomError, InvalidArgument, InvalidFile
-from heirloom.experiments.measured_transfer import Transfer
+from heirloom.experiments.measures import Transfer
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.variables import check_results
 from heirloom.runs.stored_run import Status, StoredRun, runs_in

@@ -19,14 +19,13 @@ import numpy as np
 
 from heirloom.arrays import BoolArray
 from heirloom.choices import Format
-from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
-from heirloom.escaping import for_spreadsheet
-from heirloom.extras import is_installed, missing
+from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument, is_installed, missing
+from heirloom.runs.layout import COORDINATES, SHARED, VARIABLES
 from heirloom.runs.recordings import COLUMNS as STEP_COLUMNS
 from heirloom.runs.recordings import recorded_steps
-from heirloom.runs.schema import COORDINATES, SHARED, VARIABLES
 from heirloom.runs.stored_run import StoredRun
 from heirloom.storage.folders import regular_file
+from heirloom.wording import for_spreadsheet
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]

@@ -19,19 +19,21 @@ import numpy as np
 from heirloom.arrays import BoolArray
 from heirloom.errors import InvalidArgument, InvalidFile
 from heirloom.experiments.job import Job
-from heirloom.experiments.limits import MOST_JOBS
+from heirloom.experiments.reading import MOST_JOBS
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.layout import (
     APPLICATION,
     FORMAT,
     N_ABOUT,
+    RECORDING,
     RUN_TABLE,
+    SHARED,
+    VARIABLES,
     Layout,
     Row,
     checksum_of_run,
     texts_of,
 )
-from heirloom.runs.schema import RECORDING, SHARED, VARIABLES
 from heirloom.storage.database import (
     Damaged,
     limit_values,

@@ -1,10 +1,11 @@
-"""The command `heirloom report`."""
+"""The commands that write HTML pages: `heirloom report` and `heirloom replay`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from heirloom.cli.arguments import RunArgument
 from heirloom.cli.failures import clean_errors
 
 
@@ -61,3 +62,38 @@ def _default(runs: list[str]) -> Path:
     file = Path(PAGE) if len(runs) > 1 else folder_path(runs[0]) / PAGE
     regular_file(file, CannotWrite)
     return file
+
+
+def replay(
+    run: RunArgument,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Name of an agent; repeat the option for several. Default: all."
+        ),
+    ] = None,
+    repetition: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Index of a repetition, from 1. Default: all recorded."
+        ),
+    ] = None,
+    task: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Index of a task, from 1. Default: all recorded."),
+    ] = None,
+    out: Annotated[
+        str, typer.Option(metavar="PATH", help="The HTML file to write.")
+    ] = "replay.html",
+) -> None:
+    """Write one HTML file that replays recorded learning.
+
+    It shows the agents on the map of their task step by step, with their values, bounds and known
+    pairs, and which earlier task each bound came from. The run must have recordings: its spec has
+    `record = true`, or a table [record].
+    """
+    with clean_errors():
+        from heirloom.report.replay import replay as write_replay
+
+        path = write_replay(run, out, agents=agent or None, repetition=repetition, task=task)
+        typer.echo(f"The replay is in {path}; open it in a browser.")
