@@ -9,8 +9,8 @@ import xarray as xr
 
 from heirloom.paper import registry
 from heirloom.paper.experiment import Options, sizes
+from heirloom.runs.results import results
 from heirloom.runs.run import run
-from heirloom.runs.stored_run import results
 
 
 class Experiment(NamedTuple):

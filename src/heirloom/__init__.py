@@ -60,7 +60,8 @@ _NAMES_BY_MODULE = {
     "report.page": ("write_report",),
     "runs.compare": ("compare", "comparison_table", "helps_from"),
     "runs.run": ("run",),
-    "runs.stored_run": ("results",),
+    "runs.recordings": ("recordings",),
+    "runs.results": ("results",),
     "planning.solve": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
     "theory": (
         "dynamic_programs",
@@ -166,6 +167,7 @@ __all__ = [
     "pairs_to_learn",
     "policy_q_pseudometric",
     "policy_v_pseudometric",
+    "recordings",
     "replay",
     "results",
     "run",
@@ -230,8 +232,9 @@ if TYPE_CHECKING:
     from heirloom.report.page import write_report
     from heirloom.report.replay import replay
     from heirloom.runs.compare import compare, comparison_table, helps_from
+    from heirloom.runs.recordings import recordings
+    from heirloom.runs.results import results
     from heirloom.runs.run import run
-    from heirloom.runs.stored_run import results
     from heirloom.theory import (
         dynamic_programs,
         n_known_for,

@@ -76,7 +76,7 @@ def test_bounds_writes_three_ratios_per_prior(tmp_path):
 
 def test_one_command_draws_figures_3a_to_3d(tmp_path, monkeypatch):
     for module in (tight, bounds):
-        short = module.settings("released").with_changes(episodes=30)
+        short = module.settings("released").with_changes(episodes=300)
         monkeypatch.setattr(module, "settings", lambda *_, short=short, **__: short)
     options = ["--quick", "--repetitions", 2, "--jobs", 1, "--out", tmp_path]
     result = heirloom("reproduce", "figure-3", *options)

@@ -34,7 +34,9 @@ from heirloom.cli.output import (
     print_results,
     print_size,
     print_status,
+    print_sweep,
     write_figures,
+    write_sweep,
 )
 from heirloom.paper.registry import MODULES
 from heirloom.wording import are, counted_of, were
@@ -215,7 +217,8 @@ def run(
 ) -> None:
     """Run the experiment in a TOML file, and draw figures.
 
-    If the file has a table [sweep], each combination of its values is run in a subfolder.
+    If the file has a table [sweep], each combination of its values is run in a subfolder, and the
+    command prints one table of all of them, which is also written to sweep.csv.
     To resume an interrupted run, repeat the same command.
     """
     with clean_errors():
@@ -228,6 +231,7 @@ def run(
         experiments = load_sweep(spec)
         if any(map(names_own_code, experiments.values())):  # which may be in the current folder
             sys.path.append(str(Path.cwd()))
+        finished = {}
         for label, experiment in experiments.items():
             location = root / label if label else root
             if dry_run:
@@ -236,10 +240,15 @@ def run(
             results = run_experiment(
                 experiment, location, jobs=jobs, backend=backend, address=address
             )
+            finished[label] = results
             print_results(results, experiment.name)
             figures = write_figures(results, experiment.name, location)
             typer.echo(f'Results are in {location}; heirloom.results("{location}") loads them.')
             typer.echo(f"Figures are in {figures}. `heirloom report {location}` writes a page.")
+        if len(finished) > 1:
+            file = write_sweep(finished, root)
+            print_sweep(finished, spec.stem)
+            typer.echo(f'This table is in {file}; heirloom.results("{root}") loads all results.')
 
 
 @app.command()
@@ -255,7 +264,8 @@ def status(
     0 if everything is complete and undamaged, and 1 otherwise.
     """
     with clean_errors():
-        from heirloom.runs.stored_run import StoredRun, runs_in
+        from heirloom.runs.results import runs_in
+        from heirloom.runs.stored_run import StoredRun
 
         complete = [print_status(StoredRun(location)) for location in runs_in(run)]
         if not all(complete):
@@ -274,6 +284,15 @@ def export(
             "RUN-parquet, RUN-csv, RUN.nc or RUN.zarr, next to the run.",
         ),
     ] = None,
+    *,
+    snapshots: Annotated[
+        bool,
+        typer.Option(
+            "--snapshots",
+            help="Also write a table of values, bounds and known pairs at all snapshots of "
+            "recorded episodes, with one row per snapshot, state and action.",
+        ),
+    ] = False,
 ) -> None:
     """Write the results of a run as tables, as one netCDF file or as a zarr group.
 
@@ -283,7 +302,8 @@ def export(
     with clean_errors():
         from heirloom.runs.export import ENDINGS
         from heirloom.runs.export import export as export_run
-        from heirloom.runs.stored_run import StoredRun, runs_in
+        from heirloom.runs.results import runs_in
+        from heirloom.runs.stored_run import StoredRun
 
         folder, *others = runs_in(run)
         if others or folder != Path(run):
@@ -294,7 +314,7 @@ def export(
         if folder.name in ("", ".."):  # `.` or `..`: with_name needs the folder's real name
             folder = folder.resolve()
         default = folder.with_name(folder.name + ENDINGS[to])
-        exported = export_run(StoredRun(run), to, out or default)
+        exported = export_run(StoredRun(run), to, out or default, snapshots=snapshots)
         for file in exported.files:
             typer.echo(file)
         if exported.left_out:

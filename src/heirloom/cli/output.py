@@ -1,13 +1,13 @@
 """Tables that commands print, and names of the folders that they write to."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heirloom.choices import Variant
 from heirloom.errors import is_installed
-from heirloom.wording import are, counted, counted_of, printable, were
+from heirloom.wording import are, counted, counted_of, for_spreadsheet, printable, were
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from heirloom.experiments.spec import ExperimentSpec
     from heirloom.paper.experiment import Report
+    from heirloom.runs.results import Summary
     from heirloom.runs.stored_run import Status, StoredRun
+    from heirloom.stats import Interval
 
 PAGE = "report.html"
 MAX_LISTED = 10  # jobs or files that are listed by name
@@ -173,20 +175,64 @@ def _shown_seconds(seconds: float) -> str:
 
 
 def print_results(results: "xr.Dataset", title: str) -> None:
-    """Print the mean return of each agent with its confidence interval."""
-    from heirloom.stats import student_interval
+    """Print the mean return of each agent, and its difference from a baseline, with intervals."""
+    from heirloom.runs.results import baseline_in, summaries
 
-    table = _table(title, "agent", "mean return", "optimal return", "updates per task")
-    for name in results.agent.values[:MAX_AGENTS]:
-        of_agent = results.sel(agent=name)
-        mean, half_width = student_interval(of_agent.returns.mean(("task", "episode")).values)
-        # With one repetition there is no interval, and its half width is NaN.
-        interval = "" if half_width != half_width else f" ± {half_width:.2g}"
-        optimal, updates = float(of_agent.optimal.mean()), float(of_agent.updates.mean())
-        table.add_row(str(name), f"{mean:.4g}{interval}", f"{optimal:.4g}", f"{updates:.1f}")
-    if results.sizes["agent"] > MAX_AGENTS:
-        table.add_row(counted(results.sizes["agent"] - MAX_AGENTS, "more agent"), "", "", "")
+    found = summaries(results)
+    compared = f"difference from {baseline_in([each.agent for each in found])}"
+    columns = ("agent", "mean return", compared, "optimal return", "updates per task")
+    table = _table(title, *columns)
+    for each in found[:MAX_AGENTS]:
+        table.add_row(*_summary_cells(each))
+    if len(found) > MAX_AGENTS:
+        table.add_row(counted(len(found) - MAX_AGENTS, "more agent"), "", "", "", "")
     _console().print(table)
+
+
+def _summary_cells(summary: "Summary") -> list[str]:
+    """Return the cells of an agent; there is no interval for few or equal repetitions."""
+
+    def shown(interval: "Interval | None", sign: str = "") -> str:
+        if interval is None:
+            return ""
+        mean, half = interval
+        return f"{mean:{sign}.4g}" + ("" if half != half else f" ± {half:.2g}")
+
+    numbers = f"{summary.optimal:.4g}", f"{summary.updates:.1f}"
+    return [summary.agent, shown(summary.mean), shown(summary.difference, "+"), *numbers]
+
+
+def print_sweep(finished: "Mapping[str, xr.Dataset]", title: str) -> None:
+    """Print the mean returns of all agents in all runs of a sweep, with the keys that differ."""
+    from heirloom.runs.results import swept_summaries
+
+    keys, rows = swept_summaries(finished)
+    columns = ("agent", "mean return", "difference from the baseline", "optimal return")
+    table = _table(title, *keys, *columns, "updates per task")
+    for _, values, summary in rows:
+        table.add_row(*values, *_summary_cells(summary))
+    _console().print(table)
+
+
+def write_sweep(finished: "Mapping[str, xr.Dataset]", folder: Path) -> Path:
+    """Write the table of a sweep, with one row per run and agent, as `sweep.csv`."""
+    import csv
+    import io
+
+    from heirloom.runs.results import swept_summaries
+    from heirloom.storage.folders import write_output
+
+    keys, rows = swept_summaries(finished)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    columns = ("mean_return", "ci95", "baseline", "difference", "difference_ci95")
+    writer.writerow(["run", *keys, "agent", *columns, "optimal", "updates"])
+    for label, values, each in rows:
+        compared = ("", "") if each.difference is None else each.difference
+        cells = (label, *values, each.agent, *each.mean, each.baseline, *compared)
+        shown = (for_spreadsheet(x) if isinstance(x, str) else x for x in cells)
+        writer.writerow([*shown, each.optimal, each.updates])
+    return write_output(folder, "sweep.csv", text.getvalue().encode())
 
 
 def write_figures(results: "xr.Dataset", title: str, folder: Path) -> Path:

@@ -1,7 +1,8 @@
 """Measures of bounds and policies that a run can record while an agent learns.
 
 An observer declares the variables that a run records for it, and whether it is called after updates
-and after episodes. To add one, write a class in this package and enter it in `OBSERVERS`.
+and after episodes. A spec names a built-in one by its key in `OBSERVERS`, and one of the user's own
+as `package.module:Name`.
 """
 
 from abc import ABC, abstractmethod
@@ -14,6 +15,7 @@ from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.task_learner import sources_used
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import InvalidArgument
+from heirloom.experiments.registry import import_callable, is_user_defined
 from heirloom.experiments.variables import TASK, Variable
 from heirloom.learning import lifetime
 from heirloom.mdp.tabular import TabularMDP
@@ -24,6 +26,7 @@ from heirloom.transfer.lipschitz.all_sources import (
     dissimilarity_by_sweeps,
 )
 from heirloom.transfer.lipschitz.bound import Lipschitz
+from heirloom.validation import shown
 
 
 class Observer(lifetime.Observer, ABC):
@@ -41,7 +44,7 @@ class Observer(lifetime.Observer, ABC):
 
     def begin_task(self, agent: Any, task: Any) -> None:
         """Start to measure a task that the agent has begun."""
-        self._agent, self._task = agent, task
+        self.agent, self.task = agent, task
         self.begin()
 
     def after_update(self) -> None:
@@ -52,7 +55,13 @@ class Observer(lifetime.Observer, ABC):
 
     def end_task(self) -> None:
         """Append the results of the task to `measured`."""
-        for name, value in self.result().items():
+        found = self.result()
+        if not isinstance(found, dict) or found.keys() != self.variables.keys():
+            raise InvalidArgument(
+                f"result() of {type(self).__name__} returned {shown(found)}: expected a dictionary "
+                f"with the keys {', '.join(self.variables)}"
+            )
+        for name, value in found.items():
             self.measured[name].append(value)
 
     @abstractmethod
@@ -114,7 +123,7 @@ class Transfer(Observer):
 
     def result(self) -> dict[str, Any]:
         """Count the pairs of each kind and of each source."""
-        agent = self._agent
+        agent = self.agent
         if not isinstance(agent, OptimisticAgent):
             sizes = {"bound_pairs": len(KINDS), "source_task": N_SOURCES, "source_pairs": N_SOURCES}
             nothing = {name: np.full(n, NOT_RECORDED) for name, n in sizes.items()}
@@ -135,7 +144,7 @@ class Transfer(Observer):
 
     def _refutations(self) -> int:
         """How often the agent has warned of a refutation, or widened its knowledge."""
-        refutation = getattr(self._agent, "refutation", None)
+        refutation = getattr(self.agent, "refutation", None)
         return 0 if refutation is None else int(refutation.warned) + int(refutation.n_widened)
 
 
@@ -197,7 +206,7 @@ class LipschitzUse(LipschitzObserver):
         """Count the bounds of all sources, and those that are at most `v_max`."""
         for bound in self._bounds:
             for transfer in bound.transfers:
-                known = self._agent.model._arrays.known | transfer.source.known
+                known = self.agent.model._arrays.known | transfer.source.known
                 U = transfer.source.completed_Q + self._distance(transfer)
                 self._n_tighter += int((U[known] <= transfer.setting.v_max + ROUNDING).sum())
                 self._n_bounds += int(known.sum())
@@ -209,7 +218,7 @@ class LipschitzUse(LipschitzObserver):
 
     def _distance(self, transfer: OneSource) -> FloatArray:
         """min(d̂(M ‖ M̄), d̂(M̄ ‖ M)) at all pairs, known or not."""
-        D, model = transfer.to_source.D, self._agent.model
+        D, model = transfer.to_source.D, self.agent.model
         to_source = dissimilarity_by_sweeps(D, model, transfer.setting)
         return np.minimum(to_source, transfer.from_source.d)
 
@@ -249,7 +258,7 @@ class PriorUse(LipschitzObserver):
     def result(self) -> dict[str, Any]:
         """Return the fractions in the order of computations."""
         last = self._fractions[-1] if self._fractions else np.nan
-        fractions = np.full(self._task.R.size + 1, last)
+        fractions = np.full(self.task.R.size + 1, last)
         fractions[: len(self._fractions)] = self._fractions
         return {"prior_use": fractions}
 
@@ -272,12 +281,12 @@ class OptimalAfter(Observer):
 
     def begin(self) -> None:
         """Solve the task."""
-        if not hasattr(self._agent, "greedy"):
+        if not hasattr(self.agent, "greedy"):
             raise InvalidArgument(
                 "measure is 'optimal_after', but the agent has no attribute `greedy`: expected a "
                 "boolean array [s, a] of the actions that it may choose"
             )
-        sol = solve(self._task)
+        sol = solve(self.task)
         # Each value is exact up to `sol.error`: a gap of at most twice that may be an error.
         self._optimal: BoolArray = sol.Q >= sol.Q.max(axis=1, keepdims=True) - 2 * sol.error
         self._after = np.nan
@@ -295,7 +304,7 @@ class OptimalAfter(Observer):
 
     def _is_optimal(self) -> bool:
         """Return whether all greedy actions are optimal in the states that they reach."""
-        m, greedy = self._task, self._agent.greedy
+        m, greedy = self.task, self.agent.greedy
         t = m.transitions
         to_visit = np.flatnonzero(m.start).tolist()
         seen = set(to_visit)
@@ -320,3 +329,39 @@ OBSERVERS: dict[str, type[Observer]] = {
     "transfer": Transfer,
 }
 """The measures that an experiment can record in addition to returns, by name."""
+
+
+def measure_class(name: str) -> type[Observer]:
+    """Return the class of a measure: a built-in one, or `package.module:Name`, which is imported.
+
+    Raises `InvalidArgument` unless it is a class derived from `Observer`.
+    """
+    if not is_user_defined(name):
+        return OBSERVERS[name]
+    found = import_callable("measure", name)
+    if not isinstance(found, type) or not issubclass(found, Observer):
+        raise InvalidArgument(
+            f"measure is {shown(name)}, which is {shown(found)}: expected a class derived from "
+            "heirloom.experiments.measures.Observer"
+        )
+    return found
+
+
+def declaration(name: str) -> dict[str, Any]:
+    """Return the variables that a measure declares, in the form of the key `measured` of a spec."""
+    measure = measure_class(name)
+    declared: dict[str, Any] = {}
+    for variable, given in measure.variables.items():
+        own = given.dimensions[len(TASK) :]
+        if given.dimensions[: len(TASK)] != TASK or not {*own} <= {*measure.own_dimension}:
+            raise InvalidArgument(
+                f"{variable} of measure {shown(name)} has the dimensions {given.dimensions}: "
+                f"expected {', '.join(TASK)}, and further ones that own_dimension declares"
+            )
+        declared[variable] = {
+            "dimensions": {dimension: measure.own_dimension[dimension][0] for dimension in own},
+            "units": given.units,
+            "meaning": given.meaning,
+            "dtype": given.dtype,
+        }
+    return declared

@@ -32,13 +32,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    StringConstraints,
     ValidationError,
     field_validator,
     model_validator,
@@ -66,10 +67,12 @@ from heirloom.experiments.reading import (
 )
 from heirloom.experiments.record import RecordSpec, mistakes_in, read_record
 from heirloom.experiments.registry import is_user_defined, make_family
+from heirloom.experiments.variables import TASK, Variable
 from heirloom.naming import LONGEST_LABEL, shortened
 from heirloom.options import did_you_mean
 from heirloom.validation import LARGEST_SIZE, instance, shown
 
+VariableName = Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]{0,60}$")]
 LONGEST_NAME = 10_000  # characters; a name that is made from swept options may be long
 
 
@@ -173,6 +176,21 @@ class AgentSpec(_Named):
         return ALGORITHMS[self.algorithm].model_validate(self.options)
 
 
+class VariableSpec(_Strict):
+    """A variable that a user-defined measure records, over agents, repetitions and tasks."""
+
+    dimensions: dict[VariableName, str] = Field(default_factory=dict)
+    """Further dimensions, and what they mean."""
+    units: str
+    meaning: str
+    dtype: Literal["f8", "i8"] = "f8"
+
+    @property
+    def variable(self) -> Variable:
+        """The variable with all its dimensions."""
+        return Variable((*TASK, *self.dimensions), self.units, self.meaning, self.dtype)
+
+
 class ExperimentSpec(_Strict):
     """An experiment: agents that face the same sequence of tasks, in several repetitions."""
 
@@ -199,7 +217,10 @@ class ExperimentSpec(_Strict):
     in_order: bool = False
     """Whether to cycle through the tasks of a finite family in their order instead of drawing."""
     measure: str | None = None
-    """A quantity to record in addition to returns; the possible values are listed below."""
+    """A quantity to record in addition to returns: a measure of the list below, or
+    `package.module:Name`."""
+    measured: dict[VariableName, VariableSpec] | None = None
+    """What the class of a user-defined measure declares; a run writes this key."""
     record: RecordSpec | None = None
     """Episodes that are recorded for `heirloom replay`; None for none."""
 
@@ -219,10 +240,15 @@ class ExperimentSpec(_Strict):
 
     @model_validator(mode="after")
     def _can_be_measured(self) -> Self:
-        if self.measure is not None and self.measure not in OBSERVERS:
+        own = self.measure is not None and is_user_defined(self.measure)
+        if self.measure is not None and not own and self.measure not in OBSERVERS:
             raise ValueError(
-                f"measure is {shown(self.measure)}: expected one of {', '.join(OBSERVERS)}"
-                f"{did_you_mean(self.measure, OBSERVERS)}"
+                f"measure is {shown(self.measure)}: expected one of {', '.join(OBSERVERS)}, or "
+                f"package.module:Name{did_you_mean(self.measure, OBSERVERS)}"
+            )
+        if self.measured is not None and not own:
+            raise ValueError(
+                "measured is given without a measure of one's own: leave it out; a run writes it"
             )
         return self
 

@@ -18,7 +18,8 @@ import numpy as np
 from heirloom.choices import Variant
 from heirloom.errors import InvalidFile
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.stored_run import StoredRun, runs_in
+from heirloom.runs.results import runs_in
+from heirloom.runs.stored_run import StoredRun
 from heirloom.runs.versions import COMPUTING, versions
 
 TOLERANCE = 0.01

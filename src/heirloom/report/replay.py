@@ -16,7 +16,7 @@ from heirloom.errors import InvalidArgument
 from heirloom.learning.recording import Changes, Recording
 from heirloom.naming import with_name
 from heirloom.report.scenes import action_names, as_scene, directions
-from heirloom.runs.recordings import chosen_recordings
+from heirloom.runs.recordings import recordings as recordings_in_run
 from heirloom.storage.atomic import file_path, write_file
 from heirloom.validation import shown, whole_number
 from heirloom.wording import printable
@@ -83,7 +83,7 @@ def replay(
     repetition = None if repetition is None else whole_number("repetition", repetition)
     task = None if task is None else whole_number("task", task)
     if isinstance(source, str | os.PathLike) and source != "":
-        found = chosen_recordings(source, agents=names, repetition=repetition, task=task)
+        found = recordings_in_run(source, agents=names, repetition=repetition, task=task)
     else:
         found = [
             each

@@ -15,7 +15,8 @@ from heirloom.errors import HeirloomError, InvalidArgument, InvalidFile
 from heirloom.experiments.measures import Transfer
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.variables import check_results
-from heirloom.runs.stored_run import Status, StoredRun, runs_in
+from heirloom.runs.results import runs_in
+from heirloom.runs.stored_run import Status, StoredRun
 from heirloom.storage.folders import folder_path, regular_file
 from heirloom.validation import one_of, shown
 from heirloom.wording import are, counted_of

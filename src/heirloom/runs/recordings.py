@@ -1,13 +1,13 @@
 """The recordings of a stored run, and their steps as rows of a table, for exports."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from heirloom.errors import InvalidArgument
-from heirloom.experiments.variables import EPISODE, Variable
+from heirloom.experiments.variables import EPISODE, TASK, Variable
 from heirloom.learning.recording import Recording, decode
 from heirloom.runs.layout import COORDINATES, RECORDING
 from heirloom.runs.stored_run import StoredRun
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 STEP = (*EPISODE, "step")
-COLUMNS = {
+STEP_COLUMNS = {
     **{name: COORDINATES[name] for name in EPISODE},
     "step": Variable(("step",), "1", "number of the step in its episode", "i8"),
     "state": Variable(STEP, "1", "number of the state, from 0", "i8"),
@@ -27,6 +27,18 @@ COLUMNS = {
     "reward": Variable(STEP, "reward", "reward of the step"),
 }
 """The columns of the table of recorded steps."""
+PAIR = (*TASK, "snapshot", "state", "action")
+SNAPSHOT_COLUMNS = {
+    **{name: COORDINATES[name] for name in TASK},
+    "snapshot": Variable(("snapshot",), "1", "number of the snapshot in its task", "i8"),
+    "time_step": Variable(PAIR, "steps", "time steps of the task before the snapshot", "i8"),
+    "state": Variable(PAIR, "1", "number of the state, from 0", "i8"),
+    "action": Variable(PAIR, "1", "number of the action, from 0", "i8"),
+    "Q": Variable(PAIR, "reward", "value of the pair; nan if the agent has none"),
+    "U": Variable(PAIR, "reward", "upper bound on the value; nan if the agent has none"),
+    "known": Variable(PAIR, "1", "1 if the pair is known, 0 if not, -1 for other agents", "i8"),
+}
+"""The columns of the table of snapshots, which has one row per snapshot, state and action."""
 
 
 def recordings_in(
@@ -48,28 +60,52 @@ def recordings_in(
         yield from decode(bytes(results[RECORDING]), where)
 
 
-def recorded_steps(run: StoredRun, *, csv: bool) -> "Iterator[pd.DataFrame]":
-    """Yield the recorded steps of each task as rows of a table."""
+def recorded_rows(
+    run: StoredRun, rows: Callable[[Recording], Iterator[dict[str, Any]]], *, csv: bool
+) -> "Iterator[pd.DataFrame]":
+    """Yield rows of a table of the recordings of a run: those of `as_steps` or `as_snapshots`."""
     import pandas as pd
 
     for recording in recordings_in(run):
-        yield pd.DataFrame(_columns(recording, csv=csv))
+        agent = for_spreadsheet(recording.agent) if csv else recording.agent
+        about = {"agent": agent, "repetition": recording.repetition, "task": recording.task}
+        for columns in rows(recording):
+            n = len(next(iter(columns.values())))
+            frame = {name: [value] * n for name, value in about.items()}
+            yield pd.DataFrame({**frame, **columns})
 
 
-def _columns(r: Recording, *, csv: bool) -> dict[str, Any]:
+def as_steps(r: Recording) -> Iterator[dict[str, Any]]:
+    """Yield the recorded steps of a task."""
     taken = r.actions >= 0
     lengths = np.diff(r.starts) - 1  # the last frame of an episode is not a step
     n = int(taken.sum())
-    return {
-        "agent": np.full(n, for_spreadsheet(r.agent) if csv else r.agent, dtype=object),
-        "repetition": np.full(n, r.repetition),
-        "task": np.full(n, r.task),
+    yield {
         "episode": np.repeat(r.episodes, lengths),
         "step": 1 + np.arange(n) - np.repeat(np.cumsum(lengths) - lengths, lengths),
         "state": r.states[taken].astype(np.int64),
         "action": r.actions[taken].astype(np.int64),
         "reward": r.rewards[taken],
     }
+
+
+def as_snapshots(r: Recording) -> Iterator[dict[str, Any]]:
+    """Yield the values, bounds and known pairs of each snapshot of a task."""
+    n_pairs = r.n_states * r.n_actions
+    state, action = np.divmod(np.arange(n_pairs), r.n_actions)
+    absent = {"Q": np.full(n_pairs, np.nan), "U": np.full(n_pairs, np.nan)}
+    absent["known"] = np.full(n_pairs, -1)
+    for i, steps in enumerate(r.snapshot_steps.tolist()):
+        yield {
+            "snapshot": np.full(n_pairs, i + 1),
+            "time_step": np.full(n_pairs, steps),
+            "state": state,
+            "action": action,
+            **{
+                name: r.layer(name, i).ravel().astype(values.dtype) if name in r.layers else values
+                for name, values in absent.items()
+            },
+        }
 
 
 HOW_TO_RECORD = (
@@ -99,16 +135,23 @@ def recordings_of(
     return [each for each in found if task is None or each.task == task]
 
 
-def chosen_recordings(
+def recordings(
     run: "str | os.PathLike[str]",
     *,
-    agents: list[str] | None,
-    repetition: int | None,
-    task: int | None,
+    agents: list[str] | None = None,
+    repetition: int | None = None,
+    task: int | None = None,
 ) -> list[Recording]:
-    """Read recordings like `recordings_of`; raise `InvalidArgument` if there are none.
+    """Read the recordings of a run, without importing user-defined code.
 
-    The message says which recordings there are, or how to record.
+    Raises `InvalidArgument` if there are none; the message says which recordings there are, or how
+    to record.
+
+    Args:
+        run: the folder of the run, whose spec has a `record`.
+        agents: names of agents; by default all that were recorded.
+        repetition: the number of a repetition; by default all that were recorded.
+        task: the number of a task; by default all that were recorded.
     """
     stored = StoredRun(run)
     names = [agent.name for agent in stored.spec.agents]

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from heirloom.errors import InvalidArgument
-from heirloom.experiments.job import Functions, family_of, run_job, shared_results
-from heirloom.experiments.measures import OBSERVERS
+from heirloom.experiments.job import Functions, family_of, run_job, shared_results, with_declaration
+from heirloom.experiments.measures import measure_class
 from heirloom.experiments.reading import MOST_JOBS
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.layout import SHARED, VARIABLES, Layout
+from heirloom.runs.layout import SHARED, Layout
 from heirloom.runs.stored_run import DATABASE
 from heirloom.storage.database import LARGEST_VALUE
 from heirloom.wording import counted
@@ -44,15 +44,15 @@ class RunSize:
 
 def size_of(spec: ExperimentSpec, functions: Functions | None = None) -> RunSize:
     """Compute the size of a run; the size of a dimension that a measure adds is that of a task."""
-    layout, own = Layout(spec, {}), {}
+    layout, own = Layout(with_declaration(spec), {}), {}
     if layout.own_dimensions:
         family = family_of(spec, functions)
         task = family.draw(np.random.default_rng(0))
-        measure = OBSERVERS[spec.measure or ""]
+        measure = measure_class(spec.measure or "")
         own = {name: size(task) for name, (_, size) in measure.own_dimension.items()}
     sizes = layout.sizes(own)
     n_bytes = recorded_bytes(spec, functions) + sum(
-        8 * prod(sizes[dimension] for dimension in VARIABLES[name].dimensions)
+        8 * prod(sizes[dimension] for dimension in layout.variables[name].dimensions)
         for name in [*layout.names, *SHARED]
     )
     return RunSize(layout.n_jobs, n_bytes)
