@@ -74,10 +74,8 @@ def test_bounds_writes_three_ratios_per_prior(tmp_path):
     assert (out / "figures" / "3d.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_one_command_draws_figures_3a_to_3d(tmp_path, monkeypatch):
-    for module in (tight, bounds):
-        short = module.settings("released").with_changes(episodes=300)
-        monkeypatch.setattr(module, "settings", lambda *_, short=short, **__: short)
+@pytest.mark.usefixtures("fewer_episodes")
+def test_one_command_draws_figures_3a_to_3d(tmp_path):
     options = ["--quick", "--repetitions", 2, "--jobs", 1, "--out", tmp_path]
     result = heirloom("reproduce", "figure-3", *options)
     assert result.exit_code == 0, result.output

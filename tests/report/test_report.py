@@ -1,5 +1,6 @@
 """Reports of runs on disk and in memory: what they contain, and what they say about damage."""
 
+import base64
 import json
 import re
 import shutil
@@ -13,12 +14,14 @@ from typer.testing import CliRunner
 import heirloom as hl
 from heirloom.cli.app import app
 from heirloom.report.agents_table import baseline_of, cells, columns
+from heirloom.report.charts import all_curves, chart_data, key
 from heirloom.report.differences import differences, welch_interval
 from heirloom.report.page import render
 from heirloom.report.sections import not_recorded, reference, replays
 from heirloom.report.sources import read_sources
 from heirloom.runs.recordings import recordings_of
 from heirloom.runs.run import run
+from heirloom.stats import student_interval
 from tests.report.examples import HOSTILE, results
 from tests.small_run import FAST, flip
 
@@ -113,6 +116,25 @@ def test_numbers_of_an_incomplete_run_are_those_of_the_jobs_that_exist():
     assert mean == pytest.approx(full.returns.values[2, :3].mean())
     assert explored == pytest.approx(full.updates.values[2, :3].mean())
     assert "NaN" not in json.dumps(data_of(render(sources)))
+
+
+def test_intervals_of_curves_are_computed_before_the_page_is_opened():
+    runs = read_sources(results()).runs
+    curves, _ = all_curves(runs)
+    data = chart_data(runs, curves)
+    (run,), baseline = runs, data["baseline"]
+    for i, curve in enumerate(data["curves"]):
+        for mode, own in (
+            ("absolute", run.returns[i]),
+            ("difference", run.returns[i] - run.returns[run.agents.index(baseline)]),
+        ):
+            compared = "" if mode == "absolute" else baseline
+            line = curve["lines"]["tasks"][key(mode, compared, "returns", smooth=False)]
+            mean, half = np.frombuffer(base64.b64decode(line)).reshape(2, -1)
+            expected = student_interval(own.mean(axis=2))
+            np.testing.assert_allclose(mean, expected.mean, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(half, expected.half_width, rtol=1e-9)
+    assert "Math.sqrt" not in render(read_sources(results())).rpartition("<script>")[2]
 
 
 def test_runs_with_the_same_tasks_are_compared_repetition_by_repetition(folder):

@@ -131,10 +131,13 @@ class Cell(NamedTuple):
     """Whether the true value is at least this number."""
 
 
-def baseline_of(runs: list[ShownRun], run: ShownRun, wanted: str | None = None) -> Baseline:
-    """Return the agent that others are compared with: the wanted one, RMax, or the first.
+def find_baseline(
+    runs: list[ShownRun], run: ShownRun, wanted: str | None = None
+) -> tuple[ShownRun, int]:
+    """Return the run and the index of the agent that others are compared with.
 
-    If the run itself does not have it, another run on the same tasks may.
+    It is the wanted one, RMax, or the first. If the run itself does not have it, another run on the
+    same tasks may.
     """
     for name in (wanted, "RMax"):
         for other in (run, *runs):
@@ -142,8 +145,14 @@ def baseline_of(runs: list[ShownRun], run: ShownRun, wanted: str | None = None) 
                 same_tasks(run, other) and other.returns.shape[1:] == run.returns.shape[1:]
             )
             if name is not None and fits and name in other.agents:
-                return Baseline(name, other.returns[other.agents.index(name)])
-    return Baseline(run.agents[0], run.returns[0])
+                return other, other.agents.index(name)
+    return run, 0
+
+
+def baseline_of(runs: list[ShownRun], run: ShownRun, wanted: str | None = None) -> Baseline:
+    """Return the agent that others are compared with, and its returns."""
+    other, agent = find_baseline(runs, run, wanted)
+    return Baseline(other.agents[agent], other.returns[agent])
 
 
 def columns(run: ShownRun, baseline: Baseline) -> list[Column]:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from heirloom.arrays import FloatArray
 from heirloom.plot.style import AgentStyle, agent_style
+from heirloom.report.agents_table import baseline_of, find_baseline
 from heirloom.report.markup import packed
 from heirloom.report.sources import ShownRun
+from heirloom.stats import moving_average, student_interval
 
 if TYPE_CHECKING:
     from bokeh.plotting import figure
@@ -120,7 +121,9 @@ MOST_CURVES = 60
 MOST_AT_FIRST = 20  # curves that are shown when the page opens
 MOST_POINTS = 200  # of a curve
 FEWEST_POINTS = 20
-MOST_NUMBERS = 60_000  # of all curves of a chart together, for each kind of return
+MOST_NUMBERS = 1500  # points of all curves of a chart together
+OPTIMUM = "\0optimum"
+"""Stands for the optimal return where others are the names of agents."""
 VIEWS = {"tasks": "task", "episodes": "episode"}
 """The charts, and the labels of their x axes."""
 KINDS = {"returns": "optimal", "discounted_returns": "optimal_discounted"}
@@ -157,39 +160,40 @@ def all_curves(runs: list[ShownRun]) -> tuple[list[Curve], int]:
     return curves, len(found) - len(shown)
 
 
-def chart_data(runs: list[ShownRun], curves: list[Curve]) -> dict[str, Any]:
-    """Return what the script of the page needs to draw the curves."""
-    n_curves = len(curves)
-    most = max(run.returns.shape[1] for run in runs)
-    quantiles = [None, None, *special.stdtrit(np.arange(1, max(most, 2)), 0.975)]
+def chart_data(
+    runs: list[ShownRun], curves: list[Curve], baseline: str | None = None
+) -> dict[str, Any]:
+    """Return what the script of the page draws: the means and intervals of all curves.
+
+    Args:
+        runs: the runs.
+        curves: the curves of their agents.
+        baseline: the agent that others are compared with, as in the tables of agents.
+    """
+    points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_NUMBERS // len(curves)))
+    name = baseline_of(runs, runs[0], baseline).name
+    optimal = any(np.isfinite(run.optimal).any() for run in runs)
     return {
-        "quantiles": quantiles,
-        "runs": [_of_run(run, n_curves) for run in runs],
+        "baseline": name,
+        "references": [name, OPTIMUM] if optimal else [name],
+        "runs": [_positions(run, points) for run in runs],
         "curves": [
             {
                 "run": curve.run,
-                "agent": curve.agent,
                 "label": curve.label,
                 "on": curve.is_on,
                 "light": curve.style.light,
                 "dark": curve.style.dark,
-                "values": _of_agent(runs[curve.run], curve.agent, n_curves),
+                "lines": _lines(runs, curve, name, points),
             }
             for curve in curves
         ],
     }
 
 
-def kept_repetitions(run: ShownRun, n_curves: int) -> int:
-    """Return the number of repetitions that the charts use: all, unless there are many."""
-    return min(run.returns.shape[1], max(10, MOST_NUMBERS // (n_curves * FEWEST_POINTS)))
-
-
-def blocks(n: int, n_curves: int, repetitions: int) -> np.ndarray:
+def blocks(n: int, most: int) -> np.ndarray:
     """Return the borders of blocks of consecutive episodes, or tasks, that curves average over."""
-    room = MOST_NUMBERS // (n_curves * repetitions)
-    points = min(n, max(FEWEST_POINTS, min(MOST_POINTS, room)))
-    return np.linspace(0, n, points + 1).round().astype(int)
+    return np.linspace(0, n, min(n, most) + 1).round().astype(int)
 
 
 def block_means(values: FloatArray, borders: np.ndarray) -> FloatArray:
@@ -198,38 +202,65 @@ def block_means(values: FloatArray, borders: np.ndarray) -> FloatArray:
     return np.asarray(sums / np.diff(borders))
 
 
-def _of_run(run: ShownRun, n_curves: int) -> dict[str, Any]:
-    """Return the positions of points, and the optimal returns of a run."""
-    kept = kept_repetitions(run, n_curves)
-    _, _, n_tasks, n_episodes = run.returns.shape
-    data: dict[str, Any] = {"label": run.label, "repetitions": kept, "tasks": {}, "episodes": {}}
-    for view, n in (("tasks", n_tasks), ("episodes", n_episodes)):
-        borders = blocks(n, n_curves, kept)
+def _positions(run: ShownRun, points: int) -> dict[str, Any]:
+    """Return the first and the last task, or episode, of each point of a run's curves."""
+    data: dict[str, Any] = {"label": run.label}
+    for view, n in zip(VIEWS, run.returns.shape[2:], strict=True):
+        borders = blocks(n, points)
         data[view] = {"first": (borders[:-1] + 1).tolist(), "last": borders[1:].tolist()}
-        for kind, optimal in KINDS.items():
-            if kind in run.arrays and optimal in run.arrays:
-                best = run.arrays[optimal][:kept]
-                means = block_means(best, borders) if view == "tasks" else _constant(best, borders)
-                data[view][kind] = packed(means)
     return data
 
 
-def _constant(optimal: FloatArray, borders: np.ndarray) -> FloatArray:
-    return np.repeat(optimal.mean(axis=1)[:, np.newaxis], borders.size - 1, axis=1)
-
-
-def _of_agent(run: ShownRun, agent: str, n_curves: int) -> dict[str, Any]:
-    """Return the mean returns of an agent, per repetition and point, for each chart."""
-    i, kept = run.agents.index(agent), kept_repetitions(run, n_curves)
-    data: dict[str, Any] = {view: {} for view in VIEWS}
-    for kind in KINDS:
+def _lines(
+    runs: list[ShownRun], curve: Curve, baseline: str, points: int
+) -> dict[str, dict[str, str]]:
+    """Return the means and half-widths of a curve, by view and by `key` of what is shown."""
+    run = runs[curve.run]
+    found: dict[str, dict[str, str]] = {view: {} for view in VIEWS}
+    for kind, optimum in KINDS.items():
         if kind not in run.arrays:
             continue
-        returns = run.arrays[kind][i, :kept]
+        own = run.arrays[kind][run.agents.index(curve.agent)]
+        references: dict[str, FloatArray] = {}
+        other, agent = find_baseline(runs, run, baseline)
+        if other.agents[agent] == baseline and kind in other.arrays:
+            references[baseline] = other.arrays[kind][agent]
+        if optimum in run.arrays:
+            references[OPTIMUM] = np.broadcast_to(run.arrays[optimum][..., np.newaxis], own.shape)
         for view, axis in (("tasks", 2), ("episodes", 1)):
-            means = returns.mean(axis=axis)
-            data[view][kind] = packed(block_means(means, blocks(means.shape[1], n_curves, kept)))
-    return data
+            borders = blocks(own.mean(axis=axis).shape[1], points)
+            rows = block_means(own.mean(axis=axis), borders)
+            compared = {
+                name: block_means(of.mean(axis=axis), borders) for name, of in references.items()
+            }
+            for smooth in (False, True):
+                window = max(2, round((borders.size - 1) / 20)) if smooth else None
+                found[view][key("absolute", "", kind, smooth=smooth)] = _interval(rows, window)
+                for name, of in compared.items():
+                    ratios = rows / np.where(of == 0, np.nan, of)
+                    for mode, shown in (("difference", rows - of), ("ratio", ratios)):
+                        line = _interval(shown, window)
+                        found[view][key(mode, name, kind, smooth=smooth)] = line
+    return found
+
+
+def key(mode: str, compared: str, kind: str, *, smooth: bool) -> str:
+    """Return the key of what a chart shows, as the script of the page makes it."""
+    return "\n".join([mode, compared, kind, "smooth" if smooth else ""])
+
+
+def _interval(rows: FloatArray, window: int | None) -> str:
+    """Return the means over repetitions, and then the half-widths of their intervals.
+
+    Repetitions without any number, whose job is missing, are left out. With a window, moving
+    averages of the others are taken.
+    """
+    rows = rows[~np.isnan(rows).all(axis=1)]
+    if not len(rows):
+        rows = np.full((1, rows.shape[1]), np.nan)
+    if window is not None:
+        rows = moving_average(rows, window)
+    return packed(np.concatenate(student_interval(rows)))
 
 
 FIRST = 1  # the coordinates of a point that the script replaces; Bokeh needs one to set the ranges

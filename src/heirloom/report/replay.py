@@ -5,7 +5,6 @@ import json
 import os
 import zlib
 from collections.abc import Sequence
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,45 +14,25 @@ import numpy as np
 from heirloom.errors import InvalidArgument
 from heirloom.learning.recording import Changes, Recording
 from heirloom.naming import with_name
+from heirloom.report.markup import text, whole_page, write_page
 from heirloom.report.scenes import action_names, as_scene, directions
+from heirloom.runs.recordings import agent_names
 from heirloom.runs.recordings import recordings as recordings_in_run
-from heirloom.storage.atomic import file_path, write_file
+from heirloom.storage.atomic import file_path
 from heirloom.validation import shown, whole_number
 from heirloom.wording import printable
 
-POLICY = (
-    '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-    "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:\">"
-)
-"""What a page of a replay or a report may load: nothing that is not in it."""
-
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-{policy}
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>
-body {{ margin: 0 auto; max-width: 1080px; padding: 1rem; background: #fff; }}
-body {{ font-family: system-ui, sans-serif; }}
-h1 {{ font-size: 1.25rem; margin: 0 0 0.8rem; color: #1c2430; overflow-wrap: anywhere; }}
-@media (prefers-color-scheme: dark) {{
-  :root:not([data-theme="light"]) body {{ background: #0f1318; }}
-  :root:not([data-theme="light"]) h1 {{ color: #e6eaf0; }}
-}}
-:root[data-theme="dark"] body {{ background: #0f1318; }}
-:root[data-theme="dark"] h1 {{ color: #e6eaf0; }}
-</style>
-</head>
-<body>
-<main>
-<h1>{title}</h1>
-{section}</main>
-</body>
-</html>
-"""
+STYLE = """<style>
+body { margin: 0 auto; max-width: 1080px; padding: 1rem; background: #fff; }
+body { font-family: system-ui, sans-serif; }
+h1 { font-size: 1.25rem; margin: 0 0 0.8rem; color: #1c2430; overflow-wrap: anywhere; }
+@media (prefers-color-scheme: dark) {
+  :root:not([data-theme="light"]) body { background: #0f1318; }
+  :root:not([data-theme="light"]) h1 { color: #e6eaf0; }
+}
+:root[data-theme="dark"] body { background: #0f1318; }
+:root[data-theme="dark"] h1 { color: #e6eaf0; }
+</style>"""
 
 
 def replay(
@@ -79,7 +58,7 @@ def replay(
         task: the number of a task; by default all that were recorded.
     """
     file = file_path(path, ".html")
-    names = None if agents is None else _names(agents)
+    names = agent_names(agents)
     repetition = None if repetition is None else whole_number("repetition", repetition)
     task = None if task is None else whole_number("task", task)
     if isinstance(source, str | os.PathLike) and source != "":
@@ -99,18 +78,8 @@ def replay(
             )
     title = f"How {_listed([each.agent for each in found])} learned"
     section = replay_section(found, keys="page")
-    page = PAGE.format(policy=POLICY, title=escape(printable(title)), section=section)
-    return write_file(file, page.encode())
-
-
-def _names(agents: object) -> list[str]:
-    """Return the names of agents as a list; raise `InvalidArgument` unless they are strings."""
-    given = [agents] if isinstance(agents, str) else agents
-    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
-        raise InvalidArgument(
-            f"agents is {shown(agents)}: expected the name of an agent, or a list of names"
-        )
-    return list(given)
+    body = f"<main>\n<h1>{text(title)}</h1>\n{section}</main>"
+    return write_page(file, whole_page(title, STYLE, body))
 
 
 def _listed(names: list[str]) -> str:

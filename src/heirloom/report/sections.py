@@ -308,25 +308,52 @@ def not_recorded(runs: list[ShownRun]) -> str:
 
 
 def transfer_data(runs: list[ShownRun], curves: list[Curve]) -> list[dict[str, Any]]:
-    """Return, for each curve whose run recorded it, the counts per repetition and task."""
+    """Return, for each curve whose run recorded it, what decided the bounds of each task.
+
+    There is one entry for the mean over repetitions, and one for each repetition.
+    """
     shown = [(i, c) for i, c in enumerate(curves) if runs[c.run].has_transfer]
     found = []
     for i, curve in shown:
         run = runs[curve.run]
         k = run.agents.index(curve.agent)
         of_agent = {name: run.arrays[name][k] for name in COUNTED}
-        done = (of_agent["refutations"] >= 0).all(axis=1)
-        if not done.any():
+        done = np.flatnonzero((of_agent["refutations"] >= 0).all(axis=1))
+        if not done.size:
             continue  # an agent without bounds
         per_repetition = sum(values[0].size for values in of_agent.values())
-        kept = max(1, MOST_NUMBERS // (len(shown) * per_repetition))
-        repetitions = np.flatnonzero(done)[:kept]
+        kept = done[: max(1, MOST_NUMBERS // (len(shown) * per_repetition))]
+        choices = {"mean of all": done} | {str(j + 1): np.array([j]) for j in kept}
         found.append(
             {
                 "curve": i,
-                "repetitions": (repetitions + 1).tolist(),
-                "left_out": int(done.sum()) - repetitions.size,
-                **{name: values[repetitions].tolist() for name, values in of_agent.items()},
+                "choices": [
+                    {"name": name, "tasks": _decided(of_agent, chosen)}
+                    for name, chosen in choices.items()
+                ],
             }
         )
     return found
+
+
+def _decided(of_agent: dict[str, np.ndarray], chosen: np.ndarray) -> list[dict[str, Any]]:
+    """Return, for each task, means over the chosen repetitions, and the five largest sources."""
+    pairs, dropped, refuted = (
+        of_agent[name][chosen].mean(axis=0)
+        for name in ("bound_pairs", "dropped_sources", "refutations")
+    )
+    tasks = []
+    for task in range(len(pairs)):
+        sources = of_agent["source_task"][chosen, task].ravel()
+        counts = of_agent["source_pairs"][chosen, task].ravel()
+        sums = np.bincount(sources[sources > 0], weights=counts[sources > 0]) / len(chosen)
+        largest = [int(s) for s in np.argsort(-sums, kind="stable")[:5] if sums[s] > 0]
+        tasks.append(
+            {
+                "pairs": pairs[task].tolist(),
+                "sources": [[s, float(sums[s])] for s in largest],
+                "dropped": float(dropped[task]),
+                "refuted": float(refuted[task]),
+            }
+        )
+    return tasks

@@ -11,7 +11,8 @@ from heirloom.experiments.variables import EPISODE, TASK, Variable
 from heirloom.learning.recording import Recording, decode
 from heirloom.runs.layout import COORDINATES, RECORDING
 from heirloom.runs.stored_run import StoredRun
-from heirloom.validation import shown
+from heirloom.storage.folders import folder_path
+from heirloom.validation import shown, whole_number
 from heirloom.wording import for_spreadsheet
 
 if TYPE_CHECKING:
@@ -135,10 +136,22 @@ def recordings_of(
     return [each for each in found if task is None or each.task == task]
 
 
+def agent_names(agents: object) -> list[str] | None:
+    """Return names of agents as a list; raise `InvalidArgument` unless they are strings."""
+    given = [agents] if isinstance(agents, str) else agents
+    if given is None:
+        return None
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        raise InvalidArgument(
+            f"agents is {shown(agents)}: expected the name of an agent, or a list of names"
+        )
+    return list(given)
+
+
 def recordings(
-    run: "str | os.PathLike[str]",
+    run: str | os.PathLike[str],
     *,
-    agents: list[str] | None = None,
+    agents: str | Sequence[str] | None = None,
     repetition: int | None = None,
     task: int | None = None,
 ) -> list[Recording]:
@@ -149,20 +162,23 @@ def recordings(
 
     Args:
         run: the folder of the run, whose spec has a `record`.
-        agents: names of agents; by default all that were recorded.
+        agents: the name of an agent, or a list of names; by default all that were recorded.
         repetition: the number of a repetition; by default all that were recorded.
         task: the number of a task; by default all that were recorded.
     """
-    stored = StoredRun(run)
+    chosen = agent_names(agents)
+    repetition = None if repetition is None else whole_number("repetition", repetition)
+    task = None if task is None else whole_number("task", task)
+    stored = StoredRun(folder_path(run, "run"))
     names = [agent.name for agent in stored.spec.agents]
-    for name in agents or ():
+    for name in chosen or ():
         if name not in names:
             raise InvalidArgument(
                 f"agent is {shown(name)}: expected one of {', '.join(map(shown, names))}"
             )
     if stored.spec.record is None:
         raise InvalidArgument(f"the run in {stored.location} has no recordings: {HOW_TO_RECORD}")
-    found = recordings_of(stored, agents=agents, repetition=repetition, task=task)
+    found = recordings_of(stored, agents=chosen, repetition=repetition, task=task)
     if not found:
         raise InvalidArgument(
             f"the run in {stored.location} has no recording for this choice: {_available(stored)}"
