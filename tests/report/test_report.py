@@ -82,9 +82,6 @@ def test_folder_of_an_experiment_is_reported_with_its_claims_and_all_runs(folder
     for damaged in ({}, {**CLAIM, "verdict": "yes"}, {**CLAIM, "verdict": []}):
         (folder / "summary.json").write_text(json.dumps({"claims": [damaged]}))
         assert "summary.json is damaged" in render(read_sources(folder))
-    earlier = {key: text for key, text in CLAIM.items() if key != "verdict"} | {"holds": True}
-    (folder / "summary.json").write_text(json.dumps({"claims": [earlier]}))
-    assert "summary.json has verdicts of an earlier version" in render(read_sources(folder))
 
 
 def test_report_of_an_incomplete_or_damaged_run_says_so(folder):
