@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from heirloom.choices import Variant
+from heirloom.paper.catalogue import reproduce
 from heirloom.paper.experiment import Options
 from heirloom.paper.reference import reference_name, summarise
-from heirloom.paper.registry import reproduce
 from published.results import PROJECT
 
 FOLDER = PROJECT / "src" / "heirloom" / "paper" / "references"

@@ -15,7 +15,7 @@ from heirloom.experiments.registry import FAMILIES
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.learning.streams import stream
 from heirloom.paper import bounds, tight
-from heirloom.paper.registry import MODULES, experiment
+from heirloom.paper.catalogue import MODULES, experiment
 from heirloom.runs.workers.compute import _unpacked, packed
 
 SMALL = {

@@ -5,8 +5,8 @@ import copy
 import pytest
 
 from heirloom.paper import reference
+from heirloom.paper.catalogue import experiment, reproduce
 from heirloom.paper.experiment import Options
-from heirloom.paper.registry import experiment, reproduce
 from published.references import REFERENCES
 
 

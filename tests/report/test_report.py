@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import heirloom as hl
 from heirloom.cli.app import app
 from heirloom.report.agents_table import baseline_of, cells, columns
+from heirloom.report.between_runs import differences, welch_interval
 from heirloom.report.charts import all_curves, chart_data, key
-from heirloom.report.differences import differences, welch_interval
 from heirloom.report.page import render
 from heirloom.report.sections import not_recorded, reference, replays
 from heirloom.report.sources import read_sources

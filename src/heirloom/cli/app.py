@@ -12,7 +12,7 @@ import typer
 
 import heirloom
 from heirloom.choices import Format, Variant
-from heirloom.cli import audit, calculators, pages
+from heirloom.cli import calculators, pages
 from heirloom.cli.arguments import (
     ALL,
     VARIANT_HELP,
@@ -38,7 +38,7 @@ from heirloom.cli.output import (
     write_figures,
     write_sweep,
 )
-from heirloom.paper.registry import MODULES
+from heirloom.paper.catalogue import MODULES
 from heirloom.wording import are, counted_of, were
 
 if TYPE_CHECKING:
@@ -114,12 +114,12 @@ def reproduce(
     """
     with clean_errors():
         from heirloom.experiments.job import check_extras
-        from heirloom.paper import registry
+        from heirloom.paper import catalogue
         from heirloom.paper.experiment import Options, reproducibility_table
         from heirloom.runs.workers import workers
         from heirloom.storage.folders import folder_path, write_output
 
-        together = registry.GROUPS.get(experiment.value)
+        together = catalogue.GROUPS.get(experiment.value)
         names = together or (experiment.value,)
         if variant is not None and together is None:
             _check_variants(experiment.value)
@@ -136,14 +136,14 @@ def reproduce(
             )
         if dry_run:
             for (name, _), each in options.items():
-                specs = registry.experiment(name).runs(each)
+                specs = catalogue.experiment(name).runs(each)
                 if specs:
                     print_size(list(specs.values()), root, jobs)
                 else:
                     typer.echo(f"{name}: draws figures, and stores no results.")
             return
         for name, _ in chosen:
-            if (settings_of := registry.experiment(name).settings) is not None:
+            if (settings_of := catalogue.experiment(name).settings) is not None:
                 check_extras(settings_of(variant or "released"))
         finished = {}
         with workers(backend, jobs=jobs, address=address) as compute:
@@ -160,7 +160,7 @@ def _with_variants(
     names: Iterable[str], variant: Variant | None, *, both: bool
 ) -> Iterator[tuple[str, Variant | None]]:
     """Yield each experiment with each variant to run, or with None if it has no variants."""
-    from heirloom.paper.registry import experiment
+    from heirloom.paper.catalogue import experiment
 
     for name in names:
         if not experiment(name).has_variants:
@@ -173,7 +173,7 @@ def _with_variants(
 
 def _check_variants(name: str) -> None:
     """Raise `InvalidArgument` if an experiment has the same settings in both variants."""
-    from heirloom.paper.registry import experiment
+    from heirloom.paper.catalogue import experiment
 
     if not experiment(name).has_variants:
         raise heirloom.InvalidArgument(f"{name} has no variants: leave out --variant")
@@ -183,15 +183,15 @@ def _reproduce_one(
     name: str, variant: Variant | None, options: "Options"
 ) -> "tuple[list[ExperimentSpec], float]":
     """Run an experiment and print its report; return its specs and the seconds that it took."""
-    from heirloom.paper import registry
+    from heirloom.paper import catalogue
 
     started = time.monotonic()
-    report = registry.reproduce(name, options)
+    report = catalogue.reproduce(name, options)
     seconds = time.monotonic() - started
     title = f"{name} ({variant})" if variant else name
     title += ", quick" if options.quick else ""
     print_report(report, title, options.location)
-    return list(registry.experiment(name).runs(options).values()), seconds
+    return list(catalogue.experiment(name).runs(options).values()), seconds
 
 
 @app.command()
@@ -333,7 +333,7 @@ def list_() -> None:
         from heirloom.agents.algorithms import ALGORITHMS
         from heirloom.experiments.measures import OBSERVERS
         from heirloom.experiments.registry import FAMILIES
-        from heirloom.paper.registry import experiment
+        from heirloom.paper.catalogue import experiment
 
         def summary(documented: object) -> str:
             return (documented.__doc__ or "").splitlines()[0]
@@ -358,9 +358,9 @@ def show(experiment: ExperimentArgument, variant: VariantOption = "released") ->
     its results.
     """
     with clean_errors():
-        from heirloom.paper import registry
+        from heirloom.paper import catalogue
 
-        settings = registry.experiment(experiment).settings
+        settings = catalogue.experiment(experiment).settings
         if settings is None:
             raise heirloom.InvalidArgument(
                 f"{experiment} has no settings to show because it only draws a figure: use "
@@ -370,7 +370,7 @@ def show(experiment: ExperimentArgument, variant: VariantOption = "released") ->
 
 
 app.command("report")(pages.report)
-app.command("audit")(audit.audit)
+app.command("audit")(calculators.audit)
 app.command("replay")(pages.replay)
 app.add_typer(
     calculators.app,

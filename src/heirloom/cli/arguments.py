@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from heirloom.choices import Backend, Variant
-from heirloom.paper.registry import GROUPS, MODULES
+from heirloom.paper.catalogue import GROUPS, MODULES
 from heirloom.paper.settings import SEED
 
 ALL = "all"

@@ -256,26 +256,26 @@ def _console() -> "Console":
     """Return a console that prints names literally: neither markup nor control characters act."""
     from rich.console import Console
 
-    class Literal(Console):
+    class LiteralConsole(Console):
         def print(self, *objects: Any, **options: Any) -> None:
             """Print with control characters escaped."""
             shown = (printable(each) if isinstance(each, str) else each for each in objects)
             super().print(*shown, **options)
 
-    return Literal(markup=False, highlight=False, emoji=False)
+    return LiteralConsole(markup=False, highlight=False, emoji=False)
 
 
 def _table(title: str, *columns: str) -> "Table":
     """Return a table whose cells are shown literally, and fold on narrow terminals."""
     from rich.table import Column, Table
 
-    class Literal(Table):
+    class LiteralTable(Table):
         def add_row(self, *cells: Any, **options: Any) -> None:
             """Add a row with control characters escaped."""
             super().add_row(*map(printable, cells), **options)
 
     headers = (Column(printable(name), overflow="fold") for name in columns)
-    return Literal(*headers, title=printable(title))
+    return LiteralTable(*headers, title=printable(title))
 
 
 def folder_name(

@@ -17,7 +17,7 @@ from heirloom.experiments.registry import FamilyAdapter, is_user_defined, make_f
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
 from heirloom.experiments.variables import JOB
 from heirloom.learning.lifetime import learn_tasks, naming_job, optimal_returns
-from heirloom.learning.recording import Choice
+from heirloom.learning.recording import RecordChoice
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.validation import shown
@@ -112,7 +112,9 @@ def shared_results(
     }
 
 
-def recorded_tasks(spec: ExperimentSpec, agent: int, repetition: int) -> dict[int, Choice] | None:
+def recorded_tasks(
+    spec: ExperimentSpec, agent: int, repetition: int
+) -> dict[int, RecordChoice] | None:
     """Return what is recorded of each task of a job, by its index; None if nothing ever is."""
     if spec.record is None:
         return None

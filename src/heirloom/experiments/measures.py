@@ -29,7 +29,7 @@ from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.validation import shown
 
 
-class Observer(lifetime.Observer, ABC):
+class Observer(lifetime.TaskObserver, ABC):
     """Base of observers: each measures quantities per task and appends them to `measured`."""
 
     variables: ClassVar[dict[str, Variable]]

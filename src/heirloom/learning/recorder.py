@@ -10,7 +10,14 @@ from heirloom.agents.task_learner import sources_used
 from heirloom.arrays import IntArray, frozen
 from heirloom.kernels import learning
 from heirloom.kernels.learning import CHOICE, EPISODE, STATE, STEP, STEPS, UNIFORM, UPDATES
-from heirloom.learning.recording import LAYERS, MOST_STEPS, Changes, Choice, Recording, as_array
+from heirloom.learning.recording import (
+    LAYERS,
+    MOST_STEPS,
+    Changes,
+    RecordChoice,
+    Recording,
+    as_array,
+)
 from heirloom.mdp.scene import scene_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.naming import Names
@@ -40,7 +47,7 @@ class Recorder:
 
     def __init__(
         self,
-        choice: Choice,
+        choice: RecordChoice,
         agent: Agent,
         env: "TabularMDP | gym.Env[Any, Any]",
         sizes: tuple[int, int],

@@ -1,4 +1,4 @@
-"""`Recording`: episodes of a task, chosen by a `Choice`, and what the agent knew at every step."""
+"""`Recording`: chosen episodes of a task (`RecordChoice`), and what the agent knew at every step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -24,7 +24,7 @@ BYTES_PER_PAIR = 27  # of a snapshot in which everything changes
 
 
 @dataclass(frozen=True)
-class Choice:
+class RecordChoice:
     """Which episodes of a task are recorded, and after which other updates a snapshot is taken.
 
     Args:

@@ -13,8 +13,8 @@ import numpy as np
 
 from heirloom.choices import Variant
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.paper.catalogue import QUICK_NOTE
 from heirloom.paper.claims import Claim
-from heirloom.paper.registry import QUICK_NOTE
 from heirloom.plot.style import render
 from heirloom.runs.run import run_on
 from heirloom.runs.versions import versions

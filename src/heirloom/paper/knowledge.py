@@ -47,7 +47,7 @@ from heirloom.paper.knowledge_settings import (
     TUNED,
     UNCHECKED,
     VALID,
-    Setting,
+    FamilySetting,
     agents_of,
     base_spec,
     setting_of,
@@ -131,7 +131,7 @@ class FamilyReturns(NamedTuple):
     """The task from which on an agent that learns knowledge is better than RMax; None without."""
 
 
-def measure(setting: Setting, spec: ExperimentSpec, results: "xr.Dataset") -> FamilyReturns:
+def measure(setting: FamilySetting, spec: ExperimentSpec, results: "xr.Dataset") -> FamilyReturns:
     """Average the returns of a family."""
     used_from = first_task_with_learned_knowledge(setting, spec)
     kind = "discounted_returns" if setting.discounted else "returns"
@@ -144,7 +144,7 @@ def measure(setting: Setting, spec: ExperimentSpec, results: "xr.Dataset") -> Fa
     )
 
 
-def later_returns(setting: Setting, results: "xr.Dataset", *, first: int = 2) -> LaterReturns:
+def later_returns(setting: FamilySetting, results: "xr.Dataset", *, first: int = 2) -> LaterReturns:
     """Average the returns over the episodes of the tasks from a task on, by default the second."""
     returns = results.discounted_returns if setting.discounted else results.returns
     optimal = results.optimal_discounted if setting.discounted else results.optimal
@@ -158,7 +158,7 @@ def later_returns(setting: Setting, results: "xr.Dataset", *, first: int = 2) ->
     return LaterReturns(agents, optimal.isel(task=later).mean("task").values, tried[best])
 
 
-def first_task_with_learned_knowledge(setting: Setting, spec: ExperimentSpec) -> int:
+def first_task_with_learned_knowledge(setting: FamilySetting, spec: ExperimentSpec) -> int:
     """Return the first task in which a learned nearness and the bound of MaxQInit are used."""
     p_min = setting.task_family.p_min if spec.distinct_tasks is None else 1 / spec.distinct_tasks
     assert p_min is not None, "all families of the study have finitely many tasks"

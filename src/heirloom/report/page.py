@@ -7,8 +7,8 @@ from typing import Any
 
 from heirloom.errors import InvalidArgument, is_installed, missing
 from heirloom.report import sections
+from heirloom.report.between_runs import differences_section
 from heirloom.report.charts import all_curves, bokeh_script, chart_data, chart_item
-from heirloom.report.differences import differences_section
 from heirloom.report.markup import script_data, whole_page, write_page
 from heirloom.report.sections import TITLES, replays, transfer_data
 from heirloom.report.sources import Sources, read_sources
