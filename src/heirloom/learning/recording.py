@@ -1,4 +1,4 @@
-"""`Recording`: chosen episodes of a task (`RecordChoice`), and what the agent knew at every step."""
+"""`Recording`: chosen episodes of a task (`RecordChoice`), and what the agent knew in them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
