@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from heirloom.runs.stored_run import Status, StoredRun
     from heirloom.stats import Interval
 
-PAGE = "report.html"
 MAX_LISTED = 10  # jobs or files that are listed by name
 MAX_AGENTS = 50  # agents that have a line of their own in a table
 
 
 def print_report(report: "Report", title: str, location: Path) -> None:
     """Print each claim of an experiment next to the measured value."""
+    from heirloom.report.page import default_page, write_report
+
     console = _console()
     table = _table(title, "claim", "origin", "measured", "verdict")
     for claim in report.claims:
@@ -52,18 +53,8 @@ def print_report(report: "Report", title: str, location: Path) -> None:
             soft_wrap=True,
         )
     elif report.specs:
-        page = write_page(location)
+        page = write_report(location, default_page([location]))
         console.print(f"The report is {page}: open it in a browser.", soft_wrap=True)
-
-
-def write_page(folder: Path) -> Path:
-    """Write the HTML report of the runs in a folder to that folder, and return its path."""
-    from heirloom.report.page import render
-    from heirloom.report.sources import read_sources
-    from heirloom.storage.folders import write_output
-
-    data = render(read_sources(folder)).encode("utf-8", errors="replace")
-    return write_output(folder, PAGE, data)
 
 
 def print_status(run: "StoredRun") -> bool:

@@ -1,6 +1,5 @@
 """The commands that write HTML pages: `heirloom report` and `heirloom replay`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -46,22 +45,11 @@ def report(
     that opens in a browser without a network. With several runs it also shows their differences.
     """
     with clean_errors():
-        from heirloom.report.page import write_report
+        from heirloom.report.page import default_page, write_report
 
         given = runs[0] if len(runs) == 1 else runs
-        file = write_report(given, out or _default(runs), title=title, baseline=baseline)
+        file = write_report(given, out or default_page(runs), title=title, baseline=baseline)
         typer.echo(file)
-
-
-def _default(runs: list[str]) -> Path:
-    """Return the file to write if none is given; raise `CannotWrite` if a link is in its place."""
-    from heirloom.cli.output import PAGE
-    from heirloom.errors import CannotWrite
-    from heirloom.storage.folders import folder_path, regular_file
-
-    file = Path(PAGE) if len(runs) > 1 else folder_path(runs[0]) / PAGE
-    regular_file(file, CannotWrite)
-    return file
 
 
 def replay(

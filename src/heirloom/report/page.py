@@ -1,11 +1,12 @@
 """`write_report`: write the HTML page of one or several runs."""
 
 import os
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from heirloom.errors import InvalidArgument, is_installed, missing
+from heirloom.errors import CannotWrite, InvalidArgument, is_installed, missing
 from heirloom.report import sections
 from heirloom.report.between_runs import differences_section
 from heirloom.report.charts import all_curves, bokeh_script, chart_data, chart_item
@@ -13,7 +14,10 @@ from heirloom.report.markup import script_data, whole_page, write_page
 from heirloom.report.sections import TITLES, replays, transfer_data
 from heirloom.report.sources import Sources, read_sources
 from heirloom.storage.atomic import file_path
+from heirloom.storage.folders import folder_path, regular_file
 from heirloom.validation import shown
+
+PAGE = "report.html"
 
 
 def write_report(
@@ -53,6 +57,16 @@ def write_report(
         )
     page = render(sources, title=title, baseline=baseline)
     return write_page(file, page)
+
+
+def default_page(runs: Sequence[str | os.PathLike[str]]) -> Path:
+    """Return the file to write if none is given: in the folder, or in the current for several.
+
+    Raises `CannotWrite` if a link is in its place.
+    """
+    file = Path(PAGE) if len(runs) > 1 else folder_path(runs[0]) / PAGE
+    regular_file(file, CannotWrite)
+    return file
 
 
 def render(sources: Sources, *, title: str | None = None, baseline: str | None = None) -> str:
