@@ -136,12 +136,13 @@ def recordings_of(
     return [each for each in found if task is None or each.task == task]
 
 
-def agent_names(agents: object) -> list[str] | None:
+def agent_names(agents: Any) -> list[str] | None:
     """Return names of agents as a list; raise `InvalidArgument` unless they are strings."""
     given = [agents] if isinstance(agents, str) else agents
     if given is None:
         return None
-    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+    is_list = isinstance(given, list | tuple) and given
+    if not is_list or not all(isinstance(name, str) for name in given):
         raise InvalidArgument(
             f"agents is {shown(agents)}: expected the name of an agent, or a list of names"
         )
@@ -174,7 +175,7 @@ def recordings(
     for name in chosen or ():
         if name not in names:
             raise InvalidArgument(
-                f"agent is {shown(name)}: expected one of {', '.join(map(shown, names))}"
+                f"agents contains {shown(name)}: expected some of {', '.join(map(shown, names))}"
             )
     if stored.spec.record is None:
         raise InvalidArgument(f"the run in {stored.location} has no recordings: {HOW_TO_RECORD}")
