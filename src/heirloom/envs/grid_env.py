@@ -18,6 +18,14 @@ CELL = 24  # width and height of a cell in pixels
 COLOURS = {"#": (60, 60, 60), "S": (230, 230, 230), "G": (0, 158, 115), ".": (255, 255, 255)}
 CLOSED, CLOSABLE, LINE, AGENT = (120, 120, 120), (240, 228, 200), (200, 200, 200), (213, 94, 0)
 
+MAX_STEPS = {
+    "Tight": 10,
+    "Corridor": 11,
+    "Maze": 15,
+    "HeatMap": 30,
+    "TShape": 50,
+}
+
 
 class GridEnv(TabularEnv):
     """The environment of a grid world, with `render_mode` "ansi" or "rgb_array".
@@ -78,15 +86,6 @@ def as_pixels(grid: GridMap, s: int | None = None) -> np.ndarray:
         cell = pixels[row * CELL : (row + 1) * CELL, column * CELL : (column + 1) * CELL]
         cell[disc] = AGENT
     return pixels
-
-
-MAX_STEPS = {
-    "Tight": 10,
-    "Corridor": 11,
-    "Maze": 15,
-    "HeatMap": 30,
-    "TShape": 50,
-}
 
 
 def register() -> None:

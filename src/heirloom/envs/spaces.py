@@ -17,6 +17,8 @@ from heirloom.validation import shown
 
 LARGEST = 2**31 - 1
 
+MOST_NAMED = 20_000  # states; texts of more would take too much time and memory
+
 
 def size_of_space(space: gym.Space[Any], what: str, env: gym.Env[Any, Any]) -> int:
     """Return the number of values of a space; raise `UnsupportedEnvironment` if not numberable."""
@@ -114,9 +116,6 @@ def _digits(number: int, sizes: list[int]) -> list[int]:
         number, digit = divmod(number, size)
         digits.append(digit)
     return digits[::-1]
-
-
-MOST_NAMED = 20_000  # states; texts of more would take too much time and memory
 
 
 def names_of_values(space: gym.Space[Any], number: int) -> tuple[str, ...] | None:

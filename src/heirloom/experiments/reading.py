@@ -22,6 +22,14 @@ MOST_TASKS = 100_000
 MOST_JOBS = 10**6
 """Jobs of a run: agents times repetitions."""
 
+OPTIONS = {
+    option: [name for name, model in ALGORITHMS.items() if option in model.model_fields]
+    for any_model in ALGORITHMS.values()
+    for option in any_model.model_fields
+}
+"""The algorithms that have an option, by the name of the option."""
+KNOWLEDGE = ("d_max", "nearness")  # in generated names, these options appear without their key
+
 
 def check_number_of_agents(agents: Iterable[Any]) -> None:
     """Raise `InvalidArgument` if the sweeps of these tables give more than `MOST_AGENTS` agents."""
@@ -38,16 +46,6 @@ def combinations(table: Any) -> int:
     if not isinstance(table, dict):
         return 1
     return math.prod(len(value) for value in table.values() if isinstance(value, list))
-
-
-OPTIONS = {
-    option: [name for name, model in ALGORITHMS.items() if option in model.model_fields]
-    for any_model in ALGORITHMS.values()
-    for option in any_model.model_fields
-}
-"""The algorithms that have an option, by the name of the option."""
-
-KNOWLEDGE = ("d_max", "nearness")  # in generated names, these options appear without their key
 
 
 def with_defaults(agent: Any, defaults: dict[str, Any]) -> Any:

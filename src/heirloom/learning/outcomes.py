@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     Task = TabularMDP | gym.Env[Any, Any]
 
-
 Outcome = tuple[int, float, bool, bool, Mapping[str, Any]]
+
+PLAIN_WRAPPERS = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics")
 
 
 def read_reset(returned: Any, n_states: int) -> tuple[int, Mapping[str, Any]]:
@@ -114,7 +115,6 @@ def failed(error: Exception, where: str) -> UnsupportedEnvironment:
 
 
 # Wrappers that change neither states nor actions.
-PLAIN_WRAPPERS = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics")
 
 
 def available_in(task: "Task", *, masks: bool) -> BoolArray | None:

@@ -21,7 +21,6 @@ from heirloom.wording import size_of_task
 if TYPE_CHECKING:
     import gymnasium as gym
 
-
 Callback = Callable[[int, int], object]
 """Called as `callback(done, episodes)` with the number of episodes done and in total."""
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from heirloom.learning.plan import Plan
 
-
 TASKS = 2**32  # more than the tasks that an agent numbers
 
 

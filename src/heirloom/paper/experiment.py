@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-
 QUICK_REPETITIONS = 2
 
 

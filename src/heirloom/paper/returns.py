@@ -26,12 +26,16 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-
 T = TypeVar("T")
 
 ALGORITHM = "NearRMax"
 FAMILY: dict[str, Any] = {"algorithm": ALGORITHM, "nearness": "family"}
 """Options of NearRMax in a spec, with the nearness of the family: arrays and successors."""
+
+LATE_FRACTION = 0.1  # of the episodes of a task, the last ones, to estimate RMax's final return
+WINDOW = 100  # episodes in a moving average
+Y_TASK = "discounted return relative to RMax"
+Y_EPISODE = "return relative to RMax's final return"
 
 
 def near_with_numbers(rewards: float, transitions: float) -> dict[str, Any]:
@@ -76,12 +80,6 @@ def return_claims(vs_rmax: Mapping[str, FloatArray], least: Mapping[str, float])
             )
         )
     return claims + [never_below_rmax(name, vs_rmax[name])._replace(whose=OURS) for name in least]
-
-
-LATE_FRACTION = 0.1  # of the episodes of a task, the last ones, to estimate RMax's final return
-WINDOW = 100  # episodes in a moving average
-Y_TASK = "discounted return relative to RMax"
-Y_EPISODE = "return relative to RMax's final return"
 
 
 def ratios_to_rmax(spec: ExperimentSpec, results: "xr.Dataset") -> dict[str, Ratios]:

@@ -19,9 +19,14 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-
 KIND_COLOURS = ("#AAB2BD", "#0072B2", "#E69F00", "#882255", "#009E73", "#CC79A7")
 """The colours of `KINDS`, which the HTML report uses too."""
+
+MOST_ACTIONS = 6  # that are all labelled; otherwise only the first and the last
+MOST_STATES = 12  # that have their names
+LONGEST = 18  # characters of a name
+ROW_HEIGHT = 0.62  # inches
+SPREAD = 0.7  # of the height of a row, over which its points are spread
 
 
 @named_options
@@ -60,11 +65,6 @@ def draw_transfer(results: "xr.Dataset", agent: str, *, title: str = "") -> "Fig
     ax.set_title(literal(title))
     legend_below(figure)
     return figure
-
-
-MOST_ACTIONS = 6  # that are all labelled; otherwise only the first and the last
-MOST_STATES = 12  # that have their names
-LONGEST = 18  # characters of a name
 
 
 def draw_audit(audit: Audit, *, title: str = "") -> "Figure":
@@ -109,10 +109,6 @@ def draw_audit(audit: Audit, *, title: str = "") -> "Figure":
 def _labels(names: tuple[str, ...] | None, shown: Iterable[int]) -> list[str]:
     """Return the labels of some states or actions: their names, or their numbers if without."""
     return [str(i) if names is None else literal(shortened(names[i], LONGEST)) for i in shown]
-
-
-ROW_HEIGHT = 0.62  # inches
-SPREAD = 0.7  # of the height of a row, over which its points are spread
 
 
 def draw_rows(

@@ -19,7 +19,6 @@ from heirloom.stats import moving_average, student_interval
 if TYPE_CHECKING:
     from bokeh.plotting import figure
 
-
 DARK = "#15181d"
 """The background of the dark appearance."""
 LEAST_CONTRAST = 4.0  # of a curve and the dark background

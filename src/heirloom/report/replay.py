@@ -34,6 +34,8 @@ h1 { font-size: 1.25rem; margin: 0 0 0.8rem; color: #1c2430; overflow-wrap: anyw
 :root[data-theme="dark"] h1 { color: #e6eaf0; }
 </style>"""
 
+DIGITS = 6  # of a value on the page
+
 
 def replay(
     source: "str | os.PathLike[str] | Recording | Sequence[Recording]",
@@ -124,9 +126,6 @@ def checked_recordings(recordings: Any, name: str = "recordings") -> list[Record
             "no episode was recorded: record some with record={'first': 3, 'every': 100}"
         )
     return found
-
-
-DIGITS = 6  # of a value on the page
 
 
 def encoded(recordings: Sequence[Recording]) -> str:

@@ -31,6 +31,19 @@ LINKS = {
     "run": "What was run",
 }
 
+LARGEST = 1_000_000  # characters of the section; a report of the main experiment has 3 MB at most
+MOST_NUMBERS = 150_000
+COUNTED = ("bound_pairs", "source_task", "source_pairs", "dropped_sources", "refutations")
+TITLES = {
+    "v_max": "no bound (v_max)",
+    "Lipschitz": "Lipschitz bound",
+    "MaxQ": "largest Q of earlier tasks",
+    "NearModels": "nearness of models",
+    "Envelope": "envelope",
+    "another bound": "another bound",
+}
+assert list(TITLES) == list(KINDS)
+
 
 def header(sources: Sources, title: str) -> str:
     """Return the title, the size of the experiment, and links to all sections."""
@@ -239,9 +252,6 @@ def _seconds(seconds: float) -> str:
     return f"{math.floor(seconds / 60)} min {seconds % 60:.0f} s"
 
 
-LARGEST = 1_000_000  # characters of the section; a report of the main experiment has 3 MB at most
-
-
 def replays(runs: list[ShownRun]) -> str:
     """Return the section that replays the recorded learning of runs; empty if none was recorded.
 
@@ -277,19 +287,6 @@ def replays(runs: list[ShownRun]) -> str:
 
 def _section(content: str) -> str:
     return f'<section id="replay"><h2>Replay</h2>{content}</section>'
-
-
-MOST_NUMBERS = 150_000
-COUNTED = ("bound_pairs", "source_task", "source_pairs", "dropped_sources", "refutations")
-TITLES = {
-    "v_max": "no bound (v_max)",
-    "Lipschitz": "Lipschitz bound",
-    "MaxQ": "largest Q of earlier tasks",
-    "NearModels": "nearness of models",
-    "Envelope": "envelope",
-    "another bound": "another bound",
-}
-assert list(TITLES) == list(KINDS)
 
 
 def not_recorded(runs: list[ShownRun]) -> str:

@@ -18,7 +18,6 @@ from heirloom.wording import for_spreadsheet
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
-
 STEP = (*EPISODE, "step")
 STEP_COLUMNS = {
     **{name: COORDINATES[name] for name in EPISODE},
@@ -40,6 +39,12 @@ SNAPSHOT_COLUMNS = {
     "known": Variable(PAIR, "1", "1 if the pair is known, 0 if not, -1 for other agents", "i8"),
 }
 """The columns of the table of snapshots, which has one row per snapshot, state and action."""
+
+HOW_TO_RECORD = (
+    "add `record = true` to its spec, or a table [record] with `agents`, `repetitions`, `tasks`, "
+    "`first`, `last` and `every`, and run it in a new folder; for a run of `compare`, give it the "
+    "argument record=True"
+)
 
 
 def recordings_in(
@@ -107,13 +112,6 @@ def as_snapshots(r: Recording) -> Iterator[dict[str, Any]]:
                 for name, values in absent.items()
             },
         }
-
-
-HOW_TO_RECORD = (
-    "add `record = true` to its spec, or a table [record] with `agents`, `repetitions`, `tasks`, "
-    "`first`, `last` and `every`, and run it in a new folder; for a run of `compare`, give it the "
-    "argument record=True"
-)
 
 
 def recordings_of(

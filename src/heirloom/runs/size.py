@@ -24,6 +24,9 @@ MOST_BYTES_PER_JOB = LARGEST_VALUE - 10**7
 """A job is one row of the database; the rest is for what the row contains besides results."""
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 
+ENOUGH = 0.3  # seconds of a measurement that is not repeated with more episodes or tasks
+MOST_MEASURED = 8  # agents whose time is measured
+
 
 @dataclass(frozen=True)
 class RunSize:
@@ -124,10 +127,6 @@ def shown_bytes(n: float) -> str:
             break
         n /= 1000
     return f"{n:.0f} {unit}" if unit == UNITS[0] else f"{n:.3g} {unit}"
-
-
-ENOUGH = 0.3  # seconds of a measurement that is not repeated with more episodes or tasks
-MOST_MEASURED = 8  # agents whose time is measured
 
 
 def estimate_seconds(spec: ExperimentSpec) -> float:
