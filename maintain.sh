@@ -78,7 +78,7 @@ numbers) "$BIN/python" -m published ;;
 tables) "$BIN/python" -m published --tables ;;
 publish-bench) "$BIN/python" -m published --speed results/bench.json ;;
 # Runs that are complete in ./results are not computed again.
-references) "$BIN/python" -m heirloom.paper.reference_files ;;
+references) "$BIN/python" -m published.references ;;
 "") usage ;;
 *)
 	usage >&2

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.escaping import for_spreadsheet, printable
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.plot.curves import draw_episodes, draw_lifelong
 from heirloom.plot.style import render
 from heirloom.runs.compare import comparison_table
 from heirloom.runs.progress import _columns, progress
+from heirloom.wording import for_spreadsheet, printable
 from tests.experiments.test_spec import SMALL
 
 HOSTILE = "\x1b[31m$\\frac$[bold]\r\n\u202e\x9b"

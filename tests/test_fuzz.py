@@ -866,6 +866,11 @@ CALLS = {
         {"runs": results(), "path": "report.html", "title": "title", "baseline": "RMax"},
         {"runs": "run"},
     ),
+    "recordings": lambda: Call(
+        hl.recordings,
+        {"run": stored_run(), "agents": "RMax", "repetition": 1, "task": 1},
+        {"run": "run"},
+    ),
     "results": lambda: Call(
         hl.results, {"path": stored_run(), "variables": ["returns"]}, {"path": "run"}
     ),
@@ -907,7 +912,7 @@ def stored_run():
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder)
     agents = [{"algorithm": "RMax", "n_known": 1}]
-    sizes = {"tasks": 1, "episodes": 1, "steps": 1, "repetitions": 1}
+    sizes = {"tasks": 1, "episodes": 1, "steps": 1, "repetitions": 1, "record": True}
     spec = {"name": "small", "family": {"name": "t-shape"}, "agents": agents, **sizes}
     hl.run(hl.ExperimentSpec.read(spec), folder, jobs=1)
     return folder

@@ -5,11 +5,8 @@ import pytest
 from scipy import stats as scipy_stats
 
 from heirloom.stats import (
-    bootstrap_interval,
-    iqm,
     moving_average,
     relative_difference,
-    relative_to,
     student_interval,
 )
 
@@ -70,37 +67,8 @@ def test_interval_of_a_relative_difference_covers_the_true_one_in_95_percent_of_
     assert abs(covered / n - 0.95) < 0.015
 
 
-def test_interquartile_mean_is_the_mean_of_the_middle_half():
-    x = np.array([1000.0, 1, 2, 3, 4, 5, 6, -1000])
-    assert iqm(x) == 3.5
-    assert iqm(np.stack([x, x + 1], axis=1)).tolist() == [3.5, 4.5]
-
-
-def test_bootstrap_interval_covers_the_mean_nearly_with_its_confidence():
-    rng = np.random.default_rng(2)
-    covered = 0
-    for _ in range(300):
-        _, low, high = bootstrap_interval(
-            rng.normal(1.0, 1.0, (10, 4)), statistic=np.mean, resamples=300, rng=rng
-        )
-        covered += low <= 1.0 <= high
-    assert covered / 300 == pytest.approx(0.93, abs=0.04)
-
-
-def test_bootstrap_resamples_within_tasks():
-    """The difference between tasks adds nothing to the width of the interval."""
-    x = np.array([[0.0, 100.0]] * 8)
-    value, low, high = bootstrap_interval(x, statistic=np.mean, rng=np.random.default_rng(0))
-    assert (value, low, high) == (50.0, 50.0, 50.0)
-
-
 @pytest.mark.parametrize("window", [1, 3, 10, 50])
 def test_moving_average_is_the_mean_of_each_window(window):
     x = np.random.default_rng(3).random((2, 10))
     expected = [[row[max(0, i - window + 1) : i + 1].mean() for i in range(10)] for row in x]
     assert moving_average(x, window) == pytest.approx(np.array(expected))
-
-
-def test_relative_returns_divide_the_mean_over_episodes_by_the_baseline():
-    returns = np.array([[[1.0, 3.0], [0.0, 8.0]]])  # one repetition, two tasks, two episodes
-    assert relative_to(returns, np.array([[2.0, 8.0]])).tolist() == [[1.0, 0.5]]

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
-from heirloom.paper import registry
-from heirloom.paper.experiment import Options
-from heirloom.paper.reproducibility import sizes
+from heirloom.paper import catalogue
+from heirloom.paper.experiment import Options, sizes
+from heirloom.runs.results import results
 from heirloom.runs.run import run
-from heirloom.runs.stored_run import results
 
 
 class Experiment(NamedTuple):
@@ -25,17 +24,17 @@ class Experiment(NamedTuple):
         """Its name in `results/`."""
         return (
             self.name
-            if not registry.experiment(self.name).has_variants
+            if not catalogue.experiment(self.name).has_variants
             else f"{self.name}-{self.variant}"
         )
 
 
 EXPERIMENTS = [
     Experiment(name, variant)
-    for name in registry.MODULES
-    for variant in (("text", "released") if registry.experiment(name).has_variants else ("text",))
+    for name in catalogue.MODULES
+    for variant in (("text", "released") if catalogue.experiment(name).has_variants else ("text",))
 ]
-REPEATED = [e for e in EXPERIMENTS if registry.experiment(e.name).settings is not None]
+REPEATED = [e for e in EXPERIMENTS if catalogue.experiment(e.name).settings is not None]
 """The experiments that have repetitions."""
 FIRST_RUN = {"negative-transfer": {"k": 1}, "knowledge": {"family": "cliffs"}}
 """Options of the settings of the run whose folder comes first, where there are several runs."""
@@ -45,7 +44,7 @@ def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
     """Run an experiment in full; return the results to store, and the seconds that it took."""
     with TemporaryDirectory() as folder:
         started = time.monotonic()
-        report = registry.reproduce(experiment.name, Options(experiment.variant, Path(folder)))
+        report = catalogue.reproduce(experiment.name, Options(experiment.variant, Path(folder)))
         seconds = time.monotonic() - started
         measured: dict[str, Any] = {
             "claims": [claim._asdict() for claim in report.claims],
@@ -67,7 +66,7 @@ def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
 def run_first_repetition(experiment: Experiment) -> dict[str, Any]:
     """Run the first repetition only, and summarise it."""
     options = FIRST_RUN.get(experiment.name, {})
-    spec = registry.experiment(experiment.name).settings(experiment.variant, **options)
+    spec = catalogue.experiment(experiment.name).settings(experiment.variant, **options)
     with TemporaryDirectory() as folder:
         results = run(spec.with_changes(repetitions=1), Path(folder) / "run", jobs=1)
         return summarise_first_repetition(results)

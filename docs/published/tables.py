@@ -9,7 +9,7 @@ import numpy as np
 from heirloom.paper import knowledge as study
 from heirloom.paper import knowledge_settings as agents
 from heirloom.paper.knowledge_settings import setting_of
-from heirloom.paper.near import is_near, of_the_paper
+from heirloom.paper.returns import is_near, of_the_paper
 from published import checks, intervals, results
 from published.experiments import REPEATED
 

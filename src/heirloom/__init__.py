@@ -35,11 +35,10 @@ _NAMES_BY_MODULE = {
     "envs.grid": ("GridMap", "grid_world"),
     "envs.numbered": ("Numbered",),
     "experiments.spec": ("ExperimentSpec",),
-    "plot.audits": ("draw_audit",),
     "plot.curves": ("draw_episodes", "draw_lifelong"),
     "plot.maps": ("draw_map", "draw_on_grid"),
     "plot.style": ("save_figure",),
-    "plot.transfer": ("draw_transfer",),
+    "plot.transfer": ("draw_audit", "draw_transfer"),
     "learning.learn": ("Record", "learn"),
     "learning.sample_complexity": ("pairs_to_learn",),
     "mdp.garnet": ("garnet",),
@@ -61,7 +60,8 @@ _NAMES_BY_MODULE = {
     "report.page": ("write_report",),
     "runs.compare": ("compare", "comparison_table", "helps_from"),
     "runs.run": ("run",),
-    "runs.stored_run": ("results",),
+    "runs.recordings": ("recordings",),
+    "runs.results": ("results",),
     "planning.solve": ("Solution", "evaluate", "expected_return", "optimal_return", "solve"),
     "theory": (
         "dynamic_programs",
@@ -167,6 +167,7 @@ __all__ = [
     "pairs_to_learn",
     "policy_q_pseudometric",
     "policy_v_pseudometric",
+    "recordings",
     "replay",
     "results",
     "run",
@@ -224,16 +225,16 @@ if TYPE_CHECKING:
         policy_v_pseudometric,
     )
     from heirloom.planning.solve import Solution, evaluate, expected_return, optimal_return, solve
-    from heirloom.plot.audits import draw_audit
     from heirloom.plot.curves import draw_episodes, draw_lifelong
     from heirloom.plot.maps import draw_map, draw_on_grid
     from heirloom.plot.style import save_figure
-    from heirloom.plot.transfer import draw_transfer
+    from heirloom.plot.transfer import draw_audit, draw_transfer
     from heirloom.report.page import write_report
     from heirloom.report.replay import replay
     from heirloom.runs.compare import compare, comparison_table, helps_from
+    from heirloom.runs.recordings import recordings
+    from heirloom.runs.results import results
     from heirloom.runs.run import run
-    from heirloom.runs.stored_run import results
     from heirloom.theory import (
         dynamic_programs,
         n_known_for,

@@ -16,7 +16,9 @@ A message states the value that was found and where, what was expected, and what
 with several messages shows one per line. Control characters in messages are escaped.
 """
 
-from heirloom.escaping import printable
+from importlib.util import find_spec
+
+from heirloom.wording import printable
 
 
 class HeirloomError(Exception):
@@ -68,3 +70,15 @@ class CannotWrite(HeirloomError, OSError):
 
 class WorkerLost(HeirloomError, RuntimeError):
     """A worker process of a run died, possibly for lack of memory."""
+
+
+def missing(what: str, extra: str) -> InvalidArgument:
+    """Return the error of something that needs an extra, with the command that installs it."""
+    return InvalidArgument(
+        f"{what}, for which libraries are not installed: pip install '.[{extra}]' in the clone"
+    )
+
+
+def is_installed(*modules: str) -> bool:
+    """Whether all these modules can be imported; nothing is imported."""
+    return all(find_spec(module) is not None for module in modules)

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heirloom.errors import InvalidArgument
-from heirloom.escaping import printable
 from heirloom.validation import shown, whole_number
-from heirloom.wording import counted
+from heirloom.wording import counted, printable
 
 NamesLike = Sequence[str] | Callable[[int], str] | None
 """Names in order, or a function that returns the name of each number; None for no names."""

@@ -6,7 +6,6 @@ it fails more often: `docs/experiments.md` shows by how much. No interval for a 
 all distributions, unless bounds on the numbers are known.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,37 +60,6 @@ def relative_difference(x: FloatArray, baseline: FloatArray) -> Interval:
     return Interval((mean - of_baseline) / size, half_width)
 
 
-def iqm(x: FloatArray, *, axis: int = 0) -> FloatArray:
-    """Return the interquartile mean along `axis`: the mean of the middle half of the numbers."""
-    from scipy import stats  # imported here because it takes a second
-
-    return np.asarray(stats.trim_mean(x, 0.25, axis=axis))
-
-
-def bootstrap_interval(
-    x: FloatArray,
-    *,
-    statistic: Callable[[FloatArray], FloatArray] = iqm,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    rng: np.random.Generator,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return (statistic, low, high) of x[repetition, task], by a stratified percentile bootstrap.
-
-    The confidence is approximate, and less than stated for few repetitions.
-
-    Each task is a stratum: repetitions are resampled within it. `statistic` takes all numbers of a
-    resample as one flat array.
-    """
-    n_repetitions, n_tasks = x.shape
-    drawn = rng.integers(n_repetitions, size=(resamples, n_repetitions, n_tasks))
-    resampled = x[drawn, np.arange(n_tasks)].reshape(resamples, -1)
-    values = np.array([statistic(numbers) for numbers in resampled])
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(values, (tail, 1 - tail), axis=0)
-    return np.asarray(statistic(x.reshape(-1))), low, high
-
-
 def moving_average(x: FloatArray, window: int) -> FloatArray:
     """Return the mean of the last `window` numbers along the last axis; of fewer at its start."""
     sums = np.cumsum(x, axis=-1)
@@ -99,11 +67,3 @@ def moving_average(x: FloatArray, window: int) -> FloatArray:
     before[..., window:] = sums[..., :-window] if window < x.shape[-1] else 0.0
     counts = np.minimum(np.arange(1, x.shape[-1] + 1), window)
     return (sums - before) / counts
-
-
-def relative_to(returns: FloatArray, baseline: FloatArray) -> FloatArray:
-    """Average returns[..., repetition, task, episode] over episodes, and divide by a baseline.
-
-    The baseline, [repetition, task], is the mean return of another agent or the optimal return.
-    """
-    return returns.mean(axis=-1) / baseline

@@ -11,7 +11,7 @@ def test_hostile_files_are_refused_or_safe(tmp_path):
     assert sum(outcomes.values()) == 300
 
 
-def test_hostile_specs_are_refused_in_our_own_words(tmp_path):
+def test_hostile_specs_are_refused_with_a_message_for_each_mistake(tmp_path):
     outcomes, failures = specs.attack(100, tmp_path)
     assert not failures
     assert outcomes["refused"] > 50
@@ -33,7 +33,7 @@ def test_many_hostile_files_are_refused_or_safe(tmp_path):
 
 
 @pytest.mark.slow
-def test_many_hostile_specs_are_refused_in_our_own_words(tmp_path):
+def test_many_hostile_specs_are_refused_with_a_message_for_each_mistake(tmp_path):
     assert not specs.attack(1000, tmp_path, seed=1)[1]
 
 

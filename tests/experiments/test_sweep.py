@@ -1,10 +1,15 @@
 """A table [sweep] makes one experiment for each combination of its values."""
 
+import csv
+
+import numpy as np
 import pytest
 
 import heirloom as hl
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.sweep import expanded, load_sweep
+from heirloom.runs.results import summaries
+from heirloom.stats import student_interval
 from tests.experiments.test_spec import SMALL
 
 TOML = """
@@ -46,7 +51,7 @@ def test_each_combination_is_an_experiment_with_a_label(tmp_path):
         ({}, "sweep is {}: expected a table"),
         ({"tasks": 3}, "sweep.tasks is 3: expected a list"),
         ({"tasks": []}, r"sweep.tasks is \[\]: expected a list"),
-        ({"tasks": [1, 1]}, "two experiments with the label 'tasks=1'"),
+        ({"tasks": [1, 1]}, "sweep.tasks contains 1 twice"),
         ({"taks": [1]}, "sweep.taks cannot be swept.*did you mean tasks"),
         ({"family": {"variant": "text"}}, "sweep.family.variant is 'text': expected a list"),
         ({"tasks": [0]}, "tasks is 0"),
@@ -73,3 +78,36 @@ def test_command_runs_each_experiment_in_its_folder_and_draws_figures(tmp_path, 
         for name in ("tasks.png", "tasks.pdf", "episodes.png", "episodes.pdf"):
             assert (tmp_path / f"results/x/episodes={n}/figures" / name).stat().st_size > 1000
     assert CliRunner().invoke(app, ["status", "results/x"]).exit_code == 0
+    rows = list(csv.DictReader((tmp_path / "results/x/sweep.csv").read_text().splitlines()))
+    assert [(row["episodes"], row["agent"]) for row in rows] == [("2", "RMax"), ("3", "RMax")]
+    dataset = hl.results("results/x")
+    assert dataset.sizes["run"] == 2
+    for row, label in zip(rows, dataset.run.values, strict=True):
+        assert row["run"] == label
+        of_run = dataset.sel(run=label)
+        assert int(of_run.episodes) == int(row["episodes"])
+        alone = hl.results(f"results/x/{label}")
+        n = alone.sizes["episode"]
+        np.testing.assert_array_equal(of_run.returns.isel(episode=slice(n)), alone.returns)
+        assert np.isnan(of_run.returns.isel(episode=slice(n, None))).all()
+        assert float(row["mean_return"]) == pytest.approx(float(alone.returns.mean()))
+
+
+def test_label_has_readable_values_or_else_their_numbers():
+    maps = [["S" + "." * 50 + "G"], ["S" + "." * 60 + "G"]]
+    grid = {**SMALL, "family": {"name": "grid"}, "sweep": {"family": {"cells": maps}}}
+    assert list(expanded(grid)) == ["cells=1", "cells=2"]
+    swept = {**SMALL, "family": {"name": "tight"}, "sweep": {"family": {"slips": [[0, 0.1]]}}}
+    assert list(expanded(swept)) == ["slips=0-0.1"]
+
+
+def test_table_of_a_run_has_paired_differences_with_intervals(tmp_path):
+    agents = [{"algorithm": name, "n_known": 1} for name in ("RMax", "LRMax")]
+    agents[1] |= {"name": "LRMax", "d_max": 0.2}
+    spec = {**SMALL, "agents": agents, "episodes": 8, "tasks": 6, "repetitions": 4}
+    results = hl.run(ExperimentSpec.read(spec), tmp_path / "run", jobs=1)
+    mean = results.returns.mean(("task", "episode"))
+    expected = student_interval((mean.sel(agent="LRMax") - mean.sel(agent="RMax")).values)
+    rmax, other = summaries(results)
+    assert rmax.difference is None
+    assert (other.baseline, other.difference) == ("RMax", expected)

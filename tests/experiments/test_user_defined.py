@@ -7,6 +7,7 @@ import heirloom as hl
 from heirloom.experiments.job import draw_tasks, make_agent
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.learning.streams import stream
+from heirloom.runs.export import export
 from heirloom.runs.run import run
 from heirloom.runs.stored_run import StoredRun
 
@@ -162,3 +163,52 @@ def test_user_code_that_fails_is_reported(agent, message, tmp_path):
     spec = ExperimentSpec.read({**SPEC, "agents": [agent]})
     with pytest.raises(hl.InvalidArgument, match=message):
         run(spec, tmp_path / "run", jobs=1)
+
+
+MEASURED = {**SPEC, "agents": [{"algorithm": "RMax", "n_known": 1}], "measure": f"{MODULE}:Values"}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_user_defined_measure_is_recorded_resumed_exported_and_read_without_its_code(
+    tmp_path, monkeypatch, jobs
+):
+    spec = ExperimentSpec.read(MEASURED)
+    results = run(spec, tmp_path / "run", jobs=jobs)
+    assert (results.n_seen == SPEC["episodes"]).all()
+    assert results.largest.dims == ("agent", "repetition", "task", "moment")
+    assert results.largest.sizes["moment"] == 2
+    assert results.largest.attrs["long_name"] == "largest value after an episode"
+    assert run(spec, tmp_path / "run", jobs=1).equals(results)
+
+    def refuse(*_):
+        raise AssertionError("imported")
+
+    monkeypatch.setattr("heirloom.experiments.measures.import_callable", refuse)
+    monkeypatch.setattr("heirloom.experiments.registry.import_callable", refuse)
+    stored = StoredRun(tmp_path / "run")
+    assert stored.status().is_complete
+    assert stored.results().equals(results)
+    files = export(stored, "csv", tmp_path / "tables").files
+    assert "moments.csv" in [file.name for file in files]
+
+
+@pytest.mark.parametrize(
+    ("measure", "message"),
+    [
+        ("Incomplete", r"result\(\) of Incomplete returned .* with the keys n_seen, largest"),
+        ("Taken", "records Returns, which every run has"),
+        ("Rooms", "expected a class derived from heirloom.experiments.measures.Observer"),
+        ("Absent", "which cannot be imported"),
+    ],
+)
+def test_measure_that_cannot_be_recorded_is_refused_with_a_reason(tmp_path, measure, message):
+    spec = ExperimentSpec.read({**MEASURED, "measure": f"{MODULE}:{measure}"})
+    with pytest.raises(hl.InvalidArgument, match=message):
+        run(spec, tmp_path / "run", jobs=1)
+    assert not (tmp_path / "run").exists()
+
+
+def test_spec_without_a_measure_of_ones_own_declares_no_variables():
+    declared = {"x": {"units": "1", "meaning": "a number"}}
+    with pytest.raises(hl.InvalidArgument, match="measured is given without a measure"):
+        ExperimentSpec.read({**MEASURED, "measure": "transfer", "measured": declared})

@@ -7,6 +7,8 @@ from pydantic import BaseModel
 
 import heirloom as hl
 from heirloom.envs.grid import grid_world
+from heirloom.experiments.measures import Observer
+from heirloom.experiments.variables import TASK, Variable
 
 
 class Lazy:
@@ -114,3 +116,36 @@ class Broken:
 
 
 Partial = functools.partial(Lazy, action=2)
+
+
+class Values(Observer):
+    """A measure: the number of episodes, and the largest value after the first ones."""
+
+    variables = {  # noqa: RUF012
+        "n_seen": Variable(TASK, "episodes", "number of episodes that were seen", "i8"),
+        "largest": Variable((*TASK, "moment"), "reward", "largest value after an episode"),
+    }
+    own_dimension = {"moment": ("number of the episode", lambda task: 2)}  # noqa: RUF012
+    looks_at_episodes = True
+
+    def begin(self):
+        self.largest = []
+
+    def after_episode(self, done):
+        self.largest.append(float(self.agent.Q.max()))
+
+    def result(self):
+        return {"n_seen": len(self.largest), "largest": self.largest[:2]}
+
+
+class Incomplete(Values):
+    """A measure that leaves out one of its variables."""
+
+    def result(self):
+        return {"n_seen": 0}
+
+
+class Taken(Values):
+    """A measure whose variable has the name of one that every run has."""
+
+    variables = {"Returns": Variable(TASK, "1", "a name that is taken")}  # noqa: RUF012

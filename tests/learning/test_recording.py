@@ -10,8 +10,7 @@ import pytest
 import heirloom as hl
 from heirloom.envs.paper_families import Maze
 from heirloom.errors import InvalidArgument, InvalidFile
-from heirloom.learning.choosing import Choice
-from heirloom.learning.recording import decode, encode
+from heirloom.learning.recording import RecordChoice, decode, encode
 
 FAMILY = Maze()
 RNG = np.random.default_rng(3)
@@ -186,9 +185,9 @@ def test_recording_with_an_index_out_of_range_is_refused(name, value):
 
 
 def test_episodes_are_chosen_once_each():
-    assert Choice(first=3, last=2, every=4).episodes(10).tolist() == [0, 1, 2, 3, 7, 8, 9]
-    assert Choice(first=30, last=30).episodes(4).tolist() == [0, 1, 2, 3]
-    assert Choice(first=0, last=0).episodes(4).size == 0
+    assert RecordChoice(first=3, last=2, every=4).episodes(10).tolist() == [0, 1, 2, 3, 7, 8, 9]
+    assert RecordChoice(first=30, last=30).episodes(4).tolist() == [0, 1, 2, 3]
+    assert RecordChoice(first=0, last=0).episodes(4).size == 0
 
 
 @pytest.mark.parametrize(
@@ -212,7 +211,9 @@ def test_record_that_is_wrong_or_too_large_is_refused_before_the_task_begins(rec
 def test_recording_is_never_larger_than_was_checked(name):
     for record in ({"first": 60}, RECORD, {"first": 0, "last": 0, "updates": 1}):
         _, results = learned(name, record, stepwise=False)
-        bound = Choice(**record).most_bytes(episodes=60, steps=15, n_pairs=TASKS[0].n_states * 4)
+        bound = RecordChoice(**record).most_bytes(
+            episodes=60, steps=15, n_pairs=TASKS[0].n_states * 4
+        )
         for result in results:
             r = result.recording
             arrays = [r.states, r.actions, r.rewards, r.snapshots, r.snapshot_steps]

@@ -19,7 +19,7 @@ from heirloom.paper.claims import (
     nearly_always,
     never_below_rmax,
 )
-from heirloom.paper.near import is_near, near_names, of_the_paper, return_claims
+from heirloom.paper.returns import is_near, near_names, of_the_paper, return_claims
 from heirloom.stats import student_interval
 
 REPETITIONS, TASKS, EPISODES = 10, 15, 2000

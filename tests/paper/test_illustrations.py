@@ -10,11 +10,10 @@ import heirloom as hl
 from heirloom.cli.arguments import Reproduction
 from heirloom.paper import corridor, maze, negative_transfer, prior_use, tight
 from heirloom.paper.bounds_illustration import PAIR, task
-from heirloom.paper.experiment import Options
-from heirloom.paper.near import near_names
+from heirloom.paper.catalogue import MODULES, experiment, reproduce
+from heirloom.paper.experiment import Options, reproducibility_table
 from heirloom.paper.prior_illustration import embed
-from heirloom.paper.registry import MODULES, experiment, reproduce
-from heirloom.paper.reproducibility import reproducibility_table
+from heirloom.paper.returns import near_names
 from heirloom.runs.workers import workers
 
 

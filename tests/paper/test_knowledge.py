@@ -14,6 +14,7 @@ from heirloom.experiments.job import draw_tasks
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.metrics.pseudometrics import family_distance
 from heirloom.paper import knowledge
+from heirloom.paper.catalogue import reproduce
 from heirloom.paper.experiment import Options
 from heirloom.paper.knowledge import FamilyReturns, LaterReturns, later_returns, measure
 from heirloom.paper.knowledge_settings import (
@@ -41,7 +42,6 @@ from heirloom.paper.knowledge_settings import (
     two_numbers,
     valid_prior,
 )
-from heirloom.paper.registry import reproduce
 
 REPETITIONS = 10
 GUESS = "LRMax(0.1)"

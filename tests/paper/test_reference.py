@@ -5,9 +5,9 @@ import copy
 import pytest
 
 from heirloom.paper import reference
+from heirloom.paper.catalogue import experiment, reproduce
 from heirloom.paper.experiment import Options
-from heirloom.paper.reference_files import REFERENCES
-from heirloom.paper.registry import experiment, reproduce
+from published.references import REFERENCES
 
 
 @pytest.mark.parametrize(("name", "variant"), REFERENCES)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from heirloom.cli import app as cli
 from heirloom.cli.output import folder_name
 from heirloom.paper import bounds, tight
-from heirloom.paper.near import of_the_paper
+from heirloom.paper.returns import of_the_paper
 from heirloom.runs.run import run
 
 SMALL = {"repetitions": 3, "seed": 1}
@@ -72,6 +72,16 @@ def test_bounds_writes_three_ratios_per_prior(tmp_path):
         assert len(summary[name]) == 5
     assert summary["rho_lip"][0] == 1.0
     assert (out / "figures" / "3d.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("fewer_episodes")
+def test_one_command_draws_figures_3a_to_3d(tmp_path):
+    options = ["--quick", "--repetitions", 2, "--jobs", 1, "--out", tmp_path]
+    result = heirloom("reproduce", "figure-3", *options)
+    assert result.exit_code == 0, result.output
+    drawn = {path.stem for path in tmp_path.glob("*-released-quick-2-repetitions/figures/3?.pdf")}
+    assert drawn == {"3a", "3b", "3c", "3d"}
+    assert "| bounds | released |" in (tmp_path / "reproducibility.md").read_text()
 
 
 @pytest.mark.usefixtures("fewer_episodes")

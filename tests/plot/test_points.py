@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import same_color
 
-from heirloom.plot.points import draw_rows
+from heirloom.plot.transfer import draw_rows
 from heirloom.stats import Interval
 from tests.plot.drawn import assert_same_bytes, legend
 

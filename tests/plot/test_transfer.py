@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.experiments.measured_transfer import KINDS
+from heirloom.experiments.measures import KINDS
 from heirloom.plot.transfer import KIND_COLOURS
 from heirloom.report.page import _asset
 from tests.plot.drawn import legend

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from heirloom.experiments.measured_transfer import KINDS, N_SOURCES
+from heirloom.experiments.measures import KINDS, N_SOURCES
 
 HOSTILE = ("<script>alert(1)</script>", "</script><b>x", "\x1b[31mred\u202e", "$a$ _b {{c}} @mean")
 

@@ -16,9 +16,9 @@ from heirloom.cli.app import app
 from heirloom.envs.toy_text import cliff_walking, frozen_lake, taxi
 from heirloom.errors import CannotWrite, InvalidArgument
 from heirloom.mdp.scene import Scene
-from heirloom.report.player_data import as_data
+from heirloom.report.replay import as_data
 from heirloom.report.scenes import TAXI_WALLS, action_names, as_scene, directions
-from heirloom.report.stored import recordings_of
+from heirloom.runs.recordings import recordings_of
 from tests.report.recordings import HOSTILE, maze_recordings, table_recording
 from tests.small_run import FAST
 
@@ -130,7 +130,7 @@ def test_run_without_recordings_is_refused_with_a_remedy(tmp_path):
     [
         ({"agents": "LRMax(0.2)"}, r"it has recordings of 'RMax', 'LRMax\(0.1\)'"),
         ({"task": 9}, "in repetitions 1 and tasks 1, 2, 3"),
-        ({"agents": "RMx"}, "agent is 'RMx': expected one of 'RMax'"),
+        ({"agents": "RMx"}, "agents contains 'RMx': expected some of 'RMax'"),
         ({"task": 0}, "task is 0"),
         ({"agents": [3]}, "expected the name of an agent"),
     ],

@@ -3,7 +3,7 @@
 import pytest
 
 import heirloom as hl
-from heirloom.report.player import replay_section
+from heirloom.report.replay import replay_section
 from tests.browser import console_errors, open_page, requests, resize
 from tests.report.recordings import HOSTILE, LABEL, maze_recordings, table_recording
 

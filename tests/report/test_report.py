@@ -1,5 +1,6 @@
 """Reports of runs on disk and in memory: what they contain, and what they say about damage."""
 
+import base64
 import json
 import re
 import shutil
@@ -13,14 +14,14 @@ from typer.testing import CliRunner
 import heirloom as hl
 from heirloom.cli.app import app
 from heirloom.report.agents_table import baseline_of, cells, columns
-from heirloom.report.differences import differences, welch_interval
+from heirloom.report.between_runs import differences, welch_interval
+from heirloom.report.charts import all_curves, chart_data, key
 from heirloom.report.page import render
-from heirloom.report.replays import replays
-from heirloom.report.sections import reference
+from heirloom.report.sections import not_recorded, reference, replays
 from heirloom.report.sources import read_sources
-from heirloom.report.stored import recordings_of
-from heirloom.report.transfer import not_recorded
+from heirloom.runs.recordings import recordings_of
 from heirloom.runs.run import run
+from heirloom.stats import student_interval
 from tests.report.examples import HOSTILE, results
 from tests.small_run import FAST, flip
 
@@ -81,9 +82,6 @@ def test_folder_of_an_experiment_is_reported_with_its_claims_and_all_runs(folder
     for damaged in ({}, {**CLAIM, "verdict": "yes"}, {**CLAIM, "verdict": []}):
         (folder / "summary.json").write_text(json.dumps({"claims": [damaged]}))
         assert "summary.json is damaged" in render(read_sources(folder))
-    earlier = {key: text for key, text in CLAIM.items() if key != "verdict"} | {"holds": True}
-    (folder / "summary.json").write_text(json.dumps({"claims": [earlier]}))
-    assert "summary.json has verdicts of an earlier version" in render(read_sources(folder))
 
 
 def test_report_of_an_incomplete_or_damaged_run_says_so(folder):
@@ -115,6 +113,25 @@ def test_numbers_of_an_incomplete_run_are_those_of_the_jobs_that_exist():
     assert mean == pytest.approx(full.returns.values[2, :3].mean())
     assert explored == pytest.approx(full.updates.values[2, :3].mean())
     assert "NaN" not in json.dumps(data_of(render(sources)))
+
+
+def test_intervals_of_curves_are_computed_before_the_page_is_opened():
+    runs = read_sources(results()).runs
+    curves, _ = all_curves(runs)
+    data = chart_data(runs, curves)
+    (run,), baseline = runs, data["baseline"]
+    for i, curve in enumerate(data["curves"]):
+        for mode, own in (
+            ("absolute", run.returns[i]),
+            ("difference", run.returns[i] - run.returns[run.agents.index(baseline)]),
+        ):
+            compared = "" if mode == "absolute" else baseline
+            line = curve["lines"]["tasks"][key(mode, compared, "returns", smooth=False)]
+            mean, half = np.frombuffer(base64.b64decode(line)).reshape(2, -1)
+            expected = student_interval(own.mean(axis=2))
+            np.testing.assert_allclose(mean, expected.mean, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(half, expected.half_width, rtol=1e-9)
+    assert "Math.sqrt" not in render(read_sources(results())).rpartition("<script>")[2]
 
 
 def test_runs_with_the_same_tasks_are_compared_repetition_by_repetition(folder):
@@ -239,7 +256,7 @@ def recorded(tmp_path_factory):
 def test_report_shows_the_first_recordings_if_all_are_too_large(recorded, monkeypatch):
     whole = replays(read_sources(recorded).runs)
     assert "plays the others" not in whole
-    monkeypatch.setattr("heirloom.report.replays.LARGEST", len(whole) // 2)
+    monkeypatch.setattr("heirloom.report.sections.LARGEST", len(whole) // 2)
     shortened = replays(read_sources(recorded).runs)
     assert len(shortened) < len(whole)
     shown, all_recordings = map(
@@ -253,6 +270,6 @@ def test_report_says_that_recordings_cannot_be_read(recorded, monkeypatch):
     def unreadable(run):
         raise hl.InvalidFile("the map has the style <b>")
 
-    monkeypatch.setattr("heirloom.report.replays.recordings_of", unreadable)
+    monkeypatch.setattr("heirloom.report.sections.recordings_of", unreadable)
     section = replays(read_sources(recorded).runs)
     assert "The recordings cannot be read: the map has the style &lt;b&gt;" in section

@@ -11,8 +11,8 @@ import cloudpickle
 import pytest
 
 import heirloom as hl
+from heirloom.runs.results import results as read_results
 from heirloom.runs.run import run
-from heirloom.runs.stored_run import results as read_results
 from heirloom.runs.versions import versions
 from heirloom.runs.workers import workers
 from heirloom.runs.workers.compute import compute_on_cluster, portable

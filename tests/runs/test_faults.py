@@ -10,9 +10,10 @@ import pytest
 
 import heirloom as hl
 from heirloom.runs.lock import lock
+from heirloom.runs.results import results
 from heirloom.runs.run import run
 from heirloom.runs.store import RunStore
-from heirloom.runs.stored_run import StoredRun, results
+from heirloom.runs.stored_run import StoredRun
 from tests.small_run import FAST, LONG, SPEC, Command, jobs_done, wait_until
 
 MEDIUM = FAST.with_changes(repetitions=10, episodes=400)
@@ -198,7 +199,8 @@ import heirloom.runs.run
 from heirloom import runs
 from heirloom.runs.run import run
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.stored_run import StoredRun, results
+from heirloom.runs.results import results
+from heirloom.runs.stored_run import StoredRun
 spec, disk, expected = ExperimentSpec.load(sys.argv[1]), sys.argv[2], sys.argv[3]
 runs.size.free_space = lambda location: None  # as if the disk ran full during the run
 runs.store.INTERVAL = 0.01

@@ -13,9 +13,7 @@ from heirloom.runs.layout import APPLICATION, FORMAT, RUN_TABLE, Layout, Origin,
 from heirloom.runs.run import run
 from heirloom.runs.stored_run import StoredRun
 from tests.attack import links
-from tests.small_run import FAST, SPEC
-
-OLD_FILES = ("manifest.json", "spec.json", "zarr.json")
+from tests.small_run import FAST
 
 
 def forged(folder, spec, *statements, rows=0):
@@ -195,21 +193,6 @@ def test_database_of_another_program_is_refused(tmp_path):
             attempt()
     assert (tmp_path / "run.sqlite").read_bytes() == before
     assert os.listdir(tmp_path) == ["run.sqlite"]
-
-
-def test_run_of_an_earlier_version_is_refused_and_kept(tmp_path):
-    """Its results were stored in batches and in a zarr group."""
-    for name in OLD_FILES:
-        (tmp_path / name).write_text("{}")
-    for attempt in (
-        lambda: StoredRun(tmp_path),
-        lambda: run(SPEC, tmp_path, jobs=1),
-        lambda: hl.results(tmp_path),
-        lambda: hl.write_report(tmp_path),
-    ):
-        with pytest.raises(hl.InvalidFile, match="export it with the version that wrote it"):
-            attempt()
-    assert sorted(os.listdir(tmp_path)) == sorted(OLD_FILES)
 
 
 MEMORY = """

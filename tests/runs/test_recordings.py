@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import heirloom as hl
@@ -73,6 +74,43 @@ def test_tables_are_exported_from_a_run_with_recordings(recorded, tmp_path):
                 assert [int(row["step"]) for row in chosen] == [*range(1, len(chosen) + 1)]
                 total = sum(float(row["reward"]) for row in chosen)
                 assert total == pytest.approx(float(returns.sel(key)), abs=1e-12)
+
+
+def test_recordings_of_a_run_are_opened_by_one_call(recorded):
+    (found,) = hl.recordings(recorded, agents=[SPEC.agents[1].name], repetition=3, task=1)
+    assert (found.agent, found.repetition, found.task) == (SPEC.agents[1].name, 3, 1)
+    assert found.layer("Q", 0).shape == (found.n_states, found.n_actions)
+    assert len(hl.recordings(recorded)) == 2 * 2 * len(SPEC.agents)
+    with pytest.raises(hl.InvalidArgument, match=r"no recording for this choice.*tasks 1, 3"):
+        hl.recordings(recorded, task=2)
+
+
+@pytest.mark.parametrize("to", ["csv", "parquet"])
+def test_snapshots_are_exported_as_a_table_of_pairs(recorded, tmp_path, to):
+    pytest.importorskip("pyarrow")
+    export(StoredRun(recorded), to, tmp_path / "tables", snapshots=True)
+    read = pd.read_csv if to == "csv" else pd.read_parquet
+    table = read(tmp_path / "tables" / f"snapshots.{to}")
+    found = hl.recordings(recorded)
+    pairs = [r.snapshot_steps.size * r.n_states * r.n_actions for r in found]
+    assert len(table) == sum(pairs)
+    for r in found:
+        chosen = table[
+            (table.agent == r.agent) & (table.repetition == r.repetition) & (table.task == r.task)
+        ]
+        for i, steps in enumerate(r.snapshot_steps):
+            rows = chosen[chosen.snapshot == i + 1].sort_values(["state", "action"])
+            assert (rows.time_step == steps).all()
+            for name in ("Q", "U", "known"):
+                np.testing.assert_array_equal(rows[name], r.layer(name, i).ravel())
+
+
+def test_snapshots_are_refused_where_there_are_none(recorded, tmp_path):
+    hl.run(FAST.with_changes(repetitions=1), tmp_path / "run", jobs=1)
+    with pytest.raises(hl.InvalidArgument, match="has no snapshots: add `record = true`"):
+        export(StoredRun(tmp_path / "run"), "csv", tmp_path / "tables", snapshots=True)
+    with pytest.raises(hl.InvalidArgument, match="choose parquet or csv"):
+        export(StoredRun(recorded), "netcdf", tmp_path / "x.nc", snapshots=True)
 
 
 def test_job_whose_recording_was_changed_is_computed_again(folder):

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 import heirloom as hl
 from heirloom.cli.app import app
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs import pilot
+from heirloom.paper import negative_transfer
+from heirloom.runs import size as pilot
 from heirloom.runs.run import run, run_on
 from heirloom.runs.size import shown_bytes, size_of
 from tests.small_run import SPEC
@@ -62,6 +63,15 @@ def test_dry_run_prints_the_size_and_writes_nothing(tmp_path, monkeypatch, argum
     for part in (" jobs, ", "B of results", "Estimated time: ", "with "):
         assert part in ended.stdout
     assert os.listdir(tmp_path) == ["spec.toml"]
+
+
+def test_dry_run_of_an_experiment_has_the_sizes_of_all_its_runs(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("heirloom.runs.size.estimate_seconds", lambda spec: 1.0)
+    ended = CliRunner().invoke(app, ["reproduce", "negative-transfer", "--dry-run"])
+    assert ended.stdout.count(" jobs, ") == len(negative_transfer.K)
+    ended = CliRunner().invoke(app, ["reproduce", "tight", "--dry-run"])
+    assert ended.stdout.count(" jobs, ") == 2  # one with the first source only, one with all
 
 
 def test_dry_run_refuses_a_run_that_is_too_large(tmp_path):

@@ -16,9 +16,10 @@ from typer.testing import CliRunner
 import heirloom as hl
 from heirloom.cli.app import app
 from heirloom.runs.export import columns_of, export
+from heirloom.runs.results import runs_in
 from heirloom.runs.run import run
 from heirloom.runs.store import RunStore
-from heirloom.runs.stored_run import StoredRun, runs_in
+from heirloom.runs.stored_run import StoredRun
 from tests.small_run import FAST, SPEC, commit
 
 

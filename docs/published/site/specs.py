@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.agents.near_rmax import NearnessNumbers
-from heirloom.experiments.observers import OBSERVERS
+from heirloom.experiments.measures import OBSERVERS
 from heirloom.experiments.record import RecordSpec
 from heirloom.experiments.registry import FAMILIES
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec, FamilySpec

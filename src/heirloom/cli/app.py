@@ -3,17 +3,16 @@
 import io
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 import heirloom
 from heirloom.choices import Format, Variant
-from heirloom.cli import audit, calculators
-from heirloom.cli import replay as replays
-from heirloom.cli import report as report_command
+from heirloom.cli import calculators, pages
 from heirloom.cli.arguments import (
     ALL,
     VARIANT_HELP,
@@ -35,15 +34,19 @@ from heirloom.cli.output import (
     print_results,
     print_size,
     print_status,
+    print_sweep,
     write_figures,
+    write_sweep,
 )
-from heirloom.cli.usage import Commands
-from heirloom.paper.registry import MODULES
+from heirloom.paper.catalogue import MODULES
 from heirloom.wording import are, counted_of, were
+
+if TYPE_CHECKING:
+    from heirloom.experiments.spec import ExperimentSpec
+    from heirloom.paper.experiment import Options
 
 RESULTS = "results"
 app = typer.Typer(
-    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -73,7 +76,9 @@ def reproduce(
     experiment: Annotated[
         Reproduction,
         typer.Argument(
-            metavar="EXPERIMENT", help="Name of the experiment (see `heirloom list`), or 'all'."
+            metavar="EXPERIMENT",
+            help="Name of the experiment (see `heirloom list`), 'figure-3' for 'tight' and "
+            "'bounds', which draw figures 3a to 3d, or 'all'.",
         ),
     ],
     variant: Annotated[
@@ -89,7 +94,8 @@ def reproduce(
         str | None,
         typer.Option(
             metavar="FOLDER",
-            help="Folder for results and figures; with 'all', one subfolder per experiment. "
+            help="Folder for results and figures; with 'figure-3' and 'all', one subfolder per "
+            "experiment. "
             "Default: a folder in results/ named after the experiment and its options.",
         ),
     ] = None,
@@ -108,40 +114,53 @@ def reproduce(
     """
     with clean_errors():
         from heirloom.experiments.job import check_extras
-        from heirloom.paper import registry
-        from heirloom.paper.reproducibility import reproducibility_table
+        from heirloom.paper import catalogue
+        from heirloom.paper.experiment import Options, reproducibility_table
         from heirloom.runs.workers import workers
         from heirloom.storage.folders import folder_path, write_output
 
-        run_all = experiment == ALL
-        names = list(MODULES) if run_all else [experiment.value]
-        if not run_all and variant is not None:
-            _check_variants(experiment)
-        root, finished = folder_path(out or RESULTS), {}
+        together = catalogue.GROUPS.get(experiment.value)
+        names = together or (experiment.value,)
+        if variant is not None and together is None:
+            _check_variants(experiment.value)
+        chosen = list(_with_variants(names, variant, both=experiment.value == ALL))
+        options, root = {}, folder_path(out or RESULTS)
+        for name, of in chosen:
+            folder = folder_name(name, of, repetitions, seed, quick=quick)
+            options[name, of] = Options(
+                variant=of or "released",
+                location=root / folder if together or out is None else root,
+                repetitions=repetitions,
+                seed=seed,
+                quick=quick,
+            )
         if dry_run:
-            for name, chosen in _with_variants(names, variant, both=run_all):
-                _print_size_of(name, chosen, (root, repetitions, seed, quick, None, True), jobs)
+            for (name, _), each in options.items():
+                specs = catalogue.experiment(name).runs(each)
+                if specs:
+                    print_size(list(specs.values()), root, jobs)
+                else:
+                    typer.echo(f"{name}: draws figures, and stores no results.")
             return
-        for name in names:
-            if (settings_of := registry.experiment(name).settings) is not None:
+        for name, _ in chosen:
+            if (settings_of := catalogue.experiment(name).settings) is not None:
                 check_extras(settings_of(variant or "released"))
+        finished = {}
         with workers(backend, jobs=jobs, address=address) as compute:
-            for name, chosen in _with_variants(names, variant, both=run_all):
-                folder = folder_name(name, chosen, repetitions, seed, quick=quick)
-                location = root / folder if run_all or out is None else root
-                settings = location, repetitions, seed, quick, compute
-                finished[name, chosen or "both"] = _reproduce_one(name, chosen, settings)
-        if run_all:
+            for (name, of), each in options.items():
+                done = _reproduce_one(name, of, replace(each, compute=compute))
+                finished[name, of or "both"] = done
+        if together:
             table = reproducibility_table(finished, quick=quick)
             write_output(root, "reproducibility.md", table.encode())
             typer.echo(table)
 
 
 def _with_variants(
-    names: list[str], variant: Variant | None, *, both: bool
+    names: Iterable[str], variant: Variant | None, *, both: bool
 ) -> Iterator[tuple[str, Variant | None]]:
     """Yield each experiment with each variant to run, or with None if it has no variants."""
-    from heirloom.paper.registry import experiment
+    from heirloom.paper.catalogue import experiment
 
     for name in names:
         if not experiment(name).has_variants:
@@ -154,41 +173,25 @@ def _with_variants(
 
 def _check_variants(name: str) -> None:
     """Raise `InvalidArgument` if an experiment has the same settings in both variants."""
-    from heirloom.paper.registry import experiment
+    from heirloom.paper.catalogue import experiment
 
     if not experiment(name).has_variants:
         raise heirloom.InvalidArgument(f"{name} has no variants: leave out --variant")
 
 
-def _reproduce_one(name: str, variant: Variant | None, settings: Any) -> tuple[Any, float]:
+def _reproduce_one(
+    name: str, variant: Variant | None, options: "Options"
+) -> "tuple[list[ExperimentSpec], float]":
     """Run an experiment and print its report; return its specs and the seconds that it took."""
-    from heirloom.paper import registry
-    from heirloom.paper.experiment import Options
+    from heirloom.paper import catalogue
 
-    options = Options(variant or "released", *settings)
     started = time.monotonic()
-    report = registry.reproduce(name, options)
+    report = catalogue.reproduce(name, options)
     seconds = time.monotonic() - started
     title = f"{name} ({variant})" if variant else name
     title += ", quick" if options.quick else ""
     print_report(report, title, options.location)
-    return report.specs, seconds
-
-
-def _print_size_of(name: str, variant: Variant | None, settings: Any, jobs: int | None) -> None:
-    """Print the size of the runs of an experiment."""
-    from heirloom.paper import registry
-    from heirloom.paper.experiment import DryRun, Options
-
-    options = Options(variant or "released", *settings)
-    entry = registry.experiment(name)
-    if entry.settings is None:
-        typer.echo(f"{name}: draws figures, and stores no results.")
-        return
-    try:
-        entry.reproduce(options)
-    except DryRun as found:
-        print_size(found.spec, options.location, jobs, entry.n_runs)
+    return list(catalogue.experiment(name).runs(options).values()), seconds
 
 
 @app.command()
@@ -214,7 +217,8 @@ def run(
 ) -> None:
     """Run the experiment in a TOML file, and draw figures.
 
-    If the file has a table [sweep], each combination of its values is run in a subfolder.
+    If the file has a table [sweep], each combination of its values is run in a subfolder, and the
+    command prints one table of all of them, which is also written to sweep.csv.
     To resume an interrupted run, repeat the same command.
     """
     with clean_errors():
@@ -227,18 +231,24 @@ def run(
         experiments = load_sweep(spec)
         if any(map(names_own_code, experiments.values())):  # which may be in the current folder
             sys.path.append(str(Path.cwd()))
+        finished = {}
         for label, experiment in experiments.items():
             location = root / label if label else root
             if dry_run:
-                print_size(experiment, location, jobs, runs=1)
+                print_size([experiment], location, jobs)
                 continue
             results = run_experiment(
                 experiment, location, jobs=jobs, backend=backend, address=address
             )
+            finished[label] = results
             print_results(results, experiment.name)
             figures = write_figures(results, experiment.name, location)
             typer.echo(f'Results are in {location}; heirloom.results("{location}") loads them.')
             typer.echo(f"Figures are in {figures}. `heirloom report {location}` writes a page.")
+        if len(finished) > 1:
+            file = write_sweep(finished, root)
+            print_sweep(finished, spec.stem)
+            typer.echo(f'This table is in {file}; heirloom.results("{root}") loads all results.')
 
 
 @app.command()
@@ -254,7 +264,8 @@ def status(
     0 if everything is complete and undamaged, and 1 otherwise.
     """
     with clean_errors():
-        from heirloom.runs.stored_run import StoredRun, runs_in
+        from heirloom.runs.results import runs_in
+        from heirloom.runs.stored_run import StoredRun
 
         complete = [print_status(StoredRun(location)) for location in runs_in(run)]
         if not all(complete):
@@ -273,6 +284,15 @@ def export(
             "RUN-parquet, RUN-csv, RUN.nc or RUN.zarr, next to the run.",
         ),
     ] = None,
+    *,
+    snapshots: Annotated[
+        bool,
+        typer.Option(
+            "--snapshots",
+            help="Also write a table of values, bounds and known pairs at all snapshots of "
+            "recorded episodes, with one row per snapshot, state and action.",
+        ),
+    ] = False,
 ) -> None:
     """Write the results of a run as tables, as one netCDF file or as a zarr group.
 
@@ -282,7 +302,8 @@ def export(
     with clean_errors():
         from heirloom.runs.export import ENDINGS
         from heirloom.runs.export import export as export_run
-        from heirloom.runs.stored_run import StoredRun, runs_in
+        from heirloom.runs.results import runs_in
+        from heirloom.runs.stored_run import StoredRun
 
         folder, *others = runs_in(run)
         if others or folder != Path(run):
@@ -293,7 +314,7 @@ def export(
         if folder.name in ("", ".."):  # `.` or `..`: with_name needs the folder's real name
             folder = folder.resolve()
         default = folder.with_name(folder.name + ENDINGS[to])
-        exported = export_run(StoredRun(run), to, out or default)
+        exported = export_run(StoredRun(run), to, out or default, snapshots=snapshots)
         for file in exported.files:
             typer.echo(file)
         if exported.left_out:
@@ -310,9 +331,9 @@ def list_() -> None:
     """List experiments, task families, algorithms and measures."""
     with clean_errors():
         from heirloom.agents.algorithms import ALGORITHMS
-        from heirloom.experiments.observers import OBSERVERS
+        from heirloom.experiments.measures import OBSERVERS
         from heirloom.experiments.registry import FAMILIES
-        from heirloom.paper.registry import experiment
+        from heirloom.paper.catalogue import experiment
 
         def summary(documented: object) -> str:
             return (documented.__doc__ or "").splitlines()[0]
@@ -337,9 +358,9 @@ def show(experiment: ExperimentArgument, variant: VariantOption = "released") ->
     its results.
     """
     with clean_errors():
-        from heirloom.paper import registry
+        from heirloom.paper import catalogue
 
-        settings = registry.experiment(experiment).settings
+        settings = catalogue.experiment(experiment).settings
         if settings is None:
             raise heirloom.InvalidArgument(
                 f"{experiment} has no settings to show because it only draws a figure: use "
@@ -348,9 +369,9 @@ def show(experiment: ExperimentArgument, variant: VariantOption = "released") ->
         typer.echo(settings(variant).to_toml(), nl=False)
 
 
-app.command("report")(report_command.report)
-app.command("audit")(audit.audit)
-app.command("replay")(replays.replay)
+app.command("report")(pages.report)
+app.command("audit")(calculators.audit)
+app.command("replay")(pages.replay)
 app.add_typer(
     calculators.app,
     name="theory",

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from heirloom.choices import Backend, Variant
-from heirloom.paper.registry import MODULES
+from heirloom.paper.catalogue import GROUPS, MODULES
 from heirloom.paper.settings import SEED
 
 ALL = "all"
 Experiment = StrEnum("Experiment", {name: name for name in MODULES})  # type: ignore[misc]
-Reproduction = StrEnum("Reproduction", {name: name for name in (*MODULES, ALL)})  # type: ignore[misc]
+Reproduction = StrEnum("Reproduction", {name: name for name in (*MODULES, *GROUPS)})  # type: ignore[misc]
 
 VARIANT_HELP = (
     "Settings: 'text' as the paper states them, 'released' as in the authors' scripts. Only tight, "

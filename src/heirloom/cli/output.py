@@ -1,13 +1,13 @@
 """Tables that commands print, and names of the folders that they write to."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heirloom.choices import Variant
-from heirloom.escaping import printable
-from heirloom.extras import is_installed
-from heirloom.wording import are, counted, counted_of, were
+from heirloom.errors import is_installed
+from heirloom.wording import are, counted, counted_of, for_spreadsheet, printable, were
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 
     from heirloom.experiments.spec import ExperimentSpec
     from heirloom.paper.experiment import Report
+    from heirloom.runs.results import Summary
     from heirloom.runs.stored_run import Status, StoredRun
+    from heirloom.stats import Interval
 
-PAGE = "report.html"
 MAX_LISTED = 10  # jobs or files that are listed by name
 MAX_AGENTS = 50  # agents that have a line of their own in a table
 
 
 def print_report(report: "Report", title: str, location: Path) -> None:
     """Print each claim of an experiment next to the measured value."""
+    from heirloom.report.page import default_page, write_report
+
     console = _console()
     table = _table(title, "claim", "origin", "measured", "verdict")
     for claim in report.claims:
@@ -50,18 +53,8 @@ def print_report(report: "Report", title: str, location: Path) -> None:
             soft_wrap=True,
         )
     elif report.specs:
-        page = write_page(location)
+        page = write_report(location, default_page([location]))
         console.print(f"The report is {page}: open it in a browser.", soft_wrap=True)
-
-
-def write_page(folder: Path) -> Path:
-    """Write the HTML report of the runs in a folder to that folder, and return its path."""
-    from heirloom.report.page import render
-    from heirloom.report.sources import read_sources
-    from heirloom.storage.folders import write_output
-
-    data = render(read_sources(folder)).encode("utf-8", errors="replace")
-    return write_output(folder, PAGE, data)
 
 
 def print_status(run: "StoredRun") -> bool:
@@ -139,30 +132,27 @@ def _first(lines: list[str]) -> list[str]:
     return lines if more <= 0 else [*lines[:MAX_LISTED], f"and {more} more"]
 
 
-def print_size(spec: "ExperimentSpec", location: Path, jobs: int | None, runs: int) -> None:
-    """Print the size of an experiment, and an estimate of its time; nothing is written.
+def print_size(specs: "Sequence[ExperimentSpec]", location: Path, jobs: int | None) -> None:
+    """Print the sizes of runs, and an estimate of their time; nothing is written.
 
     Args:
-        spec: the experiment.
-        location: where its results would be stored; the free space there is checked.
+        specs: the experiments.
+        location: where their results would be stored; the free space there is checked.
         jobs: number of parallel jobs; by default the number of processors.
-        runs: number of runs of this size.
     """
     from heirloom.experiments.registry import no_exit
-    from heirloom.runs.pilot import estimate_seconds
-    from heirloom.runs.size import check_size
+    from heirloom.runs.size import check_size, estimate_seconds
     from heirloom.runs.workers.processes import processors
 
-    with no_exit("the code of a family or an agent"):
-        size = check_size(spec, location)
-        n = min(jobs or processors(), size.jobs)
-        seconds = runs * estimate_seconds(spec) / n
-    console = _console()
-    several = f"{runs} runs, each with " if runs > 1 else ""
-    console.print(f"{spec.name}: {several}{size}.", soft_wrap=True)
+    console, n, seconds = _console(), jobs or processors(), 0.0
+    for spec in specs:
+        with no_exit("the code of a family or an agent"):
+            size = check_size(spec, location)
+            seconds += estimate_seconds(spec) / min(n, size.jobs)
+        console.print(f"{spec.name}: {size}.", soft_wrap=True)
     console.print(
-        f"Estimated time: {_shown_seconds(seconds)} with {n} parallel jobs on this machine "
-        "(extrapolated from parts of a few jobs).",
+        f"Estimated time: {_shown_seconds(seconds)} with {counted(n, 'parallel job')} on this "
+        "machine (extrapolated from parts of a few jobs).",
         soft_wrap=True,
     )
     console.print("Nothing was written.")
@@ -176,20 +166,64 @@ def _shown_seconds(seconds: float) -> str:
 
 
 def print_results(results: "xr.Dataset", title: str) -> None:
-    """Print the mean return of each agent with its confidence interval."""
-    from heirloom.stats import student_interval
+    """Print the mean return of each agent, and its difference from a baseline, with intervals."""
+    from heirloom.runs.results import baseline_in, summaries
 
-    table = _table(title, "agent", "mean return", "optimal return", "updates per task")
-    for name in results.agent.values[:MAX_AGENTS]:
-        of_agent = results.sel(agent=name)
-        mean, half_width = student_interval(of_agent.returns.mean(("task", "episode")).values)
-        # With one repetition there is no interval, and its half width is NaN.
-        interval = "" if half_width != half_width else f" ± {half_width:.2g}"
-        optimal, updates = float(of_agent.optimal.mean()), float(of_agent.updates.mean())
-        table.add_row(str(name), f"{mean:.4g}{interval}", f"{optimal:.4g}", f"{updates:.1f}")
-    if results.sizes["agent"] > MAX_AGENTS:
-        table.add_row(counted(results.sizes["agent"] - MAX_AGENTS, "more agent"), "", "", "")
+    found = summaries(results)
+    compared = f"difference from {baseline_in([each.agent for each in found])}"
+    columns = ("agent", "mean return", compared, "optimal return", "updates per task")
+    table = _table(title, *columns)
+    for each in found[:MAX_AGENTS]:
+        table.add_row(*_summary_cells(each))
+    if len(found) > MAX_AGENTS:
+        table.add_row(counted(len(found) - MAX_AGENTS, "more agent"), "", "", "", "")
     _console().print(table)
+
+
+def _summary_cells(summary: "Summary") -> list[str]:
+    """Return the cells of an agent; there is no interval for few or equal repetitions."""
+
+    def shown(interval: "Interval | None", sign: str = "") -> str:
+        if interval is None:
+            return ""
+        mean, half = interval
+        return f"{mean:{sign}.4g}" + ("" if half != half else f" ± {half:.2g}")
+
+    numbers = f"{summary.optimal:.4g}", f"{summary.updates:.1f}"
+    return [summary.agent, shown(summary.mean), shown(summary.difference, "+"), *numbers]
+
+
+def print_sweep(finished: "Mapping[str, xr.Dataset]", title: str) -> None:
+    """Print the mean returns of all agents in all runs of a sweep, with the keys that differ."""
+    from heirloom.runs.results import swept_summaries
+
+    keys, rows = swept_summaries(finished)
+    columns = ("agent", "mean return", "difference from the baseline", "optimal return")
+    table = _table(title, *keys, *columns, "updates per task")
+    for _, values, summary in rows:
+        table.add_row(*values, *_summary_cells(summary))
+    _console().print(table)
+
+
+def write_sweep(finished: "Mapping[str, xr.Dataset]", folder: Path) -> Path:
+    """Write the table of a sweep, with one row per run and agent, as `sweep.csv`."""
+    import csv
+    import io
+
+    from heirloom.runs.results import swept_summaries
+    from heirloom.storage.folders import write_output
+
+    keys, rows = swept_summaries(finished)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    columns = ("mean_return", "ci95", "baseline", "difference", "difference_ci95")
+    writer.writerow(["run", *keys, "agent", *columns, "optimal", "updates"])
+    for label, values, each in rows:
+        compared = ("", "") if each.difference is None else each.difference
+        cells = (label, *values, each.agent, *each.mean, each.baseline, *compared)
+        shown = (for_spreadsheet(x) if isinstance(x, str) else x for x in cells)
+        writer.writerow([*shown, each.optimal, each.updates])
+    return write_output(folder, "sweep.csv", text.getvalue().encode())
 
 
 def write_figures(results: "xr.Dataset", title: str, folder: Path) -> Path:
@@ -213,26 +247,26 @@ def _console() -> "Console":
     """Return a console that prints names literally: neither markup nor control characters act."""
     from rich.console import Console
 
-    class Literal(Console):
+    class LiteralConsole(Console):
         def print(self, *objects: Any, **options: Any) -> None:
             """Print with control characters escaped."""
             shown = (printable(each) if isinstance(each, str) else each for each in objects)
             super().print(*shown, **options)
 
-    return Literal(markup=False, highlight=False, emoji=False)
+    return LiteralConsole(markup=False, highlight=False, emoji=False)
 
 
 def _table(title: str, *columns: str) -> "Table":
     """Return a table whose cells are shown literally, and fold on narrow terminals."""
     from rich.table import Column, Table
 
-    class Literal(Table):
+    class LiteralTable(Table):
         def add_row(self, *cells: Any, **options: Any) -> None:
             """Add a row with control characters escaped."""
             super().add_row(*map(printable, cells), **options)
 
     headers = (Column(printable(name), overflow="fold") for name in columns)
-    return Literal(*headers, title=printable(title))
+    return LiteralTable(*headers, title=printable(title))
 
 
 def folder_name(

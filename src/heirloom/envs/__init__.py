@@ -1,5 +1,5 @@
 """Tasks and task families; importing this package registers the paper's tasks with Gymnasium."""
 
-from heirloom.envs.registration import register
+from heirloom.envs.grid_env import register
 
 register()

@@ -25,8 +25,14 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import ArrayLike
 
 from heirloom.arrays import FloatArray
-from heirloom.envs.space_names import MOST_NAMED, names_of_actions, names_of_bins
-from heirloom.envs.spaces import LARGEST, size_of_space, value_of
+from heirloom.envs.spaces import (
+    LARGEST,
+    MOST_NAMED,
+    names_of_actions,
+    names_of_bins,
+    size_of_space,
+    value_of,
+)
 from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
 from heirloom.storage import archive
 from heirloom.transfer.bins import checked_edges, n_bins

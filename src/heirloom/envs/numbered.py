@@ -26,8 +26,15 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
-from heirloom.envs.space_names import names_of_actions, names_of_seen, names_of_values
-from heirloom.envs.spaces import LARGEST, number_of, size_of_space, value_of
+from heirloom.envs.spaces import (
+    LARGEST,
+    names_of_actions,
+    names_of_seen,
+    names_of_values,
+    number_of,
+    size_of_space,
+    value_of,
+)
 from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
 from heirloom.storage import archive
 from heirloom.validation import shown, whole_number

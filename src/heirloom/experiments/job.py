@@ -10,9 +10,9 @@ import numpy as np
 from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.protocol import Agent
 from heirloom.envs.family import TaskFamily
-from heirloom.errors import InvalidArgument
+from heirloom.errors import InvalidArgument, is_installed, missing
 from heirloom.experiments import registry
-from heirloom.experiments.observers import OBSERVERS
+from heirloom.experiments.measures import declaration, measure_class
 from heirloom.experiments.registry import (
     FamilyAdapter,
     draw_sequence,
@@ -20,9 +20,9 @@ from heirloom.experiments.registry import (
     make_family,
 )
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
-from heirloom.extras import is_installed, missing
-from heirloom.learning.choosing import Choice
+from heirloom.experiments.variables import JOB
 from heirloom.learning.lifetime import learn_tasks, naming_job, optimal_returns
+from heirloom.learning.recording import RecordChoice
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.validation import shown
@@ -61,8 +61,19 @@ class _Drawn:
 
 
 def names_own_code(spec: ExperimentSpec) -> bool:
-    """Whether the family or an agent of a spec is user-defined."""
-    return any(map(is_user_defined, [spec.family.name, *(a.algorithm for a in spec.agents)]))
+    """Whether the family, the measure or an agent of a spec is user-defined."""
+    names = [spec.family.name, spec.measure or "", *(a.algorithm for a in spec.agents)]
+    return any(map(is_user_defined, names))
+
+
+def with_declaration(spec: ExperimentSpec) -> ExperimentSpec:
+    """Return a spec with what its user-defined measure declares; others are returned as they are.
+
+    Stored runs can then be read without importing the measure.
+    """
+    if spec.measure is None or not is_user_defined(spec.measure):
+        return spec
+    return spec.with_changes(measured=declaration(spec.measure))
 
 
 def run_job(
@@ -73,7 +84,7 @@ def run_job(
     tasks = draw_tasks(spec, repetition, functions)
     rng = stream(spec.seed, "agent", agent_spec.name, repetition)
     learner = make_agent(agent_spec, spec, tasks, rng, functions)
-    observer = None if spec.measure is None else OBSERVERS[spec.measure]()
+    observer = None if spec.measure is None else measure_class(spec.measure)()
     with naming_job(agent_spec.name, repetition):
         results = learn_tasks(
             learner,
@@ -87,7 +98,13 @@ def run_job(
             record=recorded_tasks(spec, agent, repetition),
         )
     if observer is not None:
-        results |= {name: np.array(values) for name, values in observer.measured.items()}
+        for name, values in observer.measured.items():
+            results[name] = np.array(values)
+            if results[name].ndim != len(observer.variables[name].dimensions) - len(JOB):
+                raise InvalidArgument(
+                    f"measure {spec.measure!r}: {name} has the shape {results[name].shape[1:]} in "
+                    "each task: expected one axis for each of its own dimensions"
+                )
     return results
 
 
@@ -102,7 +119,9 @@ def shared_results(
     }
 
 
-def recorded_tasks(spec: ExperimentSpec, agent: int, repetition: int) -> dict[int, Choice] | None:
+def recorded_tasks(
+    spec: ExperimentSpec, agent: int, repetition: int
+) -> dict[int, RecordChoice] | None:
     """Return what is recorded of each task of a job, by its index; None if nothing ever is."""
     if spec.record is None:
         return None

@@ -1,9 +1,10 @@
-"""Reading a spec: defaults, and sweeps over the options of agents."""
+"""Reading a spec: limits on its size, defaults, and sweeps over the options of agents."""
 
 import itertools
 import json
+import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,35 @@ from heirloom.options import did_you_mean
 from heirloom.storage.atomic import named
 from heirloom.validation import shown
 
+MOST_AGENTS = 10_000
+MOST_TASKS = 100_000
+MOST_JOBS = 10**6
+"""Jobs of a run: agents times repetitions."""
+
 OPTIONS = {
     option: [name for name, model in ALGORITHMS.items() if option in model.model_fields]
     for any_model in ALGORITHMS.values()
     for option in any_model.model_fields
 }
 """The algorithms that have an option, by the name of the option."""
-
 KNOWLEDGE = ("d_max", "nearness")  # in generated names, these options appear without their key
+
+
+def check_number_of_agents(agents: Iterable[Any]) -> None:
+    """Raise `InvalidArgument` if the sweeps of these tables give more than `MOST_AGENTS` agents."""
+    total = sum(combinations(agent) for agent in agents)
+    if total > MOST_AGENTS:
+        raise InvalidArgument(
+            f"agents describes {total:,} agents: expected at most {MOST_AGENTS:,}; sweep over "
+            "fewer values"
+        )
+
+
+def combinations(table: Any) -> int:
+    """Return the number of combinations of the options of a table that are given as lists."""
+    if not isinstance(table, dict):
+        return 1
+    return math.prod(len(value) for value in table.values() if isinstance(value, list))
 
 
 def with_defaults(agent: Any, defaults: dict[str, Any]) -> Any:

@@ -19,9 +19,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from heirloom.experiments.limits import MOST_TASKS
 from heirloom.experiments.mistakes import Mistakes, option_mistakes
-from heirloom.learning.choosing import Choice
+from heirloom.experiments.reading import MOST_TASKS
+from heirloom.learning.recording import RecordChoice
 from heirloom.options import did_you_mean
 from heirloom.validation import LARGEST_SIZE, shown
 
@@ -47,9 +47,9 @@ class RecordSpec(BaseModel):
     """Also take a snapshot of the values after each update whose number is a multiple of this."""
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> RecordChoice:
         """Which episodes and updates of each task are recorded."""
-        return Choice(self.first, self.last, self.every, self.updates)
+        return RecordChoice(self.first, self.last, self.every, self.updates)
 
     def tasks_of(self, agent: str, repetition: int, n_tasks: int) -> tuple[int, ...]:
         """Return the indices of the tasks that are recorded in a job; `repetition` is an index."""

@@ -30,7 +30,7 @@ from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.experiments.mistakes import (
     check_names,
-    expected,
+    found_instead,
     option_mistakes,
 )
 from heirloom.mdp.tabular import TabularMDP, check_task
@@ -316,8 +316,8 @@ def _checked_option(option: str, value: Any, hint: Any) -> Any:
     """Return an option of a family in the type of its hint, or raise `InvalidArgument`."""
     try:
         return TypeAdapter(hint).validate_python(_lists_as_tuples(value), strict=True)
-    except ValidationError:
-        raise InvalidArgument(f"family.{option} is {shown(value)}: {expected(hint)}") from None
+    except ValidationError as error:
+        raise InvalidArgument(found_instead(f"family.{option}", error.errors())) from None
 
 
 def _lists_as_tuples(value: Any) -> Any:

@@ -32,31 +32,32 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    StringConstraints,
     ValidationError,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import HeirloomError, InvalidArgument
-from heirloom.experiments.limits import MOST_TASKS, check_number_of_agents
+from heirloom.experiments.measures import OBSERVERS
 from heirloom.experiments.mistakes import (
     Mistakes,
     option_mistakes,
     spec_mistakes,
 )
-from heirloom.experiments.observers import OBSERVERS
 from heirloom.experiments.reading import (
+    MOST_TASKS,
     OPTIONS,
     check_defaults,
+    check_number_of_agents,
     collected,
     expand_sweep,
     key_without_json,
@@ -66,10 +67,12 @@ from heirloom.experiments.reading import (
 )
 from heirloom.experiments.record import RecordSpec, mistakes_in, read_record
 from heirloom.experiments.registry import is_user_defined, make_family
+from heirloom.experiments.variables import TASK, Variable
 from heirloom.naming import LONGEST_LABEL, shortened
 from heirloom.options import did_you_mean
 from heirloom.validation import LARGEST_SIZE, instance, shown
 
+VariableName = Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]{0,60}$")]
 LONGEST_NAME = 10_000  # characters; a name that is made from swept options may be long
 
 
@@ -112,18 +115,21 @@ class FamilySpec(_Named):
     """A family of the list below, or `package.module:Name`; all other keys are its options."""
 
     @model_validator(mode="after")
-    def _exists(self, info: ValidationInfo) -> Self:
+    def _exists(self) -> Self:
         if not is_user_defined(self.name):  # user code is not imported to read a spec
             try:
-                family = make_family(self.name, self.options)
-                if not info.context:  # a task of a file that someone forged may be huge
-                    family.draw(np.random.default_rng(0))
+                make_family(self.name, self.options)
             except HeirloomError as error:
-                raise Mistakes(
-                    message if message.startswith("family") else f"family: {message}"
-                    for message in map(str, error.args)
-                ) from None
+                raise Mistakes(_of_family(error)) from None
         return self
+
+    def check_task(self) -> None:
+        """Raise `InvalidArgument` if no task of a built-in family can be drawn."""
+        if not is_user_defined(self.name):
+            try:
+                make_family(self.name, self.options).draw(np.random.default_rng(0))
+            except HeirloomError as error:
+                raise InvalidArgument(*_of_family(error)) from None
 
 
 class AgentSpec(_Named):
@@ -170,6 +176,21 @@ class AgentSpec(_Named):
         return ALGORITHMS[self.algorithm].model_validate(self.options)
 
 
+class VariableSpec(_Strict):
+    """A variable that a user-defined measure records, over agents, repetitions and tasks."""
+
+    dimensions: dict[VariableName, str] = Field(default_factory=dict)
+    """Further dimensions, and what they mean."""
+    units: str
+    meaning: str
+    dtype: Literal["f8", "i8"] = "f8"
+
+    @property
+    def variable(self) -> Variable:
+        """The variable with all its dimensions."""
+        return Variable((*TASK, *self.dimensions), self.units, self.meaning, self.dtype)
+
+
 class ExperimentSpec(_Strict):
     """An experiment: agents that face the same sequence of tasks, in several repetitions."""
 
@@ -197,7 +218,10 @@ class ExperimentSpec(_Strict):
     in_order: bool = False
     """Whether to cycle through the tasks of a finite family in their order instead of drawing."""
     measure: str | None = None
-    """A quantity to record in addition to returns; the possible values are listed below."""
+    """A quantity to record in addition to returns: a measure of the list below, or
+    `package.module:Name`."""
+    measured: dict[VariableName, VariableSpec] | None = None
+    """What the class of a user-defined measure declares; a run writes this key."""
     record: RecordSpec | None = None
     """Episodes that are recorded for `heirloom replay`; None for none."""
 
@@ -217,10 +241,15 @@ class ExperimentSpec(_Strict):
 
     @model_validator(mode="after")
     def _can_be_measured(self) -> Self:
-        if self.measure is not None and self.measure not in OBSERVERS:
+        own = self.measure is not None and is_user_defined(self.measure)
+        if self.measure is not None and not own and self.measure not in OBSERVERS:
             raise ValueError(
-                f"measure is {shown(self.measure)}: expected one of {', '.join(OBSERVERS)}"
-                f"{did_you_mean(self.measure, OBSERVERS)}"
+                f"measure is {shown(self.measure)}: expected one of {', '.join(OBSERVERS)}, or "
+                f"package.module:Name{did_you_mean(self.measure, OBSERVERS)}"
+            )
+        if self.measured is not None and not own:
+            raise ValueError(
+                "measured is given without a measure of one's own: leave it out; a run writes it"
             )
         return self
 
@@ -237,7 +266,7 @@ class ExperimentSpec(_Strict):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            mistakes = spec_mistakes(error, ExperimentSpec, range(10**9), _keys())
+            mistakes = spec_mistakes(error, range(10**9), _keys())
             raise InvalidArgument(*mistakes) from None
 
     # Pydantic then does not call `__init__` to validate JSON, which would lose its strict mode.
@@ -253,7 +282,7 @@ class ExperimentSpec(_Strict):
     def read(cls, data: Mapping[str, Any], *, stored: bool = False) -> Self:
         """Build a spec from the tables of a TOML file: apply defaults, expand sweeps, check all.
 
-        No task is drawn if the spec is that of a stored run.
+        No task is drawn if the spec is that of a stored run: one that someone forged may be huge.
         """
         if not isinstance(data, Mapping):
             raise InvalidArgument(f"the spec is {shown(data)}: expected a dictionary, as from TOML")
@@ -279,9 +308,9 @@ class ExperimentSpec(_Strict):
         try:
             # Strict mode rejects a string where a number is expected. The input is JSON because
             # only then does strict mode accept a list for a tuple and a table for a model.
-            spec = cls.model_validate_json(json.dumps(data), strict=True, context=stored or None)
+            spec = cls.model_validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
-            found = spec_mistakes(error, ExperimentSpec, agent_numbers, _keys())
+            found = spec_mistakes(error, agent_numbers, _keys())
             if mistakes and complete and not agent_numbers:  # all agents have other mistakes
                 found = [message for message in found if not message.startswith("agents is []")]
             raise InvalidArgument(*mistakes, *found) from None
@@ -294,6 +323,8 @@ class ExperimentSpec(_Strict):
             ) from None
         if mistakes:
             raise InvalidArgument(*mistakes)
+        if not stored:
+            spec.family.check_task()
         return spec
 
     @classmethod
@@ -329,7 +360,7 @@ class ExperimentSpec(_Strict):
     def with_changes(self, **changes: Any) -> Self:
         """Return a copy with some keys changed; a change to None is ignored."""
         given = {name: value for name, value in changes.items() if value is not None}
-        return self.read({**self.as_json(), **given})
+        return self.read({**self.as_json(), **given}, stored="family" not in given)
 
     def difference(self, other: "ExperimentSpec") -> str:
         """Describe the first difference from another spec; empty if there is none."""
@@ -343,6 +374,12 @@ class ExperimentSpec(_Strict):
                         return "options of agents differ"
                 return f"{name} is {mine} in this spec and {others} in the other"
         return ""
+
+
+def _of_family(error: HeirloomError) -> list[str]:
+    """Return the messages of an error of a family, each with the name of its table."""
+    messages = map(str, error.args)
+    return [text if text.startswith("family") else f"family: {text}" for text in messages]
 
 
 def _keys() -> set[str]:

@@ -27,6 +27,7 @@ from heirloom.validation import shown
 SWEEP = "sweep"
 SWEPT = ("tasks", "distinct_tasks", "episodes", "steps", "repetitions", "seed", "in_order")
 MOST = 1000  # experiments of one sweep
+LONGEST = 40  # characters of a value in a label
 
 
 def load_sweep(path: str | Path) -> dict[str, ExperimentSpec]:
@@ -56,20 +57,15 @@ def expanded(data: Mapping[str, Any]) -> dict[str, ExperimentSpec]:
         )
     base = {key: value for key, value in data.items() if key != SWEEP}
     specs: dict[str, ExperimentSpec] = {}
-    for chosen in itertools.product(*(values for _, values in axes)):
-        keys = [key for key, _ in axes]
-        label = ",".join(f"{key[-1]}={_short(v)}" for key, v in zip(keys, chosen, strict=True))
-        if label in specs:
-            raise InvalidArgument(
-                f"sweep has two experiments with the label {shown(label)}: expected values that "
-                "differ in their first characters"
-            )
-        changed: dict[str, Any] = dict(base)
-        for key, value in zip(keys, chosen, strict=True):
+    for chosen in itertools.product(*(enumerate(values) for _, values in axes)):
+        changed, parts = dict[str, Any](base), []
+        for (key, values), (i, value) in zip(axes, chosen, strict=True):
+            parts.append(f"{key[-1]}={_labels(values)[i]}")
             if len(key) == 1:
                 changed[key[0]] = value
             else:
                 changed["family"] = {**_table(changed.get("family")), key[1]: value}
+        label = ",".join(parts)
         if isinstance(base.get("name"), str):
             changed["name"] = f"{base['name']} ({label})"
         specs[label] = ExperimentSpec.read(changed)
@@ -106,13 +102,30 @@ def _values(key: str, values: Any) -> list[Any]:
         raise InvalidArgument(
             f"sweep.{shortened(key)} is {shown(values)}: expected a list of one or more values"
         )
+    for i, value in enumerate(values):
+        if value in values[:i]:
+            raise InvalidArgument(
+                f"sweep.{shortened(key)} contains {shown(value)} twice: remove one"
+            )
     return values
 
 
-def _short(value: Any) -> str:
-    """Return a value as a part of a label and of the name of a folder."""
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return re.sub(r"[^A-Za-z0-9._+-]+", "-", text)[:40]
+def _labels(values: list[Any]) -> list[str]:
+    """Return values as parts of the names of folders: themselves, or numbers if that is unreadable.
+
+    Numbers, from 1, stand for values that are longer than `LONGEST` characters, or that differ in
+    other characters than letters, digits and . _ + - only.
+    """
+    labels = [_plain(value) for value in values]
+    if len({*labels}) == len(labels) and all(0 < len(each) <= LONGEST for each in labels):
+        return labels
+    return [str(i + 1) for i in range(len(values))]
+
+
+def _plain(value: Any) -> str:
+    parts = value if isinstance(value, list) else [value]
+    texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in parts]
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", "-".join(texts)).strip("-")
 
 
 def _table(family: Any) -> dict[str, Any]:

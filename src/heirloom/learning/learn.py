@@ -18,14 +18,10 @@ from heirloom.errors import (
     WrongOrder,
 )
 from heirloom.kernels import learning
-from heirloom.learning.choosing import Choice
-from heirloom.learning.masks import begin, observe_mask, takes
-from heirloom.learning.naming import adopt_names, checked_texts
-from heirloom.learning.outcomes import failed, read_reset, read_step
-from heirloom.learning.plan import Callback, Plan
-from heirloom.learning.recorded_episode import run_recorded_episode
-from heirloom.learning.recorder import Recorder
-from heirloom.learning.recording import Recording
+from heirloom.learning.outcomes import begin, failed, observe_mask, read_reset, read_step, takes
+from heirloom.learning.plan import Callback, Plan, adopt_names, checked_texts
+from heirloom.learning.recorder import Recorder, run_recorded_episode
+from heirloom.learning.recording import RecordChoice, Recording
 from heirloom.mdp.mask_notice import MaskNotice
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.options import named_options
@@ -80,7 +76,7 @@ def learn(
     masks: bool = False,
     label: str | None = None,
     time: str | date | None = None,
-    record: bool | Mapping[str, int] | Choice | None = None,
+    record: bool | Mapping[str, int] | RecordChoice | None = None,
 ) -> Record:
     """Let `agent` learn one task: begin it, run a number of episodes, and end it.
 
@@ -111,7 +107,7 @@ def learn(
             every k-th episode) and `updates` (takes a snapshot after every k-th update too), or
             True for the default. This does not change what is learned.
     """
-    choice = Choice.read(record)
+    choice = RecordChoice.read(record)
     every = None if every is None else whole_number("every", every)
     resume, masks = truth("resume", resume), truth("masks", masks)
     if callback is not None and not callable(callback):

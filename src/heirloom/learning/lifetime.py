@@ -10,13 +10,11 @@ import numpy as np
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import HeirloomError
-from heirloom.learning.choosing import Choice
 from heirloom.learning.learn import run_episodes
-from heirloom.learning.masks import begin
-from heirloom.learning.naming import adopt_names
-from heirloom.learning.plan import Plan
+from heirloom.learning.outcomes import begin
+from heirloom.learning.plan import Plan, adopt_names
 from heirloom.learning.recorder import Recorder
-from heirloom.learning.recording import Recording, encode
+from heirloom.learning.recording import RecordChoice, Recording, encode
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.planning.solve import optimal_return
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     Task = TabularMDP | gym.Env[Any, Any]
 
 
-class Observer(Protocol):
+class TaskObserver(Protocol):
     """Measures an agent while it learns tasks, without any effect on what the agent does."""
 
     looks_at_updates: bool
@@ -61,8 +59,8 @@ def learn_tasks(
     seed: int,
     name: str,
     repetition: int,
-    observer: Observer | None = None,
-    record: Mapping[int, Choice] | None = None,
+    observer: TaskObserver | None = None,
+    record: Mapping[int, RecordChoice] | None = None,
     masks: bool = False,
 ) -> dict[str, np.ndarray]:
     """Let an agent learn the tasks one after the other.
@@ -129,7 +127,7 @@ def naming_job(name: str, repetition: int) -> Iterator[None]:
         raise
 
 
-def _observed(plan: Plan, observer: Observer) -> Plan:
+def _observed(plan: Plan, observer: TaskObserver) -> Plan:
     if observer.looks_at_episodes:
         plan = replace(plan, callback=lambda done, _: observer.after_episode(done), stride=1)
     if observer.looks_at_updates:

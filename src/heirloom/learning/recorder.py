@@ -8,14 +8,24 @@ from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.agents.task_learner import sources_used
 from heirloom.arrays import IntArray, frozen
-from heirloom.learning.choosing import MOST_STEPS, Choice
-from heirloom.learning.recording import LAYERS, Changes, Recording, as_array
+from heirloom.kernels import learning
+from heirloom.kernels.learning import CHOICE, EPISODE, STATE, STEP, STEPS, UNIFORM, UPDATES
+from heirloom.learning.recording import (
+    LAYERS,
+    MOST_STEPS,
+    Changes,
+    RecordChoice,
+    Recording,
+    as_array,
+)
 from heirloom.mdp.scene import scene_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.naming import Names
 
 if TYPE_CHECKING:
     import gymnasium as gym
+
+    from heirloom.learning.plan import Plan
 
 TASKS = 2**32  # more than the tasks that an agent numbers
 
@@ -36,7 +46,7 @@ class Recorder:
 
     def __init__(
         self,
-        choice: Choice,
+        choice: RecordChoice,
         agent: Agent,
         env: "TabularMDP | gym.Env[Any, Any]",
         sizes: tuple[int, int],
@@ -226,3 +236,62 @@ def _task_of(env: Any) -> TabularMDP | None:
     """Return the exact task that is learned, if it is known."""
     task = env if isinstance(env, TabularMDP) else getattr(env.unwrapped, "task", None)
     return task if isinstance(task, TabularMDP) else None
+
+
+def run_recorded_episode(
+    agent: OptimisticAgent,
+    task: learning.Task,
+    run: learning.Run,
+    rng: np.random.Generator,
+    plan: "Plan",
+) -> learning.Run:
+    """Run the next episode of a compiled run and record it; return the state of the run after it.
+
+    It uses the same random numbers in the same order as compiled code, and calls the agent step by
+    step, which gives bitwise identical results. Compiled code stays as fast as without recording.
+    """
+    at, recorder, n_actions = run.at, plan.recorder, agent.n_actions
+    assert recorder is not None
+    episode, steps = int(at[EPISODE]), int(at[STEPS])
+    discount, step, ended = 1.0, 0, False
+    recorder.begin_episode(episode, steps)
+    s = int(task.start_states[learning.first_above(task.start_sums, _uniform(run, rng))])
+    while not ended and step != plan.max_steps:
+        a = agent.act(s)
+        j = _drawn(task, s * n_actions + a, _uniform(run, rng))
+        reward, s_next, ended = float(task.rewards[j]), int(task.successors[j]), bool(task.ends[j])
+        run.returns[episode] += reward
+        run.discounted[episode] += discount * reward
+        discount *= agent.gamma
+        step, steps = step + 1, steps + 1
+        updated = agent.observe(s, a, reward, s_next, terminated=ended)
+        recorder.step(s, a, reward, updated=updated, n_steps=steps)
+        if updated:
+            run.update_steps[at[UPDATES]] = steps
+            at[UPDATES] += 1
+            if plan.on_update is not None:
+                plan.on_update()
+        s = s_next
+    recorder.end_episode(s, steps, terminated=ended)
+    run.discount[0] = discount
+    at[EPISODE], at[STEP], at[STATE], at[STEPS] = episode + 1, step, -1, steps
+    agent._uniforms.refill()
+    at[CHOICE] = agent._uniforms.n_used
+    return run._replace(choices=agent._uniforms.block)
+
+
+def _uniform(run: learning.Run, rng: np.random.Generator) -> float:
+    """Return the next random number of the task."""
+    if run.at[UNIFORM] == run.uniforms.size:
+        run.uniforms[:] = rng.random(run.uniforms.size)
+        run.at[UNIFORM] = 0
+    run.at[UNIFORM] += 1
+    return float(run.uniforms[run.at[UNIFORM] - 1])
+
+
+def _drawn(task: learning.Task, pair: int, u: float) -> int:
+    """Return the index of the transition that the uniform number `u` selects."""
+    j, last = int(task.indptr[pair]), int(task.indptr[pair + 1]) - 1
+    while j < last and u >= task.sums[j]:
+        j += 1
+    return j

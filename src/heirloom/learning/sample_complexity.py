@@ -10,7 +10,7 @@ from heirloom.arrays import BoolArray
 from heirloom.envs.family import TaskFamily
 from heirloom.errors import InvalidArgument
 from heirloom.learning.learn import learn
-from heirloom.learning.masks import begin
+from heirloom.learning.outcomes import begin
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.planning.solve import solve

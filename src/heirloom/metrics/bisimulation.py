@@ -18,8 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from heirloom.arrays import FloatArray, IntArray, frozen
-from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
-from heirloom.extras import is_installed, missing
+from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged, is_installed, missing
 from heirloom.mdp.available import Rows
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.metrics.pseudometrics import tolerance_of

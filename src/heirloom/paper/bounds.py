@@ -11,7 +11,7 @@ from heirloom.envs.paper_tasks import TIGHT
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.paper.claims import OURS, Claim, all_above, format_interval
 from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none, ratio
-from heirloom.paper.near import FAMILY, near_names, near_with_numbers
+from heirloom.paper.returns import FAMILY, near_names, near_with_numbers
 from heirloom.paper.settings import SEED, defaults
 from heirloom.paper.tight import NEARNESS
 from heirloom.plot.curves import RATIO_COLOURS, draw_ratios
@@ -51,9 +51,14 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
     )
 
 
+def runs(options: Options) -> dict[str, ExperimentSpec]:
+    """Return the spec of the only run."""
+    return {"run": options.apply(settings(options.variant))}
+
+
 def reproduce(options: Options) -> Report:
     """Figure 3d: the effect of the prior D_max on LRMax after one source task."""
-    spec = options.apply(settings(options.variant))
+    (spec,) = runs(options).values()
     return report(spec, options.run(spec))
 
 
@@ -195,4 +200,4 @@ def _increases(name: str, d_max: Sequence[float], values: FloatArray) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(reproduce, settings)
+EXPERIMENT = Experiment(reproduce, settings, runs)

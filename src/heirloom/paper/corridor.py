@@ -17,14 +17,17 @@ from heirloom.paper.claims import (
     transfers_early,
 )
 from heirloom.paper.experiment import Experiment, Options, Report
-from heirloom.paper.near import (
+from heirloom.paper.returns import (
     FAMILY,
     near_names,
     near_with_numbers,
     of_the_paper,
+    per_episode_figure,
+    per_task_figure,
+    ratios_to_rmax,
     return_claims,
+    summary,
 )
-from heirloom.paper.returns import per_episode_figure, per_task_figure, ratios_to_rmax, summary
 from heirloom.paper.settings import SEED, defaults
 from heirloom.plot.maps import draw_map
 from heirloom.theory import tasks_for_max_q
@@ -68,9 +71,14 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
     )
 
 
+def runs(options: Options) -> dict[str, ExperimentSpec]:
+    """Return the spec of the only run."""
+    return {"run": options.apply(settings(options.variant))}
+
+
 def reproduce(options: Options) -> Report:
     """The corridor of the appendix: transfer on a line of 20 cells."""
-    spec = options.apply(settings(options.variant))
+    (spec,) = runs(options).values()
     return report(spec, options.run(spec))
 
 
@@ -136,4 +144,4 @@ def near_claims(spec: ExperimentSpec, ratios: Mapping[str, Ratios]) -> list[Clai
     ]
 
 
-EXPERIMENT = Experiment(reproduce, settings)
+EXPERIMENT = Experiment(reproduce, settings, runs)

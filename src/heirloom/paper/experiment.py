@@ -1,19 +1,23 @@
-"""The parts of an experiment of the registry: its options, its report, and its registry entry."""
+"""An experiment of the registry: its options, its report, its entry, and the table of all."""
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from platform import machine, system
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from heirloom.choices import Variant
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.paper.catalogue import QUICK_NOTE
 from heirloom.paper.claims import Claim
 from heirloom.plot.style import render
 from heirloom.runs.run import run_on
+from heirloom.runs.versions import versions
 from heirloom.runs.workers import workers as local_workers
 from heirloom.runs.workers.compute import Compute
 from heirloom.storage.folders import write_output
@@ -23,18 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 QUICK_REPETITIONS = 2
-
-
-class DryRun(Exception):
-    """An experiment would have been run now.
-
-    Args:
-        spec: the experiment.
-    """
-
-    def __init__(self, spec: ExperimentSpec) -> None:
-        super().__init__(spec.name)
-        self.spec = spec
 
 
 @dataclass(frozen=True)
@@ -48,8 +40,6 @@ class Options:
     quick: bool = False
     compute: Compute | None = None
     """Workers that are already running; by default, local processes are started."""
-    dry_run: bool = False
-    """Whether to raise `DryRun` in place of the first run."""
 
     @property
     def title_suffix(self) -> str:
@@ -57,7 +47,11 @@ class Options:
         return " (quick)" if self.quick else ""
 
     def apply(
-        self, spec: ExperimentSpec, quick_changes: dict[str, int] | None = None
+        self,
+        spec: ExperimentSpec,
+        quick_changes: dict[str, int] | None = None,
+        *,
+        record: dict[str, Any] | None = None,
     ) -> ExperimentSpec:
         """Return the spec with these options applied.
 
@@ -65,6 +59,8 @@ class Options:
             spec: the experiment in full.
             quick_changes: further changes for a quick run, such as fewer tasks. The name of the
                 spec of a quick run ends in "quick".
+            record: the keys of the table [record] of a spec, to record episodes for `heirloom
+                replay`; tasks that the spec does not have are left out.
         """
         repetitions = self.repetitions
         if self.quick and repetitions is None:
@@ -72,21 +68,14 @@ class Options:
         changes: dict[str, Any] = {"repetitions": repetitions, "seed": self.seed}
         if self.quick:
             changes |= {"name": f"{spec.name}, quick", **(quick_changes or {})}
-        return spec.with_changes(**changes)
+        changed = spec.with_changes(**changes)
+        if record is None:
+            return changed
+        tasks = [task for task in record["tasks"] if task <= changed.tasks]
+        return changed.with_changes(record={**record, "tasks": tasks})
 
-    def run(
-        self, spec: ExperimentSpec, name: str = "run", *, record: dict[str, Any] | None = None
-    ) -> "xr.Dataset":
-        """Run an experiment in the folder `name` of the location, or resume it there.
-
-        With `record`, which has the keys of the table [record] of a spec, episodes of the first
-        repetition are recorded for `heirloom replay`, without tasks that the spec does not have.
-        """
-        if record is not None:
-            tasks = [task for task in record["tasks"] if task <= spec.tasks]
-            spec = spec.with_changes(record={**record, "tasks": tasks})
-        if self.dry_run:
-            raise DryRun(spec)
+    def run(self, spec: ExperimentSpec, name: str = "run") -> "xr.Dataset":
+        """Run an experiment in the folder `name` of the location, or resume it there."""
         workers = local_workers if self.compute is None else lambda: nullcontext(self.compute)
         return run_on(workers, spec, self.location / name)
 
@@ -141,14 +130,14 @@ class Experiment:
         reproduce: runs or resumes the experiment and reports on it. The first line of its docstring
             is the summary.
         settings: returns the spec in a variant; None if the experiment has no agents and tasks.
+        runs: returns the specs of all its runs, by the names of their folders.
         has_variants: whether the settings of the text and of the released scripts differ.
-        n_runs: the number of runs that the experiment consists of, each of the size of its spec.
     """
 
     reproduce: Callable[[Options], Report]
     settings: Callable[..., ExperimentSpec] | None = None
+    runs: Callable[[Options], dict[str, ExperimentSpec]] = lambda options: {}
     has_variants: bool = True
-    n_runs: int = 1
 
     @property
     def summary(self) -> str:
@@ -164,3 +153,57 @@ def ratio(numerator: "xr.DataArray", denominator: "xr.DataArray") -> "xr.DataArr
 def nan_to_none(numbers: np.ndarray) -> list[float | None]:
     """Return the numbers as a list for JSON, which has no NaN: None replaces what is not finite."""
     return [float(x) if np.isfinite(x) else None for x in np.atleast_1d(numbers)]
+
+
+COLUMNS = (
+    "experiment",
+    "variant",
+    "agents",
+    "repetitions",
+    "tasks",
+    "episodes",
+    "steps",
+    "samples per agent",
+    "seconds",
+)
+
+
+def reproducibility_table(
+    completed: Mapping[tuple[str, Any], tuple[Sequence[ExperimentSpec], float]], *, quick: bool
+) -> str:
+    """Return the table as Markdown, with one row per experiment and variant.
+
+    The number of samples is an upper bound on the steps of one agent in all repetitions, because
+    episodes may terminate early. The seconds include drawing the figures, but not the jobs that an
+    earlier call computed.
+
+    Args:
+        completed: the specs as they were run (none for a figure without agents) and the seconds
+            taken, by experiment and variant.
+        quick: whether these were quick runs, which the text then says.
+    """
+    rows = [COLUMNS, ("---",) * len(COLUMNS)]
+    for (name, variant), (specs, seconds) in completed.items():
+        if not specs:
+            rows.append((name, variant, *("",) * 6, f"{seconds:.1f}"))
+            continue
+        samples = sum(math.prod(sizes(spec)[1:]) for spec in specs)
+        cells = (*size_cells(list(map(sizes, specs))), f"{samples:,}")
+        rows.append((name, variant, *cells, f"{seconds:.1f}"))
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    used = ", ".join(f"{name} {version}" for name, version in versions().items())
+    note = f"{QUICK_NOTE.capitalize()}.\n\n" if quick else ""
+    return f"{note}{table}\n\n{system()} {machine()}; {used}.\n"
+
+
+def sizes(spec: ExperimentSpec) -> tuple[int, ...]:
+    """Return the numbers of agents, repetitions, tasks, episodes and steps of a run."""
+    return len(spec.agents), spec.repetitions, spec.tasks, spec.episodes, spec.steps
+
+
+def size_cells(runs: Sequence[Sequence[int]]) -> list[str]:
+    """Return each size as text, as a range where it differs between the runs."""
+    return [
+        f"{min(of_runs):,}" if len(set(of_runs)) == 1 else f"{min(of_runs):,} to {max(of_runs):,}"
+        for of_runs in zip(*runs, strict=True)
+    ]

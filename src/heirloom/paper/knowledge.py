@@ -47,12 +47,12 @@ from heirloom.paper.knowledge_settings import (
     TUNED,
     UNCHECKED,
     VALID,
-    Setting,
+    FamilySetting,
     agents_of,
     base_spec,
     setting_of,
 )
-from heirloom.plot.points import draw_rows
+from heirloom.plot.transfer import draw_rows
 from heirloom.runs.compare import helps_from
 from heirloom.stats import FloatArray, student_interval
 from heirloom.theory import tasks_for_max_q
@@ -74,15 +74,23 @@ def settings(variant: Variant = "released", *, family: str = "tight-released") -
     return base_spec(family, agents_of(setting_of(family)))
 
 
-def reproduce(options: Options) -> Report:
-    """What knowledge is worth: transfer with more or less prior knowledge, true and false."""
-    specs, returns = {}, {}
+def runs(options: Options) -> dict[str, ExperimentSpec]:
+    """Return the spec of the run of each family."""
+    specs = {}
     for family in FAMILIES:
         spec = settings(family=family)
         fewer = {"tasks": QUICK_TASKS, "episodes": min(spec.episodes, QUICK_EPISODES)}
-        specs[family] = options.apply(spec, fewer)
-        results = options.run(specs[family], f"run-{family}")
-        returns[family] = measure(setting_of(family), specs[family], results)
+        specs[f"run-{family}"] = options.apply(spec, fewer)
+    return specs
+
+
+def reproduce(options: Options) -> Report:
+    """What knowledge is worth: transfer with more or less prior knowledge, true and false."""
+    specs, returns = {}, {}
+    for folder, spec in runs(options).items():
+        family = folder.removeprefix("run-")
+        specs[family] = spec
+        returns[family] = measure(setting_of(family), spec, options.run(spec, folder))
     return report(specs, returns, title_suffix=options.title_suffix)
 
 
@@ -123,7 +131,7 @@ class FamilyReturns(NamedTuple):
     """The task from which on an agent that learns knowledge is better than RMax; None without."""
 
 
-def measure(setting: Setting, spec: ExperimentSpec, results: "xr.Dataset") -> FamilyReturns:
+def measure(setting: FamilySetting, spec: ExperimentSpec, results: "xr.Dataset") -> FamilyReturns:
     """Average the returns of a family."""
     used_from = first_task_with_learned_knowledge(setting, spec)
     kind = "discounted_returns" if setting.discounted else "returns"
@@ -136,7 +144,7 @@ def measure(setting: Setting, spec: ExperimentSpec, results: "xr.Dataset") -> Fa
     )
 
 
-def later_returns(setting: Setting, results: "xr.Dataset", *, first: int = 2) -> LaterReturns:
+def later_returns(setting: FamilySetting, results: "xr.Dataset", *, first: int = 2) -> LaterReturns:
     """Average the returns over the episodes of the tasks from a task on, by default the second."""
     returns = results.discounted_returns if setting.discounted else results.returns
     optimal = results.optimal_discounted if setting.discounted else results.optimal
@@ -150,7 +158,7 @@ def later_returns(setting: Setting, results: "xr.Dataset", *, first: int = 2) ->
     return LaterReturns(agents, optimal.isel(task=later).mean("task").values, tried[best])
 
 
-def first_task_with_learned_knowledge(setting: Setting, spec: ExperimentSpec) -> int:
+def first_task_with_learned_knowledge(setting: FamilySetting, spec: ExperimentSpec) -> int:
     """Return the first task in which a learned nearness and the bound of MaxQInit are used."""
     p_min = setting.task_family.p_min if spec.distinct_tasks is None else 1 / spec.distinct_tasks
     assert p_min is not None, "all families of the study have finitely many tasks"
@@ -379,4 +387,4 @@ def _guess_claims(
     )
 
 
-EXPERIMENT = Experiment(reproduce, settings, has_variants=False)
+EXPERIMENT = Experiment(reproduce, settings, runs, has_variants=False)

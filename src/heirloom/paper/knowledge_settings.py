@@ -47,7 +47,7 @@ NAMED = (RMAX, *TUNED, BEST, VALID, *TRUE, *FALSE, *CHECKED, *LEARNING)
 """All agents but that with a guessed prior, whose name contains the guess."""
 
 
-class Setting(NamedTuple):
+class FamilySetting(NamedTuple):
     """The settings of a family: all that a spec has except for its agents and repetitions."""
 
     title: str
@@ -75,11 +75,11 @@ class Setting(NamedTuple):
 
 def _of_paper(
     title: str, spec: ExperimentSpec, guess: float | None = None, **options: float
-) -> Setting:
+) -> FamilySetting:
     """Return the settings of an experiment of the paper; agents keep all sources."""
     keys = ("tasks", "distinct_tasks", "episodes", "steps")
     kept = {key: x for key, x in spec.agents[0].options.items() if key not in ("capacity", "keep")}
-    return Setting(
+    return FamilySetting(
         title,
         spec.family.model_dump(),
         {key: getattr(spec, key) for key in keys if getattr(spec, key) is not None},
@@ -91,13 +91,13 @@ def _of_paper(
 
 def _of_example(
     title: str, family: str, *, tasks: int, episodes: int, steps: int, n_known: int
-) -> Setting:
+) -> FamilySetting:
     """Return the settings of a file in `examples/`."""
     sizes = {"tasks": tasks, "episodes": episodes, "steps": steps}
-    return Setting(title, {"name": family}, sizes, {"n_known": n_known})
+    return FamilySetting(title, {"name": family}, sizes, {"n_known": n_known})
 
 
-FAMILIES: dict[str, Callable[[], Setting]] = {
+FAMILIES: dict[str, Callable[[], FamilySetting]] = {
     "tight-released": lambda: _of_paper("tight (released)", tight.settings("released"), 0.1),
     "tight-text": lambda: _of_paper("tight (text)", tight.settings("text"), 0.1),
     "corridor": lambda: _of_paper(
@@ -128,7 +128,7 @@ FAMILIES: dict[str, Callable[[], Setting]] = {
 """Functions that return the settings of each family, by its name in folders and results."""
 
 
-def setting_of(name: str) -> Setting:
+def setting_of(name: str) -> FamilySetting:
     """Return the settings of a family."""
     if name not in FAMILIES:
         raise InvalidArgument(f"family is {name!r}: expected one of {', '.join(FAMILIES)}")
@@ -177,7 +177,7 @@ def base_spec(name: str, agents: list[dict[str, Any]]) -> ExperimentSpec:
     )
 
 
-def agents_of(setting: Setting) -> list[dict[str, Any]]:
+def agents_of(setting: FamilySetting) -> list[dict[str, Any]]:
     """Return the agents of a family, as tables of a spec."""
     numbers = two_numbers(setting.task_family)
     lrmax = {"algorithm": "LRMax", **setting.lrmax_options}

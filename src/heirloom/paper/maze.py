@@ -18,8 +18,14 @@ from heirloom.paper.claims import (
     format_interval,
 )
 from heirloom.paper.experiment import Experiment, Options, Report
-from heirloom.paper.near import FAMILY, near_names, of_the_paper
-from heirloom.paper.returns import ratios_to_rmax, summary, vs_optimal
+from heirloom.paper.returns import (
+    FAMILY,
+    near_names,
+    of_the_paper,
+    ratios_to_rmax,
+    summary,
+    vs_optimal,
+)
 from heirloom.paper.settings import SEED, defaults
 from heirloom.plot.curves import draw_relative_returns
 from heirloom.plot.maps import draw_map
@@ -75,10 +81,15 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
     )
 
 
+def runs(options: Options) -> dict[str, ExperimentSpec]:
+    """Return the spec of the only run."""
+    return {"run": options.apply(settings(options.variant), {"tasks": 15}, record=RECORD)}
+
+
 def reproduce(options: Options) -> Report:
     """The maze of the appendix: three values of the prior D_max, and a learned prior."""
-    spec = options.apply(settings(options.variant), {"tasks": 15})
-    return report(spec, options.run(spec, record=RECORD))
+    (spec,) = runs(options).values()
+    return report(spec, options.run(spec))
 
 
 def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
@@ -178,4 +189,4 @@ def near_claims(relative: Mapping[str, FloatArray]) -> list[Claim]:
     return claims
 
 
-EXPERIMENT = Experiment(reproduce, settings)
+EXPERIMENT = Experiment(reproduce, settings, runs)

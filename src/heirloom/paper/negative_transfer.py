@@ -10,7 +10,7 @@ from heirloom.envs.paper_tasks import t_shape_map
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.paper.claims import OURS, Claim, all_above
 from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none
-from heirloom.paper.near import FAMILY, near_names, of_the_paper
+from heirloom.paper.returns import FAMILY, near_names, of_the_paper
 from heirloom.paper.settings import SEED
 from heirloom.plot.curves import draw_episodes_to_optimality
 from heirloom.plot.maps import draw_map
@@ -50,14 +50,17 @@ def settings(variant: Variant = "text", *, k: int = 4) -> ExperimentSpec:
     )
 
 
+def runs(options: Options) -> dict[str, ExperimentSpec]:
+    """Return the spec of the run of each number of inner states."""
+    return {f"run-k{k}": options.apply(settings(k=k), {"episodes": 200}) for k in K}
+
+
 def reproduce(options: Options) -> Report:
     """Negative transfer: episodes until the policy stays optimal, in T-shaped tasks."""
     optimal_after: dict[str, list[np.ndarray]] = {}
     never_optimal: dict[str, int] = {}
-    for k in K:
-        spec = options.apply(settings(k=k), {"episodes": 200})
-        results = options.run(spec, f"run-k{k}")
-        target = results.optimal_after.sel(task=2)
+    for folder, spec in runs(options).items():
+        target = options.run(spec, folder).optimal_after.sel(task=2)
         for agent in spec.agents:
             numbers = target.sel(agent=agent.name).values
             n_never = int(np.isnan(numbers).sum())
@@ -169,4 +172,4 @@ def _means(numbers: FloatArray) -> str:
     return ", ".join(f"{mean:.1f}" for mean in numbers.mean(axis=0))
 
 
-EXPERIMENT = Experiment(reproduce, settings, has_variants=False, n_runs=len(K))
+EXPERIMENT = Experiment(reproduce, settings, runs, has_variants=False)

@@ -39,9 +39,14 @@ def settings(variant: Variant = "text") -> ExperimentSpec:
     )
 
 
+def runs(options: Options) -> dict[str, ExperimentSpec]:
+    """Return the spec of the only run."""
+    return {"run": options.apply(settings())}
+
+
 def reproduce(options: Options) -> Report:
     """Use of the prior D_max while the second of two tasks is learned."""
-    spec = options.apply(settings())
+    (spec,) = runs(options).values()
     return report(spec, options.run(spec))
 
 
@@ -115,4 +120,4 @@ def claims(use: Mapping[float, FloatArray]) -> list[Claim]:
     return decided
 
 
-EXPERIMENT = Experiment(reproduce, settings, has_variants=False)
+EXPERIMENT = Experiment(reproduce, settings, runs, has_variants=False)

@@ -1,7 +1,7 @@
 """Comparison of an experiment with the reference results that Heirloom ships.
 
 The files in `paper/references/` have a checksum and the mean return of each agent in each
-repetition; `python -m heirloom.paper.reference_files` writes them. With the same versions and the
+repetition; `python -m published.references` writes them. With the same versions and the
 same kind of processor, returns are expected to be equal to the bit. Otherwise the last bits of a
 value may differ, and with them an action, so mean returns are compared within `TOLERANCE`.
 """
@@ -18,7 +18,8 @@ import numpy as np
 from heirloom.choices import Variant
 from heirloom.errors import InvalidFile
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.stored_run import StoredRun, runs_in
+from heirloom.runs.results import runs_in
+from heirloom.runs.stored_run import StoredRun
 from heirloom.runs.versions import COMPUTING, versions
 
 TOLERANCE = 0.01

@@ -23,21 +23,19 @@ from heirloom.paper.claims import (
     transfers_early,
 )
 from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none, ratio
-from heirloom.paper.near import (
-    FAMILY,
-    near_names,
-    near_with_numbers,
-    of_the_paper,
-    return_claims,
-)
 from heirloom.paper.returns import (
+    FAMILY,
     WINDOW,
     Y_EPISODE,
     Y_TASK,
     late_rmax,
+    near_names,
+    near_with_numbers,
+    of_the_paper,
     per_episode_figure,
     per_task_figure,
     ratios_to_rmax,
+    return_claims,
     summary,
     vs_rmax,
 )
@@ -102,15 +100,25 @@ def settings(variant: Variant = "released", *, all_sources: bool = False) -> Exp
     )
 
 
+def runs(options: Options) -> dict[str, ExperimentSpec]:
+    """Return the spec of the run, and that of a run in which every source is kept.
+
+    The released settings keep only the first source: the second run shows what more would add.
+    """
+    specs = {"run": options.apply(settings(options.variant), record=RECORD)}
+    if options.variant == "released" and not options.quick:
+        every = options.apply(settings(options.variant, all_sources=True))
+        specs["run-every-source"] = every
+    return specs
+
+
 def reproduce(options: Options) -> Report:
     """The main experiment, figures 3a to 3c: transfer on an 11x11 grid with three goals."""
-    spec = options.apply(settings(options.variant))
-    results = options.run(spec, record=RECORD)
+    spec, *others = runs(options).values()
+    results = options.run(spec)
     main_report = report(spec, results)
-    # The released settings keep only the first source: show what more sources would add.
-    if options.variant == "released" and not options.quick:
-        all_spec = options.apply(settings(options.variant, all_sources=True))
-        all_results = options.run(all_spec, "run-every-source")
+    for every in others:
+        all_results = options.run(every, "run-every-source")
         title = f"Only the first source kept, or every source, {spec.name}"
         main_report.summary["every_source_kept"] = _add_every_source(
             main_report, all_results, results, title
@@ -320,4 +328,4 @@ def _add_every_source(
     return numbers
 
 
-EXPERIMENT = Experiment(reproduce, settings)
+EXPERIMENT = Experiment(reproduce, settings, runs)

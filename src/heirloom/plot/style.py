@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from heirloom.errors import InvalidArgument
-from heirloom.escaping import printable
 from heirloom.stats import Interval
 from heirloom.storage.atomic import file_path, write_file
 from heirloom.validation import instance, shown
+from heirloom.wording import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,15 +1,90 @@
-"""The table of agents: measures of lifelong learning with 95 % intervals, which the page sorts."""
+"""The table of agents: measures of lifelong learning with 95 % intervals, which the page sorts.
+
+The measures are pure functions of arrays with one entry per repetition and task, or per repetition,
+task and episode. Repetitions whose job is missing are NaN and are left out. The terms are those of
+Taylor and Stone (2009): jumpstart, total reward, time to threshold; forward transfer is that of
+Continual World (2021).
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from heirloom.arrays import FloatArray
-from heirloom.report import measures
+from heirloom.arrays import BoolArray, FloatArray
 from heirloom.report.markup import interval, text
 from heirloom.report.sources import ShownRun, same_tasks
-from heirloom.stats import Interval
+from heirloom.stats import Interval, student_interval
+
+NEAR = 0.95
+"""The share of the optimal return from which on a policy counts as near-optimal."""
+EARLY = 0.01
+"""The share of the episodes of a task that count for the jumpstart."""
+FEWEST_LEFT = 0.05
+"""The share of the episodes that must be left to judge that an agent is near-optimal."""
+
+
+class Threshold(NamedTuple):
+    """Episodes until an agent is near-optimal, [repetition, task]."""
+
+    episodes: FloatArray
+    """All episodes of the task where the agent did not become near-optimal."""
+    reached: BoolArray
+
+
+def over_repetitions(values: FloatArray) -> Interval:
+    """Mean and 95 % Student interval over the repetitions that are not NaN, if they are normal."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return Interval(np.array(np.nan), np.array(np.nan))
+    return student_interval(finite)
+
+
+def area_over(returns: FloatArray, baseline: FloatArray) -> FloatArray:
+    """Total reward over that of the baseline, per task, [repetition].
+
+    It is the area between the two learning curves [repetition, task, episode].
+    """
+    return (returns - baseline).sum(axis=2).mean(axis=1)
+
+
+def jumpstart(returns: FloatArray, baseline: FloatArray) -> FloatArray:
+    """Mean return of the first episodes over that of the baseline, from task 2 on, [repetition]."""
+    if returns.shape[1] < 2:
+        return np.full(returns.shape[0], np.nan)
+    n = max(1, round(EARLY * returns.shape[2]))
+    return (returns - baseline)[:, 1:, :n].mean(axis=(1, 2))
+
+
+def forward_transfer(returns: FloatArray, baseline: FloatArray, optimal: FloatArray) -> FloatArray:
+    """Share of the baseline's loss that an agent avoids, from task 2 on, [repetition].
+
+    (A - B) / (O - B), with A and B the mean returns of the agent and the baseline over these tasks,
+    and O the optimal expected return: 0 for the baseline, 1 for an agent that is optimal from the
+    first episode on. NaN if the baseline is optimal.
+    """
+    if returns.shape[1] < 2:
+        return np.full(returns.shape[0], np.nan)
+    A, B = (x[:, 1:].mean(axis=(1, 2)) for x in (returns, baseline))
+    loss = optimal[:, 1:].mean(axis=1) - B
+    return np.divide(A - B, loss, out=np.full_like(A, np.nan), where=loss > 0)
+
+
+def until_near_optimal(returns: FloatArray, optimal: FloatArray) -> Threshold:
+    """Episodes after which the mean return of all remaining ones is near-optimal.
+
+    Near-optimal means at least `NEAR` of the optimal expected return (for a negative optimum, no
+    more than 1 - `NEAR` of its size below it). At least `FEWEST_LEFT` of the episodes must remain.
+    """
+    n = returns.shape[2]
+    threshold = optimal - (1 - NEAR) * np.abs(optimal)
+    remaining = np.arange(n, 0, -1)
+    rest = np.cumsum(returns[:, :, ::-1], axis=2)[:, :, ::-1] / remaining
+    good = (rest >= threshold[:, :, np.newaxis]) & (remaining >= max(1, FEWEST_LEFT * n))
+    reached = good.any(axis=2)
+    episodes = np.where(reached, good.argmax(axis=2), n).astype(np.float64)
+    episodes[np.isnan(returns).any(axis=2) | np.isnan(optimal)] = np.nan
+    return Threshold(episodes, reached)
 
 
 class Column(NamedTuple):
@@ -56,10 +131,13 @@ class Cell(NamedTuple):
     """Whether the true value is at least this number."""
 
 
-def baseline_of(runs: list[ShownRun], run: ShownRun, wanted: str | None = None) -> Baseline:
-    """Return the agent that others are compared with: the wanted one, RMax, or the first.
+def find_baseline(
+    runs: list[ShownRun], run: ShownRun, wanted: str | None = None
+) -> tuple[ShownRun, int]:
+    """Return the run and the index of the agent that others are compared with.
 
-    If the run itself does not have it, another run on the same tasks may.
+    It is the wanted one, RMax, or the first. If the run itself does not have it, another run on the
+    same tasks may.
     """
     for name in (wanted, "RMax"):
         for other in (run, *runs):
@@ -67,14 +145,20 @@ def baseline_of(runs: list[ShownRun], run: ShownRun, wanted: str | None = None) 
                 same_tasks(run, other) and other.returns.shape[1:] == run.returns.shape[1:]
             )
             if name is not None and fits and name in other.agents:
-                return Baseline(name, other.returns[other.agents.index(name)])
-    return Baseline(run.agents[0], run.returns[0])
+                return other, other.agents.index(name)
+    return run, 0
+
+
+def baseline_of(runs: list[ShownRun], run: ShownRun, wanted: str | None = None) -> Baseline:
+    """Return the agent that others are compared with, and its returns."""
+    other, agent = find_baseline(runs, run, wanted)
+    return Baseline(other.agents[agent], other.returns[agent])
 
 
 def columns(run: ShownRun, baseline: Baseline) -> list[Column]:
     """Return the columns of the table of a run."""
     name, tasks = baseline.name, "averaged over tasks"
-    near = f"{measures.NEAR:.0%}"
+    near = f"{NEAR:.0%}"
     steps = 0 if run.spec is None else run.spec.steps
     found = [
         Column(
@@ -86,20 +170,20 @@ def columns(run: ShownRun, baseline: Baseline) -> list[Column]:
             "Area over the baseline",
             f"Total reward of a task minus that of {name}: the area between the learning curves, "
             f"{tasks}.",
-            lambda row: (measures.area_over(row.returns, row.baseline.returns), False),
+            lambda row: (area_over(row.returns, row.baseline.returns), False),
         ),
         Column(
             "Jumpstart",
-            f"Mean return of the first {measures.EARLY:.0%} of the episodes minus that of {name}, "
+            f"Mean return of the first {EARLY:.0%} of the episodes minus that of {name}, "
             "from task 2 on.",
-            lambda row: (measures.jumpstart(row.returns, row.baseline.returns), False),
+            lambda row: (jumpstart(row.returns, row.baseline.returns), False),
         ),
         Column(
             "Forward transfer",
             f"(A − B) / (O − B) from task 2 on, with A the mean return of the agent, B that of "
             f"{name} and O the optimal return: 0 for {name}, 1 if every episode is optimal.",
             lambda row: (
-                measures.forward_transfer(row.returns, row.baseline.returns, row.run.optimal),
+                forward_transfer(row.returns, row.baseline.returns, row.run.optimal),
                 False,
             ),
         ),
@@ -138,7 +222,7 @@ def cells(run: ShownRun, baseline: Baseline) -> list[list[Cell]]:
         row = []
         for column in columns(run, baseline):
             values, at_least = column.value(Row(run, i, baseline))
-            row.append(Cell(measures.over_repetitions(values), at_least))
+            row.append(Cell(over_repetitions(values), at_least))
         rows.append(row)
     return rows
 
@@ -181,6 +265,6 @@ def agents_table(run: ShownRun, baseline: Baseline, *, of_run: str = "") -> str:
 
 
 def _episodes_until(row: Row) -> tuple[FloatArray, bool]:
-    episodes, reached = measures.until_near_optimal(row.returns, row.run.optimal)
+    episodes, reached = until_near_optimal(row.returns, row.run.optimal)
     known = np.isfinite(episodes)
     return episodes.mean(axis=1), bool((known & ~reached).any())

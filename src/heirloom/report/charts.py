@@ -1,11 +1,266 @@
-"""The charts of a report, without their points: the script of the page adds them."""
+"""The charts of a report: their styles, and their curves as numbers for the script of the page.
 
-from typing import TYPE_CHECKING, Any
+Episodes (and tasks, if there are many) are averaged in blocks.
+"""
 
-from heirloom.report.curves import VIEWS, Curve
+import colorsys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from heirloom.arrays import FloatArray
+from heirloom.plot.style import AgentStyle, agent_style
+from heirloom.report.agents_table import baseline_of, find_baseline
+from heirloom.report.markup import packed
+from heirloom.report.sources import ShownRun
+from heirloom.stats import moving_average, student_interval
 
 if TYPE_CHECKING:
     from bokeh.plotting import figure
+
+DARK = "#15181d"
+"""The background of the dark appearance."""
+LEAST_CONTRAST = 4.0  # of a curve and the dark background
+
+BOKEH_DASHES = {"-": [], "--": [7, 3], "-.": [8, 3, 2, 3], ":": [2, 3]}
+
+
+class Marker(NamedTuple):
+    """A marker in Bokeh, and its outline in an SVG picture, around the origin, of radius 4."""
+
+    bokeh: str
+    path: str
+
+
+MARKERS = {
+    "o": Marker("circle", "M-3.4,0a3.4,3.4 0 1,0 6.8,0a3.4,3.4 0 1,0 -6.8,0Z"),
+    "s": Marker("square", "M-3,-3H3V3H-3Z"),
+    "D": Marker("diamond", "M0,-4.4L3,0L0,4.4L-3,0Z"),
+    "^": Marker("triangle", "M0,-3.8L3.6,3H-3.6Z"),
+    "v": Marker("inverted_triangle", "M0,3.8L3.6,-3H-3.6Z"),
+    "P": Marker("plus", "M-1.3,-4H1.3V-1.3H4V1.3H1.3V4H-1.3V1.3H-4V-1.3H-1.3Z"),
+    "X": Marker("x", "M-3,-3L3,3M-3,3L3,-3"),
+    "*": Marker(
+        "star",
+        "M0,-4.4L1.2,-1.4L4.2,-1.4L1.8,.6L2.7,3.8L0,1.9L-2.7,3.8L-1.8,.6L-4.2,-1.4L-1.2,-1.4Z",
+    ),
+    "h": Marker("hex", "M0,-4L3.5,-2V2L0,4L-3.5,2V-2Z"),
+    "d": Marker(
+        "square_pin",
+        "M-3.6,-3.6Q0,-1.6 3.6,-3.6Q1.6,0 3.6,3.6Q0,1.6 -3.6,3.6Q-1.6,0 -3.6,-3.6Z",
+    ),
+}
+
+
+class CurveStyle(NamedTuple):
+    """How the curve of an agent is drawn on the page."""
+
+    light: str
+    """The colour on a light background."""
+    dark: str
+    dash: list[int]
+    marker: Marker
+    hollow: bool
+
+
+def curve_styles(names: list[str]) -> list[CurveStyle]:
+    """Return a style for each curve, by the names of agents.
+
+    A name that occurs several times, in several runs, keeps its colour and marker shape; the dash
+    pattern changes.
+    """
+    unique = list(dict.fromkeys(names))
+    dashes = list(BOKEH_DASHES)
+    styles = []
+    for i, name in enumerate(names):
+        style, earlier = agent_style(name, unique), names[:i].count(name)
+        dash = dashes[(dashes.index(style.dash) + earlier) % len(dashes)]
+        hollow = style.hollow != (earlier % 2 == 1)
+        styles.append(_curve_style(style._replace(dash=dash, hollow=hollow)))
+    return styles
+
+
+def _curve_style(style: AgentStyle) -> CurveStyle:
+    return CurveStyle(
+        style.colour,
+        on_dark(style.colour),
+        BOKEH_DASHES[style.dash],
+        MARKERS[style.marker],
+        style.hollow,
+    )
+
+
+def on_dark(colour: str) -> str:
+    """Return a colour of the same hue that has enough contrast on the dark background."""
+    h, lightness, s = colorsys.rgb_to_hls(*_rgb(colour))
+    while _contrast(colour) < LEAST_CONTRAST and lightness < 1:
+        lightness = min(1.0, lightness + 0.02)
+        rgb = colorsys.hls_to_rgb(h, lightness, s)
+        colour = "#" + "".join(f"{round(255 * c):02x}" for c in rgb)
+    return "#f4f4f4" if s == 0 else colour
+
+
+def _contrast(colour: str) -> float:
+    """Contrast with the dark background, as WCAG 2 defines it."""
+    return (_luminance(colour) + 0.05) / (_luminance(DARK) + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in _rgb(colour)]
+    return 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2]
+
+
+def _rgb(colour: str) -> tuple[float, float, float]:
+    r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return r, g, b
+
+
+MOST_CURVES = 60
+MOST_AT_FIRST = 20  # curves that are shown when the page opens
+MOST_POINTS = 200  # of a curve
+FEWEST_POINTS = 20
+MOST_NUMBERS = 1500  # points of all curves of a chart together
+OPTIMUM = "\0optimum"
+"""Stands for the optimal return where others are the names of agents."""
+VIEWS = {"tasks": "task", "episodes": "episode"}
+"""The charts, and the labels of their x axes."""
+KINDS = {"returns": "optimal", "discounted_returns": "optimal_discounted"}
+"""The kinds of returns, and the variable with the optimal value of each."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The curve of one agent of one run."""
+
+    run: int
+    agent: str
+    label: str
+    style: CurveStyle
+    is_on: bool
+    """Whether the curve is shown when the page opens."""
+
+
+def all_curves(runs: list[ShownRun]) -> tuple[list[Curve], int]:
+    """Return the curves of all agents of all runs, and the number that is left out."""
+    found = [(i, name) for i, run in enumerate(runs) for name in run.agents]
+    shown = found[:MOST_CURVES]
+    styles = curve_styles([name for _, name in shown])
+    curves = [
+        Curve(
+            i,
+            name,
+            f"{name} · {runs[i].suffix}" if runs[i].suffix else name,
+            style,
+            is_on=k < MOST_AT_FIRST and (i == 0 or bool(runs[0].suffix)),
+        )
+        for k, ((i, name), style) in enumerate(zip(shown, styles, strict=True))
+    ]
+    return curves, len(found) - len(shown)
+
+
+def chart_data(
+    runs: list[ShownRun], curves: list[Curve], baseline: str | None = None
+) -> dict[str, Any]:
+    """Return what the script of the page draws: the means and intervals of all curves.
+
+    Args:
+        runs: the runs.
+        curves: the curves of their agents.
+        baseline: the agent that others are compared with, as in the tables of agents.
+    """
+    points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_NUMBERS // len(curves)))
+    name = baseline_of(runs, runs[0], baseline).name
+    optimal = any(np.isfinite(run.optimal).any() for run in runs)
+    return {
+        "baseline": name,
+        "references": [name, OPTIMUM] if optimal else [name],
+        "runs": [_positions(run, points) for run in runs],
+        "curves": [
+            {
+                "run": curve.run,
+                "label": curve.label,
+                "on": curve.is_on,
+                "light": curve.style.light,
+                "dark": curve.style.dark,
+                "lines": _lines(runs, curve, name, points),
+            }
+            for curve in curves
+        ],
+    }
+
+
+def blocks(n: int, most: int) -> np.ndarray:
+    """Return the borders of blocks of consecutive episodes, or tasks, that curves average over."""
+    return np.linspace(0, n, min(n, most) + 1).round().astype(int)
+
+
+def block_means(values: FloatArray, borders: np.ndarray) -> FloatArray:
+    """Average values [..., n] over blocks of the last axis."""
+    sums = np.add.reduceat(values, borders[:-1], axis=-1)
+    return np.asarray(sums / np.diff(borders))
+
+
+def _positions(run: ShownRun, points: int) -> dict[str, Any]:
+    """Return the first and the last task, or episode, of each point of a run's curves."""
+    data: dict[str, Any] = {"label": run.label}
+    for view, n in zip(VIEWS, run.returns.shape[2:], strict=True):
+        borders = blocks(n, points)
+        data[view] = {"first": (borders[:-1] + 1).tolist(), "last": borders[1:].tolist()}
+    return data
+
+
+def _lines(
+    runs: list[ShownRun], curve: Curve, baseline: str, points: int
+) -> dict[str, dict[str, str]]:
+    """Return the means and half-widths of a curve, by view and by `key` of what is shown."""
+    run = runs[curve.run]
+    found: dict[str, dict[str, str]] = {view: {} for view in VIEWS}
+    for kind, optimum in KINDS.items():
+        if kind not in run.arrays:
+            continue
+        own = run.arrays[kind][run.agents.index(curve.agent)]
+        references: dict[str, FloatArray] = {}
+        other, agent = find_baseline(runs, run, baseline)
+        if other.agents[agent] == baseline and kind in other.arrays:
+            references[baseline] = other.arrays[kind][agent]
+        if optimum in run.arrays:
+            references[OPTIMUM] = np.broadcast_to(run.arrays[optimum][..., np.newaxis], own.shape)
+        for view, axis in (("tasks", 2), ("episodes", 1)):
+            borders = blocks(own.mean(axis=axis).shape[1], points)
+            rows = block_means(own.mean(axis=axis), borders)
+            compared = {
+                name: block_means(of.mean(axis=axis), borders) for name, of in references.items()
+            }
+            for smooth in (False, True):
+                window = max(2, round((borders.size - 1) / 20)) if smooth else None
+                found[view][key("absolute", "", kind, smooth=smooth)] = _interval(rows, window)
+                for name, of in compared.items():
+                    ratios = rows / np.where(of == 0, np.nan, of)
+                    for mode, shown in (("difference", rows - of), ("ratio", ratios)):
+                        line = _interval(shown, window)
+                        found[view][key(mode, name, kind, smooth=smooth)] = line
+    return found
+
+
+def key(mode: str, compared: str, kind: str, *, smooth: bool) -> str:
+    """Return the key of what a chart shows, as the script of the page makes it."""
+    return "\n".join([mode, compared, kind, "smooth" if smooth else ""])
+
+
+def _interval(rows: FloatArray, window: int | None) -> str:
+    """Return the means over repetitions, and then the half-widths of their intervals.
+
+    Repetitions without any number, whose job is missing, are left out. With a window, moving
+    averages of the others are taken.
+    """
+    rows = rows[~np.isnan(rows).all(axis=1)]
+    if not len(rows):
+        rows = np.full((1, rows.shape[1]), np.nan)
+    if window is not None:
+        rows = moving_average(rows, window)
+    return packed(np.concatenate(student_interval(rows)))
+
 
 FIRST = 1  # the coordinates of a point that the script replaces; Bokeh needs one to set the ranges
 

@@ -5,13 +5,19 @@ import html
 import json
 import math
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from heirloom.escaping import printable
 from heirloom.stats import Interval
+from heirloom.storage.atomic import write_file
+from heirloom.wording import printable
 
+POLICY = (
+    '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+    "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:\">"
+)
 ROUNDING = 1e-9  # half a width below this, relative to the mean, is shown as 0
 
 
@@ -98,3 +104,29 @@ def _without_nan(data: Any) -> Any:
     if isinstance(data, float) and not math.isfinite(data):
         return None
     return data.item() if isinstance(data, np.generic) else data
+
+
+def whole_page(title: str, head: str, body: str) -> str:
+    """Return an HTML page, which may load nothing that is not in it.
+
+    Args:
+        title: its title, as text.
+        head: further HTML of its head: styles and scripts.
+        body: the HTML of its body.
+    """
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+{POLICY}
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{text(title)}</title>
+{head}
+</head><body>
+{body}
+</body></html>
+"""
+
+
+def write_page(file: Path, page: str) -> Path:
+    """Write a page to a file, and return its path."""
+    return write_file(file, page.encode("utf-8", errors="replace"))

@@ -1,12 +1,12 @@
 "use strict";
-// The script of a report: it computes and draws the curves, sorts tables, and shows transfer.
+// The script of a report: it draws the curves, sorts tables, and shows transfer.
 (() => {
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
   const data = read("data"), charts = {}, unpacked = new Map();
   const byId = (id) => document.getElementById(id);
   const state = { mode: "absolute", compared: data.baseline, kind: "returns", smooth: false,
     bands: document.getElementById("bands").checked, visible: data.curves.map((curve) => curve.on) };
-  const OPTIMUM = "\u0000optimum";
+  const OPTIMUM = "\u0000optimum";  // OPTIMUM of charts.py
   const VIEWS = ["tasks", "episodes"];
 
   // Text is always set as text, so that no name is taken for markup.
@@ -46,60 +46,17 @@
     return unpacked.get(packed);
   }
 
-  // The numbers to compare a curve with: those of the same run, or of a run with the same sizes.
-  function comparedWith(curve, view) {
-    const run = data.runs[curve.run];
-    if (state.compared === OPTIMUM) return values(run[view][state.kind]);
-    const fits = (other) => other.agent === state.compared && (other.run === curve.run ||
-      (data.runs[other.run].repetitions === run.repetitions &&
-       data.runs[other.run][view].last.length === run[view].last.length));
-    const found = data.curves.find((other) => fits(other) && other.run === curve.run) ||
-      data.curves.find(fits);
-    return found ? values(found.values[view][state.kind]) : null;
-  }
+  // What is shown, as the key of the lines that Python computed.
+  const shown = () => [state.mode, state.mode === "absolute" ? "" : state.compared, state.kind,
+    state.smooth ? "smooth" : ""].join("\n");
 
-  function movingAverage(row, window) {
-    const out = new Float64Array(row.length);
-    let sum = 0;
-    for (let i = 0; i < row.length; i++) {
-      sum += row[i];
-      if (i >= window) sum -= row[i - window];
-      out[i] = sum / Math.min(i + 1, window);
-    }
-    return out;
-  }
-
-  // Mean and half the width of the 95 % interval at each point, over the repetitions that exist.
-  function summary(i, view) {
-    const curve = data.curves[i], run = data.runs[curve.run], n = run[view].last.length;
-    const own = values(curve.values[view][state.kind]);
-    const other = state.mode === "absolute" ? null : comparedWith(curve, view);
-    if (own === null || (state.mode !== "absolute" && other === null)) return null;
-    let rows = [];
-    for (let j = 0; j < run.repetitions; j++) {
-      let row = own.slice(j * n, (j + 1) * n);
-      if (row.every(Number.isNaN)) continue;
-      if (other) {
-        const base = other.slice(j * n, (j + 1) * n);
-        if (base.every(Number.isNaN)) continue;
-        row = row.map((x, k) => state.mode === "difference" ? x - base[k] :
-          base[k] === 0 ? NaN : x / base[k]);
-      }
-      rows.push(state.smooth ? movingAverage(row, Math.max(2, Math.round(n / 20))) : row);
-    }
-    const mean = new Array(n), half = new Array(n), m = rows.length;
-    for (let k = 0; k < n; k++) {
-      let sum = 0, squares = 0;
-      for (const row of rows) sum += row[k];
-      mean[k] = m ? sum / m : NaN;
-      for (const row of rows) squares += (row[k] - mean[k]) ** 2;
-      // No interval for few repetitions, or if all are equal: the same rule as in stats.py.
-      const column = rows.map((row) => row[k]), size = Math.max(...column.map(Math.abs));
-      const varied = Math.max(...column) - Math.min(...column) > 1e-12 * size;
-      half[k] = m > 2 && varied ? data.quantiles[m] * Math.sqrt(squares / (m - 1) / m) : NaN;
-    }
-    const first = run[view].first, last = run[view].last;
-    return { mean, half, x: last.map((b, k) => (first[k] + b) / 2),
+  // Mean and half the width of the 95 % interval at each point of a curve.
+  function line(i, view) {
+    const curve = data.curves[i], { first, last } = data.runs[curve.run][view], n = last.length;
+    const numbers = values(curve.lines[view][shown()]);
+    if (numbers === null) return null;
+    return { mean: [...numbers.slice(0, n)], half: [...numbers.slice(n)],
+      x: last.map((b, k) => (first[k] + b) / 2),
       at: last.map((b, k) => first[k] === b ? `${b}` : `${first[k]} to ${b}`) };
   }
 
@@ -120,17 +77,15 @@
     };
   }
 
-  const choices = () => [state.mode, state.compared, state.kind, state.smooth].join("\n");
-
   function draw() {
     for (const view of VIEWS) {
       const { chart, source, drawn } = charts[view];
       // Ranges need at least one curve, so the hidden ones count if none is visible.
       chart.x_range.only_visible = chart.y_range.only_visible = state.visible.some(Boolean);
       data.curves.forEach((_, i) => {
-        const isNew = state.visible[i] && drawn[i] !== choices();
-        const found = isNew ? summary(i, view) : null;
-        if (isNew) drawn[i] = choices();
+        const isNew = state.visible[i] && drawn[i] !== shown();
+        const found = isNew ? line(i, view) : null;
+        if (isNew) drawn[i] = shown();
         if (isNew) charts[view].exists[i] = found !== null;
         if (found !== null) {
           for (const [part, values] of Object.entries(columns(i, found))) source(i, part).data = values;
@@ -156,9 +111,9 @@
       const name = value.name === "ColumnDataSource" ? value.attributes?.name : undefined;
       if (name === undefined) return Object.values(value).forEach(walk);
       const [, index, part] = name.split("-"), i = Number(index);
-      const found = state.visible[i] ? summary(i, view) : null;
+      const found = state.visible[i] ? line(i, view) : null;
       if (found === null) return;
-      drawn[i] = choices();
+      drawn[i] = shown();
       exists[i] = true;
       value.attributes.data = { type: "map", entries: Object.entries(columns(i, found)[part]) };
     })(item.doc);
@@ -186,8 +141,8 @@
 
   function showNumbers(details) {
     const view = details.dataset.view, shown = data.curves.map((_, i) => i)
-      .filter((i) => state.visible[i] && summary(i, view) !== null);
-    const found = shown.map((i) => summary(i, view));
+      .filter((i) => state.visible[i] && line(i, view) !== null);
+    const found = shown.map((i) => line(i, view));
     const longest = found.reduce((a, b) => (a && a.x.length >= b.x.length ? a : b), null);
     const head = element("tr", {}, element("th", { scope: "col", text: view.slice(0, -1) }),
       ...shown.map((i) => element("th", { scope: "col", text: data.curves[i].label })));
@@ -232,13 +187,13 @@
   }
 
   function setUpControls() {
-    const compared = byId("compared"), names = [...new Set(data.curves.map((c) => c.agent))];
-    for (const name of names) compared.append(element("option", { value: name, text: name }));
-    if (data.runs.some((run) => values(run.tasks.returns)?.some(Number.isFinite))) {
-      compared.append(element("option", { value: OPTIMUM, text: "the optimum" }));
+    const compared = byId("compared");
+    for (const name of data.references) {
+      compared.append(element("option", { value: name, text: name === OPTIMUM ? "the optimum" : name }));
     }
     compared.value = state.compared;
-    if (!data.curves.some((c) => c.values.tasks.discounted_returns)) byId("kind").parentElement.remove();
+    const discounted = "absolute\n\ndiscounted_returns\n";
+    if (!data.curves.some((c) => c.lines.tasks[discounted])) byId("kind").parentElement.remove();
     const show = () => {
       byId("reference-label").hidden = state.mode === "absolute";
       byId("reference-label").style.display = state.mode === "absolute" ? "none" : "";
@@ -293,44 +248,37 @@
     const agent = byId("transfer-agent"), repetition = byId("transfer-repetition");
     if (!agent) return;
     const choose = () => {
-      const entry = data.transfer[agent.value], before = repetition.value;
-      const options = entry.repetitions.map((r, j) => element("option", { value: j, text: r }));
-      const kept = entry.left_out ? `mean of the first ${options.length}` : "mean of all";
-      repetition.replaceChildren(element("option", { value: "mean", text: kept }), ...options);
-      if ([...repetition.options].some((o) => o.value === before)) repetition.value = before;
-      showTransfer(entry, repetition.value);
+      const { choices } = data.transfer[agent.value], before = repetition.value;
+      repetition.replaceChildren(...choices.map((c) => element("option", { value: c.name, text: c.name })));
+      repetition.value = choices.some((c) => c.name === before) ? before : choices[0].name;
+      show();
+    };
+    const show = () => {
+      const { choices } = data.transfer[agent.value];
+      const used = data.kinds.map((_, k) => k).filter((k) => choices[0].tasks.some((t) => t.pairs[k] > 0));
+      showTransfer(choices.find((c) => c.name === repetition.value).tasks, used);
     };
     agent.addEventListener("change", choose);
-    repetition.addEventListener("change", () => showTransfer(data.transfer[agent.value], repetition.value));
-    const busy = data.transfer.findIndex((e) => e.bound_pairs.some((r) => r.some((t) => t.slice(1).some((n) => n > 0))));
+    repetition.addEventListener("change", show);
+    const busy = data.transfer.findIndex((e) => e.choices[0].tasks.some((t) => t.pairs.slice(1).some((n) => n > 0)));
     agent.value = Math.max(0, busy);
     choose();
   }
 
-  function showTransfer(entry, chosen) {
-    const picked = chosen === "mean" ? entry.repetitions.map((_, j) => j) : [Number(chosen)];
-    const mean = (get) => picked.reduce((sum, j) => sum + get(j), 0) / picked.length;
+  function showTransfer(tasks, used) {
     const count = (n) => Number.isInteger(n) ? n.toLocaleString("en") : n.toFixed(1);
-    const used = data.kinds.map((_, k) => k)
-      .filter((k) => entry.bound_pairs.some((r) => r.some((t) => t[k] > 0)));
     byId("transfer-key").replaceChildren(...used.map((k) =>
       element("span", {}, element("i", { class: `k${k}` }), data.kinds[k])));
-    const rows = entry.bound_pairs[0].map((_, task) => {
-      const pairs = data.kinds.map((_, k) => mean((j) => entry.bound_pairs[j][task][k]));
-      const total = pairs.reduce((a, b) => a + b, 0) || 1, sources = new Map();
-      for (const j of picked) entry.source_task[j][task].forEach((source, rank) => {
-        if (source > 0) sources.set(source, (sources.get(source) || 0) + entry.source_pairs[j][task][rank] / picked.length);
-      });
-      const named = [...sources].sort((a, b) => b[1] - a[1]).slice(0, 5)
-        .map(([source, n]) => `task ${source}: ${count(n)}`).join(", ");
+    const rows = tasks.map(({ pairs, sources, dropped, refuted }, task) => {
+      const total = pairs.reduce((a, b) => a + b, 0) || 1;
+      const named = sources.map(([source, n]) => `task ${source}: ${count(n)}`).join(", ");
       const described = used.map((k) => `${data.kinds[k]}: ${count(pairs[k])} ${pairs[k] === 1 ? "pair" : "pairs"}`).join("; ");
       const bar = element("div", { class: "bar", role: "img", "aria-label": described, title: described },
         ...used.map((k) => element("i", { class: `k${k}`, style: `width:${100 * pairs[k] / total}%` })));
       return element("tr", {}, element("th", { scope: "row", text: task + 1 }), element("td", {}, bar),
         element("td", { text: named || "–" }),
         ...used.map((k) => element("td", { text: count(pairs[k]) })),
-        element("td", { text: count(mean((j) => entry.dropped_sources[j][task])) }),
-        element("td", { text: count(mean((j) => entry.refutations[j][task])) }));
+        element("td", { text: count(dropped) }), element("td", { text: count(refuted) }));
     });
     const titles = ["Task", "Pairs, by what decided their bound", "Sources that decided most pairs",
       ...used.map((k) => data.kinds[k]), "Dropped sources", "Refutations"];
@@ -366,7 +314,7 @@
     const showTools = (visible) => VIEWS.forEach((view) => { charts[view].chart.toolbar.visible = visible; });
     addEventListener("beforeprint", () => { before = isDark(); setAppearance(false); showTools(false); });
     addEventListener("afterprint", () => { setAppearance(before); showTools(true); });
-    window.heirloomReport = { data, state, summary, charts };
+    window.heirloomReport = { data, state, charts };
     document.documentElement.dataset.ready = "true";
   }
 

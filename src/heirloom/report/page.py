@@ -1,24 +1,23 @@
 """`write_report`: write the HTML page of one or several runs."""
 
 import os
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from heirloom.errors import InvalidArgument
-from heirloom.extras import is_installed, missing
+from heirloom.errors import CannotWrite, InvalidArgument, is_installed, missing
 from heirloom.report import sections
-from heirloom.report.agents_table import baseline_of
-from heirloom.report.charts import bokeh_script, chart_item
-from heirloom.report.curves import all_curves, chart_data
-from heirloom.report.differences import differences_section
-from heirloom.report.markup import script_data, text
-from heirloom.report.replay import POLICY
-from heirloom.report.replays import replays
+from heirloom.report.between_runs import differences_section
+from heirloom.report.charts import all_curves, bokeh_script, chart_data, chart_item
+from heirloom.report.markup import script_data, whole_page, write_page
+from heirloom.report.sections import TITLES, replays, transfer_data
 from heirloom.report.sources import Sources, read_sources
-from heirloom.report.transfer import TITLES, transfer_data
-from heirloom.storage.atomic import file_path, write_file
+from heirloom.storage.atomic import file_path
+from heirloom.storage.folders import folder_path, regular_file
 from heirloom.validation import shown
+
+PAGE = "report.html"
 
 
 def write_report(
@@ -57,7 +56,17 @@ def write_report(
             f"{', '.join(names)}"
         )
     page = render(sources, title=title, baseline=baseline)
-    return write_file(file, page.encode("utf-8", errors="replace"))
+    return write_page(file, page)
+
+
+def default_page(runs: Sequence[str | os.PathLike[str]]) -> Path:
+    """Return the file to write if none is given: in the folder, or in the current for several.
+
+    Raises `CannotWrite` if a link is in its place.
+    """
+    file = Path(PAGE) if len(runs) > 1 else folder_path(runs[0]) / PAGE
+    regular_file(file, CannotWrite)
+    return file
 
 
 def render(sources: Sources, *, title: str | None = None, baseline: str | None = None) -> str:
@@ -65,8 +74,8 @@ def render(sources: Sources, *, title: str | None = None, baseline: str | None =
     runs = sources.runs
     curves, left_out = all_curves(runs)
     recorded = transfer_data(runs, curves)
-    data = chart_data(runs, curves) | {"transfer": recorded, "kinds": list(TITLES.values())}
-    data["baseline"] = baseline_of(runs, runs[0], baseline).name
+    data = chart_data(runs, curves, baseline)
+    data |= {"transfer": recorded, "kinds": list(TITLES.values())}
     body = [
         sections.header(sources, title or sources.title),
         sections.problems(sources),
@@ -80,23 +89,13 @@ def render(sources: Sources, *, title: str | None = None, baseline: str | None =
         sections.what_was_run(runs),
     ]
     charts = {view: chart_item(view, curves) for view in ("tasks", "episodes")}
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            POLICY,
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>{text(title or sources.title)}</title>",
-            f"<style>{_asset('page.css')}</style>",
-            f"<script>{bokeh_script()}</script></head><body>",
-            *body,
-            f'<script type="application/json" id="data">{script_data(data)}</script>',
-            f'<script type="application/json" id="charts">{script_data(charts)}</script>',
-            f"<script>{_asset('page.js')}</script>",
-            "</body></html>\n",
-        ]
-    )
+    head = f"<style>{_asset('page.css')}</style>\n<script>{bokeh_script()}</script>"
+    body += [
+        f'<script type="application/json" id="data">{script_data(data)}</script>',
+        f'<script type="application/json" id="charts">{script_data(charts)}</script>',
+        f"<script>{_asset('page.js')}</script>",
+    ]
+    return whole_page(title or sources.title, head, "\n".join(body))
 
 
 def _asset(name: str) -> str:

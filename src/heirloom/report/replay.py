@@ -1,51 +1,40 @@
-"""`replay`: one HTML file in which recorded learning is played."""
+"""`replay`: recorded learning that is played in an HTML page, or in a section of one."""
 
+import base64
+import json
 import os
+import zlib
 from collections.abc import Sequence
-from html import escape
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from heirloom.errors import InvalidArgument
-from heirloom.escaping import printable
-from heirloom.learning.recording import Recording
-from heirloom.report.player import checked_recordings, replay_section
-from heirloom.report.stored import chosen_recordings
-from heirloom.storage.atomic import file_path, write_file
+from heirloom.learning.recording import Changes, Recording
+from heirloom.naming import with_name
+from heirloom.report.markup import text, whole_page, write_page
+from heirloom.report.scenes import action_names, as_scene, directions
+from heirloom.runs.recordings import agent_names
+from heirloom.runs.recordings import recordings as recordings_in_run
+from heirloom.storage.atomic import file_path
 from heirloom.validation import shown, whole_number
+from heirloom.wording import printable
 
-POLICY = (
-    '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-    "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:\">"
-)
-"""What a page of a replay or a report may load: nothing that is not in it."""
+STYLE = """<style>
+body { margin: 0 auto; max-width: 1080px; padding: 1rem; background: #fff; }
+body { font-family: system-ui, sans-serif; }
+h1 { font-size: 1.25rem; margin: 0 0 0.8rem; color: #1c2430; overflow-wrap: anywhere; }
+@media (prefers-color-scheme: dark) {
+  :root:not([data-theme="light"]) body { background: #0f1318; }
+  :root:not([data-theme="light"]) h1 { color: #e6eaf0; }
+}
+:root[data-theme="dark"] body { background: #0f1318; }
+:root[data-theme="dark"] h1 { color: #e6eaf0; }
+</style>"""
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-{policy}
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>
-body {{ margin: 0 auto; max-width: 1080px; padding: 1rem; background: #fff; }}
-body {{ font-family: system-ui, sans-serif; }}
-h1 {{ font-size: 1.25rem; margin: 0 0 0.8rem; color: #1c2430; overflow-wrap: anywhere; }}
-@media (prefers-color-scheme: dark) {{
-  :root:not([data-theme="light"]) body {{ background: #0f1318; }}
-  :root:not([data-theme="light"]) h1 {{ color: #e6eaf0; }}
-}}
-:root[data-theme="dark"] body {{ background: #0f1318; }}
-:root[data-theme="dark"] h1 {{ color: #e6eaf0; }}
-</style>
-</head>
-<body>
-<main>
-<h1>{title}</h1>
-{section}</main>
-</body>
-</html>
-"""
+DIGITS = 6  # of a value on the page
 
 
 def replay(
@@ -71,11 +60,11 @@ def replay(
         task: the number of a task; by default all that were recorded.
     """
     file = file_path(path, ".html")
-    names = None if agents is None else _names(agents)
+    names = agent_names(agents)
     repetition = None if repetition is None else whole_number("repetition", repetition)
     task = None if task is None else whole_number("task", task)
     if isinstance(source, str | os.PathLike) and source != "":
-        found = chosen_recordings(source, agents=names, repetition=repetition, task=task)
+        found = recordings_in_run(source, agents=names, repetition=repetition, task=task)
     else:
         found = [
             each
@@ -91,20 +80,117 @@ def replay(
             )
     title = f"How {_listed([each.agent for each in found])} learned"
     section = replay_section(found, keys="page")
-    page = PAGE.format(policy=POLICY, title=escape(printable(title)), section=section)
-    return write_file(file, page.encode())
-
-
-def _names(agents: object) -> list[str]:
-    """Return the names of agents as a list; raise `InvalidArgument` unless they are strings."""
-    given = [agents] if isinstance(agents, str) else agents
-    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
-        raise InvalidArgument(
-            f"agents is {shown(agents)}: expected the name of an agent, or a list of names"
-        )
-    return list(given)
+    body = f"<main>\n<h1>{text(title)}</h1>\n{section}</main>"
+    return write_page(file, whole_page(title, STYLE, body))
 
 
 def _listed(names: list[str]) -> str:
     distinct = list(dict.fromkeys(names))
     return distinct[0] if len(distinct) == 1 else f"{', '.join(distinct[:-1])} and {distinct[-1]}"
+
+
+def replay_section(recordings: Sequence[Recording], *, keys: str = "section") -> str:
+    """Return a part of an HTML page in which recordings are played.
+
+    It contains its style, data and script, and loads nothing. Colours follow the attribute
+    `data-theme` ("light" or "dark") of the page, or else the preference of the user.
+
+    Args:
+        recordings: what is played; those of the same task can be shown side by side.
+        keys: "page" if keys are handled wherever the focus is, "section" if only within the part.
+    """
+    checked = checked_recordings(recordings)
+    resources = files("heirloom.report")
+    style, script = (
+        resources.joinpath(f"player.{kind}").read_text("utf-8") for kind in ("css", "js")
+    )
+    return (
+        f'<section class="hlr" data-keys="{"page" if keys == "page" else "section"}" '
+        'aria-label="Replay of recorded learning">\n'
+        f"<style>\n{style}</style>\n"
+        f'<script type="text/plain" class="hlr-data">{encoded(checked)}</script>\n'
+        f"<script>\n{script}</script>\n</section>\n"
+    )
+
+
+def checked_recordings(recordings: Any, name: str = "recordings") -> list[Recording]:
+    """Return recordings as a list; raise `InvalidArgument` unless there is one that has steps."""
+    given = [recordings] if isinstance(recordings, Recording) else recordings
+    remedy = "expected recordings, such as hl.learn(..., record=True).recording"
+    is_list = isinstance(given, list | tuple)
+    if not is_list or not given or not all(isinstance(each, Recording) for each in given):
+        raise InvalidArgument(f"{name} is {shown(recordings)}: {remedy}")
+    found = [each for each in given if each.episodes.size]
+    if not found:
+        raise InvalidArgument(
+            "no episode was recorded: record some with record={'first': 3, 'every': 100}"
+        )
+    return found
+
+
+def encoded(recordings: Sequence[Recording]) -> str:
+    """Return recordings as text of letters, digits and +/=, which cannot contain markup."""
+    text = json.dumps(as_data(recordings), separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def as_data(recordings: Sequence[Recording]) -> dict[str, Any]:
+    """Return recordings, and the distinct scenes that they refer to, as data for JSON."""
+    scenes: list[dict[str, Any]] = []
+    by_scene: dict[Any, int] = {}
+    entries = []
+    for recording in recordings:
+        key = (recording.scene, recording.n_states)
+        if key not in by_scene:
+            by_scene[key] = len(scenes)
+            scenes.append(as_scene(recording))
+        entries.append(_entry(recording, by_scene[key]))
+    return {"scenes": scenes, "recordings": entries}
+
+
+def _entry(r: Recording, scene: int) -> dict[str, Any]:
+    names = None if r.state_names is None else [printable(name) for name in r.state_names]
+    return {
+        "agent": printable(r.agent),
+        "repetition": r.repetition,
+        "task": r.task,
+        "taskName": with_name(r.task, r.label),
+        "S": r.n_states,
+        "A": r.n_actions,
+        "nEpisodes": r.n_episodes,
+        "scene": scene,
+        "stateNames": names,
+        "actions": [printable(name) for name in action_names(r)],
+        "turns": directions(r),
+        "deciders": [printable(name) for name in r.deciders],
+        "episodes": r.episodes.tolist(),
+        "terminated": r.terminated.tolist(),
+        "firstSteps": r.first_steps.tolist(),
+        "starts": r.starts.tolist(),
+        "states": r.states.tolist(),
+        "chosen": r.actions.tolist(),
+        "rewards": _numbers(r.rewards),
+        "snapshots": r.snapshots.tolist(),
+        "snapshotSteps": r.snapshot_steps.tolist(),
+        "updateSteps": r.update_steps.tolist(),
+        "changes": {name: _changes(changes) for name, changes in r.layers.items()},
+    }
+
+
+def _changes(changes: Changes) -> dict[str, Any]:
+    values = changes.values
+    return {
+        "ends": changes.ends.tolist(),
+        "pairs": changes.pairs.tolist(),
+        "values": _numbers(values) if values.dtype.kind == "f" else values.astype(int).tolist(),
+    }
+
+
+def _numbers(values: np.ndarray) -> list[float | None]:
+    """Return numbers with a few digits: False for minus infinity, None for others not finite."""
+    return [_number(x) if np.isfinite(x) else (False if x < 0 else None) for x in values.tolist()]
+
+
+def _number(x: float) -> float:
+    rounded = float(f"{x:.{DIGITS}g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e9 else rounded

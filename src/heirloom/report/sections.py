@@ -3,16 +3,20 @@
 import math
 from typing import Any
 
+import numpy as np
+
+from heirloom.errors import HeirloomError
+from heirloom.experiments.measures import KINDS
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.report.agents_table import agents_table, baseline_of
-from heirloom.report.colours import CurveStyle
-from heirloom.report.curves import Curve
+from heirloom.report.charts import Curve, CurveStyle
 from heirloom.report.markup import block, table, text
+from heirloom.report.replay import replay_section
 from heirloom.report.sources import ShownRun, Sources
-from heirloom.report.transfer import not_recorded
 from heirloom.runs.compare import is_comparison
+from heirloom.runs.recordings import recordings_of
 from heirloom.stats import MIN_REPETITIONS
-from heirloom.wording import are, counted
+from heirloom.wording import are, counted, counted_of
 
 VERDICTS = {"supported": "yes", "contradicted": "no", "undecided": "open"}
 """The style of each verdict on a claim."""
@@ -26,6 +30,19 @@ LINKS = {
     "replay": "Replay",
     "run": "What was run",
 }
+
+LARGEST = 1_000_000  # characters of the section; a report of the main experiment has 3 MB at most
+MOST_NUMBERS = 150_000
+COUNTED = ("bound_pairs", "source_task", "source_pairs", "dropped_sources", "refutations")
+TITLES = {
+    "v_max": "no bound (v_max)",
+    "Lipschitz": "Lipschitz bound",
+    "MaxQ": "largest Q of earlier tasks",
+    "NearModels": "nearness of models",
+    "Envelope": "envelope",
+    "another bound": "another bound",
+}
+assert list(TITLES) == list(KINDS)
 
 
 def header(sources: Sources, title: str) -> str:
@@ -233,3 +250,107 @@ def _seconds(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{math.floor(seconds / 60)} min {seconds % 60:.0f} s"
+
+
+def replays(runs: list[ShownRun]) -> str:
+    """Return the section that replays the recorded learning of runs; empty if none was recorded.
+
+    If all recordings together are too large for the page, it has the first ones only.
+    """
+    try:
+        recordings = [
+            recording
+            for run in runs
+            if run.stored is not None
+            for recording in recordings_of(run.stored)
+            if recording.episodes.size
+        ]
+    except HeirloomError as error:
+        return _section(f"<p>The recordings cannot be read: {text(str(error))}</p>")
+    if not recordings:
+        return ""
+    kept, player = recordings, replay_section(recordings)
+    while len(player) > LARGEST and len(kept) > 1:
+        kept = kept[: len(kept) // 2]
+        player = replay_section(kept)
+    note = (
+        "<p>Recorded episodes, step by step: the agent on the map of its task, its values and "
+        "bounds, the pairs that it knows, and the earlier task that each bound came from.</p>"
+    )
+    if len(kept) < len(recordings):
+        note += (
+            f"<p>Shown {are(len(kept))} {counted_of(len(kept), len(recordings), 'recording')}; "
+            "<code>heirloom replay</code> plays the others.</p>"
+        )
+    return _section(note + player)
+
+
+def _section(content: str) -> str:
+    return f'<section id="replay"><h2>Replay</h2>{content}</section>'
+
+
+def not_recorded(runs: list[ShownRun]) -> str:
+    """Say, as HTML, how to record where transfer came from in runs that did not."""
+    compared = {run.spec is None or is_comparison(run.spec) for run in runs}
+    of_spec = 'Add <code>measure = "transfer"</code> to its spec'
+    of_compare = 'Give <code>compare</code> the argument <code>measure="transfer"</code>'
+    remedy = of_compare if compared == {True} else of_spec
+    if len(compared) > 1:
+        remedy += f", or {of_compare[0].lower()}{of_compare[1:]},"
+    which = "This run has" if len(runs) == 1 else "These runs have"
+    return (
+        f"{which} not recorded where transfer came from. {remedy} to record it; this does not "
+        "change what the agents learn."
+    )
+
+
+def transfer_data(runs: list[ShownRun], curves: list[Curve]) -> list[dict[str, Any]]:
+    """Return, for each curve whose run recorded it, what decided the bounds of each task.
+
+    There is one entry for the mean over repetitions, and one for each repetition.
+    """
+    shown = [(i, c) for i, c in enumerate(curves) if runs[c.run].has_transfer]
+    found = []
+    for i, curve in shown:
+        run = runs[curve.run]
+        k = run.agents.index(curve.agent)
+        of_agent = {name: run.arrays[name][k] for name in COUNTED}
+        done = np.flatnonzero((of_agent["refutations"] >= 0).all(axis=1))
+        if not done.size:
+            continue  # an agent without bounds
+        per_repetition = sum(values[0].size for values in of_agent.values())
+        kept = done[: max(1, MOST_NUMBERS // (len(shown) * per_repetition))]
+        choices = {"mean of all": done} | {str(j + 1): np.array([j]) for j in kept}
+        found.append(
+            {
+                "curve": i,
+                "choices": [
+                    {"name": name, "tasks": _decided(of_agent, chosen)}
+                    for name, chosen in choices.items()
+                ],
+            }
+        )
+    return found
+
+
+def _decided(of_agent: dict[str, np.ndarray], chosen: np.ndarray) -> list[dict[str, Any]]:
+    """Return, for each task, means over the chosen repetitions, and the five largest sources."""
+    pairs, dropped, refuted = (
+        of_agent[name][chosen].mean(axis=0)
+        for name in ("bound_pairs", "dropped_sources", "refutations")
+    )
+    tasks = []
+    for task in range(len(pairs)):
+        sources = of_agent["source_task"][chosen, task].ravel()
+        counts = of_agent["source_pairs"][chosen, task].ravel()
+        sums = np.bincount(sources[sources > 0], weights=counts[sources > 0]) / len(chosen)
+        largest = [int(s) for s in np.argsort(-sums, kind="stable")[:5] if sums[s] > 0]
+        tasks.append(
+            {
+                "pairs": pairs[task].tolist(),
+                "sources": [[s, float(sums[s])] for s in largest],
+                "dropped": float(dropped[task]),
+                "refuted": float(refuted[task]),
+            }
+        )
+    return tasks

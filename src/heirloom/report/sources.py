@@ -12,10 +12,11 @@ import numpy as np
 from heirloom.arrays import FloatArray
 from heirloom.choices import Verdict
 from heirloom.errors import HeirloomError, InvalidArgument, InvalidFile
-from heirloom.experiments.measured_transfer import Transfer
+from heirloom.experiments.measures import Transfer
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.variables import check_results
-from heirloom.runs.stored_run import Status, StoredRun, runs_in
+from heirloom.runs.results import runs_in
+from heirloom.runs.stored_run import Status, StoredRun
 from heirloom.storage.folders import folder_path, regular_file
 from heirloom.validation import one_of, shown
 from heirloom.wording import are, counted_of
@@ -165,7 +166,7 @@ def _in_memory(results: "xr.Dataset", label: str) -> ShownRun:
     }
     stored = results.attrs.get("spec")
     try:
-        spec = ExperimentSpec.read(stored) if isinstance(stored, Mapping) else None
+        spec = ExperimentSpec.read(stored, stored=True) if isinstance(stored, Mapping) else None
     except HeirloomError:
         spec = None
     versions = results.attrs.get("versions")
@@ -231,13 +232,7 @@ def _summary(location: Path, problems: list[str]) -> dict[str, Any]:
                 "verdict": one_of("verdict", claim["verdict"], get_args(Verdict)),
             }
             for claim in content.get("claims", [])
-            if "holds" not in claim
         ]
-        if len(claims) < len(content.get("claims", [])):
-            problems.append(
-                f"{SUMMARY} has verdicts of an earlier version, which are not shown: repeat "
-                "`heirloom reproduce`, which computes them again from the stored results."
-            )
         reference = content.get("reference")
         return {"claims": claims, "reference": reference if isinstance(reference, dict) else None}
     except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):

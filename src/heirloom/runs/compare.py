@@ -13,7 +13,6 @@ import numpy as np
 
 from heirloom.agents.protocol import Agent
 from heirloom.errors import InvalidArgument
-from heirloom.escaping import printable
 from heirloom.experiments.job import Functions
 from heirloom.experiments.registry import draw_sequence
 from heirloom.experiments.spec import ExperimentSpec
@@ -30,6 +29,7 @@ from heirloom.runs.workers.processes import compute_locally
 from heirloom.stats import Interval, relative_difference, student_interval
 from heirloom.storage.folders import folder_path
 from heirloom.validation import LARGEST_SIZE, one_of, real_number, shown, truth, whole_number
+from heirloom.wording import printable
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,8 +1,8 @@
 """Export the results of a run to other programs: as tables, as one netCDF file, or as zarr.
 
 Tables are tidy: there is one table per kind of observation (`episodes`, `tasks`, `computations` in
-runs that measure them, and `steps` in runs that record them), with one row per observation. Only
-jobs that are complete and whose checksums match are exported.
+runs that measure them, and `steps` and `snapshots` in runs that record them), with one row per
+observation. Only jobs that are complete and whose checksums match are exported.
 """
 
 import csv
@@ -19,14 +19,20 @@ import numpy as np
 
 from heirloom.arrays import BoolArray
 from heirloom.choices import Format
-from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
-from heirloom.escaping import for_spreadsheet
-from heirloom.extras import is_installed, missing
-from heirloom.runs.recordings import COLUMNS as STEP_COLUMNS
-from heirloom.runs.recordings import recorded_steps
-from heirloom.runs.schema import COORDINATES, SHARED, VARIABLES
+from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument, is_installed, missing
+from heirloom.experiments.variables import Variable
+from heirloom.runs.layout import SHARED
+from heirloom.runs.recordings import (
+    HOW_TO_RECORD,
+    SNAPSHOT_COLUMNS,
+    STEP_COLUMNS,
+    as_snapshots,
+    as_steps,
+    recorded_rows,
+)
 from heirloom.runs.stored_run import StoredRun
 from heirloom.storage.folders import regular_file
+from heirloom.wording import for_spreadsheet
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -37,8 +43,6 @@ COLUMNS = "columns.csv"
 PACKAGES = {"parquet": ["pyarrow"], "csv": [], "netcdf": ["h5netcdf"], "zarr": ["zarr"]}
 ENDINGS = {"parquet": "-parquet", "csv": "-csv", "netcdf": ".nc", "zarr": ".zarr"}
 """What is appended to the name of a run, by default."""
-EXPORTED = VARIABLES | STEP_COLUMNS
-"""The columns of all tables, by name."""
 ROWS = 200_000  # rows of a table that are written at once, unless one job has more
 
 
@@ -52,14 +56,24 @@ class Exported(NamedTuple):
     """Number of jobs that are missing or damaged."""
 
 
-def export(run: StoredRun, to: Format, out: str | os.PathLike[str]) -> Exported:
+def export(
+    run: StoredRun, to: Format, out: str | os.PathLike[str], *, snapshots: bool = False
+) -> Exported:
     """Write the results of a run in a format that other programs read.
 
     Args:
         run: the run to export.
         to: the format.
         out: the folder that tables are written to, or the path of the netCDF file or zarr group.
+        snapshots: whether to write a table of `Q`, `U` and known pairs at all snapshots of
+            recorded episodes too.
     """
+    if snapshots and (run.spec.record is None or to not in ("parquet", "csv")):
+        raise InvalidArgument(
+            "snapshots are written as a table, of a run that has recordings: choose parquet or csv"
+            if run.spec.record is not None
+            else f"the run in {run.location} has no snapshots: {HOW_TO_RECORD}"
+        )
     path = Path(out)
     if "://" in os.fspath(out) or not path.name:
         what = "folder" if to in ("parquet", "csv") else "path"
@@ -80,14 +94,18 @@ def export(run: StoredRun, to: Format, out: str | os.PathLike[str]) -> Exported:
         folder = path if path.is_dir() else path.parent
         with TemporaryDirectory(dir=folder, prefix=".heirloom-", ignore_cleanup_errors=True) as new:
             if to in ("parquet", "csv"):
-                _write_tables(run, to, dataset, done, Path(new))
+                _write_tables(run, to, dataset, done, Path(new), snapshots=snapshots)
             elif to == "netcdf":
                 dataset.to_netcdf(Path(new) / path.name, engine="h5netcdf")
             else:
                 with warnings.catch_warnings():  # about parts that zarr has not specified yet
                     warnings.simplefilter("ignore")
                     dataset.to_zarr(Path(new) / path.name)
-            written = [*(f"{table}.{to}" for table in columns_of(run)), COLUMNS, path.name]
+            written = [
+                *(f"{table}.{to}" for table in columns_of(run, snapshots=snapshots)),
+                COLUMNS,
+                path.name,
+            ]
             files = [folder / name for name in written if (Path(new) / name).exists()]
             for file in files:
                 if to != "zarr":
@@ -103,15 +121,17 @@ def export(run: StoredRun, to: Format, out: str | os.PathLike[str]) -> Exported:
     return Exported(files, done.size, int((~done).sum()))
 
 
-def columns_of(run: StoredRun) -> dict[str, list[str]]:
+def columns_of(run: StoredRun, *, snapshots: bool = False) -> dict[str, list[str]]:
     """Map the name of each table to the names of its columns."""
     tables: dict[str, list[str]] = {}
     for name in run.layout.names:
-        dimensions = VARIABLES[name].dimensions
+        dimensions = run.layout.variables[name].dimensions
         tables.setdefault(f"{dimensions[-1]}s", [*dimensions]).append(name)
     tables["tasks"] += SHARED
     if run.spec.record is not None:
         tables["steps"] = [*STEP_COLUMNS]
+    if snapshots:
+        tables["snapshots"] = [*SNAPSHOT_COLUMNS]
     return tables
 
 
@@ -122,17 +142,28 @@ def _metadata(run: StoredRun) -> dict[str, str]:
 
 
 def _write_tables(
-    run: StoredRun, to: Format, dataset: "xr.Dataset", done: BoolArray, folder: Path
+    run: StoredRun,
+    to: Format,
+    dataset: "xr.Dataset",
+    done: BoolArray,
+    folder: Path,
+    *,
+    snapshots: bool,
 ) -> None:
+    known = run.layout.variables | STEP_COLUMNS | SNAPSHOT_COLUMNS
     if to == "csv":
         names = [for_spreadsheet(str(name)) for name in dataset.agent.values]
         dataset = dataset.assign_coords(agent=np.array(names, dtype=object))
-    tables = columns_of(run)
+    tables, recorded = columns_of(run, snapshots=snapshots), {"steps": as_steps}
+    recorded["snapshots"] = as_snapshots
     for table, names in tables.items():
-        is_steps, file = table == "steps", folder / f"{table}.{to}"
-        frames = recorded_steps(run, csv=to == "csv") if is_steps else _frames(dataset, names, done)
+        file = folder / f"{table}.{to}"
+        if table in recorded:
+            frames = recorded_rows(run, recorded[table], csv=to == "csv")
+        else:
+            frames = _frames(dataset, names, done)
         if to == "parquet":
-            _write_parquet(file, names, frames, dataset.attrs)
+            _write_parquet(file, {n: known[n] for n in names}, frames, dataset.attrs)
             continue
         with open(file, "w", newline="", encoding="utf-8") as opened:
             csv.writer(opened).writerow(names)
@@ -142,14 +173,14 @@ def _write_tables(
         writer = csv.writer(opened)
         writer.writerow(["table", "column", "units", "meaning"])
         for table, names in tables.items():
-            rows = ([table, n, EXPORTED[n].units, EXPORTED[n].meaning] for n in names)
+            rows = ([table, n, known[n].units, known[n].meaning] for n in names)
             writer.writerows(rows)
 
 
 def _frames(dataset: "xr.Dataset", columns: list[str], done: BoolArray) -> "Iterator[pd.DataFrame]":
     """Yield the rows of some repetitions at a time, without those of jobs that are not done."""
-    dimensions = [name for name in columns if name in COORDINATES]
-    chosen = dataset[[name for name in columns if name not in COORDINATES]]
+    dimensions = [name for name in columns if name in dataset.coords]
+    chosen = dataset[[name for name in columns if name not in dataset.coords]]
     per_repetition = prod(n for name, n in chosen.sizes.items() if name != "repetition")
     step = max(1, ROWS // max(per_repetition, 1))
     for start in range(0, chosen.sizes["repetition"], step):
@@ -160,7 +191,10 @@ def _frames(dataset: "xr.Dataset", columns: list[str], done: BoolArray) -> "Iter
 
 
 def _write_parquet(
-    path: Path, names: list[str], frames: "Iterator[pd.DataFrame]", metadata: dict[Any, Any]
+    path: Path,
+    columns: dict[str, Variable],
+    frames: "Iterator[pd.DataFrame]",
+    metadata: dict[Any, Any],
 ) -> None:
     """Write a table whose columns, and which itself, carry metadata."""
     import pyarrow as pa
@@ -170,14 +204,14 @@ def _write_parquet(
     fields = [
         pa.field(
             name,
-            pa.string() if name == "agent" else types[EXPORTED[name].dtype],
-            metadata={"long_name": EXPORTED[name].meaning, "units": EXPORTED[name].units},
+            pa.string() if name == "agent" else types[column.dtype],
+            metadata={"long_name": column.meaning, "units": column.units},
         )
-        for name in names
+        for name, column in columns.items()
     ]
     of_table = {f"heirloom_{key}": text for key, text in metadata.items()}
     schema = pa.schema(fields, metadata=of_table)
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
         for frame in frames:
-            columns = [frame[name].to_numpy() for name in names]
-            writer.write_table(pa.table(columns, schema=schema))
+            arrays = [frame[name].to_numpy() for name in columns]
+            writer.write_table(pa.table(arrays, schema=schema))

@@ -1,4 +1,4 @@
-"""What the spec of a run says about its database: its tables, and the rows and arrays of its jobs.
+"""What the spec of a run says about its database: its variables, tables, rows and arrays.
 
 The table `run` has one row, with the spec and the versions that the run was started with. The table
 `job` has one row per job that is complete. Its columns are those of `ABOUT`, and one per variable:
@@ -18,11 +18,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heirloom.errors import InvalidFile
+from heirloom.errors import InvalidArgument, InvalidFile
 from heirloom.experiments.job import Job
-from heirloom.experiments.observers import OBSERVERS
+from heirloom.experiments.measures import OBSERVERS
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.schema import RECORDING, SHARED, VARIABLES, recorded
+from heirloom.experiments.variables import EPISODE, TASK, Variable
+from heirloom.validation import shown
+
+RECORDED = {
+    "returns": Variable(EPISODE, "reward", "sum of rewards of an episode"),
+    "discounted_returns": Variable(EPISODE, "reward", "sum of discounted rewards of an episode"),
+    "updates": Variable(TASK, "updates", "number of model updates in a task", "i8"),
+    "late_update": Variable(TASK, "steps", "mean time step of the last 50 updates in a task"),
+}
+"""Variables that every run records for each job."""
+
+SHARED = {
+    "optimal": Variable(("repetition", "task"), "reward", "optimal expected return of an episode"),
+    "optimal_discounted": Variable(
+        ("repetition", "task"), "reward", "optimal expected discounted return of an episode"
+    ),
+}
+"""Variables that are the same for all agents; the jobs of the first agent store them."""
+
+RECORDING = "recording"
+"""The file of recorded episodes of a job, in runs whose spec has a record."""
+
+COORDINATES = {
+    "agent": Variable(("agent",), "1", "name of the agent"),
+    "repetition": Variable(("repetition",), "1", "number of the repetition", "i8"),
+    "task": Variable(("task",), "1", "number of the task in its sequence", "i8"),
+    "episode": Variable(("episode",), "1", "number of the episode in its task", "i8"),
+}
 
 FORMAT = 3
 """Version of the tables. Earlier versions of Heirloom stored a run in many files."""
@@ -90,7 +117,38 @@ class Layout:
     @cached_property
     def names(self) -> list[str]:
         """Names of the variables recorded for each job."""
-        return recorded(self.spec.measure)
+        return [*RECORDED, *self.measured]
+
+    @cached_property
+    def measured(self) -> dict[str, Variable]:
+        """Variables that the measure of the spec adds, by name."""
+        if self.spec.measured is not None:
+            taken = {*RECORDED, *SHARED, *COORDINATES, *ABOUT, RECORDING, *self.own_dimensions}
+            for name in self.spec.measured:
+                if name.lower() in taken:
+                    raise InvalidArgument(
+                        f"measure {shown(self.spec.measure)} records {name}, which every run has: "
+                        "choose another name for the variable"
+                    )
+            return {name: each.variable for name, each in self.spec.measured.items()}
+        return {} if self.spec.measure is None else OBSERVERS[self.spec.measure].variables
+
+    @cached_property
+    def own_dimensions(self) -> dict[str, str]:
+        """The dimensions that the measure of the spec adds, and what they mean."""
+        if self.spec.measured is not None:
+            declared = self.spec.measured.values()
+            return {name: text for each in declared for name, text in each.dimensions.items()}
+        if self.spec.measure is None:
+            return {}
+        own = OBSERVERS[self.spec.measure].own_dimension
+        return {name: meaning for name, (meaning, _) in own.items()}
+
+    @cached_property
+    def variables(self) -> dict[str, Variable]:
+        """All variables of the run, and the labels of their dimensions."""
+        own = {d: Variable((d,), "1", text, "i8") for d, text in self.own_dimensions.items()}
+        return {**RECORDED, **self.measured, **SHARED, **COORDINATES, **own}
 
     @cached_property
     def columns(self) -> list[str]:
@@ -101,12 +159,8 @@ class Layout:
     def job_table(self) -> str:
         """The statement that creates the table of jobs."""
         about = [f"{name} {kind}" for name, kind in ABOUT.items()]
-        return f"CREATE TABLE job ({', '.join([*about, *(f'{n} BLOB' for n in self.columns)])})"
-
-    @property
-    def own_dimensions(self) -> list[str]:
-        """Names of the dimensions that the measure of the spec adds."""
-        return [] if self.spec.measure is None else [*OBSERVERS[self.spec.measure].own_dimension]
+        names = [f'"{n}"' if n in (self.spec.measured or ()) else n for n in self.columns]
+        return f"CREATE TABLE job ({', '.join([*about, *(f'{n} BLOB' for n in names)])})"
 
     def number(self, job: Job) -> int:
         """Return the number of a job."""
@@ -126,7 +180,7 @@ class Layout:
     def shape(self, name: str, own: dict[str, int]) -> tuple[int, ...]:
         """Shape of a variable, over all jobs."""
         sizes = self.sizes(own)
-        return tuple(sizes[dimension] for dimension in VARIABLES[name].dimensions)
+        return tuple(sizes[dimension] for dimension in self.variables[name].dimensions)
 
     def coordinates(self, own: dict[str, int]) -> dict[str, np.ndarray]:
         """Labels of each dimension."""
@@ -138,7 +192,7 @@ class Layout:
     def row(self, job: Job, results: Mapping[str, np.ndarray], origin: Origin) -> Row:
         """Return the row of a job."""
         values = [
-            None if name in SHARED and job[0] else _encoded(name, results[name])
+            None if name in SHARED and job[0] else self._encoded(name, results[name])
             for name in self.columns
         ]
         versions = json.dumps(origin.versions, sort_keys=True)
@@ -171,16 +225,27 @@ class Layout:
         dtype, shape = _read_header(value[:start])
         sizes = self.sizes(dict.fromkeys(self.own_dimensions, -1))
         expected = [
-            sizes[d] for d in VARIABLES[name].dimensions if d not in ("agent", "repetition")
+            sizes[d] for d in self.variables[name].dimensions if d not in ("agent", "repetition")
         ]
         fits = len(shape) == len(expected) and all(
             wanted in (-1, n) for n, wanted in zip(shape, expected, strict=True)
         )
         # The size is compared before anything is allocated; `frombuffer` allocates nothing.
         n_bytes = prod([*shape, dtype.itemsize])
-        if not fits or dtype != np.dtype(VARIABLES[name].dtype) or n_bytes != len(value) - start:
+        if (
+            not fits
+            or dtype != np.dtype(self.variables[name].dtype)
+            or n_bytes != len(value) - start
+        ):
             raise InvalidFile(f"{name} of a job is {dtype} of shape {shape}, which does not fit")
         return np.frombuffer(value, dtype, offset=start).reshape(shape)
+
+    def _encoded(self, name: str, values: Any) -> bytes:
+        """Return the bytes of a variable of one job: an `.npy` file, or a file of recordings."""
+        if name == RECORDING:
+            return bytes(values)
+        array = np.asarray(values, dtype=self.variables[name].dtype)
+        return _header(array.dtype.str, array.shape) + array.tobytes()
 
     def run_row(self, versions: dict[str, str]) -> Row:
         """Return the row of the table `run`."""
@@ -196,14 +261,6 @@ def texts_of(value: object) -> dict[str, str]:
 def checksum_of_run(spec: str, versions: str) -> bytes:
     """Return the checksum of the row of the table `run`."""
     return hashlib.sha256(repr((FORMAT, spec, versions)).encode()).digest()
-
-
-def _encoded(name: str, values: Any) -> bytes:
-    """Return the bytes of a variable of one job: an `.npy` file, or a file of recordings."""
-    if name == RECORDING:
-        return bytes(values)
-    array = np.asarray(values, dtype=VARIABLES[name].dtype)
-    return _header(array.dtype.str, array.shape) + array.tobytes()
 
 
 @lru_cache(maxsize=256)

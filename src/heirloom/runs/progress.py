@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from heirloom.escaping import printable
-from heirloom.wording import counted_of
+from heirloom.wording import counted_of, printable
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn

@@ -11,7 +11,7 @@ import numpy as np
 from heirloom import signals
 from heirloom.choices import Backend
 from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
-from heirloom.experiments.job import Functions, Job, check_agents, shared_results
+from heirloom.experiments.job import Functions, Job, check_agents, shared_results, with_declaration
 from heirloom.experiments.registry import is_user_defined, no_exit
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.lock import lock
@@ -74,7 +74,8 @@ def run_on(
         functions: take the place of the functions that the spec names.
     """
     folder = folder_path(location)
-    with no_exit("the code of a family or an agent"):
+    with no_exit("the code of a family, a measure or an agent"):
+        spec = with_declaration(spec)
         check_size(spec, folder, functions)
         check_agents(spec, functions)
     with lock(folder):

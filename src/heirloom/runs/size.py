@@ -1,19 +1,21 @@
-"""The size of a run, which follows from its spec; runs that are too large are refused."""
+"""The size of a run, which follows from its spec, and an estimate of the time that it takes."""
 
 import shutil
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from heirloom.errors import InvalidArgument
-from heirloom.experiments.job import Functions, family_of
-from heirloom.experiments.limits import MOST_JOBS
-from heirloom.experiments.observers import OBSERVERS
+from heirloom.experiments.job import Functions, family_of, run_job, shared_results, with_declaration
+from heirloom.experiments.measures import measure_class
+from heirloom.experiments.reading import MOST_JOBS
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.runs.layout import Layout
-from heirloom.runs.schema import SHARED, VARIABLES
+from heirloom.runs.layout import SHARED, Layout
 from heirloom.runs.stored_run import DATABASE
 from heirloom.storage.database import LARGEST_VALUE
 from heirloom.wording import counted
@@ -21,6 +23,9 @@ from heirloom.wording import counted
 MOST_BYTES_PER_JOB = LARGEST_VALUE - 10**7
 """A job is one row of the database; the rest is for what the row contains besides results."""
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
+
+ENOUGH = 0.3  # seconds of a measurement that is not repeated with more episodes or tasks
+MOST_MEASURED = 8  # agents whose time is measured
 
 
 @dataclass(frozen=True)
@@ -42,15 +47,15 @@ class RunSize:
 
 def size_of(spec: ExperimentSpec, functions: Functions | None = None) -> RunSize:
     """Compute the size of a run; the size of a dimension that a measure adds is that of a task."""
-    layout, own = Layout(spec, {}), {}
+    layout, own = Layout(with_declaration(spec), {}), {}
     if layout.own_dimensions:
         family = family_of(spec, functions)
         task = family.draw(np.random.default_rng(0))
-        measure = OBSERVERS[spec.measure or ""]
+        measure = measure_class(spec.measure or "")
         own = {name: size(task) for name, (_, size) in measure.own_dimension.items()}
     sizes = layout.sizes(own)
     n_bytes = recorded_bytes(spec, functions) + sum(
-        8 * prod(sizes[dimension] for dimension in VARIABLES[name].dimensions)
+        8 * prod(sizes[dimension] for dimension in layout.variables[name].dimensions)
         for name in [*layout.names, *SHARED]
     )
     return RunSize(layout.n_jobs, n_bytes)
@@ -122,3 +127,64 @@ def shown_bytes(n: float) -> str:
             break
         n /= 1000
     return f"{n:.0f} {unit}" if unit == UNITS[0] else f"{n:.3g} {unit}"
+
+
+def estimate_seconds(spec: ExperimentSpec) -> float:
+    """Estimate the processor time of a run in seconds, by computing parts of a few jobs.
+
+    One agent of each algorithm learns the first task of a sequence, for more and more episodes. If
+    that takes little time, it learns more and more tasks, since agents that use earlier tasks take
+    longer in later ones. The time of the rest is extrapolated.
+    """
+    spec = spec.model_copy(update={"record": None})  # recordings take hardly any time
+    measured: dict[str, float] = {}
+    total = 0.0
+    for i, agent in enumerate(spec.agents):
+        if agent.algorithm not in measured and len(measured) < MOST_MEASURED:
+            measured[agent.algorithm] = _seconds_per_job(spec, i)
+        mean = sum(measured.values()) / len(measured)
+        total += measured.get(agent.algorithm, mean)
+    shared = _timed(lambda: shared_results(spec.with_changes(tasks=1, repetitions=1), 0))
+    return (total + shared * spec.tasks) * spec.repetitions
+
+
+def _seconds_per_job(spec: ExperimentSpec, agent: int) -> float:
+    def seconds(tasks: int, episodes: int) -> float:
+        part = spec.with_changes(tasks=tasks, episodes=episodes, repetitions=1)
+        return _timed(lambda: run_job(part, agent, 0))
+
+    seconds(min(2, spec.tasks), 1)  # compiles kernels
+    return extrapolated(seconds, spec.tasks, spec.episodes)
+
+
+def extrapolated(seconds: Callable[[int, int], float], tasks: int, episodes: int) -> float:
+    """Return the time of all tasks and episodes, from `seconds(tasks, episodes)` of parts."""
+    measured, of_first = _grown(lambda n: seconds(1, n), episodes)
+    if measured == episodes:
+        return _grown(lambda n: seconds(n, episodes), tasks)[1]
+    if tasks == 1:
+        return of_first
+    # Each later task takes as much longer than the first one as with the episodes measured.
+    first, both = seconds(1, measured), seconds(2, measured)
+    return of_first * (1 + max(1.0, (both - first) / first) * (tasks - 1))
+
+
+def _grown(seconds: Callable[[int], float], size: int) -> tuple[int, float]:
+    """Measure larger and larger parts; return the size of the last one, and the time of the whole.
+
+    The time that does not depend on the size is measured with the smallest part.
+    """
+    n, least = 1, seconds(1)
+    before, n_before, now = least, 1, least
+    while n < size and now - least < ENOUGH:
+        before, n_before = now, n
+        n = min(4 * n, size)
+        now = seconds(n)
+    slope = max(now - before, 0.0) / (n - n_before) if n > n_before else 0.0
+    return n, now + slope * (size - n)
+
+
+def _timed(call: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started

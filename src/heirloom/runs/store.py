@@ -25,8 +25,6 @@ from heirloom.runs.stored_run import (
     DATABASE,
     StoredRun,
     check_schema,
-    is_old,
-    not_a_run,
     read_spec,
     rows,
 )
@@ -150,8 +148,6 @@ class RunStore(StoredRun):
             os.rename(new, self.file)  # the process was killed before this step
         found = regular_file(self.file, CannotWrite, alone=True)
         if found is None or not found.st_size:  # the run was killed before its first commit
-            if found is None and self.location.is_dir() and is_old(os.listdir(self.location)):
-                raise not_a_run(self.location)
             return False
         database.check_files(self.file, alone=True)
         if database.was_never_committed(self.file):  # killed during its first commit

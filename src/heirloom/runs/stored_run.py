@@ -8,7 +8,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -19,19 +19,20 @@ import numpy as np
 from heirloom.arrays import BoolArray
 from heirloom.errors import InvalidArgument, InvalidFile
 from heirloom.experiments.job import Job
-from heirloom.experiments.limits import MOST_JOBS
+from heirloom.experiments.reading import MOST_JOBS
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.layout import (
     APPLICATION,
     FORMAT,
     N_ABOUT,
+    RECORDING,
     RUN_TABLE,
+    SHARED,
     Layout,
     Row,
     checksum_of_run,
     texts_of,
 )
-from heirloom.runs.schema import RECORDING, SHARED, VARIABLES
 from heirloom.storage.database import (
     Damaged,
     limit_values,
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 DATABASE = "run.sqlite"
-OLD_FILES = ("manifest.json", "spec.json", "zarr.json")
-"""Files of runs of earlier development versions."""
 OTHER_TABLES = (
     "has other tables than a run of Heirloom, or is damaged: if it is a run, repeat the command "
     "that started it"
@@ -174,7 +173,7 @@ class StoredRun:
                         continue
                     values = layout.array(name, value)
                     if name not in arrays:
-                        inner = VARIABLES[name].dimensions[-values.ndim :]
+                        inner = self.layout.variables[name].dimensions[-values.ndim :]
                         own |= zip(inner, values.shape, strict=True)
                         arrays[name] = self._filled(name, own)
                     if values.shape != arrays[name].shape[-values.ndim :]:
@@ -193,17 +192,21 @@ class StoredRun:
         """Return arrays that `load` returned as a labelled dataset."""
         import xarray as xr
 
-        used = {d for name in arrays for d in VARIABLES[name].dimensions}
+        variables = self.layout.variables
+        used = {d for name in arrays for d in variables[name].dimensions}
         coordinates = {d: c for d, c in self.layout.coordinates(own).items() if d in used}
         spec = self.layout.stored
         attributes = {"heirloom_run": FORMAT, "spec": spec, "seed": spec["seed"]}
         dataset = xr.Dataset(
-            {name: (VARIABLES[name].dimensions, values) for name, values in arrays.items()},
+            {
+                name: (self.layout.variables[name].dimensions, values)
+                for name, values in arrays.items()
+            },
             coords={name: ((name,), labels) for name, labels in coordinates.items()},
             attrs=attributes | {"versions": self.versions},
         )
         for key in dataset.variables:
-            variable = VARIABLES[str(key)]
+            variable = variables[str(key)]
             dataset[key].attrs |= {"long_name": variable.meaning, "units": variable.units}
         return dataset
 
@@ -247,7 +250,7 @@ class StoredRun:
 
     def _filled(self, name: str, own: dict[str, int]) -> np.ndarray:
         """Return an array of fill values, unless it is far larger than the file."""
-        variable, shape = VARIABLES[name], self.layout.shape(name, own)
+        variable, shape = self.layout.variables[name], self.layout.shape(name, own)
         claimed = 8 * prod(shape)
         if claimed > MOST_UNSTORED + 64 * self.file.stat().st_size:
             raise InvalidFile(
@@ -263,57 +266,8 @@ class StoredRun:
             yield connection
 
 
-def results(path: str | os.PathLike[str], variables: Sequence[str] | None = None) -> "xr.Dataset":
-    """Load the results of a run into memory, as an xarray Dataset.
-
-    Args:
-        path: the folder of the run.
-        variables: the names of the variables to load, such as `["returns", "optimal"]`; by
-            default all.
-
-    Returns:
-        Variables over agent, repetition, task and episode, with units and meanings. Values of jobs
-        that are missing or damaged are NaN, or -1 for integers. `heirloom status` lists these jobs.
-    """
-    return StoredRun(folder_path(path, "path")).results(variables)
-
-
-def runs_in(location: str | os.PathLike[str]) -> list[Path]:
-    """Find the run in a folder, or the runs in its subfolders.
-
-    `heirloom reproduce` writes several runs to one folder.
-    """
-    folder = folder_path(location)
-    try:
-        runs = _runs_below(folder, depth=2)
-    except OSError as error:
-        raise InvalidFile(f"{folder} cannot be read ({error.strerror}): check the path") from error
-    if not runs:
-        raise not_a_run(folder)
-    return runs
-
-
-def _runs_below(folder: Path, depth: int) -> list[Path]:
-    names = sorted(os.listdir(folder)) if folder.is_dir() else []
-    if DATABASE in names:
-        return [folder]
-    return [run for name in names if depth for run in _runs_below(folder / name, depth - 1)]
-
-
-def is_old(names: Collection[str]) -> bool:
-    """Return whether these names of files are those of a run of an earlier version."""
-    return DATABASE not in names and "zarr.json" in names and len({*OLD_FILES} & {*names}) > 1
-
-
 def not_a_run(folder: Path) -> InvalidFile:
     """Return the error for a folder that does not contain a run."""
-    with suppress(OSError):
-        below = [folder, *sorted(folder.iterdir())] if folder.is_dir() else []
-        if any(is_old(os.listdir(each)) for each in below if each.is_dir()):
-            return InvalidFile(
-                f"{folder} has a run of an earlier development version, in many files: export it "
-                "with the version that wrote it (heirloom export), or choose another folder"
-            )
     return InvalidFile(f"there is no run in {folder}: give the folder of a run")
 
 

@@ -1,6 +1,5 @@
 """Compute one job, in this process or in a worker."""
 
-import json
 import os
 import time
 from collections.abc import Callable, Generator
@@ -35,13 +34,13 @@ Closing the generator cancels the remaining jobs.
 
 def packed(spec: ExperimentSpec) -> str:
     """Return a spec in the form in which it is sent to workers."""
-    return json.dumps(spec.as_json())
+    return spec.model_dump_json(exclude_none=True)
 
 
 @lru_cache(maxsize=2)
 @no_exit("the code that the spec names")
 def _unpacked(spec: str) -> ExperimentSpec:
-    return ExperimentSpec.read(json.loads(spec))
+    return ExperimentSpec.model_validate_json(spec)
 
 
 def compute_job(spec: str, job: Job, functions: Functions | None = None) -> Computed:

@@ -13,10 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heirloom.errors import HeirloomError, InvalidArgument, WorkerLost
+from heirloom.errors import HeirloomError, InvalidArgument, WorkerLost, missing
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.extras import missing
 from heirloom.runs.versions import versions
 from heirloom.runs.workers.compute import Compute, Computed, packed, portable
 from heirloom.runs.workers.processes import processors

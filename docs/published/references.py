@@ -1,4 +1,4 @@
-"""Write the reference results that Heirloom ships: `python -m heirloom.paper.reference_files`.
+"""Write the reference results that Heirloom ships: `python -m published.references`.
 
 Experiments whose runs are complete in the given folder (default: `results`) are not run again.
 """
@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 from heirloom.choices import Variant
+from heirloom.paper.catalogue import reproduce
 from heirloom.paper.experiment import Options
 from heirloom.paper.reference import reference_name, summarise
-from heirloom.paper.registry import reproduce
+from published.results import PROJECT
 
-FOLDER = Path(__file__).parent / "references"
+FOLDER = PROJECT / "src" / "heirloom" / "paper" / "references"
 REFERENCES: tuple[tuple[str, Variant], ...] = (
     ("tight", "released"),
     ("tight", "text"),

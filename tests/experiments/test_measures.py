@@ -5,8 +5,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.experiments.job import run_job
-from heirloom.experiments.measured_transfer import KINDS, Transfer
-from heirloom.experiments.observers import OBSERVERS, LipschitzUse, OptimalAfter
+from heirloom.experiments.measures import KINDS, OBSERVERS, LipschitzUse, OptimalAfter, Transfer
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.learning.lifetime import late_update, learn_tasks, optimal_returns
 from tests.agents.test_agents import COMMON, tight_tasks

@@ -21,6 +21,8 @@ MODULES = {
     "prior-illustration": "heirloom.paper.prior_illustration",
     "knowledge": "heirloom.paper.knowledge",
 }
+GROUPS = {"figure-3": ("tight", "bounds"), "all": tuple(MODULES)}
+"""Names that stand for several experiments: those of figures 3a to 3d, and all."""
 QUICK_NOTE = "quick run: fewer repetitions and smaller sizes than the full experiment"
 
 

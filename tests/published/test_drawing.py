@@ -1,9 +1,9 @@
-"""The figures about nearness show the values that they are given."""
+"""The figures of docs about knowledge show the values that they are given."""
 
 import numpy as np
 import pytest
 
-from heirloom.plot.nearness import draw_claims, draw_moved_mass
+from published.drawing import POWER_COLOURS, draw_claims, draw_moved_mass, draw_power
 from tests.plot.drawn import assert_same_bytes, legend, lines
 
 
@@ -81,3 +81,38 @@ class TestDrawClaims:
 
     def test_same_curves_render_the_same_bytes(self):
         assert_same_bytes(lambda: self.draw(truth=0.5))
+
+
+RATIOS = [1, 2, 3]
+PARTS = {
+    "rewards": {"single": {5: [0, 0, 0], 50: [0, 0.5, 1]}, "pooled": {5: [0, 1, 1], 50: [1, 1, 1]}},
+    "transitions": {"single": {5: [0, 0, 0.25]}},
+}
+
+
+def drawn_power():
+    return draw_power(RATIOS, PARTS, title="Power")
+
+
+def test_power_shows_the_share_of_alarms_of_each_test_and_number_of_visits():
+    figure = drawn_power()
+    assert figure.get_suptitle() == "Power"
+    assert [ax.get_title() for ax in figure.axes] == list(PARTS)
+    for ax, curves in zip(figure.axes, PARTS.values(), strict=True):
+        drawn = lines(ax)
+        expected = {
+            f"{test}, n = {n}" + ("" if any(shares) else " (never)"): (n, test, shares)
+            for test, by_visits in curves.items()
+            for n, shares in by_visits.items()
+        }
+        assert drawn.keys() == expected.keys()
+        for label, (n, test, shares) in expected.items():
+            np.testing.assert_array_equal(drawn[label].get_xdata(), RATIOS)
+            np.testing.assert_array_equal(drawn[label].get_ydata(), shares)
+            assert drawn[label].get_color() == POWER_COLOURS[[5, 50].index(n)]
+            assert drawn[label].get_linestyle() == {"single": "--", "pooled": "-"}[test]
+    assert legend(figure) == list(lines(figure.axes[0]))
+
+
+def test_same_shares_of_alarms_give_the_same_image():
+    assert_same_bytes(drawn_power)

@@ -5,14 +5,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from heirloom.report.agents_table import over_repetitions
 from heirloom.report.markup import interval, table, text
-from heirloom.report.measures import over_repetitions
 from heirloom.report.sources import ShownRun, same_tasks
 from heirloom.runs.versions import differences as version_differences
 from heirloom.stats import MIN_REPETITIONS, FloatArray, Interval, all_equal
 
 
-class Difference(NamedTuple):
+class RunDifference(NamedTuple):
     """The mean return of an agent in two runs."""
 
     agent: str
@@ -27,7 +27,7 @@ class Difference(NamedTuple):
     """Whether all returns are equal to the bit."""
 
 
-def differences(runs: list[ShownRun]) -> list[Difference]:
+def differences(runs: list[ShownRun]) -> list[RunDifference]:
     """Compare each run with the first one that has an agent of the same name."""
     found = []
     for j, run in enumerate(runs[1:], start=1):
@@ -41,7 +41,7 @@ def differences(runs: list[ShownRun]) -> list[Difference]:
 
 def _difference(
     name: str, one: tuple[ShownRun, FloatArray], two: tuple[ShownRun, FloatArray]
-) -> Difference:
+) -> RunDifference:
     means = [returns.mean(axis=(1, 2)) for _, returns in (one, two)]
     paired = same_tasks(one[0], two[0])
     n = min(len(means[0]), len(means[1]))
@@ -52,7 +52,7 @@ def _difference(
     )
     same = one[1].shape == two[1].shape and np.array_equal(one[1], two[1], equal_nan=True)
     first, other = (over_repetitions(mean) for mean in means)
-    return Difference(name, two[0].label, first, other, gap, paired=paired, identical=bool(same))
+    return RunDifference(name, two[0].label, first, other, gap, paired=paired, identical=bool(same))
 
 
 def welch_interval(x: FloatArray, y: FloatArray, *, confidence: float = 0.95) -> Interval:
@@ -94,7 +94,7 @@ def differences_section(runs: list[ShownRun]) -> str:
     )
 
 
-def _verdict(d: Difference) -> str:
+def _verdict(d: RunDifference) -> str:
     if not np.isfinite(d.difference.half_width):
         return "no interval: fewer than 3 repetitions, or all are equal"
     if abs(d.difference.mean) <= d.difference.half_width:
@@ -102,7 +102,7 @@ def _verdict(d: Difference) -> str:
     return "higher" if d.difference.mean > 0 else "lower"
 
 
-def _explanation(runs: list[ShownRun], found: list[Difference]) -> str:
+def _explanation(runs: list[ShownRun], found: list[RunDifference]) -> str:
     first = f"Each run is compared with <em>{text(runs[0].label)}</em>, or with the first run that "
     first += "has the agent. "
     if all(d.paired for d in found):
