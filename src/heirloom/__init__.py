@@ -11,7 +11,8 @@ _NAMES_BY_MODULE = {
     "agents.paper_algorithms": ("LRMax", "LRMaxQInit", "MaxQInit", "RMax"),
     "agents.bisimulation_transfer": ("BisimulationTransfer",),
     "agents.explanation": ("Explanation",),
-    "agents.near_rmax": ("NearRMax",),
+    "agents.envelope_rmax": ("EnvelopeRMax",),
+    "agents.near_rmax": ("NearRMax", "NearRMaxQInit"),
     "agents.optimistic": ("OptimisticAgent",),
     "agents.protocol": ("Agent",),
     "agents.qlearning": ("QLearning",),
@@ -98,6 +99,7 @@ __all__ = [
     "Constant",
     "Details",
     "Envelope",
+    "EnvelopeRMax",
     "ExperimentSpec",
     "Explanation",
     "FiniteFamily",
@@ -116,6 +118,7 @@ __all__ = [
     "ModelDistance",
     "NearModels",
     "NearRMax",
+    "NearRMaxQInit",
     "Nearness",
     "NotConverged",
     "Numbered",
@@ -180,8 +183,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from heirloom.agents.bisimulation_transfer import BisimulationTransfer
+    from heirloom.agents.envelope_rmax import EnvelopeRMax
     from heirloom.agents.explanation import Explanation
-    from heirloom.agents.near_rmax import NearRMax
+    from heirloom.agents.near_rmax import NearRMax, NearRMaxQInit
     from heirloom.agents.optimistic import OptimisticAgent
     from heirloom.agents.paper_algorithms import LRMax, LRMaxQInit, MaxQInit, RMax
     from heirloom.agents.protocol import Agent

@@ -1,4 +1,7 @@
-"""Words in sentences: counts ("1 pair is", "2 pairs are"), and the reasons of errors."""
+"""Words in sentences: counts ("1 pair is", "2 pairs are"), reasons of errors, similar names."""
+
+import difflib
+from collections.abc import Iterable
 
 
 def counted(n: int, noun: str) -> str:
@@ -34,3 +37,10 @@ def reason(error: BaseException) -> str:
     """Return what an error of another library says, on one line."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def did_you_mean(name: object, names: Iterable[str], *, similarity: float = 0.6) -> str:
+    """Return a question that names the most similar of `names`; empty if none is similar."""
+    by_lower = {each.lower(): each for each in names}
+    close = difflib.get_close_matches(str(name)[:100].lower(), by_lower, 1, similarity)
+    return f"; did you mean {by_lower[close[0]]}?" if close else ""

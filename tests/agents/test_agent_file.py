@@ -165,12 +165,13 @@ def test_user_defined_bound_with_options_is_explained_counted_and_saved(path):
     assert np.array_equal(bound.margin, margin)
 
 
-def test_agent_whose_option_was_changed_to_an_invalid_one_is_not_saved(path):
-    agent = hl.RMax(**COMMON, seed=0)
-    agent.explore = -1e-17
-    with pytest.raises(hl.InvalidArgument, match="explore is -1e-17"):
-        agent.save(path)
-    assert not path.exists()
+def test_options_of_an_agent_cannot_be_changed_and_are_in_its_file(path):
+    agent = hl.RMax(**COMMON, seed=0, explore=0.25)
+    for name in ("explore", "n_known"):
+        with pytest.raises(AttributeError):
+            setattr(agent, name, 7)
+    agent.save(path)
+    assert hl.OptimisticAgent.load(path).options == agent.options
 
 
 def test_agent_with_a_generator_that_is_not_from_numpy_cannot_be_saved(path):

@@ -806,12 +806,12 @@ def test_reaching_a_goal_one_step_earlier_is_never_a_tie(gamma, v_max):
     assert (agent.policy[:-1] == optimal_policy[:-1]).all()
 
 
-def chooser(reward, reward_range, n_states=1):
+def chooser(reward, reward_range, n_states=1, n_known=1):
     """Two arms in each state, of which the second has `reward` and the first none."""
     T = np.ones((n_states, 2, n_states)) / n_states
     R = np.tile([0.0, reward], (n_states, 1))
     m = hl.TabularMDP(R, T, gamma=0.5, reward_range=reward_range)
-    options = {"n_states": n_states, "n_actions": 2, "gamma": 0.5, "n_known": 1, "seed": 0}
+    options = {"n_states": n_states, "n_actions": 2, "gamma": 0.5, "n_known": n_known, "seed": 0}
     return hl.RMax(reward_range=reward_range, **options), m
 
 
@@ -830,8 +830,7 @@ def test_range_that_makes_all_actions_equal_is_warned_of_once():
 @pytest.mark.parametrize("reward", [0.0, 0.1, 1.0])
 def test_equal_rewards_say_nothing_about_the_range(reward):
     """Means of equal rewards differ by rounding, and zeros may be all that was seen so far."""
-    agent, _ = chooser(1.0, (0, 1e9), n_states=3)
-    agent.n_known = 7
+    agent, _ = chooser(1.0, (0, 1e9), n_states=3, n_known=7)
     agent.begin_task()
     for i in range(19):
         agent.observe(i % 3, i % 2, reward, (i + 1) % 3, terminated=False)

@@ -132,11 +132,11 @@ def test_bounds_are_valid_after_widening_at_all_known_pairs(seed, kind):
 
 def test_widening_voids_what_forgotten_tasks_contributed():
     memory = hl.TaskMemory(5, 4, capacity=1)
-    agent = hl.LRMaxQInit(d_max=0.1, p_min=0.5, seed=0, memory=memory, **OPTIONS)
-    agent.refutation.reaction = "ignore"
+    claims = {"d_max": 0.1, "p_min": 0.5, "seed": 0, "memory": memory, **OPTIONS}
+    agent = hl.LRMaxQInit(on_refutation="ignore", **claims)
     learn(agent, [row_of_cells(r) for r in (0.5, 0.5, 0.5)])
     assert (agent.memory.max_Q < agent.setting.v_max).any()
-    agent.refutation.reaction = "widen"
+    agent = hl.LRMaxQInit(on_refutation="widen", **claims)
     learn(agent, [row_of_cells(1.0)])
     assert agent.refutation.n_widened > 0
     assert (agent.memory.max_Q == agent.setting.v_max).all()

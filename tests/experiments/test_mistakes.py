@@ -71,7 +71,7 @@ def test_misspelled_key_is_not_reported_as_missing_too():
             "agents.1.keep is 'best': expected 'first' or 'latest' or 'most_used'",
         ),
         (
-            {"algorithm": "RMax", "n_known": 1, "delta": 0},
+            {"algorithm": "MaxQInit", "n_known": 1, "delta": 0},
             "agents.1.delta is 0: expected a number above 0 and at most 1",
         ),
     ],
@@ -99,8 +99,8 @@ def test_message_names_what_an_option_allows(agent, expected):
         ),
         (
             {"algorithm": "RMax", "n_know": 3},
-            "agents.1.n_know is not an option of RMax: its options are n_known, epsilon, delta, "
-            "capacity, keep, tol, on_refutation, exact, refutation_delta, explore; did you mean "
+            "agents.1.n_know is not an option of RMax: its options are n_known, epsilon, tol, "
+            "on_refutation, exact, refutation_delta, explore, capacity, keep; did you mean "
             "n_known?",
         ),
     ],

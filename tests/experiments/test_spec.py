@@ -218,7 +218,7 @@ def test_settings_are_those_of_the_paper_in_both_variants():
             options = agent.all_options
             assert (options.n_known, options.epsilon) == (10, 0.01)
             assert options.capacity == capacity
-            if agent.algorithm != "NearRMax":
+            if agent.algorithm not in ("RMax", "NearRMax"):
                 assert options.delta == delta
         bounds_spec = bounds.settings(variant)
         assert (bounds_spec.tasks, bounds_spec.repetitions, bounds_spec.episodes) == (2, 100, 2000)

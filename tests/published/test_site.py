@@ -20,7 +20,7 @@ from published.site import GENERATED, MARK, api, commands, docstrings, gallery, 
 
 DOCS = code_blocks.DOCS
 MODELS = {
-    **ALGORITHMS,
+    **{name: algorithm.options for name, algorithm in ALGORITHMS.items()},
     "spec": ExperimentSpec,
     "agent": AgentSpec,
     "family": FamilySpec,
@@ -36,7 +36,7 @@ REQUESTS = re.compile(
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_key_of_a_spec_has_a_meaning(name):
-    assert set(specs.meanings(MODELS[name])) == set(MODELS[name].model_fields)
+    assert all(field.description for field in MODELS[name].model_fields.values())
 
 
 @pytest.mark.parametrize("name", FAMILIES)

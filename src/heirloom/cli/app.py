@@ -320,7 +320,7 @@ def list_() -> None:
         for title, entries in {
             "experiments": {name: experiment(name).summary for name in MODULES},
             "families": {name: summary(make) for name, make in FAMILIES.items()},
-            "algorithms": {name: options.summary() for name, options in ALGORITHMS.items()},
+            "algorithms": {name: each.summary for name, each in ALGORITHMS.items()},
             "measures": {name: summary(observer) for name, observer in OBSERVERS.items()},
         }.items():
             typer.echo(f"{title}:")

@@ -5,7 +5,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from heirloom.options import did_you_mean
+from heirloom.wording import did_you_mean
 
 
 class Commands(TyperGroup):

@@ -12,8 +12,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from heirloom.errors import InvalidArgument
 from heirloom.naming import shortened
-from heirloom.options import did_you_mean
 from heirloom.validation import shown
+from heirloom.wording import did_you_mean
 
 EXAMPLE = "`heirloom show tight` prints a complete spec"
 REMEDY = {"n_known": "give the number of visits after which a pair is known"}

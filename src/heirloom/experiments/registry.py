@@ -32,8 +32,8 @@ from heirloom.experiments.mistakes import (
     option_mistakes,
 )
 from heirloom.mdp.tabular import TabularMDP, check_task
-from heirloom.options import did_you_mean
 from heirloom.validation import shown
+from heirloom.wording import did_you_mean
 
 FAMILIES: dict[str, Callable[..., TaskFamily]] = {
     "tight": paper_families.Tight,
@@ -149,7 +149,7 @@ def make_agent(
 ) -> Agent:
     """Make a new agent of a built-in or user-defined algorithm."""
     if not is_user_defined(algorithm):
-        return ALGORITHMS[algorithm].model_validate(options).make(known, seed)
+        return ALGORITHMS[algorithm].make(options, known, seed)
     make = import_callable("algorithm", algorithm)
     given = {**known.options, "seed": seed}
     optional = ("reward_range", "terminating", "v_max")

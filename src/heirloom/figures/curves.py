@@ -16,7 +16,6 @@ from heirloom.figures.style import (
     literal,
     new_figure,
 )
-from heirloom.options import named_options
 from heirloom.stats import Interval, student_interval
 from heirloom.validation import one_of, shown, text, truth
 
@@ -30,7 +29,6 @@ Styles = Mapping[str, dict[str, Any]]
 RATIO_COLOURS = ("#0072B2", "#D55E00", "#009E73")
 
 
-@named_options
 def draw_lifelong(
     results: "xr.Dataset",
     *,
@@ -98,7 +96,6 @@ def _check_loss(optimal: FloatArray, baseline: str | None) -> None:
         )
 
 
-@named_options
 def draw_episodes(
     results: "xr.Dataset", *, title: str, xlabel: str = "episode", ylabel: str = "mean return"
 ) -> "Figure":

@@ -8,7 +8,6 @@ from heirloom.errors import InvalidArgument
 from heirloom.experiments.measured_transfer import KINDS
 from heirloom.experiments.variables import check_results
 from heirloom.figures.style import legend_below, literal, new_figure
-from heirloom.options import named_options
 from heirloom.validation import one_of, text
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ KIND_COLOURS = ("#AAB2BD", "#0072B2", "#E69F00", "#882255", "#009E73", "#CC79A7"
 """The colours of `KINDS`, which the HTML report uses too."""
 
 
-@named_options
 def draw_transfer(results: "xr.Dataset", agent: str, *, title: str = "") -> "Figure":
     """Bars per task: the number of pairs whose bound each kind of bound decided.
 

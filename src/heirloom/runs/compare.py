@@ -21,7 +21,6 @@ from heirloom.learning.lifetime import learn_tasks, naming_job, optimal_returns
 from heirloom.learning.streams import stream
 from heirloom.mdp.gymnasium import sizes_of
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.options import named_options
 from heirloom.runs.run import run_on
 from heirloom.runs.workers import check_workers
 from heirloom.runs.workers.compute import Compute, compute_job, packed
@@ -42,7 +41,6 @@ FAMILY = f"{__name__}:draw_task"
 """The name of the family in the spec of a comparison, whose functions are stored nowhere."""
 
 
-@named_options
 def compare(
     agents: Mapping[str, MakeAgent],
     draw_task: DrawTask,
