@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import heirloom as hl
-from heirloom.figures.style import hide_frame, legend_below, new_figure
+from heirloom.plot.style import hide_frame, legend_below, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,8 +9,8 @@ import numpy as np
 import heirloom as hl
 from heirloom.envs.paper_families import Corridor, Tight
 from heirloom.envs.paper_tasks import tight
-from heirloom.figures.nearness import draw_claims, draw_moved_mass
-from heirloom.figures.power import draw_power
+from heirloom.plot.nearness import draw_claims, draw_moved_mass
+from heirloom.plot.power import draw_power
 from published import checks, ideas, results
 from published.results import PROJECT
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from heirloom.paper import knowledge as study
+from heirloom.paper import knowledge_settings as agents
+from heirloom.paper.knowledge_settings import setting_of
 from heirloom.paper.near import is_near, of_the_paper
-from heirloom.studies import agents
-from heirloom.studies import knowledge as study
-from heirloom.studies.families import setting_of
 from published import checks, intervals, results
 from published.experiments import REPEATED
 

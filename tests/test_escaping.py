@@ -8,8 +8,8 @@ import pytest
 import heirloom as hl
 from heirloom.escaping import for_spreadsheet, printable
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.curves import draw_episodes, draw_lifelong
-from heirloom.figures.style import render
+from heirloom.plot.curves import draw_episodes, draw_lifelong
+from heirloom.plot.style import render
 from heirloom.runs.compare import comparison_table
 from heirloom.runs.progress import _columns, progress
 from tests.experiments.test_spec import SMALL

@@ -38,7 +38,7 @@ def test_own_algorithm_may_have_a_recursive_ground_without_pot(monkeypatch):
 def test_report_without_bokeh_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "bokeh", None)
     with pytest.raises(hl.InvalidArgument, match=r"pip install '\.\[report\]' in the clone"):
-        hl.report(tmp_path, tmp_path / "report.html")
+        hl.write_report(tmp_path, tmp_path / "report.html")
 
 
 def test_reproduction_without_bokeh_ends_with_figures_and_a_line_about_the_report(

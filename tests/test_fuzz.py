@@ -25,9 +25,9 @@ from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli import calculators
-from heirloom.envs import maintenance, paper_tasks, perishables, queueing, toy_text
+from heirloom.envs import maintenance, ordered, paper_tasks, perishables, queueing, toy_text
 from heirloom.envs.inventory import inventory
-from tests.reporting.examples import results as transfer_results
+from tests.report.examples import results as transfer_results
 
 LONGEST = 60  # seconds per call; longer than compiling a kernel takes
 
@@ -474,6 +474,11 @@ CALLS = {
         },
         {"sent_away": "(reward|reward_range)"},
     ),
+    "envs.ferry": lambda: Call(
+        ordered.ferry,
+        {"slip": 0.1, "reward": 0.9, "sinks": True, "gamma": 0.9, "reward_range": (-1.0, 1.0)},
+        {"reward": r"(reward|R\[|reward_range)"},
+    ),
     "envs.perishables": lambda: Call(
         perishables.perishables,
         {
@@ -857,7 +862,7 @@ CALLS = {
         hl.draw_transfer, {"results": transfer_results(), "agent": "Mine", "title": "title"}
     ),
     "report": lambda: Call(
-        hl.report,
+        hl.write_report,
         {"runs": results(), "path": "report.html", "title": "title", "baseline": "RMax"},
         {"runs": "run"},
     ),

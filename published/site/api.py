@@ -13,7 +13,7 @@ SUBJECTS = {
     "Bounds and memory": ("transfer",),
     "Learning": ("learning",),
     "Experiments and runs": ("experiments", "runs"),
-    "Figures and reports": ("figures", "reporting", "replay"),
+    "Figures and reports": ("plot", "report"),
     "Sample sizes of the theory": ("theory",),
     "Errors": ("errors",),
 }

@@ -36,11 +36,11 @@ _NAMES_BY_MODULE = {
     "envs.grid": ("GridMap", "grid_world"),
     "envs.numbered": ("Numbered",),
     "experiments.spec": ("ExperimentSpec",),
-    "figures.audits": ("draw_audit",),
-    "figures.curves": ("draw_episodes", "draw_lifelong"),
-    "figures.maps": ("draw_map", "draw_on_grid"),
-    "figures.style": ("save_figure",),
-    "figures.transfer": ("draw_transfer",),
+    "plot.audits": ("draw_audit",),
+    "plot.curves": ("draw_episodes", "draw_lifelong"),
+    "plot.maps": ("draw_map", "draw_on_grid"),
+    "plot.style": ("save_figure",),
+    "plot.transfer": ("draw_transfer",),
     "learning.learn": ("Record", "learn"),
     "learning.sample_complexity": ("pairs_to_learn",),
     "mdp.garnet": ("garnet",),
@@ -58,8 +58,8 @@ _NAMES_BY_MODULE = {
         "policy_v_pseudometric",
     ),
     "learning.recording": ("Recording",),
-    "replaying.page": ("replay",),
-    "reporting.page": ("report",),
+    "report.replay": ("replay",),
+    "report.page": ("write_report",),
     "runs.compare": ("compare", "comparison_table", "helps_from"),
     "runs.run": ("run",),
     "runs.stored_run": ("results",),
@@ -171,7 +171,6 @@ __all__ = [
     "policy_q_pseudometric",
     "policy_v_pseudometric",
     "replay",
-    "report",
     "results",
     "run",
     "save_figure",
@@ -179,6 +178,7 @@ __all__ = [
     "tasks_for_distance",
     "tasks_for_max_q",
     "value_iterations",
+    "write_report",
 ]
 
 if TYPE_CHECKING:
@@ -210,11 +210,6 @@ if TYPE_CHECKING:
         WrongOrder,
     )
     from heirloom.experiments.spec import ExperimentSpec
-    from heirloom.figures.audits import draw_audit
-    from heirloom.figures.curves import draw_episodes, draw_lifelong
-    from heirloom.figures.maps import draw_map, draw_on_grid
-    from heirloom.figures.style import save_figure
-    from heirloom.figures.transfer import draw_transfer
     from heirloom.learning.learn import Record, learn
     from heirloom.learning.recording import Recording
     from heirloom.learning.sample_complexity import pairs_to_learn
@@ -233,8 +228,13 @@ if TYPE_CHECKING:
         policy_v_pseudometric,
     )
     from heirloom.planning.solve import Solution, evaluate, expected_return, optimal_return, solve
-    from heirloom.replaying.page import replay
-    from heirloom.reporting.page import report
+    from heirloom.plot.audits import draw_audit
+    from heirloom.plot.curves import draw_episodes, draw_lifelong
+    from heirloom.plot.maps import draw_map, draw_on_grid
+    from heirloom.plot.style import save_figure
+    from heirloom.plot.transfer import draw_transfer
+    from heirloom.report.page import write_report
+    from heirloom.report.replay import replay
     from heirloom.runs.compare import compare, comparison_table, helps_from
     from heirloom.runs.run import run
     from heirloom.runs.stored_run import results

@@ -186,7 +186,7 @@ def _resume(folder: Path) -> None:
 
 
 def _report(folder: Path) -> None:
-    from heirloom.reporting.sources import read_sources
+    from heirloom.report.sources import read_sources
 
     read_sources(folder)
 

@@ -8,6 +8,7 @@ from gymnasium.utils.env_checker import check_env
 
 import heirloom as hl
 from heirloom.envs.maintenance import Machines
+from heirloom.envs.ordered import Ferry
 from heirloom.envs.perishables import Perishables
 from heirloom.envs.queueing import Queues
 from heirloom.experiments.registry import FAMILIES, make_family
@@ -18,6 +19,7 @@ BOXES = {
     "queues": Queues(),
     "wide queues": Queues(arrival=(0.0, 1.0), service=(0.0, 0.625), sent_away=(0.0, 40.0)),
     "perishables": Perishables(),
+    "ferries": Ferry(),
     "wide perishables": Perishables(busy=(0.0, 1.0), fresh=(0.0, 1.0), price=(0.0, 9.0)),
 }
 

@@ -193,6 +193,7 @@ def test_every_family_can_be_used_in_a_spec(name):
     options = {
         "grid": {"cells": ["S.", ".G"]},
         "garnet": {"n_states": 3, "n_actions": 2, "branching": 2},
+        "drift": {"of": "queues"},
     }.get(name, {})
     read = ExperimentSpec.read({**SMALL, "family": {"name": name, **options}})
     assert draw_tasks(read, 0)[0].n_states > 1

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom.experiments.job import draw_tasks, make_agent
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.learning.streams import stream
 from heirloom.runs.run import run
 from heirloom.runs.stored_run import StoredRun
 
@@ -47,6 +49,37 @@ def test_agents_with_four_methods_run_and_are_told_of_episodes(tmp_path, jobs):
     assert (results.returns == 0).all()
     assert (results.updates.sel(agent="FourVerbs") == 0).all()
     assert (results.updates.sel(agent="Diary") == 2 * SPEC["episodes"]).all()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_tasks_come_in_the_order_of_a_user_defined_family(tmp_path, jobs):
+    family = {"name": f"{MODULE}:GrowingRooms"}
+    spec = ExperimentSpec.read({**SPEC, "family": family, "tasks": 6})
+    optimal = run(spec, tmp_path / "run", jobs=jobs).optimal.transpose("repetition", "task").values
+    assert (np.diff(optimal, axis=1) > 0).all()
+    assert (optimal[0] != optimal[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("nothing", "sequence of GrowingRooms returned None: expected a list of 2 tasks"),
+        ("too few", "sequence of GrowingRooms returned 1 task: expected a list of 2 tasks"),
+        ("no task", "the task is 3, a int, not a TabularMDP"),
+    ],
+)
+def test_sequence_that_is_not_a_list_of_tasks_is_reported(wrong, message, tmp_path):
+    family = {"name": f"{MODULE}:GrowingRooms", "wrong": wrong}
+    with pytest.raises(hl.InvalidArgument, match=message):
+        run(ExperimentSpec.read({**SPEC, "family": family}), tmp_path / "run", jobs=1)
+
+
+def test_agents_receive_the_nearness_that_a_user_defined_family_declares():
+    agents = [{"algorithm": "NearRMax", "n_known": 1, "nearness": "family"}]
+    family = {"name": f"{MODULE}:Declared"}
+    spec = ExperimentSpec.read({**SPEC, "family": family, "agents": agents})
+    agent = make_agent(spec.agents[0], spec, draw_tasks(spec, 0), stream(0))
+    assert agent.bounds[0].nearness.rewards == 0.5
 
 
 def test_reading_a_spec_does_not_import_user_code(tmp_path):

@@ -82,6 +82,27 @@ class Rooms:
         return grid_world(cells, gamma=0.9, goal_rewards=rng.uniform(0.5, 1.0))
 
 
+class GrowingRooms(Rooms):
+    """A family whose rewards rise from task to task; `wrong` makes its `sequence` return that."""
+
+    def __init__(self, *, wrong=None):
+        super().__init__()
+        self.wrong = wrong
+
+    def sequence(self, rng, n_tasks):
+        if self.wrong is not None:
+            return {"nothing": None, "too few": [self.draw(rng)], "no task": [3] * n_tasks}[
+                self.wrong
+            ]
+        return sorted((self.draw(rng) for _ in range(n_tasks)), key=lambda m: m.R.max())
+
+
+class Declared(Rooms):
+    """A family that declares a nearness of its own."""
+
+    nearness = hl.Nearness(rewards=0.5, transitions=0.0)
+
+
 NOT_CALLABLE = 3
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.envs.grid import grid_world
+from heirloom.envs.ordered import Trap
 from heirloom.learning.streams import stream
 from heirloom.runs.compare import compare, comparison_table
 from tests.experiments.user_defined import Diary, FourVerbs
@@ -71,6 +72,19 @@ def test_agents_of_ones_own_need_only_four_methods(jobs):
     assert np.isfinite(results.returns).all()
     assert (results.updates.sel(agent="FourVerbs") == 0).all()
     assert (results.updates.sel(agent="Diary") == 2 * SIZES["episodes"]).all()
+
+
+@pytest.mark.parametrize("jobs", [None, 1, 2])
+def test_comparison_of_a_family_has_its_order_of_tasks(jobs):
+    """The walk is worth less than the ferry, so optimal returns show in which tasks it sinks."""
+    family = Trap()
+    agents = {"RMax": lambda rng: hl.RMax(n_known=1, seed=rng, **family.options)}
+    sizes = {"tasks": 11, "episodes": 2, "max_steps": 20, "repetitions": 2}
+    results = compare(agents, family, **sizes, jobs=jobs)
+    sinks = results.optimal.transpose("repetition", "task").values < 0.82
+    assert (sinks == [[False] * 9 + [True, False]]).all()
+    drawn = compare(agents, family.draw, **sizes, jobs=jobs)
+    assert not np.array_equal(drawn.optimal, results.optimal)
 
 
 def test_invalid_arguments_are_refused():
@@ -147,7 +161,7 @@ def test_comparison_measures_transfer_and_records_episodes_with_the_same_results
     assert np.array_equal(alone.returns, measured.returns.transpose(*alone.returns.dims))
     assert (measured.bound_pairs.sel(agent="LRMax").sum("kind") == 8).all()  # each pair once
     assert "LRMax" in hl.replay(out, tmp_path / "replay.html").read_text()
-    page = hl.report(measured, tmp_path / "report.html").read_text()
+    page = hl.write_report(measured, tmp_path / "report.html").read_text()
     assert "not recorded where transfer came from" not in page
     assert "its functions are not stored" in page
 

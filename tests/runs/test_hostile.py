@@ -205,7 +205,7 @@ def test_run_of_an_earlier_version_is_refused_and_kept(tmp_path):
         lambda: StoredRun(tmp_path),
         lambda: run(SPEC, tmp_path, jobs=1),
         lambda: hl.results(tmp_path),
-        lambda: hl.report(tmp_path),
+        lambda: hl.write_report(tmp_path),
     ):
         with pytest.raises(hl.InvalidFile, match="export it with the version that wrote it"):
             attempt()

@@ -56,8 +56,8 @@ def print_report(report: "Report", title: str, location: Path) -> None:
 
 def write_page(folder: Path) -> Path:
     """Write the HTML report of the runs in a folder to that folder, and return its path."""
-    from heirloom.reporting.page import render
-    from heirloom.reporting.sources import read_sources
+    from heirloom.report.page import render
+    from heirloom.report.sources import read_sources
     from heirloom.storage.folders import write_output
 
     data = render(read_sources(folder)).encode("utf-8", errors="replace")
@@ -197,8 +197,8 @@ def write_figures(results: "xr.Dataset", title: str, folder: Path) -> Path:
 
     Returns the folder that they are written to, `figures` in the folder of the run.
     """
-    from heirloom.figures.curves import draw_episodes, draw_lifelong
-    from heirloom.figures.style import render
+    from heirloom.plot.curves import draw_episodes, draw_lifelong
+    from heirloom.plot.style import render
     from heirloom.storage.folders import write_output
 
     for name, draw in (("tasks", draw_lifelong), ("episodes", draw_episodes)):

@@ -37,7 +37,7 @@ def replay(
     `record = true`, or a table [record].
     """
     with clean_errors():
-        from heirloom.replaying.page import replay as write_replay
+        from heirloom.report.replay import replay as write_replay
 
         path = write_replay(run, out, agents=agent or None, repetition=repetition, task=task)
         typer.echo(f"The replay is in {path}; open it in a browser.")

@@ -45,7 +45,7 @@ def report(
     that opens in a browser without a network. With several runs it also shows their differences.
     """
     with clean_errors():
-        from heirloom.reporting.page import report as write_report
+        from heirloom.report.page import write_report
 
         given = runs[0] if len(runs) == 1 else runs
         file = write_report(given, out or _default(runs), title=title, baseline=baseline)

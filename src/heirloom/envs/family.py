@@ -33,8 +33,9 @@ class FamilyOptions(TypedDict):
 class TaskFamily(ABC):
     """A distribution over tasks with the same states, actions and discount factor.
 
-    A user-defined family has `gamma` and `draw`. It may also provide the list of all its tasks if
-    it is finite, the smallest probability of a task, and a valid prior on distances.
+    A user-defined family has `gamma` and `draw`. It may also provide the order in which tasks come
+    (`sequence`), the list of all its tasks if it is finite, the smallest probability of a task, and
+    a valid prior on distances.
     """
 
     gamma: float
@@ -45,6 +46,14 @@ class TaskFamily(ABC):
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> TabularMDP:
         """Draw a task at random."""
+
+    def sequence(self, rng: np.random.Generator, n_tasks: int) -> list[TabularMDP]:
+        """Return the tasks that an agent faces one after the other, by default drawn independently.
+
+        A family whose order matters overrides this. The tasks must depend on nothing but the
+        arguments, so that all agents face the same ones.
+        """
+        return [self.draw(rng) for _ in range(n_tasks)]
 
     @property
     def all_tasks(self) -> list[TabularMDP] | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,12 @@ from heirloom.envs.family import TaskFamily
 from heirloom.errors import InvalidArgument
 from heirloom.experiments import registry
 from heirloom.experiments.observers import OBSERVERS
-from heirloom.experiments.registry import FamilyAdapter, is_user_defined, make_family
+from heirloom.experiments.registry import (
+    FamilyAdapter,
+    draw_sequence,
+    is_user_defined,
+    make_family,
+)
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
 from heirloom.extras import is_installed, missing
 from heirloom.learning.choosing import Choice
@@ -30,7 +35,8 @@ Job = tuple[int, int]
 class Functions:
     """Functions that draw tasks and make agents, in place of those that a spec names."""
 
-    draw_task: Callable[..., Any]
+    draw_task: Any
+    """A function, or a family."""
     agents: Mapping[str, Callable[..., Any]]
     """By the names of agents."""
     seed: int
@@ -42,9 +48,10 @@ class Functions:
 
 
 class _Drawn:
-    def __init__(self, draw: Callable[..., Any], seed: int) -> None:
-        self.draw = draw
-        task = draw(stream(seed, "tasks", 0))
+    def __init__(self, draw_task: Any, seed: int) -> None:
+        self.draw = getattr(draw_task, "draw", draw_task)
+        self.sequence = partial(draw_sequence, draw_task)
+        task = self.draw(stream(seed, "tasks", 0))
         if not isinstance(task, TabularMDP):
             raise InvalidArgument(
                 f"draw_task returned {shown(task)}, a {type(task).__name__}, not a TabularMDP: "
@@ -112,15 +119,13 @@ def draw_tasks(
         return _tasks_in_order(family, spec)
     rng = stream(spec.seed, "tasks", repetition)
     if spec.distinct_tasks is None:
-        return [_draw_checked(family, rng) for _ in range(spec.tasks)]
-    distinct = [_draw_checked(family, rng) for _ in range(spec.distinct_tasks)]
-    return [distinct[i] for i in rng.integers(spec.distinct_tasks, size=spec.tasks)]
-
-
-def _draw_checked(family: TaskFamily, rng: np.random.Generator) -> TabularMDP:
-    task = family.draw(rng)
-    check_task(task)
-    return task
+        tasks = draw_sequence(family, rng, spec.tasks)
+    else:
+        distinct = [family.draw(rng) for _ in range(spec.distinct_tasks)]
+        tasks = [distinct[i] for i in rng.integers(spec.distinct_tasks, size=spec.tasks)]
+    for task in tasks:
+        check_task(task)
+    return tasks
 
 
 def make_agent(

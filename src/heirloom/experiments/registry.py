@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -19,11 +19,13 @@ from heirloom.envs import (
     icu_sepsis,
     inventory,
     maintenance,
+    ordered,
     paper_families,
     perishables,
     queueing,
     toy_text,
 )
+from heirloom.envs.box import BoxFamily
 from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.experiments.mistakes import (
@@ -32,8 +34,26 @@ from heirloom.experiments.mistakes import (
     option_mistakes,
 )
 from heirloom.mdp.tabular import TabularMDP, check_task
-from heirloom.validation import shown
-from heirloom.wording import did_you_mean
+from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.validation import one_of, shown
+from heirloom.wording import counted, did_you_mean
+
+
+def drift(*, of: str, options: dict[str, Any] | None = None) -> ordered.Drift:
+    """The tasks of another family, with parameters that move from one end to the other.
+
+    Args:
+        of: the name of the family, whose parameters lie in intervals.
+        options: the options of that family.
+    """
+    boxes = [name for name, make in FAMILIES.items() if _is_box(make)]
+    one_of("of", of, boxes)  # the code of users is not imported to read a spec
+    return ordered.Drift(cast(BoxFamily, make_family(of, options or {})))
+
+
+def _is_box(make: Callable[..., Any]) -> bool:
+    return inspect.isclass(make) and issubclass(make, BoxFamily)
+
 
 FAMILIES: dict[str, Callable[..., TaskFamily]] = {
     "tight": paper_families.Tight,
@@ -52,6 +72,10 @@ FAMILIES: dict[str, Callable[..., TaskFamily]] = {
     "queues": queueing.Queues,
     "perishables": perishables.Perishables,
     "hospitals": icu_sepsis.Hospitals,
+    "ferry": ordered.Ferry,
+    "trap": ordered.Trap,
+    "shortcut": ordered.Shortcut,
+    "drift": drift,
 }
 
 MODULE_SEPARATOR = ":"
@@ -106,6 +130,28 @@ def _user_defined_family(make: Callable[..., Any], options: dict[str, Any]) -> T
     return family if isinstance(family, TaskFamily) else FamilyAdapter(family)
 
 
+def draw_sequence(family: Any, rng: np.random.Generator, n_tasks: int) -> list[Any]:
+    """Return the tasks of a sequence, in the order of the family if it has a `sequence`.
+
+    Args:
+        family: a family, any object with `draw`, or a function that draws a task.
+        rng: the generator of the tasks.
+        n_tasks: the number of tasks.
+    """
+    if not hasattr(family, "sequence"):
+        draw = getattr(family, "draw", family)
+        return [draw(rng) for _ in range(n_tasks)]
+    tasks = family.sequence(rng, n_tasks)
+    is_list = isinstance(tasks, list | tuple)
+    if not is_list or len(tasks) != n_tasks:
+        raise InvalidArgument(
+            f"sequence of {type(family).__name__} returned "
+            f"{counted(len(tasks), 'task') if is_list else shown(tasks)}: expected a list of "
+            f"{counted(n_tasks, 'task')}"
+        )
+    return list(tasks)
+
+
 class FamilyAdapter(TaskFamily):
     """Adapter that makes a `TaskFamily` of any object with `gamma` and `draw`.
 
@@ -128,6 +174,10 @@ class FamilyAdapter(TaskFamily):
         check_task(task)
         return task
 
+    def sequence(self, rng: np.random.Generator, n_tasks: int) -> list[TabularMDP]:
+        """The object's own `sequence`, or else tasks that are drawn one by one."""
+        return draw_sequence(self.family, rng, n_tasks)
+
     @property
     def all_tasks(self) -> list[TabularMDP] | None:
         """All tasks; None if the object does not list them."""
@@ -137,6 +187,16 @@ class FamilyAdapter(TaskFamily):
     def d_max(self) -> FloatArray | None:
         """A valid prior; None if the object has none."""
         return getattr(self.family, "d_max", None)
+
+    @property
+    def corners(self) -> list[TabularMDP] | None:
+        """The object's own `corners`, or else all tasks."""
+        return getattr(self.family, "corners", None) or super().corners
+
+    @property
+    def nearness(self) -> Nearness | None:
+        """The object's own `nearness`, or else that of its corners."""
+        return getattr(self.family, "nearness", None) or super().nearness
 
     @property
     def options(self) -> FamilyOptions:

@@ -185,7 +185,8 @@ class ExperimentSpec(_Strict):
     """The number of tasks that each agent faces in sequence."""
     distinct_tasks: int | None = Field(None, ge=1, le=MOST_TASKS)
     """Draw this many tasks first, and then the tasks of the sequence uniformly among them, so that
-    tasks come back. Default: every task of the sequence is drawn anew."""
+    tasks come back. Default: every task of the sequence is drawn anew, in the order of the family
+    if it has one."""
     episodes: int = Field(ge=1, le=LARGEST_SIZE)
     """The number of episodes in each task."""
     steps: int = Field(ge=1, le=10**9)

@@ -9,13 +9,13 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import TIGHT
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.curves import RATIO_COLOURS, draw_ratios
-from heirloom.figures.maps import draw_map
 from heirloom.paper.claims import OURS, Claim, all_above, format_interval
 from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none, ratio
 from heirloom.paper.near import FAMILY, near_names, near_with_numbers
 from heirloom.paper.settings import SEED, defaults
 from heirloom.paper.tight import NEARNESS
+from heirloom.plot.curves import RATIO_COLOURS, draw_ratios
+from heirloom.plot.maps import draw_map
 from heirloom.stats import FloatArray, Interval, student_interval
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ import numpy as np
 
 from heirloom.arrays import FloatArray
 from heirloom.envs.paper_tasks import heat_map
-from heirloom.figures.diagrams import draw_bounds
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.metrics.pseudometrics import lipschitz_bound
 from heirloom.paper.claims import Claim, computed
 from heirloom.paper.experiment import Experiment, Options, Report
 from heirloom.planning.solve import solve
+from heirloom.plot.diagrams import draw_bounds
 
 WIDTHS = (0.6, 2.2)
 SAMPLED = (0.8, 1.2, 1.7)

@@ -7,7 +7,6 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import CORRIDOR
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.maps import draw_map
 from heirloom.paper.claims import (
     OURS,
     Claim,
@@ -27,6 +26,7 @@ from heirloom.paper.near import (
 )
 from heirloom.paper.returns import per_episode_figure, per_task_figure, ratios_to_rmax, summary
 from heirloom.paper.settings import SEED, defaults
+from heirloom.plot.maps import draw_map
 from heirloom.theory import tasks_for_max_q
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 
 from heirloom.choices import Variant
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.style import render
 from heirloom.paper.claims import Claim
+from heirloom.plot.style import render
 from heirloom.runs.run import run_on
 from heirloom.runs.workers import workers as local_workers
 from heirloom.runs.workers.compute import Compute

@@ -9,8 +9,6 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import MAZE
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
-from heirloom.figures.curves import draw_relative_returns
-from heirloom.figures.maps import draw_map
 from heirloom.paper.claims import (
     OURS,
     WITHIN,
@@ -23,6 +21,8 @@ from heirloom.paper.experiment import Experiment, Options, Report
 from heirloom.paper.near import FAMILY, near_names, of_the_paper
 from heirloom.paper.returns import ratios_to_rmax, summary, vs_optimal
 from heirloom.paper.settings import SEED, defaults
+from heirloom.plot.curves import draw_relative_returns
+from heirloom.plot.maps import draw_map
 from heirloom.stats import FloatArray, Interval, student_interval
 from heirloom.theory import tasks_for_max_q
 

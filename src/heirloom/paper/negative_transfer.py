@@ -8,12 +8,12 @@ import numpy as np
 from heirloom.choices import Variant
 from heirloom.envs.paper_tasks import t_shape_map
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.curves import draw_episodes_to_optimality
-from heirloom.figures.maps import draw_map
 from heirloom.paper.claims import OURS, Claim, all_above
 from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none
 from heirloom.paper.near import FAMILY, near_names, of_the_paper
 from heirloom.paper.settings import SEED
+from heirloom.plot.curves import draw_episodes_to_optimality
+from heirloom.plot.maps import draw_map
 from heirloom.stats import FloatArray, student_interval
 
 K = (1, 2, 4, 8, 16)

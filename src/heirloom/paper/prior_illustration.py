@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from heirloom.envs.paper_tasks import tight
-from heirloom.figures.diagrams import draw_embedding
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.metrics.pseudometrics import family_distance
 from heirloom.paper.claims import Claim, computed
 from heirloom.paper.experiment import Experiment, Options, Report
 from heirloom.paper.settings import SEED
+from heirloom.plot.diagrams import draw_embedding
 
 N_TASKS = 12
 

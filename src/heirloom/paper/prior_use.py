@@ -9,11 +9,11 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import HEAT_MAP, OTHER_HEAT_MAP
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.curves import draw_prior_use
-from heirloom.figures.maps import draw_map
 from heirloom.paper.claims import MARGIN, WITHIN, Claim, nearly_always
 from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none
 from heirloom.paper.settings import EPSILON, N_KNOWN, SEED
+from heirloom.plot.curves import draw_prior_use
+from heirloom.plot.maps import draw_map
 from heirloom.stats import FloatArray, student_interval
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ MODULES = {
     "negative-transfer": "heirloom.paper.negative_transfer",
     "bounds-illustration": "heirloom.paper.bounds_illustration",
     "prior-illustration": "heirloom.paper.prior_illustration",
-    "knowledge": "heirloom.studies.knowledge",
+    "knowledge": "heirloom.paper.knowledge",
 }
 QUICK_NOTE = "quick run: fewer repetitions and smaller sizes than the full experiment"
 

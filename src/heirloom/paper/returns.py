@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.curves import draw_relative_returns
 from heirloom.paper.claims import Ratios
 from heirloom.paper.experiment import nan_to_none, ratio
+from heirloom.plot.curves import draw_relative_returns
 from heirloom.stats import Interval, moving_average, student_interval
 
 if TYPE_CHECKING:

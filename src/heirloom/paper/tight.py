@@ -9,9 +9,6 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import TIGHT
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.figures.curves import draw_relative_returns
-from heirloom.figures.maps import draw_map
-from heirloom.figures.style import colour_of
 from heirloom.paper.claims import (
     OURS,
     WITHIN,
@@ -45,6 +42,9 @@ from heirloom.paper.returns import (
     vs_rmax,
 )
 from heirloom.paper.settings import SEED, defaults
+from heirloom.plot.curves import draw_relative_returns
+from heirloom.plot.maps import draw_map
+from heirloom.plot.style import colour_of
 from heirloom.stats import FloatArray, moving_average, student_interval
 from heirloom.theory import tasks_for_max_q
 

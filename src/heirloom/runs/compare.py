@@ -15,6 +15,7 @@ from heirloom.agents.protocol import Agent
 from heirloom.errors import InvalidArgument
 from heirloom.escaping import printable
 from heirloom.experiments.job import Functions
+from heirloom.experiments.registry import draw_sequence
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.variables import check_results
 from heirloom.learning.lifetime import learn_tasks, naming_job, optimal_returns
@@ -32,6 +33,7 @@ from heirloom.validation import LARGEST_SIZE, one_of, real_number, shown, truth,
 if TYPE_CHECKING:
     import xarray as xr
 
+    from heirloom.envs.family import TaskFamily
     from heirloom.learning.lifetime import Task
 
 MakeAgent = Callable[[np.random.Generator], Agent]
@@ -43,7 +45,7 @@ FAMILY = f"{__name__}:draw_task"
 
 def compare(
     agents: Mapping[str, MakeAgent],
-    draw_task: DrawTask,
+    draw_task: "DrawTask | TaskFamily",
     *,
     tasks: int,
     episodes: int,
@@ -66,7 +68,7 @@ def compare(
         agents: maps the name of each agent to a function that makes a new agent; the function is
             given the random generator that the agent should use.
         draw_task: draws a task, either a `TabularMDP` or an environment, with the generator it is
-            given.
+            given; or a family, whose tasks come in its order if it has a `sequence`.
         tasks: number of tasks in a sequence.
         episodes: number of episodes per task.
         max_steps: number of steps after which an episode is truncated.
@@ -126,7 +128,10 @@ def compare(
     previous: dict[str, Agent] = {}
     for j in range(repetitions):
         rng = stream(seed, "tasks", j)
-        drawn = [_drawn(draw_task, rng) for _ in range(tasks)]
+        drawn = draw_sequence(draw_task, rng, tasks)
+        for task in drawn:
+            if not isinstance(task, TabularMDP):
+                sizes_of(task, "the task that draw_task returned")
         optimal[j] = optimal_returns(drawn, max_steps, discounted=False)
         for i, (name, make_agent) in enumerate(agents.items()):
             agent = make_agent(stream(seed, "agent", name, j))
@@ -190,14 +195,7 @@ def _check_stored(out: object, record: object) -> None:
     folder_path(out, "out")
 
 
-def _drawn(draw_task: DrawTask, rng: np.random.Generator) -> "Task":
-    task = draw_task(rng)
-    if not isinstance(task, TabularMDP):
-        sizes_of(task, "the task that draw_task returned")
-    return task
-
-
-def _check_arguments(agents: Mapping[str, MakeAgent], draw_task: DrawTask) -> None:
+def _check_arguments(agents: Mapping[str, MakeAgent], draw_task: Any) -> None:
     if not isinstance(agents, Mapping) or not agents:
         raise InvalidArgument(
             f"agents is {shown(agents)}: expected a dictionary of one or more functions, each of "
@@ -210,12 +208,13 @@ def _check_arguments(agents: Mapping[str, MakeAgent], draw_task: DrawTask) -> No
                 "for each repetition, such as lambda rng: hl.RMax(seed=rng, ...)"
             )
         _check_takes_rng(f"agents[{name!r}]", make, "lambda rng: hl.RMax(seed=rng, ...)")
-    if not callable(draw_task):
+    draw = getattr(draw_task, "draw", draw_task)
+    if not callable(draw):
         raise InvalidArgument(
-            f"draw_task is {shown(draw_task)}: expected a function that draws a task, such as "
-            "family.draw"
+            f"draw_task is {shown(draw_task)}: expected a family, or a function that draws a task, "
+            "such as family.draw"
         )
-    _check_takes_rng("draw_task", draw_task, "family.draw, or lambda rng: task")
+    _check_takes_rng("draw_task", draw, "family.draw, or lambda rng: task")
 
 
 def _check_takes_rng(name: str, function: Callable[..., Any], example: str) -> None:

@@ -1,0 +1,258 @@
+"""Reports of runs on disk and in memory: what they contain, and what they say about damage."""
+
+import json
+import re
+import shutil
+import sqlite3
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import heirloom as hl
+from heirloom.cli.app import app
+from heirloom.report.agents_table import baseline_of, cells, columns
+from heirloom.report.differences import differences, welch_interval
+from heirloom.report.page import render
+from heirloom.report.replays import replays
+from heirloom.report.sections import reference
+from heirloom.report.sources import read_sources
+from heirloom.report.stored import recordings_of
+from heirloom.report.transfer import not_recorded
+from heirloom.runs.run import run
+from tests.report.examples import HOSTILE, results
+from tests.small_run import FAST, flip
+
+SPEC = FAST.with_changes(measure="transfer", repetitions=3)
+CLAIM = {
+    "statement": "it <works>",
+    "measured": "1.0 ± 0.1",
+    "verdict": "supported",
+    "whose": "paper",
+}
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A folder as `heirloom reproduce` writes it, with two runs."""
+    folder = tmp_path_factory.mktemp("experiment")
+    run(SPEC, folder / "run", jobs=1)
+    run(SPEC.with_changes(seed=8), folder / "run-other", jobs=1)
+    return folder
+
+
+@pytest.fixture
+def folder(stored, tmp_path):
+    return shutil.copytree(stored, tmp_path / "experiment")
+
+
+def data_of(page):
+    return json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
+
+
+def test_report_of_a_run_says_what_was_run(folder):
+    page = render(read_sources(folder / "run"))
+    assert "seed 7" in page
+    assert "measure = &quot;transfer&quot;" in page  # the spec
+    assert "numba" in page  # versions
+    assert "This report is incomplete" not in page
+    assert [curve["label"] for curve in data_of(page)["curves"]] == [a.name for a in SPEC.agents]
+    assert len(page) < 2_000_000
+
+
+def test_same_run_gives_the_same_page(folder):
+    def without_ids(page):
+        return re.sub(r'"p\d+"', "", page)
+
+    first, second = (render(read_sources(folder / "run")) for _ in range(2))
+    assert without_ids(first) == without_ids(second)
+
+
+def test_folder_of_an_experiment_is_reported_with_its_claims_and_all_runs(folder):
+    claims = [CLAIM, {**CLAIM, "verdict": "undecided"}]
+    (folder / "summary.json").write_text(json.dumps({"claims": claims}))
+    page = render(read_sources(folder))
+    assert "1 supported, 0 contradicted, 1 undecided" in page
+    assert "It &lt;works&gt;" in page
+    labels = [curve["label"] for curve in data_of(page)["curves"]]
+    assert labels[0] == "RMax"
+    assert "RMax · other" in labels
+    for damaged in ({}, {**CLAIM, "verdict": "yes"}, {**CLAIM, "verdict": []}):
+        (folder / "summary.json").write_text(json.dumps({"claims": [damaged]}))
+        assert "summary.json is damaged" in render(read_sources(folder))
+    earlier = {key: text for key, text in CLAIM.items() if key != "verdict"} | {"holds": True}
+    (folder / "summary.json").write_text(json.dumps({"claims": [earlier]}))
+    assert "summary.json has verdicts of an earlier version" in render(read_sources(folder))
+
+
+def test_report_of_an_incomplete_or_damaged_run_says_so(folder):
+    connection = sqlite3.connect(folder / "run" / "run.sqlite")
+    connection.execute("UPDATE job SET seconds = 1e9")
+    connection.commit()
+    connection.close()
+    page = render(read_sources(folder / "run"))
+    assert "This report is incomplete" in page
+    assert "9 of 9 jobs are damaged" in page
+    unfinished = folder / "unfinished"
+    shutil.copytree(folder / "run-other", unfinished)
+    flip(unfinished / "run.sqlite", 0)
+    with pytest.raises(hl.InvalidFile, match="is damaged, or is not a run"):
+        render(read_sources(unfinished))
+
+
+def test_numbers_of_an_incomplete_run_are_those_of_the_jobs_that_exist():
+    full = results()
+    partial = full.copy(deep=True)
+    for name in ("returns", "discounted_returns"):
+        partial[name][2, 3:] = np.nan
+    partial["updates"][2, 3:] = -1
+    sources = read_sources(partial)
+    mean, explored = (
+        cells(sources.runs[0], baseline_of(sources.runs, sources.runs[0]))[2][k].found.mean
+        for k in (0, -1)
+    )
+    assert mean == pytest.approx(full.returns.values[2, :3].mean())
+    assert explored == pytest.approx(full.updates.values[2, :3].mean())
+    assert "NaN" not in json.dumps(data_of(render(sources)))
+
+
+def test_runs_with_the_same_tasks_are_compared_repetition_by_repetition(folder):
+    same = read_sources({"a": folder / "run", "b": folder / "run"})
+    assert all(d.identical and d.paired and d.difference.mean == 0 for d in differences(same.runs))
+    page = render(same)
+    assert "identical to the bit" in page
+    other = read_sources([folder / "run", folder / "run-other"])
+    for d in differences(other.runs):
+        assert not d.paired
+        assert not d.identical
+        one, two = (run.returns[run.agents.index(d.agent)] for run in other.runs)
+        assert d.difference.mean == pytest.approx(two.mean() - one.mean())
+    assert "seed is 7 in this spec and 8 in the other" in render(other)
+
+
+def test_welch_interval_covers_the_difference_about_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(400):
+        found = welch_interval(rng.normal(1.0, 2.0, 6), rng.normal(0.0, 0.5, 9))
+        covered += abs(found.mean - 1.0) <= found.half_width
+    assert 0.92 <= covered / 400 <= 0.98
+
+
+def test_hostile_names_are_escaped_everywhere(tmp_path):
+    page = hl.write_report(results(HOSTILE), tmp_path / "x", title="</title><x>").read_text()
+    assert (tmp_path / "x.html").exists()
+    outside = re.sub(r"<script[ >].*?</script>", "", page, flags=re.S)
+    assert "<script>alert" not in page
+    assert "<b>x" not in outside
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert "</title><x>" not in page
+
+
+def test_results_without_transfer_say_how_to_record_it(folder):
+    """A user of `compare` has no spec, and a user of `run` has one."""
+    compared = results()[["returns", "updates", "optimal"]]
+    page = render(read_sources(compared))
+    assert "has not recorded where transfer came from. Give <code>compare</code> the" in page
+    runs = [replace(run, arrays={}) for run in read_sources(folder / "run").runs]
+    assert "Add <code>measure" in not_recorded(runs)
+    assert "spec, or give <code>compare" in not_recorded([*runs, *read_sources(compared).runs])
+
+
+def test_baseline_may_be_an_agent_of_another_run_on_the_same_tasks(folder):
+    runs = read_sources([folder / "run", folder / "run-other"]).runs
+    without = replace(runs[0], agents=runs[0].agents[1:], arrays={"returns": runs[0].returns[1:]})
+    assert np.array_equal(baseline_of([runs[0], without], without).returns, runs[0].returns[0])
+    assert baseline_of([runs[1], without], without).name == without.agents[0]
+
+
+def test_large_results_give_a_page_of_bounded_size():
+    big = results([f"agent {i}" for i in range(20)], tasks=40, episodes=3000)
+    assert len(render(read_sources(big))) < 3_500_000
+
+
+def test_command_writes_beside_a_run_and_into_a_folder_of_runs(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for arguments, expected in (
+        ([folder / "run"], folder / "run" / "report.html"),
+        ([folder], folder / "report.html"),
+        ([folder / "run", folder / "run-other"], tmp_path / "report.html"),
+        ([folder / "run", "--out", tmp_path / "new" / "mine"], tmp_path / "new" / "mine.html"),
+    ):
+        result = CliRunner().invoke(app, ["report", *map(str, arguments)])
+        assert result.exit_code == 0, result.output
+        assert expected.read_text().startswith("<!doctype html>")
+    assert "no run" in CliRunner().invoke(app, ["report", str(tmp_path / "none")]).output
+
+
+def test_steps_until_near_optimal_are_called_an_upper_bound_and_never_a_lower_one(folder):
+    run = read_sources(folder / "run").runs[0]
+    run = replace(run, arrays={**run.arrays, "optimal": np.full_like(run.optimal, 1e6)})
+    baseline = baseline_of([run], run)
+    titles = [column.title for column in columns(run, baseline)]
+    steps, episodes = (
+        titles.index(f"{name} until near-optimal{suffix}")
+        for name, suffix in (("Steps", ", at most"), ("Episodes", ""))
+    )
+    for row in cells(run, baseline):
+        assert row[episodes].at_least  # nothing reaches this optimum
+        assert not row[steps].at_least
+
+
+def test_baseline_must_be_an_agent(folder, tmp_path):
+    with pytest.raises(hl.InvalidArgument, match=r"baseline is 'x': expected the name of an agent"):
+        hl.write_report(folder / "run", tmp_path / "x.html", baseline="x")
+    hl.write_report(folder / "run", tmp_path / "x.html", baseline="LRMax(0.1)")
+    with pytest.raises(
+        hl.CannotWrite, match="choose another file, in a folder that you may write to"
+    ):
+        hl.write_report(folder / "run", tmp_path / "x.html" / "y.html")
+
+
+def test_welch_interval_of_a_single_value_has_no_width():
+    found = welch_interval(np.array([3.0]), np.array([1.0, 2.0, np.nan]))
+    assert found.mean == 1.5
+    assert np.isnan(found.half_width)
+    assert np.isnan(welch_interval(np.array([np.nan]), np.array([1.0])).mean)
+
+
+def test_comparison_with_reference_results_is_shown_and_escaped():
+    row = {"agent": "<b>", "here": 1.5, "reference": 1.4, "difference": 0.1, "verdict": "same"}
+    shown = reference({"rows": [row, "no row"], "conclusion": "they agree"})
+    assert "they agree" in shown
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown
+    assert "1.5" in shown
+    assert reference(None) == ""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A run with a recording of each of its jobs."""
+    folder = tmp_path_factory.mktemp("recorded") / "run"
+    run(FAST.with_changes(repetitions=2, record={"first": 1}), folder, jobs=1)
+    return folder
+
+
+def test_report_shows_the_first_recordings_if_all_are_too_large(recorded, monkeypatch):
+    whole = replays(read_sources(recorded).runs)
+    assert "plays the others" not in whole
+    monkeypatch.setattr("heirloom.report.replays.LARGEST", len(whole) // 2)
+    shortened = replays(read_sources(recorded).runs)
+    assert len(shortened) < len(whole)
+    shown, all_recordings = map(
+        int, re.search(r"Shown (?:is|are) (\d+) of (\d+)", shortened).groups()
+    )
+    assert shown < all_recordings == len(recordings_of(recorded))
+    assert "<code>heirloom replay</code> plays the others" in shortened
+
+
+def test_report_says_that_recordings_cannot_be_read(recorded, monkeypatch):
+    def unreadable(run):
+        raise hl.InvalidFile("the map has the style <b>")
+
+    monkeypatch.setattr("heirloom.report.replays.recordings_of", unreadable)
+    section = replays(read_sources(recorded).runs)
+    assert "The recordings cannot be read: the map has the style &lt;b&gt;" in section
