@@ -37,13 +37,11 @@ from heirloom.cli.output import (
     print_status,
     write_figures,
 )
-from heirloom.cli.usage import Commands
 from heirloom.paper.registry import MODULES
 from heirloom.wording import are, counted_of, were
 
 RESULTS = "results"
 app = typer.Typer(
-    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

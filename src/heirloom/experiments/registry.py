@@ -30,8 +30,8 @@ from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.experiments.mistakes import (
     check_names,
-    expected,
     option_mistakes,
+    reasons,
 )
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.transfer.nearness.knowledge import Nearness
@@ -315,8 +315,8 @@ def _checked_option(option: str, value: Any, hint: Any) -> Any:
     """Return an option of a family in the type of its hint, or raise `InvalidArgument`."""
     try:
         return TypeAdapter(hint).validate_python(_lists_as_tuples(value), strict=True)
-    except ValidationError:
-        raise InvalidArgument(f"family.{option} is {shown(value)}: {expected(hint)}") from None
+    except ValidationError as error:
+        raise InvalidArgument(f"family.{option} is {shown(value)}: {reasons(error)}") from None
 
 
 def _lists_as_tuples(value: Any) -> Any:

@@ -239,7 +239,7 @@ class ExperimentSpec(_Strict):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            mistakes = spec_mistakes(error, ExperimentSpec, range(10**9), _keys())
+            mistakes = spec_mistakes(error, range(10**9), _keys())
             raise InvalidArgument(*mistakes) from None
 
     # Pydantic then does not call `__init__` to validate JSON, which would lose its strict mode.
@@ -283,7 +283,7 @@ class ExperimentSpec(_Strict):
             # only then does strict mode accept a list for a tuple and a table for a model.
             spec = cls.model_validate_json(json.dumps(data), strict=True, context=stored or None)
         except ValidationError as error:
-            found = spec_mistakes(error, ExperimentSpec, agent_numbers, _keys())
+            found = spec_mistakes(error, agent_numbers, _keys())
             if mistakes and complete and not agent_numbers:  # all agents have other mistakes
                 found = [message for message in found if not message.startswith("agents is []")]
             raise InvalidArgument(*mistakes, *found) from None

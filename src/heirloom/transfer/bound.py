@@ -37,12 +37,6 @@ class Change(NamedTuple):
     """The states whose value decreased since the last change."""
 
 
-class _OwnChange(Change):
-    """A change that a learner has made: its states are known to be valid."""
-
-    __slots__ = ()
-
-
 class Dropped(NamedTuple):
     """A source that could no longer lower a bound, and the number of known pairs at that time."""
 
@@ -237,28 +231,15 @@ def check_arguments(setting: Setting, model: LearnedModel, memory: TaskMemory) -
 
 def check_change(change: Change, setting: Setting, model: LearnedModel) -> None:
     """Raise `InvalidArgument` unless a change belongs to a task with this setting and model."""
-    if (
-        type(change) is _OwnChange
-        and (change.U.size, change.V.size) == (setting.n_pairs, setting.n_states)
-        and model._arrays.known[change.pair]
-    ):
-        return
-    pair, U, V, decreased = instance("change", change, Change, "as an agent passes it to refine")
-    pair = index("pair", pair, setting.n_pairs)
-    if not model._arrays.known[pair]:
+    pair, U, V, decreased = change
+    if not model._arrays.known[index("pair", pair, setting.n_pairs)]:
         raise InvalidArgument(f"pair {pair} is not known: expected a pair that became known")
     for name, array, size in (("U", U, setting.n_pairs), ("V", V, setting.n_states)):
-        is_float = isinstance(array, np.ndarray) and array.dtype == np.float64
-        if not is_float or array.shape != (size,):
+        if array.dtype != np.float64 or array.shape != (size,):
             raise InvalidArgument(
                 f"{name} is {shown(array)}: expected an array of float64 of shape ({size},)"
             )
-    is_whole = isinstance(decreased, np.ndarray) and decreased.dtype == np.int64
-    if not is_whole or decreased.ndim != 1:
-        raise InvalidArgument(
-            f"decreased is {shown(decreased)}: expected an array of int64 with one axis"
-        )
-    if not ((decreased >= 0) & (decreased < setting.n_states)).all():
+    if decreased.dtype != np.int64 or not ((decreased >= 0) & (decreased < setting.n_states)).all():
         raise InvalidArgument(
             f"decreased is {shown(decreased)}: expected states from 0 to {setting.n_states - 1}"
         )
