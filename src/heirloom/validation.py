@@ -196,6 +196,8 @@ def numbers(name: str, value: Any, error: type[Exception] = InvalidArgument) -> 
         given = np.asarray(value)
         if given.dtype.kind not in "biuf":
             raise TypeError(f"its dtype is {given.dtype}")
+        if np.ma.is_masked(value):
+            raise TypeError("some of its entries are masked")
         with np.errstate(over="ignore"):  # a number of a wider type may become infinite
             return given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as reason:

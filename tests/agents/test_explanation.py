@@ -224,30 +224,6 @@ def test_agent_that_has_not_begun_a_task_cannot_be_explained():
 
 
 @pytest.mark.parametrize(
-    "returned",
-    [
-        None,
-        (),
-        hl.Details(sources=3),
-        hl.Details(sources=("x",)),
-        hl.Details(prior_used={1: np.zeros(3, dtype=bool)}),
-        hl.Details(dropped=(1,)),
-        hl.Details(notes="a string"),
-        hl.Details(notes=(1,)),
-    ],
-)
-def test_bound_with_invalid_details_is_refused(returned):
-    class Named(hl.Constant):
-        def details(self):
-            return returned
-
-    agent = hl.OptimisticAgent(bounds=[Named()], **COMMON, seed=0)
-    agent.begin_task()
-    with pytest.raises(hl.InvalidArgument, match="details of the bound Named returned"):
-        agent.explain()
-
-
-@pytest.mark.parametrize(
     ("bound", "before", "after"),
     [
         (
