@@ -69,7 +69,7 @@ MISFITS = {
     "an agent of another size": hl.QLearning(n_states=3, n_actions=2, gamma=0.9),
     "a memory of another size": hl.TaskMemory(3, 2),
     "a model of another size": hl.LearnedModel(3, 2, n_known=1),
-    "a setting of another size": hl.Setting(n_states=3, n_actions=2, gamma=0.5),
+    "a setting of another size": hl.bounds.Setting(n_states=3, n_actions=2, gamma=0.5),
 }
 
 
@@ -82,7 +82,7 @@ class Call(NamedTuple):
 
 
 def setting():
-    return hl.Setting(**SETTING)
+    return hl.bounds.Setting(**SETTING)
 
 
 def model():
@@ -92,7 +92,7 @@ def model():
 
 
 def source():
-    return hl.Source.of(model(), np.full(16, 5.0))
+    return hl.bounds.Source.of(model(), np.full(16, 5.0))
 
 
 def memory():
@@ -121,7 +121,7 @@ def started(env):
 
 
 def binned():
-    return hl.Binned(gym.make("MountainCar-v0"), edges=[[0.0], [0.0]])
+    return hl.wrappers.Binned(gym.make("MountainCar-v0"), edges=[[0.0], [0.0]])
 
 
 def optimistic(kind, **options):
@@ -154,7 +154,11 @@ def agent_calls(name, make):
 
 
 def of_two_tasks(name, **options):
-    return lambda: Call(getattr(hl, name), {"m": M, "m_bar": M_BAR, **options}, TASKS)
+    return lambda: Call(
+        getattr(hl.metrics, name, None) or getattr(hl, name),
+        {"m": M, "m_bar": M_BAR, **options},
+        TASKS,
+    )
 
 
 REWARDS = "(reward|rewards|reward_range|R|goal_rewards)"
@@ -208,10 +212,10 @@ CALLS = {
         {"wear": 0.2, "failure": 0.2, "income": 200.0, "parts": 300.0, "replacement": 900.0},
     ),
     "Numbered.step": lambda: Call(
-        started(hl.Numbered(gym.make("Blackjack-v1"))).step, {"action": 1}
+        started(hl.wrappers.Numbered(gym.make("Blackjack-v1"))).step, {"action": 1}
     ),
     "Binned": lambda: Call(
-        hl.Binned,
+        hl.wrappers.Binned,
         {"env": gym.make("MountainCar-v0"), "edges": [[0.0], [0.0]]},
         {"env": "environment"},
     ),
@@ -239,9 +243,9 @@ CALLS = {
         hl.pairs_to_learn, {"U": np.ones((4, 4)), "m": M, "epsilon": 0.1}, TASKS
     ),
     "tasks_for_max_q": lambda: Call(
-        hl.tasks_for_max_q, {"p_min": 0.2, "delta": 0.05, "scope": "task"}
+        hl.theory.tasks_for_max_q, {"p_min": 0.2, "delta": 0.05, "scope": "task"}
     ),
-    "n_known_for": lambda: Call(hl.n_known_for, ACCURACY),
+    "n_known_for": lambda: Call(hl.theory.n_known_for, ACCURACY),
     # Models, memories and knowledge
     "LearnedModel": lambda: Call(hl.LearnedModel, {**SIZES, "n_known": 1}),
     "LearnedModel.with_accuracy": lambda: Call(hl.LearnedModel.with_accuracy, ACCURACY),
@@ -251,7 +255,7 @@ CALLS = {
         model().to_mdp, {"gamma": 0.9, "unknown": "optimistic", **RANGE, "start": 0, **NAMES}
     ),
     "Source.of": lambda: Call(
-        hl.Source.of, {"model": model(), "Q": np.ones(16), "label": "a", "time": "week 12"}
+        hl.bounds.Source.of, {"model": model(), "Q": np.ones(16), "label": "a", "time": "week 12"}
     ),
     "TaskMemory": lambda: Call(
         hl.TaskMemory,
@@ -259,7 +263,7 @@ CALLS = {
         dict.fromkeys(("n_states", "n_actions"), "(state|action)_names"),
     ),
     "TaskMemory.add": lambda: Call(memory().add, {"source": source()}),
-    "Setting": lambda: Call(hl.Setting, SETTING),
+    "Setting": lambda: Call(hl.bounds.Setting, SETTING),
     "Nearness": lambda: Call(
         hl.Nearness,
         {"rewards": 0.1, "transitions": 0.1, **dict.fromkeys(("successors", "terminates"))},
@@ -332,7 +336,7 @@ def problem_with(call, argument, wrong, *, must_name):
     """Call a function with one wrong argument; return what is wrong with the error, or None."""
     try:
         call.function(**{**call.arguments, argument: wrong})
-    except hl.HeirloomError as error:
+    except hl.errors.HeirloomError as error:
         words = (argument, call.also_named.get(argument, argument))
         is_named = not must_name or any(re.search(rf"\b{word}\b", str(error)) for word in words)
         return None if is_named else f"the message does not name it: {error}"

@@ -52,7 +52,7 @@ def test_signature_and_docstring_list_all_options():
     ],
 )
 def test_value_that_is_not_allowed_is_named_with_what_is(wrong, message):
-    with pytest.raises(hl.InvalidArgument) as caught:
+    with pytest.raises(hl.errors.InvalidArgument) as caught:
         dish(0, **wrong)
     assert str(caught.value) == message
 
@@ -100,7 +100,7 @@ def test_option_that_is_added_to_the_declaration_reaches_constructor_help_spec_a
     assert agent.options["refresh"] == 2.0
     assert "refresh: when to look again." in New.__doc__
     assert Algorithm(New).options.model_validate({"n_known": 1}).refresh == 1.5
-    with pytest.raises(hl.InvalidArgument, match="refresh is 1: expected a number above 1"):
+    with pytest.raises(hl.errors.InvalidArgument, match="refresh is 1: expected a number above 1"):
         New(**SIZES, n_known=1, refresh=1)
     agent.save(tmp_path / "agent")
     assert hl.OptimisticAgent.load(tmp_path / "agent").options["refresh"] == 2.0
@@ -119,10 +119,12 @@ def test_derived_agent_that_passes_options_on_gets_the_same_error():
 
 @pytest.mark.parametrize(("key", "counterpart"), [("slip", "slips"), ("goal_rewards", "rewards")])
 def test_grid_of_a_spec_names_the_interval_of_an_argument_of_grid_world(key, counterpart):
-    with pytest.raises(hl.InvalidArgument, match=rf"did you mean {counterpart}\?"):
+    with pytest.raises(hl.errors.InvalidArgument, match=rf"did you mean {counterpart}\?"):
         make_family("grid", {"cells": ["S.G"], key: 0.1})
 
 
 def test_prior_of_the_family_is_refused_outside_a_spec_with_what_is_allowed_there():
-    with pytest.raises(hl.InvalidArgument, match=r"expected a number, an array.*family\.d_max"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"expected a number, an array.*family\.d_max"
+    ):
         hl.LRMax(d_max="family", **SIZES, n_known=1)

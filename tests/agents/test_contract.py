@@ -91,10 +91,10 @@ def test_methods_called_out_of_order_raise_wrong_order(algorithm):
         lambda: agent.observe(0, 0, -1.0, 0, terminated=False),
         agent.end_task,
     ):
-        with pytest.raises(hl.WrongOrder):
+        with pytest.raises(hl.errors.WrongOrder):
             method()
     agent.begin_task()
-    with pytest.raises(hl.WrongOrder):
+    with pytest.raises(hl.errors.WrongOrder):
         agent.begin_task()
 
 

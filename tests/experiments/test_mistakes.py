@@ -9,7 +9,7 @@ from tests.experiments.test_spec import SMALL
 
 
 def messages(change):
-    with pytest.raises(hl.InvalidArgument) as raised:
+    with pytest.raises(hl.errors.InvalidArgument) as raised:
         ExperimentSpec.read({key: value for key, value in {**SMALL, **change}.items() if value})
     return list(raised.value.args)
 
@@ -21,7 +21,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path):
         '[family]\nname = "tigth"\n[[agents]]\nalgorithm = "RMax"\nn_known = 0\nkeeep = 1\n'
         '[[agents]]\nalgorithm = "LRMx"\n'
     )
-    with pytest.raises(hl.InvalidArgument) as raised:
+    with pytest.raises(hl.errors.InvalidArgument) as raised:
         ExperimentSpec.load(path)
     lines = str(raised.value).split("\n")
     assert all(line.startswith(f"{path}: ") for line in lines)
@@ -107,7 +107,9 @@ def test_mistake_in_a_table_or_a_name_of_an_option_is_reported(agent, start):
 
 def test_quoted_key_of_a_sweep_is_explained(tmp_path):
     (tmp_path / "x.toml").write_text('[sweep]\n"family.size" = [1, 2]\n')
-    with pytest.raises(hl.InvalidArgument, match=r"write family\.size without quotation marks"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"write family\.size without quotation marks"
+    ):
         load_sweep(tmp_path / "x.toml")
 
 

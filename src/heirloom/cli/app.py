@@ -155,7 +155,7 @@ def _check_variants(name: str) -> None:
     from heirloom.paper.registry import experiment
 
     if not experiment(name).has_variants:
-        raise heirloom.InvalidArgument(f"{name} has no variants: leave out --variant")
+        raise heirloom.errors.InvalidArgument(f"{name} has no variants: leave out --variant")
 
 
 def _reproduce_one(name: str, variant: Variant | None, settings: Any) -> tuple[Any, float]:
@@ -285,7 +285,7 @@ def export(
         folder, *others = runs_in(run)
         if others or folder != Path(run):
             found = ", ".join(str(each) for each in (folder, *others))
-            raise heirloom.InvalidArgument(
+            raise heirloom.errors.InvalidArgument(
                 f"{run} contains runs but is not a run itself: choose one of {found}"
             )
         if folder.name in ("", ".."):  # `.` or `..`: with_name needs the folder's real name
@@ -339,7 +339,7 @@ def show(experiment: ExperimentArgument, variant: VariantOption = "released") ->
 
         settings = registry.experiment(experiment).settings
         if settings is None:
-            raise heirloom.InvalidArgument(
+            raise heirloom.errors.InvalidArgument(
                 f"{experiment} has no settings to show because it only draws a figure: use "
                 f"`heirloom reproduce {experiment}`"
             )

@@ -70,8 +70,8 @@ def audit(
         result = heirloom.audit(tasks, nearness, d_max=d_max, p_min=p_min, exact=exact, delta=delta)
         typer.echo(repr(result))
         if figure is not None:
-            drawn = heirloom.draw_audit(result)
-            heirloom.save_figure(drawn, figure)
+            drawn = heirloom.plot.draw_audit(result)
+            heirloom.plot.save_figure(drawn, figure)
     if result.contradicted:
         raise typer.Exit(CONTRADICTED)
 
@@ -85,12 +85,12 @@ def _nearness(
     if rewards is not None and transitions is not None and len(given) == 2:
         return heirloom.Nearness(rewards=rewards, transitions=transitions)
     if len(given) > 1:
-        raise heirloom.InvalidArgument(
+        raise heirloom.errors.InvalidArgument(
             f"{' and '.join(given)} were given: test one claim at a time"
         )
     if given in (["--rewards"], ["--transitions"]):
         other = "--transitions" if transitions is None else "--rewards"
-        raise heirloom.InvalidArgument(
+        raise heirloom.errors.InvalidArgument(
             f"{other} is missing: a nearness has both; 0 claims that tasks do not differ"
         )
     return None

@@ -35,7 +35,9 @@ def n_known(
     1 - δ. Rewards are assumed to be in [0, 1].
     """
     with clean_errors():
-        n = heirloom.n_known_for(states, actions, epsilon=epsilon, delta=delta, n_sources=sources)
+        n = heirloom.theory.n_known_for(
+            states, actions, epsilon=epsilon, delta=delta, n_sources=sources
+        )
         typer.echo(f"n_known = {n:,}")
 
 
@@ -54,7 +56,7 @@ def tasks(
     with clean_errors():
         scopes: dict[Scope, str] = {"task": "each task", "lifetime": "all tasks of a lifetime"}
         for scope, text in scopes.items():
-            n = heirloom.tasks_for_max_q(p_min, delta, scope=scope)
+            n = heirloom.theory.tasks_for_max_q(p_min, delta, scope=scope)
             typer.echo(
                 f"MaxQInit, a learned d_max and a learned nearness need {counted(n, 'task')} and "
                 f"are used from task {n + 1:,} on, if they are to be valid with probability "
@@ -76,8 +78,8 @@ def computations(
     of sweeps of value iteration per dynamic program.
     """
     with clean_errors():
-        programs = heirloom.dynamic_programs(states, actions, sources)
-        sweeps = heirloom.value_iterations(gamma, precision)
+        programs = heirloom.theory.dynamic_programs(states, actions, sources)
+        sweeps = heirloom.theory.value_iterations(gamma, precision)
         typer.echo(
             f"at most {counted(programs, 'dynamic program')} of {counted(sweeps, 'sweep')} each"
         )

@@ -125,7 +125,6 @@ def _cached_family(name: str, options_json: str) -> TaskFamily:
 
 
 def _user_defined_family(make: Callable[..., Any], options: dict[str, Any]) -> TaskFamily:
-    check_arguments(make, options, "family")
     family = _call_user_code(make, options, "the family")
     return family if isinstance(family, TaskFamily) else FamilyAdapter(family)
 
@@ -222,7 +221,6 @@ def make_agent(
     model = getattr(make, "Options", None)
     if model is not None:
         options = _checked_by_model(model, options).model_dump()
-    check_arguments(make, {**given, **options}, algorithm)
     return _call_user_code(make, {**given, **options}, algorithm)
 
 
@@ -260,26 +258,8 @@ def _checked_by_model(model: Any, options: Mapping[str, Any]) -> Any:
 
 
 def _accepts(make: Callable[..., Any], key: str) -> bool:
-    return any(p.name == key or p.kind is p.VAR_KEYWORD for p in _parameters(make))
-
-
-def _parameters(make: Callable[..., Any]) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(make).parameters.values())
-    except (TypeError, ValueError):  # a builtin without a signature
-        return [inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD)]
-
-
-def check_arguments(make: Callable[..., Any], options: Mapping[str, Any], what: str) -> None:
-    """Raise `InvalidArgument` unless a callable accepts these options and needs no others."""
-    parameters, name = _parameters(make), getattr(make, "__name__", repr(make))
-    allowed = sorted(p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
-    unknown = [option for option in options if not _accepts(make, option)]
-    check_names(what, unknown, allowed, repr(name))
-    for p in parameters:
-        named = p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
-        if named and p.default is p.empty and p.name not in options:
-            raise InvalidArgument(f"{what}.{p.name} is missing: {name!r} requires it")
+    parameters = inspect.signature(make).parameters.values()
+    return any(p.name == key or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _built_in_family(name: str, options: dict[str, Any]) -> TaskFamily:

@@ -291,7 +291,7 @@ def _checked_prior(d_max: float | ArrayLike) -> FloatArray:
     if isinstance(d_max, str):
         raise InvalidArgument(
             f"d_max is {shown(d_max)}: expected a number, an array [s, a], or None. Only a spec "
-            "may say 'family'; in Python, give family.d_max or hl.family_distance(tasks)"
+            "may say 'family'; in Python, give family.d_max or hl.metrics.family_distance(tasks)"
         )
     prior = numbers("d_max", d_max).copy()
     return weights(
