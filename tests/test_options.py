@@ -1,5 +1,6 @@
 """Options that are declared once: signature, documentation, defaults, checks and keys of a spec."""
 
+import copy
 import inspect
 from typing import Annotated, Literal, Required, TypedDict, Unpack
 
@@ -128,3 +129,8 @@ def test_prior_of_the_family_is_refused_outside_a_spec_with_what_is_allowed_ther
         hl.errors.InvalidArgument, match=r"expected a number, an array.*family\.d_max"
     ):
         hl.LRMax(d_max="family", **SIZES, n_known=1)
+
+
+def test_agent_can_be_copied():
+    agent = hl.RMax(**SIZES, n_known=1, explore=0.5)
+    assert copy.deepcopy(agent).options == agent.options

@@ -165,10 +165,7 @@ class OptimisticAgent:
         seed, memory = options.pop("seed"), options.pop("memory")
         names = [each.name for each in fields(Setting) if each.init]
         self.setting = Setting(**{name: options[name] for name in names})  # type: ignore[literal-required]
-        self.options: Mapping[str, Any] = MappingProxyType(
-            {**options, **{name: getattr(self.setting, name) for name in names}}
-        )
-        """All options but `bounds`, `seed` and `memory`, by name; a saved agent contains them."""
+        self._options = {**options, **{name: getattr(self.setting, name) for name in names}}
         self.n_states, self.n_actions = self.setting.n_states, self.setting.n_actions
         self.gamma = self.setting.gamma
         self._limits = _limits(self.setting)
@@ -194,6 +191,11 @@ class OptimisticAgent:
         self._task: TaskLearner | None = None
         self._rewards_seen: Range | None = (np.inf, -np.inf)
         """The range of mean rewards in all tasks; None after a warning that it is narrow."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """All options but `bounds`, `seed` and `memory`, by name; a saved agent contains them."""
+        return MappingProxyType(self._options)
 
     @property
     def n_known(self) -> int:
