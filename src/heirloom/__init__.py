@@ -1,16 +1,14 @@
 """Lifelong reinforcement learning in finite Markov decision processes."""
 
-import re
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 __version__ = "0.1.0.dev0"
 
 # The stub beside this file lists the public names. A name is imported from its module when it is
 # first used, because numba and gymnasium are slow to import.
-_STUB = Path(__file__).with_suffix(".pyi").read_text("utf-8")
-_MODULE_OF = {name: module for module, name in re.findall(r"from (\S+) import (\w+) as", _STUB)}
+with open(f"{__file__}i", encoding="utf-8") as stub:  # lines "from module import name as name"
+    _MODULE_OF = {words[3]: words[1] for words in map(str.split, stub) if words[:1] == ["from"]}
 __all__ = sorted(_MODULE_OF)
 
 

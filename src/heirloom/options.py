@@ -21,7 +21,7 @@ import math
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -72,43 +72,41 @@ class Declared(NamedTuple):
     default: Any
     option: Option | None
 
-    def checked(self, name: str, value: Any) -> Any:
-        """Return a value in its standard type; raise `InvalidArgument` unless it is valid.
 
-        Booleans, whole numbers, numbers and choices are checked, and None where it is allowed; the
-        callable itself checks values of other types.
-        """
-        kinds = get_args(self.type) if _is_union(self.type) else (self.type,)
-        if value is None and NoneType in kinds:
-            return None
-        kinds = tuple(kind for kind in kinds if kind is not NoneType)
-        if self.option is None or len(kinds) > 1:
-            return value
-        (kind,) = kinds
-        if kind is bool:
-            return truth(name, value)
-        if get_origin(kind) is Literal:
-            return one_of(name, value, get_args(kind))
-        if kind is int and self.option.ge is not None:
-            return whole_number(name, value, least=int(self.option.ge))
-        if kind is float and (self.option.ge, self.option.gt) != (None, None):
-            return self._number(name, value)
-        return value
+def _check_of(each: Declared) -> Callable[[str, Any], Any] | None:
+    """Return what checks a value and returns it in its standard type; raises `InvalidArgument`.
 
-    def _number(self, name: str, value: Any) -> float:
-        assert self.option is not None
-        least, above, most = self.option.ge, self.option.gt, self.option.le
+    Booleans, whole numbers, numbers and choices are checked, and None where it is allowed. Returns
+    None for other types, whose values the callable itself checks.
+    """
+    kinds = get_args(each.type) if _is_union(each.type) else (each.type,)
+    kind, *others = (kind for kind in kinds if kind is not NoneType)
+    if each.option is None or others:
+        return None
+    least, above, most = each.option.ge, each.option.gt, each.option.le
+    check: Callable[[str, Any], Any]
+    if kind is bool:
+        check = truth
+    elif get_origin(kind) is Literal:
+        check = partial(one_of, choices=get_args(kind))
+    elif kind is int and least is not None:
+        check = partial(whole_number, least=int(least))
+    elif kind is float and (least, above) != (None, None):
         upper = "" if most is None else f" and at most {most:g}"
         limits = f" above {above:g}{upper}" if least is None else f", {least:g} or more"
         limits = limits if least is None or most is None else f" from {least:g} to {most:g}"
-        return real_number(
-            name,
-            value,
-            f"expected a number{limits}",
+        check = partial(
+            real_number,
+            expected=f"expected a number{limits}",
             least=-math.inf if least is None else least,
             above=-math.inf if above is None else above,
             most=math.inf if most is None else most,
         )
+    else:
+        return None
+    if NoneType not in kinds:
+        return check
+    return lambda name, value: None if value is None else check(name, value)
 
 
 @lru_cache
@@ -146,6 +144,7 @@ def declared(call: T) -> T:
     signature = inspect.Signature([*positional, *by_name])
 
     name_of_call = getattr(call, "__name__", "call")
+    checks = {name: check for name, each in options.items() if (check := _check_of(each))}
 
     @wraps(function)
     def complete(*args: Any, **given: Any) -> Any:
@@ -155,9 +154,10 @@ def declared(call: T) -> T:
             unknown = [name for name in given if name not in signature.parameters]
             reason = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else error
             raise TypeError(f"{name_of_call}() {reason}") from None
+        for name, check in checks.items():
+            if name in bound.arguments:
+                bound.arguments[name] = check(name, bound.arguments[name])
         bound.apply_defaults()
-        for name, each in options.items():
-            bound.arguments[name] = each.checked(name, bound.arguments[name])
         return function(*bound.args, **bound.kwargs)
 
     complete.__signature__ = signature  # type: ignore[attr-defined]
