@@ -95,6 +95,7 @@ def test_message_names_what_an_option_allows(agent, expected):
             {"algorithm": "NearRMax", "nearness": "familly"},
             "agents.1.nearness is 'familly': input should be an object, or input should be ",
         ),
+        ({"algorithm": "RMax", "N-Known": 3}, "agents.1: N-Known is not an option of RMax"),
         (
             {"algorithm": "RMax", "n_know": 3},
             "agents.1.n_know is not an option of RMax: its options are n_known, epsilon, tol, ",

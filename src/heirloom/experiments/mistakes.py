@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, ValidationError
 
-from heirloom.errors import InvalidArgument
 from heirloom.naming import shortened
 from heirloom.validation import shown
 from heirloom.wording import did_you_mean
@@ -40,12 +39,6 @@ def spec_mistakes(
     return _messages(error, keys, what, agent_numbers)
 
 
-def reasons(error: ValidationError) -> str:
-    """Return the words of pydantic for all alternatives of one value."""
-    texts = dict.fromkeys(str(details["msg"]) for details in error.errors())
-    return ", or ".join(text[0].lower() + text[1:] for text in texts)
-
-
 def _messages(
     error: ValidationError, keys: Iterable[str], what: str, agent_numbers: Sequence[int] = ()
 ) -> list[str]:
@@ -56,22 +49,22 @@ def _messages(
     messages: dict[str, list[str]] = {}
     for details in sorted(found, key=lambda each: each["type"] != "extra_forbidden"):
         kind, given = details["type"], details["input"]
-        parts = [
-            str(agent_numbers[part] + 1) if isinstance(part, int) else shortened(part)
-            for part in details["loc"]
-            if isinstance(part, int) or part in keys or _is_key(part)
-        ]
+        names = [part for part in details["loc"] if isinstance(part, str)]
+        parts = [shortened(part) for part in names if part in (*keys, *unknown) or _is_key(part)]
+        if agent_numbers and names[:1] == ["agents"] and len(details["loc"]) > 1:
+            parts.insert(1, str(agent_numbers[int(details["loc"][1])] + 1))
         key = ".".join(parts)
         before = messages.setdefault(key, [])
         if kind == "extra_forbidden":
             allowed = what if len(parts) == 1 else f"a key of {parts[-2]}"
             before.append(f"{key} is not {allowed}{did_you_mean(parts[-1], keys)}")
-        elif kind == "missing" and str(details["loc"][-1]) not in misspelt:
-            before.append(f"{key} is missing: add it")
+        elif kind == "missing" and isinstance(details["loc"][-1], str):
+            if names[-1] not in misspelt:
+                before.append(f"{key} is missing: add it")
         elif kind in ("value_error", "assertion_error"):
             lines = str(details["msg"]).partition(", ")[2].split("\n")
             before += [_with_key(key, line) for line in lines]
-        elif kind != "missing" and not (kind == "too_short" and given):  # agents are wrong, not few
+        elif not (kind == "too_short" and given):  # agents are wrong, not few
             reason = str(details["msg"])
             reason = reason[0].lower() + reason[1:]
             if before:  # one message for all alternatives of a type
@@ -94,16 +87,3 @@ def _with_key(key: str, message: str) -> str:
     first, _, rest = message.partition(" ")
     at_option = first.replace(".", "_").isidentifier() and rest.startswith("is ")
     return f"{key}.{message}" if at_option else f"{key}: {message}"
-
-
-def check_names(what: str, given: Iterable[str], allowed: Iterable[str], owner: str) -> None:
-    """Raise `InvalidArgument` with one message for each name that is not allowed."""
-    names = sorted(allowed)
-    messages = [
-        f"{what}.{shortened(name)} is not an option of {owner}: its options are "
-        f"{', '.join(names) or 'none'}{did_you_mean(name, names)}"
-        for name in given
-        if name not in names
-    ]
-    if messages:
-        raise InvalidArgument(*messages)

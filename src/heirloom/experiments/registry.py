@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, cast, get_type_hints
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.algorithms import ALGORITHMS
@@ -28,11 +28,7 @@ from heirloom.envs import (
 from heirloom.envs.box import BoxFamily
 from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
-from heirloom.experiments.mistakes import (
-    check_names,
-    option_mistakes,
-    reasons,
-)
+from heirloom.experiments.mistakes import option_mistakes
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.validation import one_of, shown
@@ -269,35 +265,25 @@ def _built_in_family(name: str, options: dict[str, Any]) -> TaskFamily:
             f"family.name is {shown(name)}: expected one of {', '.join(sorted(FAMILIES))}, or "
             f"package.module:Name{did_you_mean(name, FAMILIES)}"
         )
-    allowed = inspect.signature(make).parameters
-    check_names("family", options, allowed, repr(name))
-    hints = get_type_hints(make.__init__ if inspect.isclass(make) else make)
-    mistakes = [
-        f"family.{p.name} is missing: {name!r} requires it"
-        for p in allowed.values()
-        if p.default is p.empty and p.name not in options
-    ]
-    checked = {}
-    for option, value in options.items():
-        try:
-            checked[option] = _checked_option(option, value, hints[option])
-        except InvalidArgument as error:
-            mistakes.append(str(error))
-    if mistakes:
-        raise InvalidArgument(*mistakes)
+    model = _family_model(name)
     try:
-        return make(**checked)
+        given = model.model_validate_json(json.dumps(options), strict=True)
+    except ValidationError as error:
+        mistakes = option_mistakes(error, model, repr(name))
+        raise InvalidArgument(*(f"family.{message}" for message in mistakes)) from None
+    try:
+        return make(**{option: getattr(given, option) for option in options})
     except HeirloomError as error:
         raise InvalidArgument(*(f"family: {message}" for message in error.args)) from None
 
 
-def _checked_option(option: str, value: Any, hint: Any) -> Any:
-    """Return an option of a family in the type of its hint, or raise `InvalidArgument`."""
-    try:
-        return TypeAdapter(hint).validate_python(_lists_as_tuples(value), strict=True)
-    except ValidationError as error:
-        raise InvalidArgument(f"family.{option} is {shown(value)}: {reasons(error)}") from None
-
-
-def _lists_as_tuples(value: Any) -> Any:
-    return tuple(map(_lists_as_tuples, value)) if isinstance(value, list) else value
+@lru_cache
+def _family_model(name: str) -> type[BaseModel]:
+    """Return the pydantic model of the options of a built-in family, from its signature."""
+    make = FAMILIES[name]
+    hints = get_type_hints(make.__init__ if inspect.isclass(make) else make)
+    fields: Any = {
+        p.name: (hints[p.name], ... if p.default is p.empty else p.default)
+        for p in inspect.signature(make).parameters.values()
+    }
+    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
