@@ -19,6 +19,7 @@ from rows import Measured, Row
 
 import heirloom as hl
 from heirloom.envs.paper_tasks import tight
+from heirloom.learning.learn import Record
 
 EPISODES, STEPS, REPEATS = 2000, 10, 40
 SLICE, HORIZON, SLIP, SEEDS = 200, 4, 0.05, 4  # of the comparison with simple_rl
@@ -66,7 +67,7 @@ def tasks(number: int) -> list[hl.TabularMDP]:
     return [tight(rng.uniform(0.9, 1, 3), rng.uniform(0, 0.1)) for _ in range(number)]
 
 
-def learn_task(agent: hl.OptimisticAgent, m: hl.TabularMDP, seed: int, episodes: int) -> hl.Record:
+def learn_task(agent: hl.OptimisticAgent, m: hl.TabularMDP, seed: int, episodes: int) -> Record:
     """Let an agent learn one task."""
     return hl.learn(agent, m, episodes=episodes, max_steps=STEPS, seed=seed)
 
@@ -86,7 +87,7 @@ def after_sources(
         learn_task(agent, source, i, EPISODES)
         memory.append(agent.memory.sources[-1])
 
-    def run() -> hl.Record:
+    def run() -> Record:
         agent.memory._sources[:] = memory
         return learn_task(agent, m, n_sources, EPISODES)
 

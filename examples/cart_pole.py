@@ -24,7 +24,7 @@ def cart(rng):
     env.unwrapped.force_mag = float(rng.uniform(8.0, 12.0))
     # Position and velocity of the cart are ignored; the angle is in radians.
     angles, speeds = [-0.1, -0.04, 0.0, 0.04, 0.1], [-1.0, -0.5, 0.0, 0.5, 1.0]
-    return hl.Binned(env, edges=[[], [], angles, speeds])
+    return hl.wrappers.Binned(env, edges=[[], [], angles, speeds])
 
 
 options = {"n_states": 36, "n_actions": 2, "gamma": 0.99, "n_known": 20}
@@ -44,7 +44,9 @@ results = hl.compare(
 )
 print("The guarantees do not hold: bins are not the states of an MDP.\n")
 print(hl.comparison_table(results, last=2), "\n")
-hl.save_figure(hl.draw_lifelong(results, title="CartPole: steps upright"), "cart_pole.png")
+hl.plot.save_figure(
+    hl.plot.draw_lifelong(results, title="CartPole: steps upright"), "cart_pole.png"
+)
 
 agent, rng = hl.NearRMax(nearness=nearness, seed=0, **options), np.random.default_rng(1)
 carts = [cart(rng) for _ in range(3)]

@@ -28,6 +28,8 @@ results = hl.compare(
 )
 
 print(f"The prior is between {family.d_max.min():.0f} and {family.d_max.max():.0f}.")
-print(f"MaxQInit starts after {hl.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
+print(f"MaxQInit starts after {hl.theory.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
 print(hl.comparison_table(results, last=3))
-hl.save_figure(hl.draw_lifelong(results, title="CliffWalking, four tasks"), "cliff_walking.png")
+hl.plot.save_figure(
+    hl.plot.draw_lifelong(results, title="CliffWalking, four tasks"), "cliff_walking.png"
+)

@@ -28,6 +28,8 @@ results = hl.compare(
 )
 
 print(f"The prior is up to {family.d_max.max():.2f}, and {family.d_max.mean():.2f} on average.")
-print(f"MaxQInit starts after {hl.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
+print(f"MaxQInit starts after {hl.theory.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
 print(hl.comparison_table(results, last=4))
-hl.save_figure(hl.draw_lifelong(results, title="FrozenLake 8x8, four tasks"), "frozen_lake.png")
+hl.plot.save_figure(
+    hl.plot.draw_lifelong(results, title="FrozenLake 8x8, four tasks"), "frozen_lake.png"
+)

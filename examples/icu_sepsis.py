@@ -146,10 +146,10 @@ curves = xr.Dataset(
         "episode": np.linspace(0, N_PATIENTS / 1000, N_POINTS + 1)[1:],
     },
 )
-figure = hl.draw_episodes(
+figure = hl.plot.draw_episodes(
     curves,
     title="ICU-Sepsis: a second hospital, compared with its best policy",
     xlabel="thousands of patients",
     ylabel="excess deaths per 1,000 patients",
 )
-hl.save_figure(figure, "icu_sepsis.png")
+hl.plot.save_figure(figure, "icu_sepsis.png")

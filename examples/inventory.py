@@ -34,6 +34,6 @@ for name, family in {"prices": prices(), "customers and prices": seasons()}.item
     print(f"Changing {name}: the prior is up to {family.d_max.max():.2f}, rewards are costs.")
     print(hl.comparison_table(results, last=4), "\n")
     title = f"Inventory control, changing {name}"
-    figure = hl.draw_lifelong(results, title=title, baseline="RMax")
-    hl.save_figure(figure, f"inventory_{name.split()[0]}.png")
-print(f"MaxQInit starts after {hl.tasks_for_max_q(prices().p_min, 0.05)} seasons.")
+    figure = hl.plot.draw_lifelong(results, title=title, baseline="RMax")
+    hl.plot.save_figure(figure, f"inventory_{name.split()[0]}.png")
+print(f"MaxQInit starts after {hl.theory.tasks_for_max_q(prices().p_min, 0.05)} seasons.")

@@ -57,11 +57,11 @@ for agent, assumption in wrong.items():
     cost = earned.sel(agent="NearRMax") - earned.sel(agent=agent)
     mean, half = student_interval(cost.values)
     print(f"{assumption} ({agent}): {mean:,.0f} ± {half:,.0f}")
-figure = hl.draw_lifelong(
+figure = hl.plot.draw_lifelong(
     results,
     title="Maintenance: what learning costs",
     loss=True,
     xlabel="week",
     ylabel="euros per machine less than the best policy",
 )
-hl.save_figure(figure, "maintenance.png")
+hl.plot.save_figure(figure, "maintenance.png")

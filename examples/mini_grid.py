@@ -84,7 +84,9 @@ results = hl.compare(
     repetitions=3,
 )
 
-print(f"MaxQInit starts after {hl.tasks_for_max_q(p_min, 0.05)} tasks,")
-print(f"LRMax has learned its prior after {hl.tasks_for_distance(p_min, 0.05)}.\n")
+print(f"MaxQInit starts after {hl.theory.tasks_for_max_q(p_min, 0.05)} tasks,")
+print(f"LRMax has learned its prior after {hl.theory.tasks_for_distance(p_min, 0.05)}.\n")
 print(hl.comparison_table(results, last=2))
-hl.save_figure(hl.draw_lifelong(results, title="MiniGrid with two openings"), "mini_grid.png")
+hl.plot.save_figure(
+    hl.plot.draw_lifelong(results, title="MiniGrid with two openings"), "mini_grid.png"
+)

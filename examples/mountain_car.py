@@ -38,7 +38,7 @@ def car(rng):
     env = gym.make("MountainCar-v0", max_episode_steps=N_REPEATED * N_DECISIONS)
     env.unwrapped.force = float(rng.uniform(0.001, 0.0012))
     positions, velocities = np.linspace(-1.1, 0.5, 9), np.linspace(-0.04, 0.04, 9)
-    return hl.Binned(Repeated(env), edges=[positions, velocities])
+    return hl.wrappers.Binned(Repeated(env), edges=[positions, velocities])
 
 
 options = {
@@ -71,4 +71,6 @@ for agent in results.agent.values:
     first = hl.helps_from(results, agent)
     note = "" if first is None else f"; shorter than with RMax from task {first} on"
     print(f"{agent:<8}  {mean:.0f} ± {half:.0f} time steps{note}")
-hl.save_figure(hl.draw_lifelong(results, title="MountainCar: minus the time"), "mountain_car.png")
+hl.plot.save_figure(
+    hl.plot.draw_lifelong(results, title="MountainCar: minus the time"), "mountain_car.png"
+)

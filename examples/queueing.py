@@ -56,11 +56,11 @@ for agent, assumption in wrong.items():
     cost = waited.sel(agent=agent) - waited.sel(agent="NearRMax")
     mean, half = student_interval(cost.values)
     print(f"{assumption} ({agent}): {mean:.0f} ± {half:.0f}")
-figure = hl.draw_lifelong(
+figure = hl.plot.draw_lifelong(
     results,
     title="Service desks: what learning costs in waiting",
     loss=True,
     xlabel="hour",
     ylabel="minutes more than the best policy",
 )
-hl.save_figure(figure, "queueing.png")
+hl.plot.save_figure(figure, "queueing.png")

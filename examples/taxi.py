@@ -36,6 +36,6 @@ results = hl.compare(
 
 print(f"The prior is 0 at {(family.d_max == 0).mean():.1%} of pairs, and up to", end=" ")
 print(f"{family.d_max.max():.0f} at the others.")
-print(f"MaxQInit starts after {hl.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
+print(f"MaxQInit starts after {hl.theory.tasks_for_max_q(family.p_min, 0.05)} tasks.\n")
 print(hl.comparison_table(results, last=3))
-hl.save_figure(hl.draw_lifelong(results, title="Taxi, four tasks"), "taxi.png")
+hl.plot.save_figure(hl.plot.draw_lifelong(results, title="Taxi, four tasks"), "taxi.png")

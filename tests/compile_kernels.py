@@ -21,7 +21,7 @@ def agents(tasks):
     near = hl.family_nearness(tasks)
     for reaction in ("ignore", "warn"):
         options["on_refutation"] = reaction
-        yield hl.LRMax(d_max=hl.family_distance(tasks), **options)
+        yield hl.LRMax(d_max=hl.metrics.family_distance(tasks), **options)
         yield hl.NearRMax(nearness=near, **options)
 
 

@@ -30,8 +30,8 @@ def test_cells_that_begin_like_a_formula_are_quoted():
 
 
 def test_errors_escape_control_characters():
-    assert str(hl.InvalidArgument(HOSTILE)).isprintable()
-    assert str(hl.InvalidArgument("a\nb", "c")) == "a\\nb\nc"
+    assert str(hl.errors.InvalidArgument(HOSTILE)).isprintable()
+    assert str(hl.errors.InvalidArgument("a\nb", "c")) == "a\\nb\nc"
 
 
 def results(names, returns):
@@ -106,6 +106,6 @@ def test_comparison_with_a_baseline_near_zero_gives_differences():
 
 def test_messages_about_a_spec_escape_names():
     hostile = {**SMALL, HOSTILE: 1, "measure": HOSTILE, "family": {"name": HOSTILE, HOSTILE: 2}}
-    with pytest.raises(hl.InvalidArgument) as raised:
+    with pytest.raises(hl.errors.InvalidArgument) as raised:
         ExperimentSpec.read(hostile)
     assert all(line.isprintable() for line in str(raised.value).split("\n"))

@@ -21,7 +21,7 @@ def test_recursive_metric_without_pot_is_refused_before_the_first_job(tmp_path, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "ot", None)
     message = r"^agent 'BisimulationTransfer, recursive': .* pip install '\.\[wasserstein\]'"
-    with pytest.raises(hl.InvalidArgument, match=message) as raised:
+    with pytest.raises(hl.errors.InvalidArgument, match=message) as raised:
         start(RECURSIVE)
     assert "\n" not in str(raised.value)
     assert not list(tmp_path.iterdir())
@@ -37,7 +37,7 @@ def test_own_algorithm_may_have_a_recursive_ground_without_pot(monkeypatch):
 
 def test_report_without_bokeh_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "bokeh", None)
-    with pytest.raises(hl.InvalidArgument, match=r"pip install '\.\[report\]' in the clone"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"pip install '\.\[report\]' in the clone"):
         hl.write_report(tmp_path, tmp_path / "report.html")
 
 

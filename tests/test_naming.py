@@ -49,7 +49,7 @@ def test_names_come_from_lists_arrays_and_functions():
         (lambda: "a", "state_names is .*raised TypeError"),
         (3, "state_names is 3: expected a list of names"),
     ):
-        with pytest.raises(hl.InvalidTask, match=message):
+        with pytest.raises(hl.errors.InvalidTask, match=message):
             hl.TabularMDP(R, T, gamma=0.9, state_names=names)
 
 
@@ -70,7 +70,7 @@ def test_numbered_and_binned_environments_name_their_states():
     seen = Numbered(gym.make("Blackjack-v1"), n_states=3)
     seen.state_of((12, 10, 0))
     assert seen.state_names == ("(12, 10, 0)", "not seen yet [1]", "not seen yet [2]")
-    car = hl.Binned(gym.make("MountainCar-v0"), edges=[[-0.5, 0.0], []])
+    car = hl.wrappers.Binned(gym.make("MountainCar-v0"), edges=[[-0.5, 0.0], []])
     assert car.state_names == ("0: below -0.5", "0: [-0.5, 0)", "0: from 0")
     assert car.action_names is None
 
@@ -115,7 +115,7 @@ def test_label_and_time_of_a_source_show_in_the_memory_and_the_explanation():
     assert "task 1 (order 0, week 12)" in repr(explanation)
     assert explanation.why(3, 2).startswith("Q(3 (wear 3), 2 (repair)) = ")
     assert explanation.why("wear 3", "repair") == explanation.why(3, 2)
-    with pytest.raises(hl.InvalidArgument, match="s is 'wear 9': expected one of the names"):
+    with pytest.raises(hl.errors.InvalidArgument, match="s is 'wear 9': expected one of the names"):
         explanation.why("wear 9", "repair")
 
 
@@ -131,7 +131,9 @@ def test_audit_and_warning_name_pairs_and_tasks():
     agent = hl.NearRMax(nearness=NEAR, exact=True, **OPTIONS)
     first, second = weeks(2)
     hl.learn(agent, first, **BUDGET, label="order 0")
-    with pytest.warns(hl.RefutedKnowledgeWarning, match=r"1 \(order 0\) and 2 .*state \d \(\w+"):
+    with pytest.warns(
+        hl.errors.RefutedKnowledgeWarning, match=r"1 \(order 0\) and 2 .*state \d \(\w+"
+    ):
         hl.learn(agent, second, **BUDGET, label="order 1")
     text = repr(hl.audit(agent.memory, NEAR, exact=True))
     assert "1 (order 0) and 2 (order 1)" in " ".join(text.split())
@@ -166,7 +168,9 @@ def test_stored_task_can_be_labelled_later():
     assert memory.task_name(1) == "1 (first, 2024-05-01)"
     memory.label(1)
     assert memory.task_name(1) == "1"
-    with pytest.raises(hl.InvalidArgument, match="task is 3, which is not stored: expected one of"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="task is 3, which is not stored: expected one of"
+    ):
         memory.label(3, "x")
 
 
@@ -197,11 +201,13 @@ def test_label_that_is_no_text_or_cannot_be_stored_is_refused_before_the_task_be
         ({"label": 3}, "label is 3: expected a text of at most 200 characters"),
         ({"time": "x" * 201}, "time is .*expected a text of at most 200 characters, or a date"),
     ):
-        with pytest.raises(hl.InvalidArgument, match=message):
+        with pytest.raises(hl.errors.InvalidArgument, match=message):
             hl.learn(agent, m, **BUDGET, **texts)
         assert not agent.in_task
     sizes = {"n_states": m.n_states, "n_actions": m.n_actions, "gamma": m.gamma}
-    with pytest.raises(hl.InvalidArgument, match=r"label was given, but end_task\(\) of QLearning"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"label was given, but end_task\(\) of QLearning"
+    ):
         hl.learn(hl.QLearning(seed=0, **sizes), m, **BUDGET, label="x")
 
 
@@ -234,7 +240,9 @@ def test_task_that_numbers_states_or_actions_in_another_order_is_refused(in_envi
         hl.learn(agent, first, episodes=1, max_steps=3, seed=0)
         agent.memory.set_names(state_names=["left", "right"])
         task = other.to_gymnasium() if in_environment else other
-        with pytest.raises(hl.IncompatibleTasks, match="has the number 0 in this task and 1 in"):
+        with pytest.raises(
+            hl.errors.IncompatibleTasks, match="has the number 0 in this task and 1 in"
+        ):
             hl.learn(agent, task, episodes=1, max_steps=3, seed=0)
         renamed = hl.TabularMDP(R, T, gamma=0.9, action_names=["wait", "go"])
         hl.learn(agent, renamed, episodes=1, max_steps=3, seed=0)
@@ -243,7 +251,7 @@ def test_task_that_numbers_states_or_actions_in_another_order_is_refused(in_envi
 
 @pytest.mark.parametrize("names", ["ab", ["a", None]])
 def test_text_and_missing_names_are_refused(names):
-    with pytest.raises(hl.InvalidTask, match="action_names"):
+    with pytest.raises(hl.errors.InvalidTask, match="action_names"):
         hl.TabularMDP(np.eye(2), np.full((2, 2, 2), 0.5), gamma=0.9, action_names=names)
 
 
@@ -267,7 +275,9 @@ def test_refutation_names_both_tasks():
         nearness=nearness, n_states=3, n_actions=4, gamma=0.9, n_known=1, exact=True, seed=0
     )
     hl.learn(agent, tasks[0], episodes=30, max_steps=10, seed=0, label="Lyon")
-    with pytest.warns(hl.RefutedKnowledgeWarning, match=r"tasks 1 \(Lyon\) and 2 \(Paris\) differ"):
+    with pytest.warns(
+        hl.errors.RefutedKnowledgeWarning, match=r"tasks 1 \(Lyon\) and 2 \(Paris\) differ"
+    ):
         hl.learn(agent, tasks[1], episodes=30, max_steps=10, seed=0, label="Paris")
 
 

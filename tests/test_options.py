@@ -1,95 +1,136 @@
-"""Wrong names of options raise Heirloom's own error, which names the options that exist."""
+"""Options that are declared once: signature, documentation, defaults, checks and keys of a spec."""
 
+import copy
+import inspect
+from typing import Annotated, Literal, Required, TypedDict, Unpack
+
+import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.agents.envelope_rmax import EnvelopeRMax
-from heirloom.agents.near_rmax import NearRMaxQInit
+from heirloom.agents.algorithm_options import Algorithm
+from heirloom.agents.algorithms import ALGORITHMS
+from heirloom.agents.optimistic import AgentOptions, OptimisticAgent
 from heirloom.experiments.registry import make_family
+from heirloom.options import Option, chosen, declared, options_of
 
-REQUIRED = {"n_states": 3, "n_actions": 2, "gamma": 0.9, "n_known": 1}
-OPTIMISTIC = (
-    *(hl.RMax, hl.LRMax, hl.MaxQInit, hl.LRMaxQInit, hl.NearRMax),
-    *(NearRMaxQInit, EnvelopeRMax, hl.OptimisticAgent),
+SIZES = {"n_states": 3, "n_actions": 2, "gamma": 0.9}
+
+
+class Shared(TypedDict, total=False):
+    n: Required[Annotated[int, Option("how many.", ge=1)]]
+    rate: Annotated[float | None, Option("how fast.", 0.5, gt=0, le=1)]
+
+
+@declared
+def dish(first, *, kind: Annotated[Literal["hot", "cold"], Option("which.")] = "hot",
+         **shared: Unpack[Shared]):  # fmt: skip
+    """Cook."""
+    return first, kind, shared
+
+
+def test_function_is_called_with_all_options_checked_and_complete():
+    assert dish(7, n=np.int64(2)) == (7, "hot", {"n": 2, "rate": 0.5})
+    assert dish(7, n=1, rate=None, kind="cold") == (7, "cold", {"n": 1, "rate": None})
+    assert chosen(Shared, {"rate": 0.1, "kind": "hot"}) == {"rate": 0.1}
+
+
+def test_signature_and_docstring_list_all_options():
+    assert str(inspect.signature(dish)) == "(first, *, kind='hot', n, rate=0.5)"
+    assert "    rate: how fast." in dish.__doc__.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n": 0}, "n is 0: expected a whole number, 1 or more"),
+        ({"n": 1.0}, "n is 1.0: expected a whole number, 1 or more"),
+        ({"n": None}, "n is None: expected a whole number, 1 or more"),
+        ({"n": 1, "rate": 0}, "rate is 0: expected a number above 0 and at most 1"),
+        ({"n": 1, "rate": float("nan")}, "rate is nan: expected a number above 0 and at most 1"),
+        ({"n": 1, "rate": "1"}, "rate is '1': expected a number above 0 and at most 1"),
+        ({"n": 1, "kind": "warm"}, "kind is 'warm': expected one of hot, cold"),
+    ],
 )
+def test_value_that_is_not_allowed_is_named_with_what_is(wrong, message):
+    with pytest.raises(hl.errors.InvalidArgument) as caught:
+        dish(0, **wrong)
+    assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("kind", OPTIMISTIC)
-def test_misspelt_option_of_an_agent_is_named_with_the_closest_one(kind):
-    given = {name: value for name, value in REQUIRED.items() if name != "n_known"}
-    with pytest.raises(hl.InvalidArgument) as raised:
-        kind(n_knwon=3, **given)
-    (message,) = raised.value.args
-    assert message.startswith(f"n_knwon is not an argument of {kind.__name__}: its arguments are ")
-    assert {"gamma", "explore", "memory"} <= set(message.replace(",", "").replace(";", "").split())
-    assert message.endswith("; did you mean n_known?")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, r"dish\(\) missing a required (keyword-only )?argument: 'n'"),
+        ({"n": 1, "rat": 1}, r"dish\(\) got an unexpected keyword argument 'rat'"),
+        ({"rat": 1}, r"dish\(\) got an unexpected keyword argument 'rat'"),
+    ],
+)
+def test_wrong_name_is_a_type_error(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        dish(0, **arguments)
 
 
-def test_misspelt_option_of_q_learning_is_named_with_the_closest_one():
-    with pytest.raises(hl.InvalidArgument, match=r"initial_Q, seed; did you mean learning_rate\?$"):
-        hl.QLearning(n_states=3, n_actions=2, gamma=0.9, learnin_rate=0.5)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_help_of_an_algorithm_documents_every_option(name):
+    make = getattr(hl, name)
+    for option, each in options_of(make).items():
+        assert each.option is not None, option
+        assert f"    {option}: {each.option.doc[:20]}" in make.__doc__
+        assert option in inspect.signature(make).parameters
 
 
-@pytest.mark.parametrize("kind", OPTIMISTIC)
-def test_missing_options_of_an_agent_are_listed(kind):
-    with pytest.raises(hl.InvalidArgument, match=r"gamma, n_known are missing: .* requires "):
-        kind(n_states=3, n_actions=2)
+def test_option_that_is_added_to_the_declaration_reaches_constructor_help_spec_and_file(
+    monkeypatch, tmp_path
+):
+    """One line in `AgentOptions` adds an option to every optimistic agent."""
+    refresh = Annotated[float | None, Option("when to look again.", 1.5, gt=1)]
+    monkeypatch.setitem(AgentOptions.__annotations__, "refresh", refresh)
+    options_of.cache_clear()
+    monkeypatch.setattr(hl.OptimisticAgent, "__init__", inspect.unwrap(OptimisticAgent.__init__))
+    monkeypatch.setattr(hl.OptimisticAgent, "__doc__", "Optimistic.")
+
+    @declared
+    class New(declared(hl.OptimisticAgent)):
+        """New."""
+
+        def __init__(self, **options: Unpack[AgentOptions]):
+            super().__init__(bounds=[], **options)
+
+    agent = New(**SIZES, n_known=1, refresh=2)
+    assert agent.options["refresh"] == 2.0
+    assert "refresh: when to look again." in New.__doc__
+    assert Algorithm(New).options.model_validate({"n_known": 1}).refresh == 1.5
+    with pytest.raises(hl.errors.InvalidArgument, match="refresh is 1: expected a number above 1"):
+        New(**SIZES, n_known=1, refresh=1)
+    agent.save(tmp_path / "agent")
+    assert hl.OptimisticAgent.load(tmp_path / "agent").options["refresh"] == 2.0
+    options_of.cache_clear()
 
 
-def test_options_without_a_name_are_refused_with_an_example():
-    with pytest.raises(
-        hl.InvalidArgument, match=r"1 positional argument too many.*Lipschitz\(d_max=\.\.\.\)"
-    ):
-        hl.Lipschitz(0.1)
-    with pytest.raises(
-        hl.InvalidArgument, match=r"2 positional arguments too many.*LRMax\(n_states=\.\.\., n_act"
-    ):
-        hl.LRMax(3, 2, gamma=0.9)
-
-
-def test_derived_agent_that_passes_options_on_gets_the_same_message():
+def test_derived_agent_that_passes_options_on_gets_the_same_error():
     class Mine(hl.LRMax):
         def __init__(self, **options):
             super().__init__(d_max=0.1, **options)
 
-    assert Mine(**REQUIRED).n_known == 1
-    with pytest.raises(hl.InvalidArgument, match=r"did you mean n_known\?"):
-        Mine(n_states=3, n_actions=2, gamma=0.9, n_knwon=1)
+    assert Mine(**SIZES, n_known=1).n_known == 1
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_knwon'"):
+        Mine(**SIZES, n_knwon=1)
 
 
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        (lambda: hl.grid_world("S.G", gamma=0.9, slips=0.1), "slips is not.* did you mean slip"),
-        (lambda: hl.grid_world(slip=0.1), "cells, gamma are missing"),
-        (lambda: hl.TabularMDP([], []), "gamma is missing: TabularMDP requires R, T, gamma"),
-        (lambda: hl.TabularMDP([], [], gamma=0, avaliable=[]), r"did you mean available\?"),
-        (lambda: hl.optimal_return(None), "horizon is missing: optimal_return requires m, horizon"),
-        (lambda: hl.draw_lifelong(None), "title is missing"),
-        (lambda: hl.garnet(5, 2, brancing=2), r"brancing is not.* did you mean branching\?"),
-        (lambda: hl.Nearness(rewards=0.1), "transitions is missing: Nearness requires rewards, tr"),
-        (lambda: hl.Lipschitz(dmax=0.1), r"dmax is not.* did you mean d_max\?"),
-        (lambda: hl.BisimulationTransfer(None, None, sed=1), r"sed is not.* did you mean seed\?"),
-        (lambda: hl.MaxQ(pmin=0.1), r"pmin is not.* did you mean p_min\?"),
-        (lambda: hl.Envelope(alfa=0.1), r"alfa is not.* did you mean alpha\?"),
-        (lambda: hl.learn(None, None, episode=2), r"episode is not.* did you mean episodes\?"),
-        (lambda: hl.compare({}, None, tasks=1, episodes=1, steps=2), "did you mean max_steps"),
-    ],
-)
-def test_function_that_is_given_a_wrong_name_says_which_names_exist(call, expected):
-    with pytest.raises(hl.InvalidArgument, match=expected):
-        call()
-
-
-@pytest.mark.parametrize(
-    ("key", "counterpart"),
-    [("slip", "slips"), ("goal_rewards", "rewards")],
-)
+@pytest.mark.parametrize(("key", "counterpart"), [("slip", "slips"), ("goal_rewards", "rewards")])
 def test_grid_of_a_spec_names_the_interval_of_an_argument_of_grid_world(key, counterpart):
-    with pytest.raises(hl.InvalidArgument, match=rf"did you mean {counterpart}\?"):
+    with pytest.raises(hl.errors.InvalidArgument, match=rf"did you mean {counterpart}\?"):
         make_family("grid", {"cells": ["S.G"], key: 0.1})
 
 
 def test_prior_of_the_family_is_refused_outside_a_spec_with_what_is_allowed_there():
-    with pytest.raises(hl.InvalidArgument, match=r"expected a number, an array.*family\.d_max"):
-        hl.LRMax(d_max="family", **REQUIRED)
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"expected a number, an array.*family\.d_max"
+    ):
+        hl.LRMax(d_max="family", **SIZES, n_known=1)
+
+
+def test_agent_can_be_copied():
+    agent = hl.RMax(**SIZES, n_known=1, explore=0.5)
+    assert copy.deepcopy(agent).options == agent.options

@@ -39,7 +39,7 @@ def probability_of_missing(draws, *probabilities):
 @example(p_min=0.5, delta=0.25)
 @example(p_min=1.0, delta=1.0)
 def test_tasks_for_max_q_is_the_smallest_number_that_includes_a_task(p_min, delta):
-    m = hl.tasks_for_max_q(p_min, delta)
+    m = hl.theory.tasks_for_max_q(p_min, delta)
     assert probability_of_missing(m, p_min) <= delta
     assert m == 1 or probability_of_missing(m - 1, p_min) > delta
 
@@ -48,7 +48,7 @@ def test_tasks_for_max_q_is_the_smallest_number_that_includes_a_task(p_min, delt
 @example(p_min=0.5, delta=0.25)
 @example(p_min=0.4790565952338352, delta=0.9999999999999999)
 def test_tasks_for_distance_is_the_smallest_number_that_includes_two_tasks(p_min, delta):
-    m = hl.tasks_for_distance(p_min, delta)
+    m = hl.theory.tasks_for_distance(p_min, delta)
     assert probability_of_missing(m, p_min, p_min) <= delta
     assert m == 1 or probability_of_missing(m - 1, p_min, p_min) > delta
 
@@ -59,15 +59,18 @@ def test_tasks_with_probability_above_p_min_are_included_too(p_min, delta, share
     p = p_min + share * (0.5 - p_min)
     other = p_min + other_share * (0.5 - p_min)
     assume(p + other <= 1)
-    assert probability_of_missing(hl.tasks_for_max_q(p_min, delta), p) <= delta
-    assert probability_of_missing(hl.tasks_for_distance(p_min, delta), p, other) <= delta
+    assert probability_of_missing(hl.theory.tasks_for_max_q(p_min, delta), p) <= delta
+    assert probability_of_missing(hl.theory.tasks_for_distance(p_min, delta), p, other) <= delta
 
 
 @pytest.mark.parametrize("draws", [2, 3, 5])
 def test_numbers_of_tasks_agree_with_the_enumeration_of_all_draws(draws):
     """Four equally likely tasks: δ is the exact share of sequences that miss what is needed."""
     sequences = list(itertools.product(range(4), repeat=draws))
-    for tasks_for, needed in ((hl.tasks_for_max_q, {0}), (hl.tasks_for_distance, {0, 1})):
+    for tasks_for, needed in (
+        (hl.theory.tasks_for_max_q, {0}),
+        (hl.theory.tasks_for_distance, {0, 1}),
+    ):
         missed = sum(not needed <= set(sequence) for sequence in sequences) / len(sequences)
         assert tasks_for(0.25, missed) == draws
         assert tasks_for(0.25, np.nextafter(missed, 0)) == draws + 1
@@ -76,15 +79,15 @@ def test_numbers_of_tasks_agree_with_the_enumeration_of_all_draws(draws):
 @given(st.floats(0.5, 1.0, exclude_min=True), probabilities)
 def test_one_task_with_probability_above_one_half_is_all_that_must_be_included(p_min, delta):
     """Above 1/2 no second task has probability p_min."""
-    m = hl.tasks_for_distance(p_min, delta)
+    m = hl.theory.tasks_for_distance(p_min, delta)
     assert probability_of_missing(m, p_min) <= delta
     assert m == 1 or probability_of_missing(m - 1, p_min) > delta
 
 
 def test_max_q_init_starts_at_task_15_in_the_papers_experiment():
     """Erratum 4: δ = 0.05 starts it at task 15; the reported start at 12 belongs to δ = 0.1."""
-    assert hl.tasks_for_max_q(1 / 5, 0.05) + 1 == 15
-    assert hl.tasks_for_max_q(1 / 5, 0.1) + 1 == 12
+    assert hl.theory.tasks_for_max_q(1 / 5, 0.05) + 1 == 15
+    assert hl.theory.tasks_for_max_q(1 / 5, 0.1) + 1 == 12
 
 
 @pytest.mark.parametrize("p_min", [1e-6, 1e-10, 1e-17])
@@ -93,37 +96,41 @@ def test_tiny_probabilities_lose_no_precision(p_min):
 
     With x = m p_min, a task is missed with probability e^-x, and one of two with 1 - (1 - e^-x)².
     """
-    x = hl.tasks_for_max_q(p_min, 0.05) * p_min
+    x = hl.theory.tasks_for_max_q(p_min, 0.05) * p_min
     assert math.exp(-x) == pytest.approx(0.05, rel=1e-4)
-    x = hl.tasks_for_distance(p_min, 0.05) * p_min
+    x = hl.theory.tasks_for_distance(p_min, 0.05) * p_min
     assert 1 - (1 - math.exp(-x)) ** 2 == pytest.approx(0.05, rel=1e-4)
 
 
 @pytest.mark.parametrize("bad", [0, -0.1, 1.1, None, "often", np.nan])
 def test_p_min_and_delta_outside_their_range_are_rejected(bad):
-    for tasks_for in (hl.tasks_for_max_q, hl.tasks_for_distance):
-        with pytest.raises(hl.InvalidArgument, match=r"p_min is .*: expected a probability"):
+    for tasks_for in (hl.theory.tasks_for_max_q, hl.theory.tasks_for_distance):
+        with pytest.raises(hl.errors.InvalidArgument, match=r"p_min is .*: expected a probability"):
             tasks_for(bad, 0.1)
-        with pytest.raises(hl.InvalidArgument, match=r"delta is .*: expected a probability"):
+        with pytest.raises(hl.errors.InvalidArgument, match=r"delta is .*: expected a probability"):
             tasks_for(0.1, bad)
 
 
 def test_numbers_of_any_real_type_are_accepted():
     """Comparisons with fractions need float64."""
     for number in (np.float32(0.25), np.float64(0.25), Fraction(1, 4), np.array(0.25)):
-        assert hl.tasks_for_distance(number, number) == hl.tasks_for_distance(0.25, 0.25)
-        assert hl.tasks_for_max_q(number, number) == hl.tasks_for_max_q(0.25, 0.25)
+        assert hl.theory.tasks_for_distance(number, number) == hl.theory.tasks_for_distance(
+            0.25, 0.25
+        )
+        assert hl.theory.tasks_for_max_q(number, number) == hl.theory.tasks_for_max_q(0.25, 0.25)
 
 
 def test_extreme_numbers_do_not_overflow():
-    assert hl.tasks_for_max_q(1e-300, 0.5) == pytest.approx(math.log(2) * 1e300)
-    with pytest.raises(hl.InvalidArgument, match="p_min is 5e-324"):
-        hl.tasks_for_max_q(5e-324, 0.5)
-    assert hl.value_iterations(0.5, 1e-320) == math.ceil(2 * (320 * math.log(10) + math.log(2)))
+    assert hl.theory.tasks_for_max_q(1e-300, 0.5) == pytest.approx(math.log(2) * 1e300)
+    with pytest.raises(hl.errors.InvalidArgument, match="p_min is 5e-324"):
+        hl.theory.tasks_for_max_q(5e-324, 0.5)
+    assert hl.theory.value_iterations(0.5, 1e-320) == math.ceil(
+        2 * (320 * math.log(10) + math.log(2))
+    )
     options = {"epsilon": 1e308, "delta": 0.1}
-    assert hl.n_known_for(2, 2, **options) == 1
+    assert hl.theory.n_known_for(2, 2, **options) == 1
     large = {"epsilon": 1e199, "delta": 0.1, "reward_range": (0.0, 1e200)}
-    assert hl.n_known_for(1, 1, **large, terminating=False) == math.ceil(50 * math.log(40))
+    assert hl.theory.n_known_for(1, 1, **large, terminating=False) == math.ceil(50 * math.log(40))
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 0.9, 0.99, 0.999])
@@ -131,7 +138,7 @@ def test_extreme_numbers_do_not_overflow():
 def test_value_iterations_reach_the_precision_in_the_worst_task(gamma, precision):
     """One state with reward 1: from V = 0, its error is the largest of all rewards in [0, 1]."""
     V = 0.0
-    for _ in range(hl.value_iterations(gamma, precision)):
+    for _ in range(hl.theory.value_iterations(gamma, precision)):
         V = 1 + gamma * V
     assert 1 / (1 - gamma) - V <= precision
 
@@ -169,7 +176,7 @@ class TestNKnown:
                 hoeffding, math.log(2**n_outcomes - 2) - visits * options["epsilon"] ** 2 / 2
             )
 
-        n_known = hl.n_known_for(**options)
+        n_known = hl.theory.n_known_for(**options)
         assert log_failure(n_known) <= log_share + 1e-9
         assert n_known == 1 or log_failure(n_known - 1) > log_share - 1e-9
 
@@ -178,8 +185,8 @@ class TestNKnown:
 
         One outcome leaves the rewards: δ' = 0.1 / 2, ln 40 / (2 · 0.1²) = 184.4.
         """
-        assert hl.n_known_for(3, 2, epsilon=0.05, delta=0.1) == 5942
-        assert hl.n_known_for(1, 1, epsilon=0.1, delta=0.1, terminating=False) == 185
+        assert hl.theory.n_known_for(3, 2, epsilon=0.05, delta=0.1) == 5942
+        assert hl.theory.n_known_for(1, 1, epsilon=0.1, delta=0.1, terminating=False) == 185
 
     @given(sizes)
     def test_n_known_grows_with_the_problem_and_with_the_accuracy(self, options):
@@ -193,18 +200,18 @@ class TestNKnown:
             {"reward_range": (lo - 1, hi + 1)},
             {"terminating": True},
         ]
-        n_known = hl.n_known_for(**options)
-        assert all(hl.n_known_for(**{**options, **change}) >= n_known for change in harder)
+        n_known = hl.theory.n_known_for(**options)
+        assert all(hl.theory.n_known_for(**{**options, **change}) >= n_known for change in harder)
 
     def test_rewards_determine_n_known_if_their_range_is_wide(self):
-        few = hl.n_known_for(2, 1, epsilon=0.1, delta=0.1, reward_range=(0, 1))
-        many = hl.n_known_for(2, 1, epsilon=0.1, delta=0.1, reward_range=(-50, 50))
+        few = hl.theory.n_known_for(2, 1, epsilon=0.1, delta=0.1, reward_range=(0, 1))
+        many = hl.theory.n_known_for(2, 1, epsilon=0.1, delta=0.1, reward_range=(-50, 50))
         assert many > 100 * few
 
     @pytest.mark.parametrize("n_states", [10**3, 10**5, 10**7])
     def test_many_states_do_not_overflow(self, n_states):
         """The number of subsets, 2^n, dominates: n_known tends to 2 n ln 2 / ε²."""
-        n_known = hl.n_known_for(n_states, 4, epsilon=0.1, delta=0.05)
+        n_known = hl.theory.n_known_for(n_states, 4, epsilon=0.1, delta=0.05)
         assert n_known == pytest.approx(2 * n_states * math.log(2) / 0.01, rel=0.05)
 
     @pytest.mark.parametrize(
@@ -219,8 +226,8 @@ class TestNKnown:
         ],
     )
     def test_arguments_outside_their_range_are_rejected(self, bad):
-        with pytest.raises(hl.InvalidArgument, match=f"{next(iter(bad))} is"):
-            hl.n_known_for(2, 2, **{"epsilon": 0.1, "delta": 0.1, **bad})
+        with pytest.raises(hl.errors.InvalidArgument, match=f"{next(iter(bad))} is"):
+            hl.theory.n_known_for(2, 2, **{"epsilon": 0.1, "delta": 0.1, **bad})
 
     def test_models_are_accurate_at_every_pair_with_probability_one_minus_delta(self):
         """300 simulated tasks with Bernoulli rewards; a fifth of the visits is not enough."""
@@ -239,6 +246,6 @@ class TestNKnown:
                 )
             return count
 
-        n_known = hl.n_known_for(2, 2, epsilon=epsilon, delta=delta)
+        n_known = hl.theory.n_known_for(2, 2, epsilon=epsilon, delta=delta)
         assert failures(n_known) <= delta * runs
         assert failures(n_known // 5) > delta * runs

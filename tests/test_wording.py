@@ -30,7 +30,7 @@ def one_of_everything():
     record = hl.learn(agent, m, episodes=1, max_steps=1, seed=0, record=True)
     texts = [repr(x) for x in (m, record, record.recording, agent.memory, hl.audit(agent.memory))]
     hl.learn(agent, m, episodes=1, max_steps=1, seed=0)
-    with pytest.raises(hl.IncompatibleTasks) as refused:
+    with pytest.raises(hl.errors.IncompatibleTasks) as refused:
         hl.learn(agent, hl.garnet(2, 1, branching=1, gamma=0.9, seed=0), episodes=1, max_steps=1)
     return [*texts, repr(agent.explain()), str(refused.value), str(RunSize(1, 10))]
 

@@ -68,7 +68,7 @@ def is_refuted(n_known: int, delta: float, seed: int, *, difference: float = CLA
             task = small_task(middle + difference * (i % 2 - 0.5), exact=exact)
             learn_seed = int(rng.integers(2**31))
             hl.learn(agent, task, episodes=16 * n_known, max_steps=1, seed=learn_seed)
-    except hl.RefutedKnowledge:
+    except hl.errors.RefutedKnowledge:
         return True
     return False
 

@@ -145,7 +145,7 @@ class _FrozenDistance(hl.Lipschitz):
 
     def __init__(self, n: int) -> None:
         super().__init__(p_min=1 / n, delta=DELTA, scope="lifetime")
-        self.n_tasks = hl.tasks_for_distance(1 / n, DELTA)
+        self.n_tasks = hl.theory.tasks_for_distance(1 / n, DELTA)
 
 
 class _FrozenNearness(hl.NearModels):

@@ -164,4 +164,4 @@ def draw() -> dict[str, "Figure"]:
 
 def write() -> list[Path]:
     """Write the images of the docs, and return their paths."""
-    return [hl.save_figure(figure, IMAGES / f"{name}.png") for name, figure in draw().items()]
+    return [hl.plot.save_figure(figure, IMAGES / f"{name}.png") for name, figure in draw().items()]

@@ -27,13 +27,7 @@ def checked_names(
     if names is None:
         return None
     if callable(names):
-        try:
-            names = [names(i) for i in range(number)]
-        except Exception as raised:  # user code may raise anything
-            raise error(
-                f"{noun}_names is {shown(names)}, which raised {type(raised).__name__}: expected a "
-                f"function that returns the name of a {noun}"
-            ) from raised
+        names = [names(i) for i in range(number)]
     elif isinstance(names, np.ndarray):
         names = names.tolist()
     if not isinstance(names, Sequence) or isinstance(names, bytes | str):
@@ -43,10 +37,7 @@ def checked_names(
         )
     if any(name is None for name in names):
         raise error(f"{noun}_names has None as a name: give each {noun} a name")
-    try:
-        names = tuple(str(name) for name in names)
-    except Exception as raised:  # objects may refuse to become texts
-        raise error(f"{noun}_names has a name that is not a text ({raised}): give texts") from None
+    names = tuple(str(name) for name in names)
     if len(names) != number:
         raise error(
             f"{noun}_names has {counted(len(names), 'name')} for {counted(number, noun)}: give one "

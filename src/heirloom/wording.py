@@ -1,4 +1,7 @@
-"""Words in sentences: counts ("1 pair is", "2 pairs are"), reasons of errors, and escaped names."""
+"""Words in sentences: counts ("1 pair is", "2 pairs are"), reasons, escaped and similar names."""
+
+import difflib
+from collections.abc import Iterable
 
 
 def counted(n: int, noun: str) -> str:
@@ -57,3 +60,10 @@ def for_spreadsheet(text: object) -> str:
     """
     shown = printable(text)
     return f"'{shown}" if shown.startswith(("=", "+", "-", "@", "'")) else shown
+
+
+def did_you_mean(name: object, names: Iterable[str], *, similarity: float = 0.6) -> str:
+    """Return a question that names the most similar of `names`; empty if none is similar."""
+    by_lower = {each.lower(): each for each in names}
+    close = difflib.get_close_matches(str(name)[:100].lower(), by_lower, 1, similarity)
+    return f"; did you mean {by_lower[close[0]]}?" if close else ""

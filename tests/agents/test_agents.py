@@ -105,7 +105,7 @@ class TestEveryOptimisticAgent:
     def test_arrays_can_be_read_after_the_end_of_a_task(self, name):
         agent = AGENTS[name](**COMMON, seed=0)
         for read in (lambda: agent.Q, lambda: agent.U, lambda: agent.known, lambda: agent.policy):
-            with pytest.raises(hl.WrongOrder, match="begin_task"):
+            with pytest.raises(hl.errors.WrongOrder, match="begin_task"):
                 read()
         hl.learn(agent, tight_tasks(1)[0], episodes=5, max_steps=10, seed=0)
         assert agent.Q.shape == agent.U.shape == agent.known.shape == (121, 4)
@@ -121,10 +121,10 @@ class TestEveryOptimisticAgent:
             lambda: agent.observe(0, 0, 0.0, 0, terminated=False),
             agent.end_task,
         ):
-            with pytest.raises(hl.WrongOrder, match="call begin_task"):
+            with pytest.raises(hl.errors.WrongOrder, match="call begin_task"):
                 method()
         agent.begin_task()
-        with pytest.raises(hl.WrongOrder, match=r"begin_task\(\) was called within a task"):
+        with pytest.raises(hl.errors.WrongOrder, match=r"begin_task\(\) was called within a task"):
             agent.begin_task()
         agent.drop_task()
         agent.begin_task()
@@ -155,7 +155,7 @@ def test_prior_makes_lrmax_find_the_goal_sooner_in_a_repeated_task():
 
 def test_maxqinit_uses_its_bound_after_the_required_number_of_tasks():
     agent = hl.MaxQInit(p_min=0.5, delta=0.3, **COMMON, seed=0)
-    assert hl.tasks_for_max_q(0.5, 0.3) == 2
+    assert hl.theory.tasks_for_max_q(0.5, 0.3) == 2
     below_v_max = []
     for i, m in enumerate(tight_tasks(4)):
         agent.begin_task()
@@ -170,7 +170,7 @@ def test_maxqinit_uses_its_bound_after_the_required_number_of_tasks():
 def test_learned_distance_is_the_largest_between_the_first_tasks():
     """It is compared with the reference implementation, in both directions."""
     agent = hl.LRMax(p_min=0.5, delta=0.1, n_states=6, n_actions=2, gamma=0.9, n_known=3, seed=0)
-    needed = hl.tasks_for_max_q(0.5, 0.1)
+    needed = hl.theory.tasks_for_max_q(0.5, 0.1)
     for i in range(needed + 2):
         assert agent.memory.learned.get("WeightedL1", (None, 0))[1] == min(i, needed)
         m = hl.garnet(6, 2, branching=2, gamma=0.9, seed=i)
@@ -191,7 +191,7 @@ def test_learned_distance_is_the_largest_between_the_first_tasks():
 def test_lrmaxqinit_learns_d_max_only_if_none_is_given():
     given, learned = (hl.LRMaxQInit(p_min=0.2, d_max=d, **COMMON) for d in (0.1, None))
     assert given.bounds[0].n_tasks is None
-    assert learned.bounds[0].n_tasks == hl.tasks_for_max_q(0.2, 0.05)
+    assert learned.bounds[0].n_tasks == hl.theory.tasks_for_max_q(0.2, 0.05)
 
 
 def test_each_task_counts_once_towards_the_learned_distance():
@@ -303,7 +303,7 @@ def test_user_defined_bound_is_used():
     m = tight_tasks(1)[0]
     sol = hl.solve(m)
 
-    class Oracle(hl.Constant):
+    class Oracle(hl.bounds.Constant):
         def begin_task(self, setting, model, memory):
             self.U = (sol.Q + sol.error).ravel()
             return False
@@ -332,7 +332,7 @@ def test_ties_are_broken_uniformly():
     np.testing.assert_allclose(counts / 9000, 1 / 3, atol=0.02)
 
 
-class Fixed(hl.Constant):
+class Fixed(hl.bounds.Constant):
     """The same bound for every task."""
 
     def __init__(self, U):
@@ -347,7 +347,7 @@ class Fixed(hl.Constant):
 def test_actions_within_the_tie_tolerance_are_chosen_equally(gap, is_tie):
     """In the compiled rollout and in `act`."""
     v_max = 10.0
-    tie = hl.Setting(n_states=1, n_actions=3, gamma=0.9).tie
+    tie = hl.bounds.Setting(n_states=1, n_actions=3, gamma=0.9).tie
     bound = Fixed(np.array([v_max - 1 - gap * tie, v_max - 2.0, v_max - 1]))
     options = {"n_states": 1, "n_actions": 3, "gamma": 0.9, "n_known": 10**6, "seed": 0}
     agent = hl.OptimisticAgent(bounds=[bound], **options)
@@ -403,18 +403,20 @@ def test_small_differences_of_values_are_not_ties():
     ],
 )
 def test_invalid_options_are_rejected(options, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         hl.LRMax(**{**COMMON, **options})
 
 
 def test_prior_of_the_wrong_shape_is_rejected():
-    with pytest.raises(hl.InvalidArgument, match=r"d_max has shape \(4, 121\).* \(121, 4\)"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"d_max has shape \(4, 121\).* \(121, 4\)"):
         hl.LRMax(d_max=np.zeros((4, 121)), **COMMON)
 
 
 def test_memory_of_another_size_is_rejected():
     memory = hl.TaskMemory(2, 2)
-    with pytest.raises(hl.IncompatibleTasks, match=r"TaskMemory\(n_states=2, .* does not fit"):
+    with pytest.raises(
+        hl.errors.IncompatibleTasks, match=r"TaskMemory\(n_states=2, .* does not fit"
+    ):
         hl.RMax(**COMMON, memory=memory)
 
 
@@ -433,22 +435,22 @@ def test_memory_of_another_setting_is_rejected(options, message):
     memory = agent.memory
     created_before = hl.RMax(**{**COMMON, **options}, memory=memory)  # the memory is still empty
     hl.learn(agent, tight_tasks(1)[0], episodes=3, max_steps=9, seed=0)
-    with pytest.raises(hl.IncompatibleTasks, match=message):
+    with pytest.raises(hl.errors.IncompatibleTasks, match=message):
         hl.RMax(**{**COMMON, **options}, memory=memory)
-    with pytest.raises(hl.IncompatibleTasks, match=message):
+    with pytest.raises(hl.errors.IncompatibleTasks, match=message):
         created_before.begin_task()
     assert hl.RMax(**COMMON, memory=memory).memory is memory
 
 
 def test_failed_constructor_does_not_change_the_memory():
     memory = hl.TaskMemory(121, 4)
-    with pytest.raises(hl.InvalidArgument, match="seed is 'x'"):
+    with pytest.raises(hl.errors.InvalidArgument, match="seed is 'x'"):
         hl.RMax(**{**COMMON, "gamma": 0.5}, memory=memory, seed="x")
     assert hl.RMax(**COMMON, memory=memory).memory is memory
 
 
 def test_distances_of_one_class_with_different_attributes_are_learned_separately():
-    class Scaled(hl.WeightedL1):
+    class Scaled(hl.bounds.WeightedL1):
         def __init__(self, factor):
             self.factor = factor
 
@@ -485,9 +487,11 @@ def test_agent_with_terminating_false_rejects_termination():
     options = {"n_states": 1, "n_actions": 1, "gamma": 0.9, "n_known": 1}
     agent = hl.RMax(**options, reward_range=(-1, -0.5), terminating=False)
     m = hl.TabularMDP([[-0.6]], [[[1.0]]], gamma=0.9, terminates=[0], reward_range=(-1, -0.5))
-    with pytest.raises(hl.IncompatibleTasks, match="create it with terminating=True"):
+    with pytest.raises(hl.errors.IncompatibleTasks, match="create it with terminating=True"):
         hl.learn(agent, m, episodes=1, seed=0)
-    with pytest.raises(hl.InvalidArgument, match=r"the episode terminated at.*terminating=True"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"the episode terminated at.*terminating=True"
+    ):
         hl.learn(agent, m.to_gymnasium(), episodes=1, seed=0)
 
 
@@ -569,7 +573,7 @@ def test_invalid_steps_are_rejected_and_not_counted(step, message):
     agent = hl.RMax(**COMMON)
     agent.begin_task()
     s, a, r, s_next = step
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         agent.observe(s, a, r, s_next, terminated=False)
     assert agent.model.counts.sum() == 0
 
@@ -577,7 +581,9 @@ def test_invalid_steps_are_rejected_and_not_counted(step, message):
 def test_termination_that_is_not_a_truth_value_is_rejected():
     agent = hl.RMax(**COMMON)
     agent.begin_task()
-    with pytest.raises(hl.InvalidArgument, match="terminated is 'no': expected True or False"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="terminated is 'no': expected True or False"
+    ):
         agent.observe(0, 0, 0.0, 0, terminated="no")
     assert agent.model.counts.sum() == 0
 
@@ -598,7 +604,7 @@ def test_act_rejects_a_state_that_is_not_an_integer(s):
     agent = hl.RMax(**COMMON)
     agent.begin_task()
     agent.act(1)
-    with pytest.raises(hl.InvalidArgument, match=r"state is .*: expected a whole number"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"state is .*: expected a whole number"):
         agent.act(s)
 
 
@@ -607,9 +613,11 @@ def test_update_of_an_invalid_pair_is_rejected(pair):
     agent = hl.LRMax(d_max=0.1, **COMMON, seed=0)
     for _ in range(2):
         agent.begin_task()
-        with pytest.raises(hl.InvalidArgument, match=r"pair is .*: expected a whole number from 0"):
+        with pytest.raises(
+            hl.errors.InvalidArgument, match=r"pair is .*: expected a whole number from 0"
+        ):
             agent.task.update(pair)
-        with pytest.raises(hl.InvalidArgument, match="pair 3 is not known"):
+        with pytest.raises(hl.errors.InvalidArgument, match="pair 3 is not known"):
             agent.task.update(3)
         agent.end_task()
 
@@ -618,12 +626,16 @@ def test_changed_attributes_do_not_make_compiled_code_leave_its_arrays():
     agent = hl.RMax(**COMMON)
     agent.n_states, agent.n_actions = 1000, 1000
     agent.begin_task()
-    with pytest.raises(hl.InvalidArgument, match="next state is 900: expected a whole number"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="next state is 900: expected a whole number"
+    ):
         agent.observe(0, 0, 0.5, 900, terminated=False)
     agent.drop_task()
     m = hl.garnet(1000, 4, branching=1, gamma=0.9, seed=0)
     agent.n_actions = 4
-    with pytest.raises(hl.IncompatibleTasks, match="the task has 1,000 states and 4 actions"):
+    with pytest.raises(
+        hl.errors.IncompatibleTasks, match="the task has 1,000 states and 4 actions"
+    ):
         hl.learn(agent, m, episodes=10, max_steps=10, seed=0)
     for sized in (agent.model, agent.memory):
         with pytest.raises(AttributeError):
@@ -634,7 +646,7 @@ def test_act_rejects_a_state_out_of_range():
     agent = hl.RMax(**COMMON)
     agent.begin_task()
     with pytest.raises(
-        hl.InvalidArgument, match="state is 121: expected a whole number from 0 to 120"
+        hl.errors.InvalidArgument, match="state is 121: expected a whole number from 0 to 120"
     ):
         agent.act(121)
 
@@ -663,7 +675,7 @@ def test_q_of_a_terminal_transition_is_its_reward():
 )
 def test_bound_with_an_invalid_u_is_rejected(U, message):
     agent = hl.OptimisticAgent(bounds=[Fixed(U)], **COMMON, seed=0)
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         agent.begin_task()
 
 
@@ -680,7 +692,9 @@ def test_bound_that_does_not_say_whether_it_is_refined_is_rejected():
             self.U = np.full(setting.n_pairs, 5.0)
 
     agent = hl.OptimisticAgent(bounds=[Silent()], **COMMON, seed=0)
-    with pytest.raises(hl.InvalidArgument, match="begin_task of the bound Silent returned None"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="begin_task of the bound Silent returned None"
+    ):
         agent.begin_task()
     assert not agent.in_task
 
@@ -732,7 +746,7 @@ def replace_u(bound, change):
 def test_bound_that_is_refined_wrongly_is_rejected_at_once(refine, message):
     agent = hl.OptimisticAgent(bounds=[Refined(refine)], **{**COMMON, "n_known": 1}, seed=0)
     agent.begin_task()
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         agent.observe(0, 0, 0.5, 0, terminated=False)
 
 
@@ -773,23 +787,23 @@ def test_bound_with_invalid_sources_used_is_rejected(used):
 
     agent = hl.OptimisticAgent(bounds=[Named(np.full(484, 5.0))], **COMMON, seed=0)
     agent.begin_task()
-    with pytest.raises(hl.InvalidArgument, match="sources_used of the bound Named returned"):
+    with pytest.raises(hl.errors.InvalidArgument, match="sources_used of the bound Named returned"):
         agent.explain()
-    with pytest.raises(hl.InvalidArgument, match="sources_used of the bound Named returned"):
+    with pytest.raises(hl.errors.InvalidArgument, match="sources_used of the bound Named returned"):
         agent.end_task()
 
 
 @pytest.mark.parametrize("junk", [None, 3, "x", object(), hl.RMax])
 def test_object_that_is_no_bound_is_rejected(junk):
-    with pytest.raises(hl.InvalidArgument, match="bounds "):
+    with pytest.raises(hl.errors.InvalidArgument, match="bounds "):
         hl.OptimisticAgent(bounds=[junk], **COMMON, seed=0)
-    with pytest.raises(hl.InvalidArgument, match="bounds is"):
+    with pytest.raises(hl.errors.InvalidArgument, match="bounds is"):
         hl.OptimisticAgent(bounds=junk, **COMMON, seed=0)
 
 
 def test_class_in_place_of_a_bound_is_rejected():
-    with pytest.raises(hl.InvalidArgument, match="bounds contains the class Constant"):
-        hl.OptimisticAgent(bounds=[hl.Constant], **COMMON, seed=0)
+    with pytest.raises(hl.errors.InvalidArgument, match="bounds contains the class Constant"):
+        hl.OptimisticAgent(bounds=[hl.bounds.Constant], **COMMON, seed=0)
 
 
 @pytest.mark.parametrize("gamma", [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999])
@@ -806,12 +820,12 @@ def test_reaching_a_goal_one_step_earlier_is_never_a_tie(gamma, v_max):
     assert (agent.policy[:-1] == optimal_policy[:-1]).all()
 
 
-def chooser(reward, reward_range, n_states=1):
+def chooser(reward, reward_range, n_states=1, n_known=1):
     """Two arms in each state, of which the second has `reward` and the first none."""
     T = np.ones((n_states, 2, n_states)) / n_states
     R = np.tile([0.0, reward], (n_states, 1))
     m = hl.TabularMDP(R, T, gamma=0.5, reward_range=reward_range)
-    options = {"n_states": n_states, "n_actions": 2, "gamma": 0.5, "n_known": 1, "seed": 0}
+    options = {"n_states": n_states, "n_actions": 2, "gamma": 0.5, "n_known": n_known, "seed": 0}
     return hl.RMax(reward_range=reward_range, **options), m
 
 
@@ -830,8 +844,7 @@ def test_range_that_makes_all_actions_equal_is_warned_of_once():
 @pytest.mark.parametrize("reward", [0.0, 0.1, 1.0])
 def test_equal_rewards_say_nothing_about_the_range(reward):
     """Means of equal rewards differ by rounding, and zeros may be all that was seen so far."""
-    agent, _ = chooser(1.0, (0, 1e9), n_states=3)
-    agent.n_known = 7
+    agent, _ = chooser(1.0, (0, 1e9), n_states=3, n_known=7)
     agent.begin_task()
     for i in range(19):
         agent.observe(i % 3, i % 2, reward, (i + 1) % 3, terminated=False)

@@ -60,7 +60,7 @@ def options_for(tasks, **options):
 
 def agents_for(tasks):
     """Agents with valid knowledge of the tasks; two of them know the largest of all values."""
-    near, d_max = hl.family_nearness(tasks), hl.family_distance(tasks)
+    near, d_max = hl.family_nearness(tasks), hl.metrics.family_distance(tasks)
     v_max = max(float(sol.Q.max() + sol.error) for sol in map(hl.solve, tasks))
     plain, limited = options_for(tasks), options_for(tasks, v_max=v_max)
     yield hl.RMax(**plain)
@@ -120,7 +120,7 @@ def test_distances_after_waiting_equal_those_computed_from_scratch(seed, monkeyp
     rng = np.random.default_rng(seed)
     family = list(draw_family(rng, 0.999))
     tasks = [m for m, _ in family]
-    d_max, changes, n_waited, n_compared = hl.family_distance(tasks) + 0.2, [], 0, 0
+    d_max, changes, n_waited, n_compared = hl.metrics.family_distance(tasks) + 0.2, [], 0, 0
 
     class Noted(hl.Lipschitz):
         def refine(self, change):
@@ -159,7 +159,7 @@ def test_capped_distances_give_bounds_between_q_star_and_the_bounds_without_a_ca
     for _ in range(6):
         family = list(draw_family(rng, 0.998, ends=0.7))
         tasks = [m for m, _ in family]
-        d_max = hl.family_distance(tasks)
+        d_max = hl.metrics.family_distance(tasks)
         d_max[0] = 100.0
         v_max = max(float(sol.Q.max() + sol.error) for sol in map(hl.solve, tasks))
         found = []

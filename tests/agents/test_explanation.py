@@ -183,7 +183,7 @@ def test_why_names_the_origin_of_a_value():
         s, a = np.argwhere(pairs & (explanation.known == (name == "learned model")))[0]
         assert sentence in explanation.why(s, a)
         assert f"{agent.Q[s, a]:.6g}" in explanation.why(s, a)
-    with pytest.raises(hl.InvalidArgument, match="s is 121"):
+    with pytest.raises(hl.errors.InvalidArgument, match="s is 121"):
         explanation.why(121, 0)
 
 
@@ -219,32 +219,10 @@ def test_explanation_does_not_change_when_the_agent_learns():
 
 
 def test_agent_that_has_not_begun_a_task_cannot_be_explained():
-    with pytest.raises(hl.WrongOrder, match="has not begun a task since it was created or loaded"):
+    with pytest.raises(
+        hl.errors.WrongOrder, match="has not begun a task since it was created or loaded"
+    ):
         hl.RMax(**COMMON).explain()
-
-
-@pytest.mark.parametrize(
-    "returned",
-    [
-        None,
-        (),
-        hl.Details(sources=3),
-        hl.Details(sources=("x",)),
-        hl.Details(prior_used={1: np.zeros(3, dtype=bool)}),
-        hl.Details(dropped=(1,)),
-        hl.Details(notes="a string"),
-        hl.Details(notes=(1,)),
-    ],
-)
-def test_bound_with_invalid_details_is_refused(returned):
-    class Named(hl.Constant):
-        def details(self):
-            return returned
-
-    agent = hl.OptimisticAgent(bounds=[Named()], **COMMON, seed=0)
-    agent.begin_task()
-    with pytest.raises(hl.InvalidArgument, match="details of the bound Named returned"):
-        agent.explain()
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def agents(tasks):
         "exact": True,
         "on_refutation": "raise",
     }
-    d_max, near = hl.family_distance(tasks), hl.family_nearness(tasks)
+    d_max, near = hl.metrics.family_distance(tasks), hl.family_nearness(tasks)
     yield hl.RMax(**options)
     yield hl.LRMax(d_max=d_max, **options)
     yield hl.OptimisticAgent(bounds=[Lipschitz(d_max=d_max, distance=OneWayL1())], **options)
@@ -198,7 +198,7 @@ def test_learned_model_lacks_missing_actions():
         assert hl.solve(mdp).V == pytest.approx(hl.solve(m).V)
     assert agent.explain().why(0, 1) == "action 1 is not available in state 0"
     agent.begin_task(available=m.available)
-    with pytest.raises(hl.InvalidArgument, match="action 1 is not available in state 0"):
+    with pytest.raises(hl.errors.InvalidArgument, match="action 1 is not available in state 0"):
         agent.observe(0, 1, 0.0, 0, terminated=False)
 
 
@@ -214,7 +214,7 @@ def test_q_learning_never_takes_a_missing_action():
 def test_refused_action_is_an_error_that_leaves_the_agent_usable():
     m = small_task(available=[[True, False], [True, True]])
     agent, env = new_agent(n_known=1), Hidden(m.to_gymnasium())
-    with pytest.raises(hl.UnsupportedEnvironment, match=r"action 1 in state 0.*masks=True"):
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match=r"action 1 in state 0.*masks=True"):
         hl.learn(agent, env, episodes=20, max_steps=5, seed=0)
     agent.drop_task()
     hl.learn(agent, env, episodes=20, max_steps=5, seed=0, masks=True)
@@ -262,7 +262,7 @@ def test_bad_mask_is_an_error(masks, message):
     *good, bad = masks
     for mask in good:
         agent.observe_mask(0, mask)
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         agent.observe_mask(0, bad)
     assert agent.act(0) in (0, 1)
 
@@ -272,21 +272,21 @@ def test_masks_need_an_environment_that_gives_them_and_an_agent_that_observes_th
         n_states, n_actions, gamma = 2, 2, 0.9
         begin_task = end_task = act = observe = lambda self, *_, **__: None
 
-    with pytest.raises(hl.InvalidArgument, match="no method 'observe_mask'"):
+    with pytest.raises(hl.errors.InvalidArgument, match="no method 'observe_mask'"):
         hl.learn(
             Blind(), small_task(available=[[True, False], [True, True]]), episodes=1, max_steps=1
         )
     env = Hidden(gym.make("FrozenLake-v1", map_name="4x4"))
     agent = hl.RMax(n_states=16, n_actions=4, gamma=0.9, n_known=1, seed=0)
-    with pytest.raises(hl.UnsupportedEnvironment, match="gives no mask"):
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match="gives no mask"):
         hl.learn(agent, env, episodes=1, max_steps=1, masks=True)
 
 
 def test_mask_is_refused_outside_a_task_and_if_it_excludes_an_action_that_was_taken():
     agent = new_agent(n_known=1)
-    with pytest.raises(hl.WrongOrder, match="outside a task"):
+    with pytest.raises(hl.errors.WrongOrder, match="outside a task"):
         agent.observe_mask(0, [1, 1])
     agent.begin_task()
     agent.observe(0, 1, 0.0, 0, terminated=False)
-    with pytest.raises(hl.InvalidArgument, match="but the agent took it before"):
+    with pytest.raises(hl.errors.InvalidArgument, match="but the agent took it before"):
         agent.observe_mask(0, [1, 0])

@@ -72,14 +72,16 @@ def test_same_seed_gives_identical_returns():
     ],
 )
 def test_invalid_options_are_rejected(options, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         hl.QLearning(**{**OPTIONS, **options})
 
 
 def test_invalid_states_actions_and_rewards_are_rejected():
     agent = hl.QLearning(**OPTIONS)
     agent.begin_task()
-    with pytest.raises(hl.InvalidArgument, match="state is 2: expected a whole number from 0 to 1"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="state is 2: expected a whole number from 0 to 1"
+    ):
         agent.act(2)
     for step, message in (
         ((2, 0, 0.0, 0), "state is 2"),
@@ -87,7 +89,7 @@ def test_invalid_states_actions_and_rewards_are_rejected():
         ((0, 0, 0.0, -1), "next state is -1"),
         ((0, 0, np.inf, 0), "reward of state 0 and action 0 is inf"),
     ):
-        with pytest.raises(hl.InvalidArgument, match=message):
+        with pytest.raises(hl.errors.InvalidArgument, match=message):
             agent.observe(*step, terminated=False)
 
 
@@ -109,11 +111,11 @@ def test_user_defined_source_values_are_transferred():
     m = stay_or_go(0.9).task
     agent = hl.BisimulationTransfer(m, m, Q=[[1.0, 2.0], [3.0, 4.0]])
     assert agent.initial_Q.tolist() == [[1.0, 2.0], [3.0, 4.0]]
-    with pytest.raises(hl.InvalidArgument, match=r"Q has shape \(2,\)"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"Q has shape \(2,\)"):
         hl.BisimulationTransfer(m, m, Q=[1.0, 2.0])
-    with pytest.raises(hl.InvalidArgument, match="not finite"):
+    with pytest.raises(hl.errors.InvalidArgument, match="not finite"):
         hl.BisimulationTransfer(m, m, Q=[[1.0, 2.0], [3.0, np.inf]])
-    with pytest.raises(hl.IncompatibleTasks, match=r"gamma is 0.9 in the source and 0.5"):
+    with pytest.raises(hl.errors.IncompatibleTasks, match=r"gamma is 0.9 in the source and 0.5"):
         hl.BisimulationTransfer(m, stay_or_go(0.5).task)
 
 
@@ -131,6 +133,6 @@ def test_user_defined_source_values_are_transferred():
 def test_invalid_steps_are_rejected(step, message):
     agent = hl.QLearning(**OPTIONS)
     agent.begin_task()
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         agent.observe(**{"s": 0, "a": 0, "r": 0.5, "s_next": 1, "terminated": False, **step})
     assert not agent.Q.any()

@@ -41,7 +41,9 @@ N_AGENTS = len(list(agents()))
 def test_contradiction_is_warned_of_once(i, compiled):
     agent = list(agents())[i]
     learn(agent, [row_of_cells(0.5)], compiled=compiled)
-    with pytest.warns(hl.RefutedKnowledgeWarning, match=r"tasks 1 and 2 .* state \d") as found:
+    with pytest.warns(
+        hl.errors.RefutedKnowledgeWarning, match=r"tasks 1 and 2 .* state \d"
+    ) as found:
         learn(agent, [row_of_cells(1.0), row_of_cells(0.2)], compiled=compiled)
     assert len(found) == 1
 
@@ -51,7 +53,7 @@ def test_contradiction_is_warned_of_once(i, compiled):
 def test_contradiction_is_an_error_on_request(i, compiled):
     agent = list(agents(on_refutation="raise"))[i]
     learn(agent, [row_of_cells(0.5)], compiled=compiled)
-    with pytest.raises(hl.RefutedKnowledge, match="refuted"):
+    with pytest.raises(hl.errors.RefutedKnowledge, match="refuted"):
         learn(agent, [row_of_cells(1.0)], compiled=compiled)
 
 
@@ -74,7 +76,7 @@ def test_compiled_and_step_by_step_learning_with_checks_are_bit_identical(i, rea
     tasks = [row_of_cells(r) for r in (0.5, 1.0, 0.2, 0.9)]
     results = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", hl.RefutedKnowledgeWarning)
+        warnings.simplefilter("ignore", hl.errors.RefutedKnowledgeWarning)
         for compiled in (True, False):
             agent = list(agents(on_refutation=reaction, explore=0.1))[i]
             records = learn(agent, tasks, compiled=compiled)
@@ -92,7 +94,7 @@ def test_compiled_and_step_by_step_learning_with_checks_are_bit_identical(i, rea
 @pytest.mark.parametrize("i", range(N_AGENTS))
 def test_explanation_says_that_the_knowledge_was_refuted(i):
     agent = list(agents(on_refutation="warn"))[i]
-    with pytest.warns(hl.RefutedKnowledgeWarning):
+    with pytest.warns(hl.errors.RefutedKnowledgeWarning):
         learn(agent, [row_of_cells(0.5), row_of_cells(1.0)])
     note = "The knowledge was refuted: the bounds that rest on it may be invalid."
     assert note in agent.explain().notes
@@ -132,11 +134,11 @@ def test_bounds_are_valid_after_widening_at_all_known_pairs(seed, kind):
 
 def test_widening_voids_what_forgotten_tasks_contributed():
     memory = hl.TaskMemory(5, 4, capacity=1)
-    agent = hl.LRMaxQInit(d_max=0.1, p_min=0.5, seed=0, memory=memory, **OPTIONS)
-    agent.refutation.reaction = "ignore"
+    claims = {"d_max": 0.1, "p_min": 0.5, "seed": 0, "memory": memory, **OPTIONS}
+    agent = hl.LRMaxQInit(on_refutation="ignore", **claims)
     learn(agent, [row_of_cells(r) for r in (0.5, 0.5, 0.5)])
     assert (agent.memory.max_Q < agent.setting.v_max).any()
-    agent.refutation.reaction = "widen"
+    agent = hl.LRMaxQInit(on_refutation="widen", **claims)
     learn(agent, [row_of_cells(1.0)])
     assert agent.refutation.n_widened > 0
     assert (agent.memory.max_Q == agent.setting.v_max).all()
@@ -161,7 +163,7 @@ def test_excluded_successor_is_refuted_with_any_number_of_visits():
     near = hl.Nearness(rewards=1.0, transitions=1.0, successors=possible)
     options = {**OPTIONS, "exact": False}
     agent = hl.NearRMax(nearness=near, seed=0, on_refutation="raise", **options)
-    with pytest.raises(hl.RefutedKnowledge, match="excluded successor"):
+    with pytest.raises(hl.errors.RefutedKnowledge, match="excluded successor"):
         learn(agent, [row_of_cells(1.0)])
     agent = hl.NearRMax(nearness=near, seed=0, on_refutation="widen", **options)
     learn(agent, [row_of_cells(1.0)])
@@ -176,7 +178,7 @@ def test_excluded_successor_is_refuted_with_any_number_of_visits():
 def test_saved_agent_keeps_its_widened_knowledge_and_options(tmp_path, reaction):
     for agent in agents(on_refutation=reaction, explore=0.2, refutation_delta=0.01):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", hl.RefutedKnowledgeWarning)
+            warnings.simplefilter("ignore", hl.errors.RefutedKnowledgeWarning)
             learn(agent, [row_of_cells(0.5), row_of_cells(1.0)])
         agent.save(tmp_path / "agent")
         loaded = hl.OptimisticAgent.load(tmp_path / "agent")
@@ -192,7 +194,7 @@ def test_saved_agent_keeps_its_widened_knowledge_and_options(tmp_path, reaction)
     [("on_refutation", "shout"), ("exact", 1), ("refutation_delta", 0), ("explore", 1.5)],
 )
 def test_invalid_options_are_rejected(option, value):
-    with pytest.raises(hl.InvalidArgument, match=option):
+    with pytest.raises(hl.errors.InvalidArgument, match=option):
         hl.RMax(**{**OPTIONS, option: value})
 
 
@@ -265,7 +267,7 @@ def test_true_knowledge_is_refuted_with_probability_delta_at_most_in_a_lifetime(
         try:
             for k in range(5):
                 hl.learn(agent, task, episodes=50, max_steps=200, seed=100 * seed + k)
-        except hl.RefutedKnowledge:
+        except hl.errors.RefutedKnowledge:
             refuted += 1
     assert refuted <= 0.5 * n + 3 * np.sqrt(n / 4)
 
@@ -332,7 +334,7 @@ def test_large_difference_is_refuted_by_estimated_models_with_enough_visits():
     options = {**OPTIONS, "exact": False, "n_known": 200, "on_refutation": "raise"}
     agent = hl.NearRMax(nearness=near, seed=0, **options)
     learn(agent, [row_of_cells(0.0)], episodes=3000)
-    with pytest.raises(hl.RefutedKnowledge, match="estimated"):
+    with pytest.raises(hl.errors.RefutedKnowledge, match="estimated"):
         learn(agent, [row_of_cells(1.0)], episodes=3000)
 
 
@@ -347,7 +349,7 @@ def test_false_claims_about_single_tasks_are_refuted_and_widened(shape):
     )
     m = hl.grid_world(["S...G"], gamma=0.9, reward_on="entering", terminal=True)
     agent = hl.NearRMax(nearness=claim, seed=0, on_refutation="raise", **OPTIONS)
-    with pytest.raises(hl.RefutedKnowledge, match="refuted"):
+    with pytest.raises(hl.errors.RefutedKnowledge, match="refuted"):
         learn(agent, [m])
     agent = hl.NearRMax(nearness=claim, seed=0, on_refutation="widen", explore=0.2, **OPTIONS)
     learn(agent, [m, m], episodes=200)

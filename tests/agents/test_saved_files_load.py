@@ -87,7 +87,7 @@ class Below(hl.Bound):
 
 def test_bound_below_all_values_is_refused_before_anything_is_learned():
     agent = hl.OptimisticAgent(bounds=[Below()], n_states=2, n_actions=1, gamma=0.9, n_known=1)
-    with pytest.raises(hl.InvalidArgument, match="below 0, the smallest possible value"):
+    with pytest.raises(hl.errors.InvalidArgument, match="below 0, the smallest possible value"):
         agent.begin_task()
 
 
@@ -98,7 +98,7 @@ def test_values_of_forgotten_tasks_are_compared_with_the_setting_of_an_agent(tmp
     model.begin_task()
     for value in (1e6, 1.0):
         memory.add(Source.of(model.model, np.array([value])))
-    with pytest.raises(hl.InvalidArgument, match=r"Q contains .*, outside"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"Q contains .*, outside"):
         hl.RMax(n_states=1, n_actions=1, gamma=0.9, n_known=1, memory=memory)
     memory.save(tmp_path / "memory")
     assert hl.TaskMemory.load(tmp_path / "memory").max_Q[0] == 1e6
@@ -110,7 +110,7 @@ def test_rewards_of_a_small_range_are_compared_relative_to_it():
     learned = hl.RMax(**options)
     learned.begin_task()
     learned.observe(0, 0, 0.0, 0, terminated=False)
-    with pytest.raises(hl.InvalidArgument, match=r"Q contains .*, outside"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"Q contains .*, outside"):
         agent.memory.add(Source.of(learned.model, np.array([1e-10])))
 
 
@@ -131,7 +131,7 @@ class ForgetsItsOption(hl.Bound):
 def test_agent_whose_bound_could_not_be_rebuilt_is_not_saved(tmp_path):
     bounds = [ForgetsItsOption()]
     agent = hl.OptimisticAgent(bounds=bounds, n_states=2, n_actions=1, gamma=0.9, n_known=1)
-    with pytest.raises(hl.InvalidArgument, match=r"could not be loaded again \(.*height"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"could not be loaded again \(.*height"):
         agent.save(tmp_path / "agent")
     assert not list(tmp_path.iterdir())
 
@@ -141,6 +141,6 @@ def test_numbers_of_observations_that_are_not_literals_are_not_saved(tmp_path):
 
     env = Numbered(gym.make("FrozenLake-v1"), n_states=9, key=lambda seen: Fraction(seen))
     env.reset(seed=0)
-    with pytest.raises(hl.InvalidArgument, match="could not be loaded again"):
+    with pytest.raises(hl.errors.InvalidArgument, match="could not be loaded again"):
         env.save_numbers(tmp_path / "numbers")
     assert not list(tmp_path.iterdir())

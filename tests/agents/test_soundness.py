@@ -199,5 +199,5 @@ def test_q_is_above_q_star_minus_its_slack_with_n_known_from_the_theory():
             failed += bool((agent.Q < sol.Q - slack - sol.error).any())
         return failed
 
-    assert failures(hl.n_known_for(3, 2, epsilon=epsilon, delta=delta)) <= delta * runs
+    assert failures(hl.theory.n_known_for(3, 2, epsilon=epsilon, delta=delta)) <= delta * runs
     assert failures(1) > delta * runs

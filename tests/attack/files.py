@@ -180,7 +180,7 @@ def attack(count, folder, seed=0):
         try:
             load[attacks.kind](target)
             outcomes[name, "accepted"] += 1
-        except hl.HeirloomError as error:
+        except hl.errors.HeirloomError as error:
             outcomes[name, "refused"] += 1
             if not str(error).isprintable():
                 failures.append(f"{i}: {attacks.kind}, {name}: control characters in {error!r}")

@@ -105,7 +105,7 @@ def attack(count, folder, seed=0):
             else:
                 ExperimentSpec.read(spec)
             outcomes["accepted"] += 1
-        except hl.HeirloomError as error:
+        except hl.errors.HeirloomError as error:
             outcomes["refused"] += 1
             lines = str(error).split("\n")
             words = [word for word in RAW if word in str(error)]

@@ -14,7 +14,7 @@ EDGES = [[-0.9, -0.5, 0.0], [0.0]]
 
 
 def binned(edges=EDGES):
-    return hl.Binned(gym.make("MountainCar-v0"), edges=edges)
+    return hl.wrappers.Binned(gym.make("MountainCar-v0"), edges=edges)
 
 
 def test_every_bin_contains_its_middle_and_its_lower_edge():
@@ -32,7 +32,7 @@ def test_every_bin_contains_its_middle_and_its_lower_edge():
 def test_numbers_agree_with_a_c_ordered_array_of_bins():
     rng = np.random.default_rng(0)
     edges = [np.sort(rng.normal(size=n)).tolist() for n in (3, 0, 5, 1)]
-    env = hl.Binned(gym.make("CartPole-v1"), edges=edges)
+    env = hl.wrappers.Binned(gym.make("CartPole-v1"), edges=edges)
     for x in rng.normal(size=(200, 4)):
         places = [sum(edge <= value for edge in row) for value, row in zip(x, edges, strict=True)]
         assert env.state_of(x) == np.ravel_multi_index(places, (4, 1, 6, 2))
@@ -41,7 +41,7 @@ def test_numbers_agree_with_a_c_ordered_array_of_bins():
 def test_infinite_observations_are_in_the_outer_bins_and_nan_is_refused():
     env = binned()
     assert env.state_of([-np.inf, np.inf]) == 1
-    with pytest.raises(hl.UnsupportedEnvironment, match="none of them NaN"):
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match="none of them NaN"):
         env.state_of([np.nan, 0.0])
 
 
@@ -56,7 +56,7 @@ def test_agents_learn_in_a_binned_environment():
 def test_saved_edges_give_the_same_numbering_to_a_later_process(tmp_path):
     env = binned([[-0.1, 0.3], []])
     env.save_edges(tmp_path / "edges")
-    again = binned(hl.Binned.load_edges(tmp_path / "edges"))
+    again = binned(hl.wrappers.Binned.load_edges(tmp_path / "edges"))
     rng = np.random.default_rng(0)
     for x in rng.normal(size=(50, 2)):
         assert env.state_of(x) == again.state_of(x)
@@ -68,8 +68,8 @@ def test_damaged_file_of_edges_is_reported(tmp_path):
     data = bytearray((tmp_path / "edges").read_bytes())
     data[60] ^= 1
     (tmp_path / "edges").write_bytes(data)
-    with pytest.raises(hl.InvalidFile, match="edges"):
-        hl.Binned.load_edges(tmp_path / "edges")
+    with pytest.raises(hl.errors.InvalidFile, match="edges"):
+        hl.wrappers.Binned.load_edges(tmp_path / "edges")
 
 
 @pytest.mark.parametrize(
@@ -85,18 +85,20 @@ def test_damaged_file_of_edges_is_reported(tmp_path):
     ],
 )
 def test_invalid_edges_are_reported(edges, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         binned(edges)
 
 
 def test_discrete_observations_are_refused_with_the_name_of_the_right_wrapper():
-    with pytest.raises(hl.UnsupportedEnvironment, match=r"Numbered\(env\)"):
-        hl.Binned(gym.make("Blackjack-v1"), edges=[[0.5]])
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match=r"Numbered\(env\)"):
+        hl.wrappers.Binned(gym.make("Blackjack-v1"), edges=[[0.5]])
 
 
 def test_error_for_real_observations_names_binned():
     agent = hl.RMax(n_states=8, n_actions=3, gamma=0.9, n_known=1)
-    with pytest.raises(hl.UnsupportedEnvironment, match=r"heirloom\.Binned\(env, edges=\[\.\.\.\]"):
+    with pytest.raises(
+        hl.errors.UnsupportedEnvironment, match=r"heirloom\.wrappers\.Binned\(env, edges=\[\.\.\.\]"
+    ):
         hl.learn(agent, gym.make("MountainCar-v0"), episodes=1, max_steps=1)
 
 
@@ -119,7 +121,9 @@ def test_agent_refuses_other_bins_and_stays_usable():
     agent = hl.RMax(n_states=4, n_actions=3, gamma=0.9, n_known=2, reward_range=(-1, 0))
     for _ in range(2):
         hl.learn(agent, env, episodes=1, max_steps=5, seed=0)
-        with pytest.raises(hl.IncompatibleTasks, match=r"bins of .* edges=agent.memory.edges"):
+        with pytest.raises(
+            hl.errors.IncompatibleTasks, match=r"bins of .* edges=agent.memory.edges"
+        ):
             hl.learn(agent, other, episodes=1, max_steps=5, seed=0)
     assert agent.memory.n_tasks == 2
 
@@ -131,5 +135,5 @@ def test_file_with_invalid_edges_is_refused(edges, tmp_path):
     content = packed(memory)
     names = json.dumps({"edges": edges}).encode()
     content.arrays["names"] = np.frombuffer(names, dtype=np.uint8)
-    with pytest.raises(hl.InvalidFile):
+    with pytest.raises(hl.errors.InvalidFile):
         unpacked(hl.TaskMemory, content, "the file")

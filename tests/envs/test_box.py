@@ -59,7 +59,7 @@ def test_transitions_of_drawn_tasks_are_distributions_and_rewards_lie_in_the_ran
 
 
 def test_prior_of_the_family_is_at_least_the_distance_between_any_two_drawn_tasks(family):
-    assert (hl.family_distance(drawn(family, 6)) <= family.d_max + 1e-6).all()
+    assert (hl.metrics.family_distance(drawn(family, 6)) <= family.d_max + 1e-6).all()
 
 
 def test_bound_from_one_task_holds_for_another_task_of_the_family(family):
@@ -82,15 +82,19 @@ def test_task_with_given_parameters_is_the_one_that_was_drawn(family):
 def test_parameters_outside_the_box_are_reported():
     family = Machines()
     parameters = family.draw_parameters(np.random.default_rng(0))
-    with pytest.raises(hl.InvalidArgument, match=r"wear is 0\.9: expected a number from 0\.15 to"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"wear is 0\.9: expected a number from 0\.15 to"
+    ):
         family.task(**{**parameters, "wear": 0.9})
-    with pytest.raises(hl.InvalidArgument, match="the parameters are wear: expected wear, fail"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="the parameters are wear: expected wear, fail"
+    ):
         family.task(wear=0.2)
 
 
 @pytest.mark.parametrize("interval", [(0.3, 0.1), (0.1,), 0.3, ("x", "y"), (0.0, float("nan"))])
 def test_invalid_interval_is_reported(interval):
-    with pytest.raises(hl.InvalidArgument, match=r"wear is .*: expected two numbers"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"wear is .*: expected two numbers"):
         Machines(wear=interval).draw(np.random.default_rng(0))
 
 
@@ -98,7 +102,7 @@ def test_specs_name_the_family_and_its_intervals():
     assert FAMILIES["machines"] is Machines
     family = make_family("machines", {"wear": [0.1, 0.2]})
     assert family.intervals["wear"] == (0.1, 0.2)
-    with pytest.raises(hl.InvalidArgument, match=r"family.wear is \[0.1\]"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"family.wear is \[0.1\]"):
         make_family("machines", {"wear": [0.1]})
 
 
@@ -117,7 +121,7 @@ class Jam(hl.BoxFamily):
 
 def test_family_whose_model_is_not_affine_has_no_nearness():
     """The corners are equal, so their nearness would be 0."""
-    with pytest.raises(hl.InvalidTask, match="probabilities of Jam are not affine"):
+    with pytest.raises(hl.errors.InvalidTask, match="probabilities of Jam are not affine"):
         Jam().nearness  # noqa: B018
 
 
@@ -141,7 +145,9 @@ def test_family_with_choices_draws_each_of_them_and_refuses_others():
     assert {parameters["door"] for parameters in drawn} == {"left", "right"}
     tasks = [family.task(**parameters) for parameters in drawn]
     assert (hl.family_nearness(tasks).rewards <= family.nearness.rewards + 1e-9).all()
-    with pytest.raises(hl.InvalidArgument, match="door is 'back': expected one of left, right"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="door is 'back': expected one of left, right"
+    ):
         family.task(reward=0.5, door="back")
 
 
@@ -154,13 +160,14 @@ class Forgetful(hl.BoxFamily):
 
 
 def test_mistakes_in_build_are_named():
-    with pytest.raises(hl.InvalidArgument, match="build of Forgetful returned None: expected a"):
-        _ = Forgetful().nearness
-    Forgetful.build = staticmethod(lambda x: None)
-    with pytest.raises(hl.InvalidArgument, match="expected the parameters reward_range, x"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="build of Forgetful returned None: expected a"
+    ):
         _ = Forgetful().nearness
 
 
 def test_reversed_interval_is_shown_as_a_whole():
-    with pytest.raises(hl.InvalidArgument, match=r"wear is \(0.5, 0.3\): expected two numbers"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"wear is \(0.5, 0.3\): expected two numbers"
+    ):
         _ = Machines(wear=(0.5, 0.3)).nearness

@@ -79,7 +79,7 @@ class TestMoves:
         ],
     )
     def test_invalid_map_or_option_is_reported(self, cells, options, message):
-        with pytest.raises(hl.InvalidArgument, match=message):
+        with pytest.raises(hl.errors.InvalidArgument, match=message):
             grid_world(cells, gamma=0.9, **options)
 
 
@@ -101,11 +101,13 @@ class TestTight:
         assert hl.solve(entering).V[60] == pytest.approx(0.9**8 / (1 - 0.9))
 
     def test_unknown_variant_is_rejected(self):
-        with pytest.raises(hl.InvalidArgument, match="variant is 'txt'"):
+        with pytest.raises(hl.errors.InvalidArgument, match="variant is 'txt'"):
             tight(1.0, 0.0, variant="txt")
 
     def test_nan_reward_is_rejected(self):
-        with pytest.raises(hl.InvalidArgument, match="goal_rewards has a number that is not fin"):
+        with pytest.raises(
+            hl.errors.InvalidArgument, match="goal_rewards has a number that is not fin"
+        ):
             tight(np.nan, 0.0, variant="text")
 
     def test_variants_differ_in_the_number_of_moves_that_slipping_can_take(self):

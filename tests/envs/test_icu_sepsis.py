@@ -79,12 +79,12 @@ def test_doses_below_the_level_act_alike_in_all_hospitals():
     ],
 )
 def test_invalid_options_of_hospitals_are_reported(options, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         icu.hospital(1, **options)
 
 
 def test_invalid_number_of_dropped_actions_is_reported():
-    with pytest.raises(hl.InvalidArgument, match="dropped is 25"):
+    with pytest.raises(hl.errors.InvalidArgument, match="dropped is 25"):
         icu.Hospitals(dropped=25).hospital(1)
 
 

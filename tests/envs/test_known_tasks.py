@@ -44,7 +44,7 @@ def fully_known_source(m):
         p=t.p[continuing],
     )
     sol = hl.solve(m)
-    return hl.Source(rows, sol.Q.ravel() + sol.error, sol.V + sol.error)
+    return hl.bounds.Source(rows, sol.Q.ravel() + sol.error, sol.V + sol.error)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -99,7 +99,7 @@ def test_family_distance_is_the_largest_over_all_ordered_pairs_of_tasks():
             hl.garnet(4, 2, branching=2, gamma=0.9, terminating=0.3, reward_range=(lo, 1), seed=rng)
             for _ in range(3)
         ]
-        D = hl.family_distance(tasks)
+        D = hl.metrics.family_distance(tasks)
         c = lo / (1 - 0.9)
         largest = np.max(
             [
@@ -114,9 +114,9 @@ def test_family_distance_is_the_largest_over_all_ordered_pairs_of_tasks():
         assert (D >= largest - 1e-7).all()
         assert D == pytest.approx(largest, abs=3e-6)
     for not_tasks in ([], tasks[0], 3):
-        with pytest.raises(hl.InvalidArgument, match="tasks is empty"):
-            hl.family_distance(not_tasks)
-    assert np.array_equal(hl.family_distance(m for m in tasks), D)
+        with pytest.raises(hl.errors.InvalidArgument, match="tasks is empty"):
+            hl.metrics.family_distance(not_tasks)
+    assert np.array_equal(hl.metrics.family_distance(m for m in tasks), D)
 
 
 def test_frozen_lake_has_the_transitions_and_rewards_of_gymnasium():
@@ -253,12 +253,12 @@ def test_optimal_orders_grow_with_demand():
     ],
 )
 def test_invalid_argument_is_reported(make, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         make()
 
 
 def test_tasks_of_different_sizes_are_rejected():
-    with pytest.raises(hl.IncompatibleTasks, match="n_states is"):
+    with pytest.raises(hl.errors.IncompatibleTasks, match="n_states is"):
         FiniteFamily({"lake": frozen_lake(), "cliff": cliff_walking()})
 
 

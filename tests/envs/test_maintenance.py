@@ -82,5 +82,5 @@ def test_optimal_policies_of_different_weeks_differ():
     ],
 )
 def test_invalid_parameter_of_a_machine_is_reported(changed, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         machine(**{**WEEK, **changed})

@@ -84,10 +84,12 @@ def test_observations_are_numbered_in_order_of_appearance_and_share_numbers():
     assert [first.state_of(seen) for seen in (light, dark, dict(light))] == [0, 1, 0]
     assert second.state_of(dark) == 1
     assert second.state_of({"image": light["image"], "text": "y"}) == 2
-    with pytest.raises(hl.UnsupportedEnvironment, match="more than 3 different observations"):
+    with pytest.raises(
+        hl.errors.UnsupportedEnvironment, match="more than 3 different observations"
+    ):
         first.state_of({"image": light["image"], "text": "z"})
     assert first.state_of(light) == 0
-    with pytest.raises(hl.InvalidArgument, match="look them up in `numbers`"):
+    with pytest.raises(hl.errors.InvalidArgument, match="look them up in `numbers`"):
         first.observation_of(0)
 
 
@@ -107,7 +109,7 @@ def test_saved_numbers_are_loaded_unchanged_and_a_damaged_file_is_rejected(tmp_p
     assert [later.state_of(observation) for observation in reversed(seen)] == states[::-1]
     data = (tmp_path / "numbers.heirloom").read_bytes()
     (tmp_path / "numbers.heirloom").write_bytes(data[:-1])
-    with pytest.raises(hl.InvalidFile, match=r"numbers\.heirloom"):
+    with pytest.raises(hl.errors.InvalidFile, match=r"numbers\.heirloom"):
         Numbered.load_numbers(tmp_path / "numbers.heirloom")
 
 
@@ -117,7 +119,9 @@ def test_equal_observations_have_one_number():
     assert env.state_of(np.array([-0.0, 1.0])) == zero
     assert env.state_of(np.array([0.0, 1.0], dtype=np.float32)) == zero
     for incomparable in (np.array([np.nan, 1.0]), np.array([{}, 1], dtype=object), {1, 2}):
-        with pytest.raises(hl.UnsupportedEnvironment, match="cannot be compared with others"):
+        with pytest.raises(
+            hl.errors.UnsupportedEnvironment, match="cannot be compared with others"
+        ):
             env.state_of(incomparable)
 
 
@@ -127,11 +131,11 @@ def test_shared_numbers_beyond_n_states_are_rejected():
     small = Numbered(Samples(space, few), n_states=2, numbers=large.numbers)
     for i in range(4):
         large.state_of(np.array([i / 4]))
-    with pytest.raises(hl.UnsupportedEnvironment, match="more than 2 different"):
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match="more than 2 different"):
         small.state_of(np.array([0.75]))
-    with pytest.raises(hl.InvalidArgument, match="4 states are numbered already"):
+    with pytest.raises(hl.errors.InvalidArgument, match="4 states are numbered already"):
         Numbered(Samples(space, few), n_states=2, numbers=large.numbers)
-    with pytest.raises(hl.InvalidArgument, match="numbers is a list"):
+    with pytest.raises(hl.errors.InvalidArgument, match="numbers is a list"):
         Numbered(Samples(space, few), n_states=2, numbers=[1])
 
 
@@ -145,20 +149,22 @@ def test_key_decides_which_observations_are_the_same_state():
 
 def test_unsupported_space_or_value_is_reported():
     box, few = spaces.Box(0, 1, (2,)), spaces.Discrete(2)
-    with pytest.raises(hl.UnsupportedEnvironment, match=r"observation space of .* n_states="):
+    with pytest.raises(
+        hl.errors.UnsupportedEnvironment, match=r"observation space of .* n_states="
+    ):
         Numbered(Samples(box, few))
-    with pytest.raises(hl.UnsupportedEnvironment, match="action space"):
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match="action space"):
         Numbered(Samples(few, spaces.Tuple((few, box))))
-    with pytest.raises(hl.UnsupportedEnvironment, match="has 1,099,511,627,776 values"):
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match="has 1,099,511,627,776 values"):
         Numbered(Samples(spaces.MultiDiscrete([2] * 40), few))
-    with pytest.raises(hl.UnsupportedEnvironment, match="is not a Gymnasium environment"):
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match="is not a Gymnasium environment"):
         Numbered("Blackjack-v1")
-    with pytest.raises(hl.InvalidArgument, match="give n_states too"):
+    with pytest.raises(hl.errors.InvalidArgument, match="give n_states too"):
         Numbered(Samples(few, few), key=str)
     env = Numbered(Samples(few, few))
-    with pytest.raises(hl.UnsupportedEnvironment, match="5 is not in"):
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match="5 is not in"):
         env.state_of(5)
-    with pytest.raises(hl.InvalidArgument, match="action is 2"):
+    with pytest.raises(hl.errors.InvalidArgument, match="action is 2"):
         env.step(2)
-    with pytest.raises(hl.InvalidArgument, match="state is 2"):
+    with pytest.raises(hl.errors.InvalidArgument, match="state is 2"):
         env.observation_of(2)

@@ -101,7 +101,7 @@ def test_nearness_and_prior_hold_between_any_two_tasks_of_a_sequence(family):
     between = hl.family_nearness(tasks)
     assert (between.rewards <= near.rewards * (1 + 1e-9) + 1e-9).all()
     assert (between.transitions <= near.transitions * (1 + 1e-9) + 1e-12).all()
-    assert (hl.family_distance(tasks[::3]) <= family.d_max + 1e-6).all()
+    assert (hl.metrics.family_distance(tasks[::3]) <= family.d_max + 1e-6).all()
     for source in tasks[::4]:
         for m in tasks[1::3]:
             sol = hl.solve(m)
@@ -200,12 +200,12 @@ def test_near_rmax_meets_the_trap_and_keeps_bounds_above_the_values():
     ],
 )
 def test_invalid_option_of_a_drift_is_reported(options, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         make_family("drift", options)
 
 
 def test_drift_in_a_spec_has_the_options_of_its_family():
     drift = make_family("drift", {"of": "queues", "options": {"arrival": [0.2, 0.4]}})
     assert drift.family == Queues(arrival=(0.2, 0.4))
-    with pytest.raises(hl.InvalidArgument, match="family is 3: expected a BoxFamily"):
+    with pytest.raises(hl.errors.InvalidArgument, match="family is 3: expected a BoxFamily"):
         Drift(3)

@@ -195,12 +195,12 @@ def test_text_shows_closed_cells_as_walls_and_image_shows_the_goal():
     ],
 )
 def test_invalid_argument_is_reported(make, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         make()
 
 
 def test_size_that_would_exhaust_memory_is_refused():
     with pytest.raises(
-        hl.InvalidArgument, match=r"k is 10000000000: expected .* from 0 to 100,000"
+        hl.errors.InvalidArgument, match=r"k is 10000000000: expected .* from 0 to 100,000"
     ):
         paper_families.TShape(k=10**10).draw(np.random.default_rng(0))

@@ -71,5 +71,5 @@ def test_optimal_policies_of_different_hours_differ():
     ],
 )
 def test_invalid_parameter_of_a_queue_is_reported(changed, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         queue(**{**HOUR, **changed})

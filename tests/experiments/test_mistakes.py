@@ -1,6 +1,4 @@
-"""All mistakes of a spec are reported at once, with their keys and the closest name."""
-
-import re
+"""All mistakes of a spec are reported at once, with the value and the closest name."""
 
 import pytest
 
@@ -11,7 +9,7 @@ from tests.experiments.test_spec import SMALL
 
 
 def messages(change):
-    with pytest.raises(hl.InvalidArgument) as raised:
+    with pytest.raises(hl.errors.InvalidArgument) as raised:
         ExperimentSpec.read({key: value for key, value in {**SMALL, **change}.items() if value})
     return list(raised.value.args)
 
@@ -23,7 +21,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path):
         '[family]\nname = "tigth"\n[[agents]]\nalgorithm = "RMax"\nn_known = 0\nkeeep = 1\n'
         '[[agents]]\nalgorithm = "LRMx"\n'
     )
-    with pytest.raises(hl.InvalidArgument) as raised:
+    with pytest.raises(hl.errors.InvalidArgument) as raised:
         ExperimentSpec.load(path)
     lines = str(raised.value).split("\n")
     assert all(line.startswith(f"{path}: ") for line in lines)
@@ -62,57 +60,57 @@ def test_misspelled_key_is_not_reported_as_missing_too():
     [
         (
             {"algorithm": "LRMax", "n_known": 1, "d_max": "big"},
-            "agents.1.d_max is 'big': .*number.*'family'",
+            "agents.1.d_max is 'big': input should be a valid number, or input should be 'family'",
         ),
         (
             {"algorithm": "RMax", "n_known": 1.5},
-            "agents.1.n_known is 1.5: .*integer",
+            "agents.1.n_known is 1.5: input should be a valid integer",
         ),
         (
             {"algorithm": "RMax", "n_known": 1, "keep": "best"},
-            "agents.1.keep is 'best': .*'first', 'latest' or 'most_used'",
+            "agents.1.keep is 'best': input should be 'first', 'latest' or 'most_used'",
         ),
         (
-            {"algorithm": "RMax", "n_known": 1, "delta": 0},
-            "agents.1.delta is 0: .*greater than 0",
+            {"algorithm": "MaxQInit", "n_known": 1, "delta": 0},
+            "agents.1.delta is 0: input should be greater than 0",
         ),
     ],
 )
 def test_message_names_what_an_option_allows(agent, expected):
-    (message,) = messages({"agents": [agent]})
-    assert re.match(expected, message)
+    assert messages({"agents": [agent]}) == [expected]
 
 
 @pytest.mark.parametrize(
-    ("agent", "message"),
+    ("agent", "start"),
     [
         (
-            {"algorithm": "NearRMax", "n_known": 1, "nearness": {"rewards": -1, "transitions": 0}},
-            "agents.1.nearness is {'rewards': -1, 'transitions': 0}: .*greater than or equal to 0",
+            {"algorithm": "NearRMax", "nearness": {"rewards": -1, "transitions": 0}},
+            "agents.1.nearness.rewards is -1: input should be greater than or equal to 0",
         ),
         (
-            {"algorithm": "NearRMax", "n_known": 1, "nearness": {"reward": 1, "transitions": 0}},
-            "agents.1.nearness is {'reward': 1, 'transitions': 0}: .*not permitted",
+            {"algorithm": "NearRMax", "nearness": {"reward": 1, "transitions": 0}},
+            "agents.1.nearness.reward is not a key of nearness",
         ),
         (
-            {"algorithm": "NearRMax", "n_known": 1, "nearness": "familly"},
-            "agents.1.nearness is 'familly': .*'family' or 'learned'",
+            {"algorithm": "NearRMax", "nearness": "familly"},
+            "agents.1.nearness is 'familly': input should be an object, or input should be ",
         ),
+        ({"algorithm": "RMax", "N-Known": 3}, "agents.1: N-Known is not an option of RMax"),
         (
             {"algorithm": "RMax", "n_know": 3},
-            "agents.1.n_know is not an option of RMax: its options are n_known, epsilon, delta, "
-            "capacity, keep, tol, on_refutation, exact, refutation_delta, explore; did you",
+            "agents.1.n_know is not an option of RMax: its options are n_known, epsilon, tol, ",
         ),
     ],
 )
-def test_mistake_in_a_table_or_a_name_of_an_option_is_reported_once(agent, message):
-    (found,) = messages({"agents": [agent], "defaults": None})
-    assert re.match(message, found)
+def test_mistake_in_a_table_or_a_name_of_an_option_is_reported(agent, start):
+    assert messages({"agents": [{"n_known": 1, **agent}], "defaults": None})[0].startswith(start)
 
 
 def test_quoted_key_of_a_sweep_is_explained(tmp_path):
     (tmp_path / "x.toml").write_text('[sweep]\n"family.size" = [1, 2]\n')
-    with pytest.raises(hl.InvalidArgument, match=r"write family\.size without quotation marks"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"write family\.size without quotation marks"
+    ):
         load_sweep(tmp_path / "x.toml")
 
 
@@ -141,5 +139,5 @@ def test_long_name_or_value_is_refused_and_not_shown_in_full(change, start):
 
 
 def test_name_of_an_experiment_has_at_most_200_characters():
-    assert "at most 200 characters" in messages({"name": "x" * 201})[0]
+    assert messages({"name": "x" * 201})[0].endswith("at most 200 characters")
     assert ExperimentSpec.read({**SMALL, "name": "x" * 200}).name == "x" * 200

@@ -37,14 +37,14 @@ def test_only_the_chosen_jobs_and_tasks_are_recorded():
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({"first": -1}, "record.first is -1: "),
+        ({"first": -1}, "record.first is -1: input should be greater"),
         ({"evry": 5}, "record.evry is not an option of record: .*did you mean every?"),
-        ({"every": "x"}, "record.every is 'x': .*integer"),
+        ({"every": "x"}, "record.every is 'x': input should be a valid integer"),
         ({"agents": ["Rmax"]}, "record.agents contains 'Rmax': .*did you mean RMax?"),
         ({"agents": []}, "record.agents is"),
         ({"tasks": [4]}, "record.tasks contains 4: expected numbers from 1 to 3"),
         ({"repetitions": [0]}, "record.repetitions contains 0: expected numbers from 1 to 3"),
-        (5, "record is 5: "),
+        (5, "record is 5: input should be a"),
     ],
 )
 def test_wrong_record_is_refused_with_a_remedy(record, message):

@@ -89,14 +89,14 @@ def test_defaults_apply_to_agents_that_accept_and_do_not_set_them():
         ({"family": {"name": "tight", "variant": "z"}}, "family.variant is 'z'"),
         (
             {"family": {"name": "tight", "slips": [1]}},
-            r"family.slips is \(1,\): ",
+            r"family.slips is \[1\]",
         ),
         ({"family": {"name": "grid"}}, "family.cells is missing"),
         ({"family": {"name": "grid", "cells": ["SX"]}}, "family: the map contains 'X'"),
         ({"family": {"name": "t-shape", "k": -1}}, "family: k is -1"),
         ({"family": {"variant": "text"}}, "family.name is missing"),
         ({"agents": []}, "agents is"),
-        ({"agents": [{"algorithm": "RMax"}]}, "agents.1.n_known is missing: give the number"),
+        ({"agents": [{"algorithm": "RMax"}]}, "agents.1.n_known is missing"),
         ({"agents": [{"algorithm": "SARSA"}]}, "agents.1.algorithm is 'SARSA'"),
         ({"agents": [{"n_known": 3}]}, "agents.1.algorithm is missing"),
         (
@@ -137,28 +137,28 @@ def test_defaults_apply_to_agents_that_accept_and_do_not_set_them():
     ],
 )
 def test_invalid_key_or_value_is_reported(change, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         ExperimentSpec.read({**SMALL, **change})
 
 
 def test_missing_or_invalid_file_is_reported_with_its_path(tmp_path):
-    with pytest.raises(hl.InvalidArgument, match="cannot be read"):
+    with pytest.raises(hl.errors.InvalidArgument, match="cannot be read"):
         ExperimentSpec.load(tmp_path / "x.toml")
     path = tmp_path / "y.toml"
     path.write_text("a = [")
-    with pytest.raises(hl.InvalidArgument, match=r"y\.toml is not valid TOML"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"y\.toml is not valid TOML"):
         ExperimentSpec.load(path)
     path.write_text("tasks = 1")
-    with pytest.raises(hl.InvalidArgument, match=r"y\.toml: name is missing"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"y\.toml: name is missing"):
         ExperimentSpec.load(path)
 
 
 def test_agent_that_needs_what_the_family_does_not_know_is_reported():
     without_p_min = {**SMALL, "agents": [{"algorithm": "MaxQInit", "n_known": 1}]}
-    with pytest.raises(hl.InvalidArgument, match="agent 'MaxQInit': p_min is missing"):
+    with pytest.raises(hl.errors.InvalidArgument, match="agent 'MaxQInit': p_min is missing"):
         check_agents(ExperimentSpec.read(without_p_min))
     infinite = {**SMALL, "agents": [{"algorithm": "LRMax", "n_known": 1, "d_max": "family"}]}
-    with pytest.raises(hl.InvalidArgument, match="the family has no d_max"):
+    with pytest.raises(hl.errors.InvalidArgument, match="the family has no d_max"):
         check_agents(ExperimentSpec.read(infinite))
 
 
@@ -221,7 +221,7 @@ def test_settings_are_those_of_the_paper_in_both_variants():
             options = agent.all_options
             assert (options.n_known, options.epsilon) == (10, 0.01)
             assert options.capacity == capacity
-            if agent.algorithm != "NearRMax":
+            if agent.algorithm not in ("RMax", "NearRMax"):
                 assert options.delta == delta
         bounds_spec = bounds.settings(variant)
         assert (bounds_spec.tasks, bounds_spec.repetitions, bounds_spec.episodes) == (2, 100, 2000)

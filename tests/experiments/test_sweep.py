@@ -39,7 +39,7 @@ def test_each_combination_is_an_experiment_with_a_label(tmp_path):
     spec = specs["tasks=2,variant=text"]
     assert (spec.tasks, spec.family.options["variant"]) == (2, "text")
     assert spec.name == "small (tasks=2,variant=text)"
-    with pytest.raises(hl.InvalidArgument, match=r"has a table \[sweep\]"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"has a table \[sweep\]"):
         ExperimentSpec.load(path)
     path.write_text(TOML)
     assert load_sweep(path) == {"": ExperimentSpec.load(path)}
@@ -59,7 +59,7 @@ def test_each_combination_is_an_experiment_with_a_label(tmp_path):
     ],
 )
 def test_invalid_sweep_is_refused(sweep, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         expanded({**SMALL, "sweep": sweep})
 
 

@@ -71,7 +71,7 @@ def test_tasks_come_in_the_order_of_a_user_defined_family(tmp_path, jobs):
 )
 def test_sequence_that_is_not_a_list_of_tasks_is_reported(wrong, message, tmp_path):
     family = {"name": f"{MODULE}:GrowingRooms", "wrong": wrong}
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         run(ExperimentSpec.read({**SPEC, "family": family}), tmp_path / "run", jobs=1)
 
 
@@ -87,7 +87,9 @@ def test_reading_a_spec_does_not_import_user_code(tmp_path):
     spec = ExperimentSpec.read({**SPEC, "agents": [{"algorithm": "no.such:Agent", "x": 1}]})
     assert ExperimentSpec.read(spec.as_json()) == spec
     assert "no.such:Agent" in spec.to_toml()
-    with pytest.raises(hl.InvalidArgument, match=r"'no\.such:Agent', which cannot be imported"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"'no\.such:Agent', which cannot be imported"
+    ):
         run(spec, tmp_path / "run", jobs=1)
     assert not (tmp_path / "run").exists()
 
@@ -111,35 +113,38 @@ def test_reading_a_stored_run_does_not_import_user_code(tmp_path, monkeypatch):
         ({"algorithm": f"{MODULE}:NOT_CALLABLE"}, "which is 3: expected a class or a function"),
         (
             {"algorithm": f"{MODULE}:Lazy", "speed": 3},
-            "speed is not an option of 'Lazy': its options are",
+            "TypeError: .*unexpected keyword argument 'speed'",
         ),
         ({"algorithm": f"{MODULE}:Careful", "action": "up"}, "action is 'up'"),
     ],
 )
 def test_invalid_user_defined_algorithm_is_reported(change, message, tmp_path):
     spec = ExperimentSpec.read({**SPEC, "agents": [change]})
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         run(spec, tmp_path / "run", jobs=1)
 
 
 @pytest.mark.parametrize(
     ("family", "message"),
     [
-        ({"name": f"{MODULE}:Rooms", "width": 3}, "family.width is not an option of 'Rooms'"),
-        ({"name": f"{MODULE}:Lazy"}, "family.n_states is missing"),
+        (
+            {"name": f"{MODULE}:Rooms", "width": 3},
+            "unexpected keyword argument 'width'",
+        ),
+        ({"name": f"{MODULE}:Lazy"}, "TypeError: .*missing"),
         ({"name": "builtins:dict"}, "has no 'gamma'"),
     ],
 )
 def test_invalid_user_defined_family_is_reported(family, message, tmp_path):
     spec = ExperimentSpec.read({**SPEC, "family": family})
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         run(spec, tmp_path / "run", jobs=1)
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), None, [1, [None]]])
 def test_options_that_json_or_toml_cannot_represent_are_rejected(value):
     agent = {"algorithm": f"{MODULE}:Lazy", "action": [value]}
-    with pytest.raises(hl.InvalidArgument, match=r"action is .*expected finite numbers"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"action is .*expected finite numbers"):
         ExperimentSpec.read({**SPEC, "agents": [agent]})
 
 
@@ -156,12 +161,12 @@ def test_equal_agent_specs_have_equal_hashes():
     [
         ({"algorithm": f"{MODULE}:Lazy", "gamma": 0.5}, "gamma is set by the experiment"),
         ({"algorithm": f"{MODULE}:Broken"}, r"could not be created \(RuntimeError: no\)"),
-        ({"algorithm": f"{MODULE}:Partial", "speed": 1}, "speed is not an option"),
+        ({"algorithm": f"{MODULE}:Partial", "speed": 1}, "unexpected keyword argument 'speed'"),
     ],
 )
 def test_user_code_that_fails_is_reported(agent, message, tmp_path):
     spec = ExperimentSpec.read({**SPEC, "agents": [agent]})
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         run(spec, tmp_path / "run", jobs=1)
 
 
@@ -203,12 +208,12 @@ def test_user_defined_measure_is_recorded_resumed_exported_and_read_without_its_
 )
 def test_measure_that_cannot_be_recorded_is_refused_with_a_reason(tmp_path, measure, message):
     spec = ExperimentSpec.read({**MEASURED, "measure": f"{MODULE}:{measure}"})
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         run(spec, tmp_path / "run", jobs=1)
     assert not (tmp_path / "run").exists()
 
 
 def test_spec_without_a_measure_of_ones_own_declares_no_variables():
     declared = {"x": {"units": "1", "meaning": "a number"}}
-    with pytest.raises(hl.InvalidArgument, match="measured is given without a measure"):
+    with pytest.raises(hl.errors.InvalidArgument, match="measured is given without a measure"):
         ExperimentSpec.read({**MEASURED, "measure": "transfer", "measured": declared})

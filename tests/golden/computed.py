@@ -47,7 +47,7 @@ def values() -> Arrays:
             f"{name}: local pseudometric": hl.local_pseudometric(m, m_bar),
             f"{name}: Lipschitz bound": hl.lipschitz_bound(m, m_bar),
         }
-        d_max = hl.family_distance([m, m_bar, last])
+        d_max = hl.metrics.family_distance([m, m_bar, last])
         for agent_name, make in agents(d_max).items():
             arrays |= {
                 f"{name}: {agent_name}: {symbol}": array

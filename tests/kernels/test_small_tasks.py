@@ -35,7 +35,7 @@ def makers(tasks, **options):
     options |= {"n_states": N_STATES, "n_actions": N_ACTIONS, "gamma": m.gamma, "seed": 0}
     options |= {"reward_range": m.reward_range, "terminating": m.terminating}
     any_successor = hl.Nearness(rewards=near.rewards, transitions=near.transitions)
-    d_max = hl.family_distance(tasks)
+    d_max = hl.metrics.family_distance(tasks)
     return {
         "RMax": lambda: hl.RMax(explore=0.2, **options),
         "LRMax": lambda: hl.LRMax(d_max=d_max, **options),
@@ -114,7 +114,7 @@ def test_contradictions_are_not_looked_for_after_a_warning():
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         hl.learn(agent, other[0], episodes=20, max_steps=8, seed=1)
-    assert [w.category for w in found].count(hl.RefutedKnowledgeWarning) == 1
+    assert [w.category for w in found].count(hl.errors.RefutedKnowledgeWarning) == 1
 
 
 def test_exploration_chooses_unknown_pairs_first_and_then_every_available_action_equally_often():

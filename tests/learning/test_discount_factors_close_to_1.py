@@ -136,7 +136,7 @@ def test_near_bound_is_above_q_star_for_a_discount_factor_close_to_1(seed):
     bound = hl.near_bound(m, m_bar, family_nearness([m, m_bar]), tol=1.0)
     sol = hl.solve(m)
     assert (bound >= sol.Q - sol.error).all()
-    with pytest.raises(hl.NotConverged, match="float64 allows an error"):
+    with pytest.raises(hl.errors.NotConverged, match="float64 allows an error"):
         hl.near_bound(m, m_bar, family_nearness([m, m_bar]), tol=1e-6)
 
 
@@ -152,7 +152,7 @@ def test_update_that_cannot_converge_raises_not_converged_and_leaves_an_upper_bo
     gamma = 1 - 1e-8
     m = hl.TabularMDP([[0.5], [0.2]], [[[0, 1]], [[1, 0]]], gamma=gamma)
     agent = hl.RMax(n_states=2, n_actions=1, gamma=gamma, n_known=1, terminating=False, seed=0)
-    with pytest.raises(hl.NotConverged, match="still an upper bound"):
+    with pytest.raises(hl.errors.NotConverged, match="still an upper bound"):
         hl.learn(agent, m, episodes=2, max_steps=10, seed=0)
     assert (agent.Q >= hl.solve(m).Q).all()
     monkeypatch.undo()

@@ -88,12 +88,12 @@ class TestProgress:
         counts = learner.model.counts.copy()
         assert counts.sum() > 0
         assert learner.memory.n_tasks == 0
-        with pytest.raises(hl.WrongOrder, match=r"begin_task\(\) was called within a task"):
+        with pytest.raises(hl.errors.WrongOrder, match=r"begin_task\(\) was called within a task"):
             hl.learn(learner, env, episodes=80, max_steps=7, seed=1)
         hl.learn(learner, env, episodes=80, max_steps=7, seed=1, resume=True)
         assert (learner.model.counts >= counts).all()
         assert learner.memory.n_tasks == 1
-        with pytest.raises(hl.WrongOrder, match="no task to resume"):
+        with pytest.raises(hl.errors.WrongOrder, match="no task to resume"):
             hl.learn(learner, env, episodes=80, max_steps=7, seed=1, resume=True)
 
 
@@ -118,7 +118,7 @@ def test_callback_is_called_after_the_last_episode_of_an_agent_that_refines_boun
 def test_interrupted_update_is_completed_by_resume():
     """Bounds and Q are updated for a pair that became known just before the interruption."""
 
-    class Interrupted(hl.Constant):
+    class Interrupted(hl.bounds.Constant):
         interrupts = False
 
         def begin_task(self, setting, model, memory):
@@ -161,17 +161,22 @@ def test_rmax_solves_frozen_lake_as_environment_and_as_exact_model():
 @pytest.mark.parametrize(
     ("env", "options", "error", "message"),
     [
-        (one_state(0.9, 1.0).task, {}, hl.IncompatibleTasks, "the task has 1 state and 1 action"),
-        (M, {"gamma": 0.5}, hl.IncompatibleTasks, "gamma is 0.5 for the agent and 0.9"),
+        (
+            one_state(0.9, 1.0).task,
+            {},
+            hl.errors.IncompatibleTasks,
+            "the task has 1 state and 1 action",
+        ),
+        (M, {"gamma": 0.5}, hl.errors.IncompatibleTasks, "gamma is 0.5 for the agent and 0.9"),
         (
             M,
             {"reward_range": (0, 0.1)},
-            hl.IncompatibleTasks,
+            hl.errors.IncompatibleTasks,
             "outside the agent's reward_range",
         ),
-        (gym.make("CartPole-v1"), {}, hl.UnsupportedEnvironment, "observation space"),
-        (gym.make("FrozenLake-v1"), {}, hl.IncompatibleTasks, "the task has 16 states"),
-        (None, {}, hl.UnsupportedEnvironment, "not a Gymnasium environment"),
+        (gym.make("CartPole-v1"), {}, hl.errors.UnsupportedEnvironment, "observation space"),
+        (gym.make("FrozenLake-v1"), {}, hl.errors.IncompatibleTasks, "the task has 16 states"),
+        (None, {}, hl.errors.UnsupportedEnvironment, "not a Gymnasium environment"),
     ],
 )
 def test_task_that_does_not_fit_the_agent_is_rejected(env, options, error, message):
@@ -194,7 +199,7 @@ def test_task_that_does_not_fit_the_agent_is_rejected(env, options, error, messa
 )
 def test_invalid_arguments_are_rejected(options, message):
     learner = agent()
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         hl.learn(learner, M, **{"episodes": 1, "max_steps": 1, "seed": 0, **options})
     assert not learner.in_task
 

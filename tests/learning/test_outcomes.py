@@ -89,7 +89,7 @@ def test_unexpected_part_of_a_step_is_named_with_the_step(part, value, message, 
     """The third step is the first one of the second episode, of two steps each."""
     env = Scripted(**{part: value})
     where = r"episode 2, step 1, action \d in state 0: .*"
-    with pytest.raises(hl.UnsupportedEnvironment, match=where + message):
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match=where + message):
         hl.learn(agents()[which], env, episodes=3, max_steps=2, seed=0)
 
 
@@ -105,7 +105,7 @@ def test_unexpected_part_of_a_step_is_named_with_the_step(part, value, message, 
     ],
 )
 def test_unexpected_result_of_reset_is_an_error_that_names_the_episode(value, message):
-    with pytest.raises(hl.UnsupportedEnvironment, match="reset of episode 1: .*" + message):
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match="reset of episode 1: .*" + message):
         hl.learn(First(), Scripted(reset=value), episodes=1, max_steps=2)
 
 
@@ -128,22 +128,28 @@ def test_number_or_truth_value_of_any_type_is_read(part, kind):
 
 def test_unexpected_observation_behind_a_wrapper_is_named_with_the_step():
     for value in (1.5, "1", NAN):
-        env = hl.Numbered(Scripted(observation=value))
-        with pytest.raises(hl.UnsupportedEnvironment, match=r"episode 2, step 1.*(is not in|NaN)"):
+        env = hl.wrappers.Numbered(Scripted(observation=value))
+        with pytest.raises(
+            hl.errors.UnsupportedEnvironment, match=r"episode 2, step 1.*(is not in|NaN)"
+        ):
             hl.learn(First(), env, episodes=3, max_steps=2)
-    with pytest.raises(hl.UnsupportedEnvironment, match=r"episode 2, step 1, .*None as reward"):
-        hl.learn(First(), hl.Numbered(Scripted(reward=None)), episodes=3, max_steps=2)
+    with pytest.raises(
+        hl.errors.UnsupportedEnvironment, match=r"episode 2, step 1, .*None as reward"
+    ):
+        hl.learn(First(), hl.wrappers.Numbered(Scripted(reward=None)), episodes=3, max_steps=2)
 
 
 def test_observation_that_is_nan_is_no_state_of_its_own():
-    env = hl.Numbered(Scripted(observation=NAN), n_states=4)
-    with pytest.raises(hl.UnsupportedEnvironment, match=r"nan cannot be compared.*contains NaN"):
+    env = hl.wrappers.Numbered(Scripted(observation=NAN), n_states=4)
+    with pytest.raises(
+        hl.errors.UnsupportedEnvironment, match=r"nan cannot be compared.*contains NaN"
+    ):
         hl.learn(First(), env, episodes=3, max_steps=2)
 
 
 def test_agent_can_resume_after_an_unexpected_step():
     env, agent = Scripted(reward=None), agents()[1]
-    with pytest.raises(hl.UnsupportedEnvironment, match="still in its task"):
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match="still in its task"):
         hl.learn(agent, env, episodes=3, max_steps=2, seed=0)
     hl.learn(agent, env, episodes=3, max_steps=2, resume=True)
     assert agent.memory.n_tasks == 1
@@ -152,10 +158,12 @@ def test_agent_can_resume_after_an_unexpected_step():
 def test_environment_without_a_time_limit_needs_max_steps():
     for env in (
         Scripted(),
-        hl.Numbered(Scripted()),
+        hl.wrappers.Numbered(Scripted()),
         gym.make("FrozenLake-v1", max_episode_steps=-1),
     ):
-        with pytest.raises(hl.InvalidArgument, match=r"declares no time limit.*give max_steps"):
+        with pytest.raises(
+            hl.errors.InvalidArgument, match=r"declares no time limit.*give max_steps"
+        ):
             hl.learn(First(), env, episodes=1)
 
 
@@ -165,9 +173,9 @@ def test_environment_that_declares_a_time_limit_needs_no_max_steps():
     declared.spec = gym.envs.registration.EnvSpec("Scripted-v0", max_episode_steps=1)
     for env in (
         TimeLimit(Scripted(), 5),
-        hl.Numbered(TimeLimit(Scripted(), 5)),
+        hl.wrappers.Numbered(TimeLimit(Scripted(), 5)),
         gym.make("FrozenLake-v1"),
-        hl.Numbered(gym.make("FrozenLake-v1")),
+        hl.wrappers.Numbered(gym.make("FrozenLake-v1")),
         declared,
     ):
         assert hl.learn(First(), env, episodes=2).returns.size == 2
@@ -179,5 +187,5 @@ def test_exact_task_and_its_environment_need_max_steps_alike():
     for env in (ends, ends.to_gymnasium()):
         assert hl.learn(First(), env, episodes=2).n_steps == 2
     for env in (never, never.to_gymnasium()):
-        with pytest.raises(hl.InvalidArgument, match="give max_steps"):
+        with pytest.raises(hl.errors.InvalidArgument, match="give max_steps"):
             hl.learn(First(), env, episodes=2)

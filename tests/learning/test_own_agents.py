@@ -74,14 +74,14 @@ def test_attributes_that_an_agent_has_are_compared_with_the_task():
     for name, value in (("n_states", 4), ("n_actions", 3), ("gamma", 0.5)):
         agent = FourVerbs()
         setattr(agent, name, value)
-        with pytest.raises(hl.IncompatibleTasks, match=str(value)):
+        with pytest.raises(hl.errors.IncompatibleTasks, match=str(value)):
             hl.learn(agent, M, episodes=1, max_steps=1)
 
 
 @pytest.mark.parametrize("verb", ["begin_task", "act", "observe", "end_task"])
 def test_missing_method_is_named(verb):
     kind = type("Incomplete", (FourVerbs,), {verb: None})
-    with pytest.raises(hl.InvalidArgument, match=f"has no method '{verb}'"):
+    with pytest.raises(hl.errors.InvalidArgument, match=f"has no method '{verb}'"):
         hl.learn(kind(), M, episodes=1, max_steps=1)
 
 

@@ -21,7 +21,7 @@ def test_pairs_to_learn_are_those_with_u_above_v_star_minus_epsilon():
         assert hl.pairs_to_learn(Q, m, epsilon=epsilon).tolist() == expected
     assert hl.pairs_to_learn(np.full((2, 2), 10.0), m, epsilon=0.0).all()
     assert not hl.pairs_to_learn(np.zeros((2, 2)), m, epsilon=0.1).any()
-    with pytest.raises(hl.InvalidArgument, match=r"U has shape \(2,\)"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"U has shape \(2,\)"):
         hl.pairs_to_learn([1.0, 2.0], m, epsilon=0.1)
 
 

@@ -99,7 +99,9 @@ def test_simulation_marks_and_refuses_missing_actions():
     _, info = env.reset(seed=0)
     assert info["action_mask"].tolist() == [1, 0]
     assert env.unwrapped.action_masks().tolist() == [True, False]
-    with pytest.raises(hl.InvalidArgument, match="action 1 is not available in state 0: the avail"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="action 1 is not available in state 0: the avail"
+    ):
         env.step(1)
     assert env.step(0)[4]["action_mask"].tolist() == [1, 1]
 
@@ -123,14 +125,14 @@ def test_simulation_marks_and_refuses_missing_actions():
     ],
 )
 def test_bad_mask_is_an_error(make, message):
-    with pytest.raises(hl.InvalidTask, match=message):
+    with pytest.raises(hl.errors.InvalidTask, match=message):
         make()
 
 
 def test_policy_with_a_missing_action_is_an_error():
     m = hl.TabularMDP(R, T, gamma=0.9, available=AVAILABLE)
     for policy in ([1, 0], [[0.5, 0.5], [1.0, 0.0]]):
-        with pytest.raises(hl.InvalidArgument, match="action 1 is not available in state 0"):
+        with pytest.raises(hl.errors.InvalidArgument, match="action 1 is not available in state 0"):
             hl.evaluate(m, policy)
 
 

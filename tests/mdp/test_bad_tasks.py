@@ -133,26 +133,26 @@ CASES = {
 
 @pytest.mark.parametrize(("changes", "message"), CASES.values(), ids=CASES)
 def test_invalid_tasks_are_rejected(changes, message):
-    with pytest.raises(hl.InvalidTask, match=message):
+    with pytest.raises(hl.errors.InvalidTask, match=message):
         build(**changes)
 
 
 @pytest.mark.parametrize("gamma", [1, 1.0, -0.1, 2, np.nan, np.inf, "0.9", None, 0.5j, 10**400])
 def test_discount_factors_outside_zero_to_one_are_rejected(gamma):
-    with pytest.raises(hl.InvalidArgument, match=r"gamma is .*: expected a discount factor"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"gamma is .*: expected a discount factor"):
         build(gamma=gamma)
 
 
 @pytest.mark.parametrize("reward_range", [(1, 0), (0, np.inf), (0,), 1, ("a", "b"), (np.nan, 1)])
 def test_reward_ranges_that_are_not_finite_intervals_are_rejected(reward_range):
-    with pytest.raises(hl.InvalidArgument, match="reward_range is"):
+    with pytest.raises(hl.errors.InvalidArgument, match="reward_range is"):
         build(reward_range=reward_range)
 
 
 def test_reward_range_that_the_message_proposes_is_accepted():
     """Also with rewards that have no short decimal representation."""
     thirds = np.array([[10 / 3], [-1e-300]])
-    with pytest.raises(hl.InvalidTask, match="give reward_range=") as caught:
+    with pytest.raises(hl.errors.InvalidTask, match="give reward_range=") as caught:
         build(R=thirds)
     proposed = str(caught.value).split("give reward_range=")[1].split(" or wider")[0]
     assert build(R=thirds, reward_range=eval(proposed)).reward_range == (-1e-300, 10 / 3)
@@ -170,14 +170,14 @@ def test_reward_range_that_the_message_proposes_is_accepted():
     ],
 )
 def test_objects_that_are_not_tasks_are_rejected(call, m):
-    with pytest.raises(hl.InvalidArgument, match="not a TabularMDP: build one from arrays"):
+    with pytest.raises(hl.errors.InvalidArgument, match="not a TabularMDP: build one from arrays"):
         call(m)
 
 
 def test_invalid_argument_is_a_value_error_and_a_heirloom_error():
     with pytest.raises(ValueError, match="gamma") as caught:
         build(gamma=2)
-    assert isinstance(caught.value, hl.HeirloomError)
+    assert isinstance(caught.value, hl.errors.HeirloomError)
 
 
 class TestIncompatibleTasks:
@@ -212,5 +212,5 @@ class TestIncompatibleTasks:
         ],
     )
     def test_tasks_that_cannot_be_compared_are_rejected(self, metric, other, message):
-        with pytest.raises(hl.IncompatibleTasks, match=message):
+        with pytest.raises(hl.errors.IncompatibleTasks, match=message):
             metric(self.TASK, other)

@@ -60,5 +60,5 @@ def test_seed_and_generator_determine_the_task():
 )
 def test_arguments_outside_their_range_are_rejected(changes, message):
     options = {"n_states": 10, "n_actions": 2, "branching": 3, "gamma": 0.9, "seed": 0, **changes}
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         hl.garnet(**options)

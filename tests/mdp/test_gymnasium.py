@@ -94,7 +94,7 @@ class TestMasks:
     )
     def test_masks_that_cannot_be_asked_for_are_an_error(self, attributes, message):
         env = env_with(2, P=GOOD, **attributes)
-        with pytest.raises(hl.UnsupportedEnvironment, match=message):
+        with pytest.raises(hl.errors.UnsupportedEnvironment, match=message):
             hl.TabularMDP.from_gymnasium(env, gamma=0.9, start=0, masks=True)
 
 
@@ -153,57 +153,69 @@ class TestFromGymnasium:
         ],
     )
     def test_environments_that_are_not_discrete_are_rejected(self, env, message):
-        with pytest.raises(hl.UnsupportedEnvironment, match=message):
+        with pytest.raises(hl.errors.UnsupportedEnvironment, match=message):
             hl.TabularMDP.from_gymnasium(gym.make(env), gamma=0.9)
 
     @pytest.mark.parametrize(
         ("attributes", "error", "message"),
         [
-            ({}, hl.UnsupportedEnvironment, "no transition table `P`"),
-            ({"P": {0: GOOD[0]}}, hl.InvalidTask, "state 1 has no available action"),
-            ({"P": {**GOOD, 1: {0: [(1.0, 2, 0, False)]}}}, hl.InvalidTask, "the successor is 2"),
-            ({"P": {**GOOD, 1: {0: [(1.0, 0.7, 0, False)]}}}, hl.InvalidTask, "successor is 0.7"),
+            ({}, hl.errors.UnsupportedEnvironment, "no transition table `P`"),
+            ({"P": {0: GOOD[0]}}, hl.errors.InvalidTask, "state 1 has no available action"),
+            (
+                {"P": {**GOOD, 1: {0: [(1.0, 2, 0, False)]}}},
+                hl.errors.InvalidTask,
+                "the successor is 2",
+            ),
+            (
+                {"P": {**GOOD, 1: {0: [(1.0, 0.7, 0, False)]}}},
+                hl.errors.InvalidTask,
+                "successor is 0.7",
+            ),
             (
                 {"P": {**GOOD, 1: {0: [(1.0, 1, 0, "False")]}}},
-                hl.InvalidTask,
+                hl.errors.InvalidTask,
                 r"P\[1\]\[0\] contains",
             ),
             (
                 {"P": {**GOOD, 1: {0: [("p", 1, 0, False)]}}},
-                hl.InvalidTask,
+                hl.errors.InvalidTask,
                 r"P\[1\]\[0\] contains",
             ),
             (
                 {"P": {**GOOD, 1: {0: (1.0, 1, 0, False)}}},
-                hl.InvalidTask,
+                hl.errors.InvalidTask,
                 r"P\[1\]\[0\] contains 1.0",
             ),
-            ({"P": 5}, hl.InvalidTask, r"P\[0\]\[0\] cannot be read"),
+            ({"P": 5}, hl.errors.InvalidTask, r"P\[0\]\[0\] cannot be read"),
             (
                 {"P": GOOD, "initial_state_distrib": "first"},
-                hl.InvalidTask,
+                hl.errors.InvalidTask,
                 "initial_state_distrib is not an array of real numbers",
             ),
-            ({"P": {**GOOD, 1: {0: [(0.9, 1, 0, False)]}}}, hl.InvalidTask, r"s=1, a=0\] sums to"),
-            ({"P": {**GOOD, 1: {0: []}}}, hl.InvalidTask, "state 1 has no available action"),
+            (
+                {"P": {**GOOD, 1: {0: [(0.9, 1, 0, False)]}}},
+                hl.errors.InvalidTask,
+                r"s=1, a=0\] sums to",
+            ),
+            ({"P": {**GOOD, 1: {0: []}}}, hl.errors.InvalidTask, "state 1 has no available action"),
             (
                 {"P": {**GOOD, 1: {0: [(1.0, 1, np.nan, False)]}}},
-                hl.InvalidTask,
+                hl.errors.InvalidTask,
                 r"R\[s=1, a=0, s'=1\] is nan",
             ),
             (
                 {"P": {**GOOD, 1: {0: [(1.0, 1)]}}},
-                hl.InvalidTask,
+                hl.errors.InvalidTask,
                 r"P\[1\]\[0\] contains \(1.0, 1\)",
             ),
             (
                 {"P": GOOD, "initial_state_distrib": None},
-                hl.UnsupportedEnvironment,
+                hl.errors.UnsupportedEnvironment,
                 "has no `initial_state_distrib`: give `start`",
             ),
             (
                 {"P": GOOD, "observation_space": gym.spaces.Discrete(2, start=1)},
-                hl.UnsupportedEnvironment,
+                hl.errors.UnsupportedEnvironment,
                 "numbered from 0",
             ),
         ],
@@ -214,7 +226,7 @@ class TestFromGymnasium:
             hl.TabularMDP.from_gymnasium(env, gamma=0.9)
 
     def test_objects_that_are_not_environments_are_rejected(self):
-        with pytest.raises(hl.UnsupportedEnvironment, match="not a Gymnasium environment"):
+        with pytest.raises(hl.errors.UnsupportedEnvironment, match="not a Gymnasium environment"):
             hl.TabularMDP.from_gymnasium(None, gamma=0.9)
 
 
@@ -290,13 +302,14 @@ class TestToGymnasium:
         env.reset(seed=0)
         for action in (1, -1, 0.5, None, "a", [0]):
             with pytest.raises(
-                hl.InvalidArgument, match=r"action is .*: expected a whole number from 0 to 0"
+                hl.errors.InvalidArgument,
+                match=r"action is .*: expected a whole number from 0 to 0",
             ):
                 env.step(action)
         assert env.step(np.int64(0))
 
     def test_max_episode_steps_must_be_a_whole_number(self):
         for steps in (0, 2.5, "a"):
-            with pytest.raises(hl.InvalidArgument, match="max_episode_steps is"):
+            with pytest.raises(hl.errors.InvalidArgument, match="max_episode_steps is"):
                 coin(0.9, 0.5, 1.0).task.to_gymnasium(max_episode_steps=steps)
         assert coin(0.9, 0.5, 1.0).task.to_gymnasium(max_episode_steps=np.int64(5))

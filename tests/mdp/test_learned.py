@@ -184,7 +184,7 @@ def test_rows_cannot_be_written_to():
 def test_invalid_visits_are_rejected_and_not_counted(step, message):
     """A successor out of range would make compiled code write beyond its arrays."""
     model = hl.LearnedModel(2, 1, n_known=1)
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         model.observe(**{"s": 0, "a": 0, "r": 0.5, "s_next": 1, "terminated": False, **step})
     assert model.counts.sum() == 0
 
@@ -201,7 +201,7 @@ def test_integers_of_any_type_are_accepted_as_states_and_actions():
 def test_successors_of_a_pair_out_of_range_are_refused():
     model = hl.LearnedModel(2, 1, n_known=1)
     for s, a in ((2, 0), (-1, 0), (0, 1), (0.0, 0)):
-        with pytest.raises(hl.InvalidArgument, match="expected a whole number from 0 to"):
+        with pytest.raises(hl.errors.InvalidArgument, match="expected a whole number from 0 to"):
             model.successors(s, a)
 
 
@@ -226,13 +226,13 @@ def test_repr_shows_the_number_of_known_pairs():
 )
 def test_sizes_that_are_not_positive_whole_numbers_are_rejected(bad):
     options = {"n_states": 2, "n_actions": 2, "n_known": 1, **bad}
-    with pytest.raises(hl.InvalidArgument, match=f"{next(iter(bad))} is"):
+    with pytest.raises(hl.errors.InvalidArgument, match=f"{next(iter(bad))} is"):
         hl.LearnedModel(options["n_states"], options["n_actions"], n_known=options["n_known"])
 
 
 def test_too_many_pairs_are_refused_before_memory_is_allocated():
     with pytest.raises(
-        hl.InvalidArgument, match="n_actions is 100000: expected at most 2147483647"
+        hl.errors.InvalidArgument, match="n_actions is 100000: expected at most 2147483647"
     ):
         hl.LearnedModel(100_000, 100_000, n_known=1)
 
@@ -240,5 +240,5 @@ def test_too_many_pairs_are_refused_before_memory_is_allocated():
 def test_with_accuracy_takes_n_known_from_the_theory():
     options = {"epsilon": 0.05, "delta": 0.1, "n_sources": 3, "reward_range": (-1, 1)}
     model = hl.LearnedModel.with_accuracy(3, 2, **options, terminating=False)
-    assert model.n_known == hl.n_known_for(3, 2, **options, terminating=False)
+    assert model.n_known == hl.theory.n_known_for(3, 2, **options, terminating=False)
     assert (model.n_states, model.n_actions) == (3, 2)

@@ -170,6 +170,6 @@ def test_rewards_too_large_for_the_computation_are_rejected(successor):
     )
     shape = draw_shape(np.random.default_rng(0))._replace(n_states=2, n_actions=1, gamma=0.0)
     with pytest.raises(
-        hl.InvalidTask, match=r"R\[s=0, a=0, s'=0\] is 1.1e\+300: .* at most 1e\+300"
+        hl.errors.InvalidTask, match=r"R\[s=0, a=0, s'=0\] is 1.1e\+300: .* at most 1e\+300"
     ):
         task_of(outcomes, shape)

@@ -52,7 +52,7 @@ def test_function_may_yield_its_outcomes_and_asks_for_each_pair_once():
     ],
 )
 def test_wrong_rows_of_a_function_are_reported(row, message):
-    with pytest.raises(hl.InvalidTask, match=message):
+    with pytest.raises(hl.errors.InvalidTask, match=message):
         hl.TabularMDP.from_callable(row, 2, 1, gamma=0.9)
 
 
@@ -89,10 +89,10 @@ def test_damaged_or_foreign_file_is_reported(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(hl.InvalidFile):
+    with pytest.raises(hl.errors.InvalidFile):
         hl.TabularMDP.load(path)
     hl.TaskMemory(3, 2).save(path)
-    with pytest.raises(hl.InvalidFile, match="memory"):
+    with pytest.raises(hl.errors.InvalidFile, match="memory"):
         hl.TabularMDP.load(path)
 
 
@@ -120,7 +120,7 @@ def test_file_with_a_right_checksum_and_wrong_arrays_is_reported(change, message
     header, arrays = archive.read(path, "task")
     changed = {name: edit(arrays[name]) for name, edit in change.items()}
     archive.write(path, "task", archive.Content(header, {**arrays, **changed}))
-    with pytest.raises(hl.InvalidFile, match=message):
+    with pytest.raises(hl.errors.InvalidFile, match=message):
         hl.TabularMDP.load(path)
 
 
@@ -131,7 +131,9 @@ def test_file_whose_mean_rewards_are_not_those_of_its_transitions_is_reported(tm
     header, arrays = archive.read(path, "task")
     forged = {**arrays, "R": np.array([9.0, 1.0])}
     archive.write(path, "task", archive.Content(header, forged))
-    with pytest.raises(hl.InvalidFile, match="mean rewards are not those of the transitions"):
+    with pytest.raises(
+        hl.errors.InvalidFile, match="mean rewards are not those of the transitions"
+    ):
         hl.TabularMDP.load(path)
 
 
@@ -154,13 +156,13 @@ def test_npz_file_of_others_is_read_from_dense_or_sparse_arrays(tmp_path):
 def test_npz_file_is_never_unpickled(tmp_path):
     path = tmp_path / "task.npz"
     np.savez(path, R=np.array([[None]], dtype=object), T=np.ones((1, 1, 1)))
-    with pytest.raises(hl.InvalidFile, match=r"cannot be read as an \.npz file"):
+    with pytest.raises(hl.errors.InvalidFile, match=r"cannot be read as an \.npz file"):
         hl.TabularMDP.from_npz(path, gamma=0.9)
     np.savez(path, R=np.ones((1, 1)))
-    with pytest.raises(hl.InvalidFile, match="has the arrays R: expected R and T"):
+    with pytest.raises(hl.errors.InvalidFile, match="has the arrays R: expected R and T"):
         hl.TabularMDP.from_npz(path, gamma=0.9)
     np.savez(path, R=np.ones((1, 1)), T=np.ones((1, 1, 1)))
-    with pytest.raises(hl.InvalidArgument, match="gamma is not in the file"):
+    with pytest.raises(hl.errors.InvalidArgument, match="gamma is not in the file"):
         hl.TabularMDP.from_npz(path)
 
 
@@ -244,13 +246,13 @@ def test_saved_task_is_an_npz_file_that_is_read_as_one(tmp_path):
     assert same.action_names == other.action_names == taxi.action_names
     assert (other.gamma, other.start.argmax()) == (0.5, 3)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(hl.InvalidFile):
+    with pytest.raises(hl.errors.InvalidFile):
         hl.TabularMDP.from_npz(path)
 
 
 def test_unknown_choice_for_unknown_pairs_is_reported():
     model = hl.LearnedModel(2, 2, n_known=1)
-    with pytest.raises(hl.InvalidArgument, match="unknown is 'none': expected one of optim"):
+    with pytest.raises(hl.errors.InvalidArgument, match="unknown is 'none': expected one of optim"):
         model.to_mdp(gamma=0.9, unknown="none")
 
 
@@ -277,7 +279,7 @@ def test_learned_nearness_allows_everything_where_a_pair_is_unknown():
 
 def test_learned_nearness_takes_sources_and_adds_their_accuracy():
     models = [learned_exactly(deterministic(seed), range(21)) for seed in (0, 1)]
-    sources = [hl.Source.of(model, np.full(21, 10.0)) for model in models]
+    sources = [hl.bounds.Source.of(model, np.full(21, 10.0)) for model in models]
     near, wide = hl.learned_nearness(sources), hl.learned_nearness(sources, epsilon=0.01)
     assert wide.rewards == pytest.approx(np.minimum(near.rewards + 0.02, 1.0))
     assert wide.transitions == pytest.approx(np.minimum(near.transitions + 0.01, 1.0))
@@ -289,11 +291,11 @@ def test_learned_nearness_takes_sources_and_adds_their_accuracy():
 
 def test_models_that_cannot_be_compared_are_reported():
     model = hl.LearnedModel(2, 2, n_known=1)
-    with pytest.raises(hl.InvalidArgument, match="models has 1 entry: give two or more"):
+    with pytest.raises(hl.errors.InvalidArgument, match="models has 1 entry: give two or more"):
         hl.learned_nearness([model])
-    with pytest.raises(hl.InvalidArgument, match=r"models\[1\] is 3"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"models\[1\] is 3"):
         hl.learned_nearness([model, 3])
-    with pytest.raises(hl.IncompatibleTasks, match="compare tasks of the same size"):
+    with pytest.raises(hl.errors.IncompatibleTasks, match="compare tasks of the same size"):
         hl.learned_nearness([model, hl.LearnedModel(3, 2, n_known=1)])
 
 
@@ -302,7 +304,9 @@ def test_reward_range_of_an_npz_file_is_read_and_other_arrays_are_named(tmp_path
     np.savez(tmp_path / "m.npz", R=R, T=T, gamma=0.9, reward_range=(-6, 2))
     assert hl.TabularMDP.from_npz(tmp_path / "m.npz").reward_range == (-6.0, 2.0)
     np.savez(tmp_path / "wrong.npz", rewards=R, T=T, gamma=0.9)
-    with pytest.raises(hl.InvalidFile, match="has the arrays T, gamma, rewards: expected R and T"):
+    with pytest.raises(
+        hl.errors.InvalidFile, match="has the arrays T, gamma, rewards: expected R and T"
+    ):
         hl.TabularMDP.from_npz(tmp_path / "wrong.npz")
 
 
@@ -310,7 +314,9 @@ def test_learned_model_outside_the_reward_range_names_that_of_the_agent():
     agent = hl.RMax(n_states=2, n_actions=1, gamma=0.9, n_known=1, reward_range=(-4.0, 4.0), seed=0)
     m = hl.TabularMDP([[-3.0], [2.0]], np.eye(2)[:, None, :], gamma=0.9, reward_range=(-4.0, 4.0))
     hl.learn(agent, m, episodes=20, max_steps=3, seed=0)
-    with pytest.raises(hl.InvalidArgument, match=r"s=0, a=0 is -3, .*agent.setting.reward_range"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"s=0, a=0 is -3, .*agent.setting.reward_range"
+    ):
         agent.model.to_mdp(gamma=0.9, unknown="optimistic")
     learned = agent.model.to_mdp(
         gamma=0.9, unknown="optimistic", reward_range=agent.setting.reward_range

@@ -90,14 +90,14 @@ def test_closest_states_prefers_the_same_index_among_ties_then_the_first():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"ground": "l1"}, hl.InvalidArgument, "ground is 'l1'"),
-        ({"c": -1}, hl.InvalidArgument, "c is -1"),
+        ({"ground": "l1"}, hl.errors.InvalidArgument, "ground is 'l1'"),
+        ({"c": -1}, hl.errors.InvalidArgument, "c is -1"),
         (
             {"c": 1.0, "ground": "recursive"},
-            hl.InvalidArgument,
+            hl.errors.InvalidArgument,
             "c is 1.0: expected a number below 1",
         ),
-        ({"tol": 0}, hl.InvalidArgument, "tol is 0"),
+        ({"tol": 0}, hl.errors.InvalidArgument, "tol is 0"),
     ],
 )
 def test_invalid_arguments_are_rejected(options, error, message):
@@ -112,9 +112,9 @@ def test_tasks_with_different_actions_or_states_are_rejected():
         hl.garnet(3, 1, branching=2, gamma=0.9, seed=0),
         hl.garnet(4, 2, branching=2, gamma=0.9, seed=0),
     ):
-        with pytest.raises(hl.IncompatibleTasks, match="actions must be the same"):
+        with pytest.raises(hl.errors.IncompatibleTasks, match="actions must be the same"):
             bisimulation_metric(m, other)
-    with pytest.raises(hl.InvalidArgument, match="not a TabularMDP"):
+    with pytest.raises(hl.errors.InvalidArgument, match="not a TabularMDP"):
         bisimulation_metric(m, None)
 
 
@@ -133,12 +133,12 @@ def test_recursive_metric_takes_few_sweeps_for_a_weight_close_to_1(distance, mon
     m = hl.TabularMDP([[0.0], [0.25]], T, gamma=0.9)
     m_bar = hl.TabularMDP([[0.5], [0.75]], T, gamma=0.9)
     c = 1 - distance
-    d = hl.bisimulation_metric(m, m_bar, ground="recursive", c=c, tol=1e-3)
+    d = hl.metrics.bisimulation_metric(m, m_bar, ground="recursive", c=c, tol=1e-3)
     assert d[0, 0] == pytest.approx(0.5 / (1 - c), abs=2e-3)
     assert d[0, 0] >= 0.5 / (1 - c) - 1e-9 / distance
 
 
 def test_recursive_metric_that_float64_cannot_certify_raises_not_converged():
     m, m_bar = (hl.garnet(2, 1, branching=2, gamma=0.9, seed=seed) for seed in (0, 1))
-    with pytest.raises(hl.NotConverged, match="ask for tol="):
-        hl.bisimulation_metric(m, m_bar, ground="recursive", c=1 - 1e-12, tol=1e-6)
+    with pytest.raises(hl.errors.NotConverged, match="ask for tol="):
+        hl.metrics.bisimulation_metric(m, m_bar, ground="recursive", c=1 - 1e-12, tol=1e-6)

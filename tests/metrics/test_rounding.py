@@ -67,11 +67,11 @@ def check_optimal_values(rng):
         (lambda: hl.local_pseudometric(m, m_bar), [smaller(d, d_bar), gap(Q, Q_bar)]),
         (lambda: hl.global_pseudometric(m, m_bar), [[[max(map(max, gap(Q, Q_bar)))]], [[largest]]]),
         (lambda: hl.lipschitz_bound(m, m_bar), [Q]),
-        (lambda: hl.family_distance([m, m_bar]).reshape(-1, 1), [both]),
+        (lambda: hl.metrics.family_distance([m, m_bar]).reshape(-1, 1), [both]),
     ):
         try:
             result = compute()
-        except hl.NotConverged:
+        except hl.errors.NotConverged:
             continue
         n_certified += 1
         assert all(at_least(result, truth) for truth in truths)
@@ -91,7 +91,7 @@ def check_policy(rng):
     try:
         of_pairs = hl.policy_q_pseudometric(m, m_bar, actions)
         of_states = hl.policy_v_pseudometric(m, m_bar, actions)
-    except hl.NotConverged:
+    except hl.errors.NotConverged:
         return 0
     assert at_least(of_pairs, d)
     assert at_least(of_states[:, None], [[d[s][choose(s)]] for s in range(m.n_states)])
@@ -136,7 +136,7 @@ def test_pairs_with_the_same_transitions_in_both_tasks_are_at_distance_zero():
     changed[1, 1] = rng.random(4)
     m, m_bar = (hl.TabularMDP(rewards, T, gamma=0.9) for rewards in (R, changed))
     assert (m.transitions.R_error > 0).all()
-    D = hl.family_distance([m, m_bar])
+    D = hl.metrics.family_distance([m, m_bar])
     assert D[1, 1] > 0
     assert np.count_nonzero(D) == 1
     assert (hl.dissimilarity(m, hl.TabularMDP(R, T, gamma=0.9)) == 0).all()
@@ -202,5 +202,7 @@ def test_recursive_bisimulation_metric_includes_the_rounding_of_mean_rewards(c):
     R = np.random.default_rng(6).random((3, 1, 3))
     T = np.random.default_rng(7).dirichlet(np.ones(3), (3, 1))
     m = hl.TabularMDP(R, T, gamma=0.9)
-    with pytest.raises(hl.NotConverged, match=r"tol=1e-18 cannot be certified: the rounding of"):
+    with pytest.raises(
+        hl.errors.NotConverged, match=r"tol=1e-18 cannot be certified: the rounding of"
+    ):
         bisimulation_metric(m, m, ground="recursive", c=c, tol=1e-18)

@@ -116,7 +116,7 @@ def test_solve_that_needs_too_much_work_raises_not_converged_with_the_error_reac
     monkeypatch.setattr(policy_iteration, "MAX_SWEEPS", 50)
     monkeypatch.setattr(policy_iteration, "MAX_TRANSITIONS", 0)
     monkeypatch.setattr(linear, "MAX_OPERATIONS", 0)
-    with pytest.raises(hl.NotConverged, match="sweeps reached an error of"):
+    with pytest.raises(hl.errors.NotConverged, match="sweeps reached an error of"):
         hl.solve(random_walk_with_an_end(1 - 1e-7))
 
 

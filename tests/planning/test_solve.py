@@ -192,9 +192,13 @@ def test_periodic_tasks_are_certified(n):
 
 def test_tolerance_too_small_for_float64_raises_not_converged():
     m = hl.garnet(20, 2, branching=3, gamma=0.999, seed=0)
-    with pytest.raises(hl.NotConverged, match=r"tol=1e-13 cannot be certified .* ask for tol="):
+    with pytest.raises(
+        hl.errors.NotConverged, match=r"tol=1e-13 cannot be certified .* ask for tol="
+    ):
         hl.solve(m, tol=1e-13)
-    with pytest.raises(hl.NotConverged, match=r"tol=1e-12 cannot be certified .* ask for tol="):
+    with pytest.raises(
+        hl.errors.NotConverged, match=r"tol=1e-12 cannot be certified .* ask for tol="
+    ):
         hl.local_pseudometric(m, hl.garnet(20, 2, branching=3, gamma=0.999, seed=1), tol=1e-12)
 
 
@@ -208,13 +212,15 @@ def test_discount_factor_too_close_to_1_raises_not_converged(gamma):
         lambda: hl.evaluate(m, np.zeros(5, dtype=int)),
         lambda: hl.local_pseudometric(m, m_bar),
     ):
-        with pytest.raises(hl.NotConverged, match="cannot be certified"):
+        with pytest.raises(hl.errors.NotConverged, match="cannot be certified"):
             call()
 
 
 def test_message_proposes_a_smaller_gamma_if_no_error_can_be_certified():
     m = hl.garnet(5, 2, branching=3, gamma=np.nextafter(1, 0), seed=0)
-    with pytest.raises(hl.NotConverged, match=r"gamma=0\.9999999999999999 .*use a smaller gamma"):
+    with pytest.raises(
+        hl.errors.NotConverged, match=r"gamma=0\.9999999999999999 .*use a smaller gamma"
+    ):
         hl.solve(m)
 
 
@@ -272,7 +278,7 @@ def test_default_tolerance_adapts_to_the_size_of_values():
 
 @pytest.mark.parametrize("tol", [0, -1e-3, np.nan, "small"])
 def test_tolerance_must_be_a_positive_number(tol):
-    with pytest.raises(hl.InvalidArgument, match="tol is"):
+    with pytest.raises(hl.errors.InvalidArgument, match="tol is"):
         hl.solve(one_state(0.9, 1.0).task, tol=tol)
 
 
@@ -329,7 +335,7 @@ class TestPolicies:
             lambda: hl.evaluate(self.TASK, policy),
             lambda: hl.expected_return(self.TASK, policy, horizon=1),
         ):
-            with pytest.raises(hl.InvalidArgument, match=message):
+            with pytest.raises(hl.errors.InvalidArgument, match=message):
                 call()
 
 
@@ -374,5 +380,5 @@ class TestReturns:
 
     @pytest.mark.parametrize("horizon", [-1, 1.5, None, "10"])
     def test_horizon_must_be_a_whole_number_of_steps(self, horizon):
-        with pytest.raises(hl.InvalidArgument, match="horizon is"):
+        with pytest.raises(hl.errors.InvalidArgument, match="horizon is"):
             hl.optimal_return(one_state(0.9, 1.0).task, horizon=horizon)

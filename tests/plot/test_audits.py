@@ -22,7 +22,7 @@ def ticks(axis):
 
 def test_states_and_actions_with_names_are_labelled_by_them():
     names = {"state_names": ["$idle$", "running " * 4], "action_names": ["keep", "switch"]}
-    figure = hl.draw_audit(audit(**names))
+    figure = hl.plot.draw_audit(audit(**names))
     last = figure.axes[2]
     assert ticks(last.yaxis) == ["keep", "switch"]
     assert ticks(last.xaxis) == [r"\$idle\$", "running running r…"]
@@ -31,6 +31,6 @@ def test_states_and_actions_with_names_are_labelled_by_them():
 
 @pytest.mark.parametrize("given", [{}, {"action_names": ["keep", "switch"]}])
 def test_states_without_names_are_labelled_by_numbers(given):
-    figure = hl.draw_audit(audit(**given))
+    figure = hl.plot.draw_audit(audit(**given))
     assert ticks(figure.axes[2].yaxis) == (["keep", "switch"] if given else ["0", "1"])
     assert all(float(place).is_integer() for place in figure.axes[2].get_xticks())

@@ -118,7 +118,7 @@ def test_saved_figure_has_the_format_of_its_extension(tmp_path, name, written, m
 def test_saving_to_a_folder_that_cannot_be_made_raises_cannot_write(tmp_path):
     file = save_figure(one_line(), tmp_path / "x.png")
     with pytest.raises(
-        hl.CannotWrite, match="choose another file, in a folder that you may write to"
+        hl.errors.CannotWrite, match="choose another file, in a folder that you may write to"
     ):
         save_figure(one_line(), file / "x.png")
 
@@ -127,7 +127,7 @@ def test_figure_that_cannot_be_written_leaves_the_old_file_as_it_was(tmp_path, m
     file = save_figure(one_line(), tmp_path / "x.png")
     before = file.read_bytes()
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
-    with pytest.raises(hl.CannotWrite, match="No space"):
+    with pytest.raises(hl.errors.CannotWrite, match="No space"):
         save_figure(new_figure()[0], file)
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [before]
 
@@ -136,14 +136,14 @@ def test_figure_that_cannot_be_written_leaves_the_old_file_as_it_was(tmp_path, m
 def test_name_that_is_no_image_file_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     figure, _ = new_figure()
-    with pytest.raises(hl.InvalidArgument, match=r"path is .*: expected"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"path is .*: expected"):
         save_figure(figure, name)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("figure", [None, 3, "figure"])
 def test_object_that_is_no_figure_is_refused(tmp_path, figure):
-    with pytest.raises(hl.InvalidArgument, match=r"figure is .*: expected a Figure"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"figure is .*: expected a Figure"):
         save_figure(figure, tmp_path / "map.png")
 
 

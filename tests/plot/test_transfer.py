@@ -14,7 +14,7 @@ RESULTS = results()
 
 
 def test_bars_are_the_mean_numbers_of_pairs_of_each_kind():
-    figure = hl.draw_transfer(RESULTS, "Mine", title="a title")
+    figure = hl.plot.draw_transfer(RESULTS, "Mine", title="a title")
     (ax,) = figure.axes
     expected = RESULTS.bound_pairs.sel(agent="Mine").mean("repetition").values
     drawn = np.array([[bar.get_height() for bar in bars] for bars in ax.containers]).T
@@ -31,9 +31,9 @@ def test_colours_are_those_of_the_report():
 
 
 def test_results_without_transfer_are_refused():
-    with pytest.raises(hl.InvalidArgument, match='measure = "transfer"'):
-        hl.draw_transfer(RESULTS.drop_vars("bound_pairs"), "Mine")
+    with pytest.raises(hl.errors.InvalidArgument, match='measure = "transfer"'):
+        hl.plot.draw_transfer(RESULTS.drop_vars("bound_pairs"), "Mine")
     nothing = RESULTS.copy()
     nothing["bound_pairs"] = RESULTS.bound_pairs * 0 - 1
-    with pytest.raises(hl.InvalidArgument, match="an agent that has bounds"):
-        hl.draw_transfer(nothing, "Mine")
+    with pytest.raises(hl.errors.InvalidArgument, match="an agent that has bounds"):
+        hl.plot.draw_transfer(nothing, "Mine")

@@ -63,12 +63,12 @@ def test_termination_probabilities_are_weighted_by_f_end():
 @pytest.mark.parametrize("f", [[1.0, 1.0], [-1.0], [np.nan], [[1.0]], "no"])
 def test_weights_that_are_negative_or_of_the_wrong_shape_are_refused(f):
     m = one_state(0.9, 1.0).task
-    with pytest.raises(hl.InvalidArgument, match="f"):
+    with pytest.raises(hl.errors.InvalidArgument, match="f"):
         hl.model_pseudometric(m, m, f)
 
 
 def test_negative_weight_of_termination_is_refused():
     m = one_state(0.9, 1.0).task
     for f_end in (-1, None, "x", [1.0, 2.0], np.nan):
-        with pytest.raises(hl.InvalidArgument, match="f_end is"):
+        with pytest.raises(hl.errors.InvalidArgument, match="f_end is"):
             hl.model_pseudometric(m, m, [1.0], f_end=f_end)

@@ -165,7 +165,7 @@ class TestErratum5TheRangeOfSlip:
     def test_distances_are_ten_times_as_large_with_the_appendix_range(self, variant):
         def largest(slip):
             tasks = [tight(1.0, 0.0, variant=variant), tight(1.0, slip, variant=variant)]
-            return hl.family_distance(tasks).max()
+            return hl.metrics.family_distance(tasks).max()
 
         assert largest(0.1) < 2.001
         assert largest(1.0) > 9 * largest(0.1)
@@ -256,7 +256,7 @@ class TestErratum10TheLearnedPriorIsForOnePairOfTasks:
     @pytest.mark.parametrize("n", [10, 20])
     def test_learned_prior_is_valid_for_one_given_source(self, n):
         """A random source and a random current task: 1 - δ, as the proposition says."""
-        rng, m = np.random.default_rng(n), hl.tasks_for_distance(1 / n, 0.05)
+        rng, m = np.random.default_rng(n), hl.theory.tasks_for_distance(1 / n, 0.05)
         violated = []
         for _ in range(20_000):
             seen = rng.integers(n, size=m)
@@ -267,7 +267,7 @@ class TestErratum10TheLearnedPriorIsForOnePairOfTasks:
     @pytest.mark.parametrize(("n", "expected"), [(10, 0.21), (20, 0.40)])
     def test_learned_prior_is_not_valid_for_all_sources_together(self, n, expected):
         """Every task of the family became a source after the maximum was computed."""
-        rng, m = np.random.default_rng(n), hl.tasks_for_distance(1 / n, 0.05)
+        rng, m = np.random.default_rng(n), hl.theory.tasks_for_distance(1 / n, 0.05)
         violated = []
         for _ in range(20_000):
             missed = set(range(n)) - set(rng.integers(n, size=m).tolist())

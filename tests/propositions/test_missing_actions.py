@@ -63,6 +63,6 @@ def test_action_that_the_target_lacks_is_no_part_of_a_maximum():
 @pytest.mark.parametrize("ground", ["identity", "recursive"])
 def test_states_with_different_actions_are_as_far_apart_as_possible(ground):
     one, two = arms([0.5, 0.5], [True, False]), arms([0.5, 0.5], [True, True])
-    assert hl.bisimulation_metric(one, one, ground=ground) == pytest.approx(0.0, abs=1e-6)
-    far = hl.bisimulation_metric(one, two, ground=ground)[0, 0]
+    assert hl.metrics.bisimulation_metric(one, one, ground=ground) == pytest.approx(0.0, abs=1e-6)
+    far = hl.metrics.bisimulation_metric(one, two, ground=ground)[0, 0]
     assert far == pytest.approx(1.9 if ground == "identity" else 10.0, abs=1e-5)

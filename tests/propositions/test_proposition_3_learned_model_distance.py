@@ -70,9 +70,11 @@ def test_learned_distance_is_an_upper_bound_with_probability_one_minus_delta():
     violations = 0
     for _ in range(repetitions):
         m, m_bar = (hl.garnet(3, 2, branching=2, gamma=0.9, seed=rng) for _ in range(2))
-        n_known = hl.n_known_for(3, 2, **options, terminating=False)
+        n_known = hl.theory.n_known_for(3, 2, **options, terminating=False)
         models = [sampled(task, n_known, rng) for task in (m, m_bar)]
-        setting = hl.Setting(n_states=3, n_actions=2, gamma=0.9, terminating=False, epsilon=epsilon)
+        setting = hl.bounds.Setting(
+            n_states=3, n_actions=2, gamma=0.9, terminating=False, epsilon=epsilon
+        )
         V_star = hl.solve(m_bar).V
         D = learned_distance(models[0].rows, models[1].rows, V_star + 1e-8, setting)
         violations += bool((D.reshape(3, 2) < exact.source_distance(m, m_bar, V_star)).any())

@@ -21,7 +21,7 @@ def agents_for(tasks, rng):
     m = tasks[0]
     options = {"n_states": m.n_states, "n_actions": m.n_actions, "gamma": m.gamma, "n_known": 1}
     rmax = hl.RMax(**options, seed=rng)
-    lrmax = hl.LRMax(**options, d_max=hl.family_distance(tasks), seed=rng)
+    lrmax = hl.LRMax(**options, d_max=hl.metrics.family_distance(tasks), seed=rng)
     for source in tasks[:-1]:
         hl.learn(lrmax, source, episodes=30, max_steps=2 * m.n_states, seed=1)
     return {"RMax": rmax, "LRMax": lrmax}

@@ -21,7 +21,7 @@ def one_state_tasks(n):
 @pytest.mark.parametrize(("n", "delta"), [(2, 0.3), (2, 0.1), (3, 0.5), (3, 0.3)])
 def test_m_drawn_tasks_include_two_given_tasks_with_probability_one_minus_delta(n, delta):
     """All sequences of equally likely tasks are enumerated; m - 1 tasks would not suffice."""
-    m = hl.tasks_for_distance(1 / n, delta)
+    m = hl.theory.tasks_for_distance(1 / n, delta)
 
     def missed(length):
         draws = itertools.product(range(n), repeat=length)
@@ -43,7 +43,7 @@ def test_learned_maximum_bounds_the_distance_of_two_given_tasks(seed):
         agent = hl.LRMax(
             n_states=1, n_actions=n, gamma=0.0, n_known=1, p_min=1 / n, delta=delta, seed=rng
         )
-        m = agent.bounds[0].n_tasks = hl.tasks_for_distance(1 / n, delta)
+        m = agent.bounds[0].n_tasks = hl.theory.tasks_for_distance(1 / n, delta)
         for i in rng.integers(n, size=m):
             hl.learn(agent, tasks[i], episodes=n, max_steps=1, seed=0)
         (learned, _), *_ = agent.memory.learned.values()

@@ -22,7 +22,7 @@ METRICS = {
     "global_pseudometric": hl.global_pseudometric,
     "policy_v_pseudometric": lambda m, m_bar: hl.policy_v_pseudometric(m, m_bar, [0] * 6),
     "policy_q_pseudometric": lambda m, m_bar: hl.policy_q_pseudometric(m, m_bar, [0] * 6),
-    "family_distance": lambda m, m_bar: hl.family_distance([m, m_bar]),
+    "family_distance": lambda m, m_bar: hl.metrics.family_distance([m, m_bar]),
     "lipschitz_bound": hl.lipschitz_bound,
     "near_bound": lambda m, m_bar: hl.near_bound(m, m_bar, hl.family_nearness([m, m_bar])),
 }

@@ -20,7 +20,7 @@ from published.site import GENERATED, MARK, api, commands, docstrings, gallery, 
 
 DOCS = code_blocks.DOCS
 MODELS = {
-    **ALGORITHMS,
+    **{name: algorithm.options for name, algorithm in ALGORITHMS.items()},
     "spec": ExperimentSpec,
     "agent": AgentSpec,
     "family": FamilySpec,
@@ -36,7 +36,7 @@ REQUESTS = re.compile(
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_key_of_a_spec_has_a_meaning(name):
-    assert set(specs.meanings(MODELS[name])) == set(MODELS[name].model_fields)
+    assert all(field.description for field in MODELS[name].model_fields.values())
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -61,8 +61,11 @@ def test_reference_of_commands_has_every_command_and_a_help_for_every_option():
 
 
 def test_reference_of_the_api_has_every_public_name_once():
-    found = re.findall(r"^\.\. auto\w+:: heirloom\.(\w+)$", api.names_by_subject(), re.MULTILINE)
-    assert sorted(found) == sorted(heirloom.__all__)
+    found = re.findall(r"^\.\. auto\w+:: (\S+)$", api.names_by_subject(), re.MULTILINE)
+    assert sorted(found) == sorted(api.public_paths().values())
+    top_level = {path.removeprefix("heirloom.") for path in found if path.count(".") == 1}
+    modules = {"bounds", "envs", "errors", "metrics", "plot", "theory", "wrappers"}
+    assert top_level | modules == set(heirloom.__all__)
 
 
 def test_every_page_is_listed_on_the_front_page_or_found_by_it():

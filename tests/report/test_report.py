@@ -95,7 +95,7 @@ def test_report_of_an_incomplete_or_damaged_run_says_so(folder):
     unfinished = folder / "unfinished"
     shutil.copytree(folder / "run-other", unfinished)
     flip(unfinished / "run.sqlite", 0)
-    with pytest.raises(hl.InvalidFile, match="is damaged, or is not a run"):
+    with pytest.raises(hl.errors.InvalidFile, match="is damaged, or is not a run"):
         render(read_sources(unfinished))
 
 
@@ -219,11 +219,13 @@ def test_steps_until_near_optimal_are_called_an_upper_bound_and_never_a_lower_on
 
 
 def test_baseline_must_be_an_agent(folder, tmp_path):
-    with pytest.raises(hl.InvalidArgument, match=r"baseline is 'x': expected the name of an agent"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"baseline is 'x': expected the name of an agent"
+    ):
         hl.write_report(folder / "run", tmp_path / "x.html", baseline="x")
     hl.write_report(folder / "run", tmp_path / "x.html", baseline="LRMax(0.1)")
     with pytest.raises(
-        hl.CannotWrite, match="choose another file, in a folder that you may write to"
+        hl.errors.CannotWrite, match="choose another file, in a folder that you may write to"
     ):
         hl.write_report(folder / "run", tmp_path / "x.html" / "y.html")
 
@@ -268,7 +270,7 @@ def test_report_shows_the_first_recordings_if_all_are_too_large(recorded, monkey
 
 def test_report_says_that_recordings_cannot_be_read(recorded, monkeypatch):
     def unreadable(run):
-        raise hl.InvalidFile("the map has the style <b>")
+        raise hl.errors.InvalidFile("the map has the style <b>")
 
     monkeypatch.setattr("heirloom.report.sections.recordings_of", unreadable)
     section = replays(read_sources(recorded).runs)

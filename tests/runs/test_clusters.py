@@ -176,7 +176,7 @@ def test_invalid_scheduler_file_is_refused(tmp_path):
     for text in ("{}", "[1]", "{"):
         (tmp_path / "scheduler.json").write_text(text)
         with (
-            pytest.raises(hl.InvalidArgument, match="no Dask scheduler answers there"),
+            pytest.raises(hl.errors.InvalidArgument, match="no Dask scheduler answers there"),
             workers("dask", address=str(tmp_path / "scheduler.json")),
         ):
             pass
@@ -185,9 +185,13 @@ def test_invalid_scheduler_file_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("error", "expected_type", "message"),
     [
-        (OSError(28, "No space left"), hl.WorkerLost, "could not compute a job .*No space left"),
-        (ModuleNotFoundError("x", name="y"), hl.InvalidArgument, "a worker cannot import y"),
-        (hl.InvalidArgument("z"), hl.InvalidArgument, "z"),
+        (
+            OSError(28, "No space left"),
+            hl.errors.WorkerLost,
+            "could not compute a job .*No space left",
+        ),
+        (ModuleNotFoundError("x", name="y"), hl.errors.InvalidArgument, "a worker cannot import y"),
+        (hl.errors.InvalidArgument("z"), hl.errors.InvalidArgument, "z"),
         (ZeroDivisionError("w"), ZeroDivisionError, "w"),
     ],
 )
@@ -199,7 +203,7 @@ def test_errors_of_workers_are_translated(error, expected_type, message):
 def test_worker_with_other_versions_refuses_to_compute():
     """The error names a library, its version in the run (here) and in the worker (there)."""
     message = r"other versions \(numpy 1.0 here and .* there\): install"
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         compute_on_cluster(SPEC.as_json(), [(0, 0)], {**versions(), "numpy": "1.0"})
 
 
@@ -207,7 +211,7 @@ def test_worker_with_other_versions_refuses_to_compute():
 def test_run_on_a_cluster_with_other_versions_is_refused(tmp_path, monkeypatch):
     other = {**versions(), "numpy": "1.0"}
     monkeypatch.setattr("heirloom.runs.workers.dask.versions", lambda: other)
-    with pytest.raises(hl.InvalidArgument, match="has other versions"):
+    with pytest.raises(hl.errors.InvalidArgument, match="has other versions"):
         run(SPEC, tmp_path / "run", backend="dask", jobs=1)
 
 
@@ -220,7 +224,7 @@ def test_run_on_a_cluster_with_other_versions_is_refused(tmp_path, monkeypatch):
     ],
 )
 def test_invalid_arguments_are_refused_before_the_folder_is_created(tmp_path, options, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         run(SPEC, tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
 
@@ -228,12 +232,12 @@ def test_invalid_arguments_are_refused_before_the_folder_is_created(tmp_path, op
 def test_address_without_a_cluster_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("heirloom.runs.workers.dask.TIMEOUT", 1.0)
     with (
-        pytest.raises(hl.InvalidArgument, match="no Dask scheduler answers there"),
+        pytest.raises(hl.errors.InvalidArgument, match="no Dask scheduler answers there"),
         workers("dask", address="tcp://127.0.0.1:9"),
     ):
         pass
     with (
-        pytest.raises(hl.InvalidArgument, match="no Dask scheduler answers there"),
+        pytest.raises(hl.errors.InvalidArgument, match="no Dask scheduler answers there"),
         workers("dask", address=str(tmp_path / "missing.json")),
     ):
         pass
@@ -243,7 +247,7 @@ def test_address_without_a_cluster_is_refused(tmp_path, monkeypatch):
 def test_backend_that_is_not_installed_is_refused(monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
     with (
-        pytest.raises(hl.InvalidArgument, match=r"pip install '\.\[dask\]' in the clone"),
+        pytest.raises(hl.errors.InvalidArgument, match=r"pip install '\.\[dask\]' in the clone"),
         workers("dask", jobs=1),
     ):
         pass

@@ -96,21 +96,23 @@ def test_invalid_arguments_are_refused():
         (AGENTS, lambda rng: 3, {}, "the task that draw_task returned is 3"),
         ({"RMax": lambda rng: 3}, draw, {}, "the agent 3 has no method 'begin_task'"),
     ):
-        with pytest.raises(hl.HeirloomError, match=message):
+        with pytest.raises(hl.errors.HeirloomError, match=message):
             compare(agents, draw_task, **{**SIZES, **change})
     results = compare({"LRMax": AGENTS["LRMax"]}, draw, **SIZES)
-    with pytest.raises(hl.InvalidArgument, match=r"baseline is 'RMax': expected .* LRMax"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"baseline is 'RMax': expected .* LRMax"):
         comparison_table(results, last=1)
     assert "LRMax" in comparison_table(results, last=1, baseline="LRMax")
     for last in (0, -1, SIZES["tasks"] + 1):
-        with pytest.raises(hl.InvalidArgument, match="last is"):
+        with pytest.raises(hl.errors.InvalidArgument, match="last is"):
             comparison_table(results, last=last, baseline="LRMax")
-    with pytest.raises(hl.InvalidArgument, match="results has the variable updates over None"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="results has the variable updates over None"
+    ):
         comparison_table(results.drop_vars("updates"), last=1, baseline="LRMax")
 
 
 def test_comparison_without_agents_is_refused():
-    with pytest.raises(hl.InvalidArgument, match=r"agents is \{\}: expected a dictionary"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"agents is \{\}: expected a dictionary"):
         compare({}, draw, **SIZES)
 
 
@@ -149,7 +151,7 @@ def test_stored_comparison_is_resumed_and_others_are_refused(tmp_path):
     compare({**agents, "RMax": counted}, drawn_task, **NUMBERS, jobs=1, out=tmp_path / "run")
     assert len(made) <= 1  # the agent is made for a check, and no job is computed
     for change, names in (({"episodes": 4}, agents), ({}, {"other": agents["RMax"]})):
-        with pytest.raises(hl.InvalidArgument, match="contains another experiment"):
+        with pytest.raises(hl.errors.InvalidArgument, match="contains another experiment"):
             compare(names, drawn_task, **{**NUMBERS, **change}, jobs=1, out=tmp_path / "run")
 
 
@@ -168,7 +170,7 @@ def test_comparison_measures_transfer_and_records_episodes_with_the_same_results
 
 def test_comparison_refuses_recordings_without_a_folder_and_unknown_measures():
     for wrong, message in (({"record": True}, "give out"), ({"measure": "transfr"}, "transfer")):
-        with pytest.raises(hl.InvalidArgument, match=message):
+        with pytest.raises(hl.errors.InvalidArgument, match=message):
             compare(agents_to_compare(), drawn_task, **NUMBERS, **wrong)
 
 
@@ -176,7 +178,7 @@ def test_comparison_in_parallel_refuses_environments(tmp_path):
     def draw(rng):
         return drawn_task(rng).to_gymnasium(max_episode_steps=4)
 
-    with pytest.raises(hl.HeirloomError, match="TabularMDP"):
+    with pytest.raises(hl.errors.HeirloomError, match="TabularMDP"):
         compare(agents_to_compare(), draw, **NUMBERS, jobs=1)
     assert not list(tmp_path.iterdir())
 
@@ -236,13 +238,15 @@ def test_higher_confidence_states_less():
     assert hl.helps_from(results, "LRMax", confidence=0.8) == 1
     assert hl.helps_from(results, "LRMax", confidence=0.99) == 2
     for confidence in (0.0, 1.0, "x"):
-        with pytest.raises(hl.InvalidArgument, match=r"confidence is .*: expected a pro"):
+        with pytest.raises(hl.errors.InvalidArgument, match=r"confidence is .*: expected a pro"):
             hl.helps_from(results, "LRMax", confidence=confidence)
 
 
 def test_unknown_agent_is_reported():
     results = with_returns((1, 1, 1))
-    with pytest.raises(hl.InvalidArgument, match="agent is 'x': expected one of RMax, LRMax"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="agent is 'x': expected one of RMax, LRMax"
+    ):
         hl.helps_from(results, "x")
 
 
@@ -269,7 +273,7 @@ def test_comparison_obeys_masks_of_environments_if_asked():
     options = {"tasks": 2, "episodes": 5, "max_steps": 4, "repetitions": 1}
     results = hl.compare(agents, lambda rng: Corridor(), masks=True, **options)
     assert results.returns.max() == 1
-    with pytest.raises(hl.UnsupportedEnvironment, match="learn or compare with masks=True"):
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match="learn or compare with masks=True"):
         hl.compare(agents, lambda rng: Corridor(), **options)
 
 
@@ -300,26 +304,16 @@ def test_table_of_few_or_equal_repetitions_has_no_interval(repetitions):
 
 def test_function_that_returns_the_same_agent_again_is_refused():
     agent = hl.RMax(seed=0, **OPTIONS)
-    with pytest.raises(hl.InvalidArgument, match="the same agent in repetitions 1 and 2"):
+    with pytest.raises(hl.errors.InvalidArgument, match="the same agent in repetitions 1 and 2"):
         compare({"shared": lambda rng: agent}, draw, **SIZES)
-
-
-@pytest.mark.parametrize(
-    ("agents", "draw_task", "message"),
-    [
-        ({"RMax": lambda: None}, draw, r"agents\['RMax'\] cannot be called with a random"),
-        (AGENTS, lambda: None, "draw_task cannot be called with a random generator"),
-    ],
-)
-def test_function_that_takes_no_generator_is_refused(agents, draw_task, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
-        compare(agents, draw_task, **SIZES)
 
 
 @pytest.mark.parametrize("jobs", [None, 1])
 def test_error_of_an_agent_names_the_agent_and_the_repetition(jobs):
     agents = {"RMax": AGENTS["RMax"], "small": lambda rng: hl.RMax(**{**OPTIONS, "n_states": 4})}
-    with pytest.raises(hl.IncompatibleTasks, match=r"^agent 'small', repetition 1: the task"):
+    with pytest.raises(
+        hl.errors.IncompatibleTasks, match=r"^agent 'small', repetition 1: the task"
+    ):
         compare(agents, draw, **SIZES, jobs=jobs)
 
 
@@ -338,6 +332,6 @@ def test_interrupted_comparison_is_not_resumed_with_other_tasks(tmp_path):
 
     with pytest.raises(RuntimeError, match="stopped"):
         compare({"RMax": fail_in_the_third_repetition}, draw, **options)
-    with pytest.raises(hl.InvalidArgument, match="are not those of the jobs stored in"):
+    with pytest.raises(hl.errors.InvalidArgument, match="are not those of the jobs stored in"):
         compare({"RMax": AGENTS["RMax"]}, draw_others, **options)
     assert compare({"RMax": AGENTS["RMax"]}, draw, **options).sizes["repetition"] == 4

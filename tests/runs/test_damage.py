@@ -100,7 +100,7 @@ def test_damage_to_the_first_page_loses_no_job(folder, expected, computed):
         (folder / "run.sqlite").write_bytes(data)
         assert run(SPEC, folder, jobs=1).identical(expected), position
     (folder / "run.sqlite").write_bytes(os.urandom(4096) + good[4096:])
-    with pytest.raises(hl.InvalidFile, match="is not a run of Heirloom"):
+    with pytest.raises(hl.errors.InvalidFile, match="is not a run of Heirloom"):
         StoredRun(folder)
     assert run(SPEC, folder, jobs=1).identical(expected)
     assert computed == []
@@ -137,7 +137,7 @@ def test_damaged_spec_is_restored_by_the_command(folder, expected, computed, col
     assert ended.exit_code == 1
     assert "is damaged: repeat the command that started the run, which restores it" in ended.stderr
     before = (folder / "run.sqlite").read_bytes()
-    with pytest.raises(hl.InvalidFile, match=r"the spec in .* is damaged"):
+    with pytest.raises(hl.errors.InvalidFile, match=r"the spec in .* is damaged"):
         run(SPEC.with_changes(seed=8), folder, jobs=1)  # nothing shows that it is that experiment
     assert (folder / "run.sqlite").read_bytes() == before
     assert run(SPEC, folder, jobs=1).identical(expected)
@@ -156,7 +156,7 @@ def test_file_without_readable_jobs_is_replaced_if_its_spec_is_intact(folder, ex
 def test_file_with_nothing_readable_is_refused_and_kept(folder):
     (folder / "run.sqlite").write_bytes(os.urandom(40_000))
     before = (folder / "run.sqlite").read_bytes()
-    with pytest.raises(hl.InvalidFile, match="is damaged, or is not a run of Heirloom"):
+    with pytest.raises(hl.errors.InvalidFile, match="is damaged, or is not a run of Heirloom"):
         run(SPEC, folder, jobs=1)
     assert os.listdir(folder) == ["run.sqlite"]
     assert (folder / "run.sqlite").read_bytes() == before
@@ -235,7 +235,7 @@ def test_run_that_was_killed_during_its_first_commit_can_be_resumed(folder, expe
     """SQLite has written the file, and its journal, which leads back to an empty file, is left."""
     start = b"\xd9\xd5\x05\xf9 \xa1c\xd7" + bytes(12) + (512).to_bytes(4) + (4096).to_bytes(4)
     (folder / "run.sqlite-journal").write_bytes(start.ljust(512, b"\0"))
-    with pytest.raises(hl.InvalidFile, match="there is no run in"):
+    with pytest.raises(hl.errors.InvalidFile, match="there is no run in"):
         StoredRun(folder)
     assert run(SPEC, folder, jobs=1).identical(expected)
     assert sorted(os.listdir(folder)) == ["run.sqlite"]
@@ -243,7 +243,7 @@ def test_run_that_was_killed_during_its_first_commit_can_be_resumed(folder, expe
 
 def test_database_in_another_journal_mode_is_kept_and_computed_into_a_new_one(folder, expected):
     change(folder, "PRAGMA journal_mode = WAL")
-    with pytest.raises(hl.InvalidFile, match="not in the journal mode of a run"):
+    with pytest.raises(hl.errors.InvalidFile, match="not in the journal mode of a run"):
         StoredRun(folder)
     assert sorted(os.listdir(folder)) == ["run.sqlite"]
     assert run(SPEC, folder, jobs=1).identical(expected)
@@ -256,7 +256,9 @@ def test_file_of_a_user_with_the_name_of_a_new_database_is_kept(folder, has_run)
     new.write_text("mine")
     if has_run:
         change(folder, "UPDATE job SET seconds = 0 WHERE job = 0")
-        with pytest.raises(hl.CannotWrite, match="was not written by Heirloom: move it away"):
+        with pytest.raises(
+            hl.errors.CannotWrite, match="was not written by Heirloom: move it away"
+        ):
             RunStore(folder, SPEC)
     else:
         (folder / "run.sqlite").unlink()

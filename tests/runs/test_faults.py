@@ -174,7 +174,7 @@ def test_run_completes_although_a_worker_was_killed(tmp_path):
 def test_second_run_in_one_folder_is_refused(tmp_path):
     with (
         lock(tmp_path / "run"),
-        pytest.raises(hl.InvalidArgument, match="another run is in progress in"),
+        pytest.raises(hl.errors.InvalidArgument, match="another run is in progress in"),
     ):
         run(SPEC, tmp_path / "run", jobs=1)
 
@@ -211,7 +211,7 @@ try:
     try:
         run(spec, disk + "/run", jobs=1)
         sys.exit("the disk was not full")
-    except hl.CannotWrite as error:
+    except hl.errors.CannotWrite as error:
         print(error)
     status = StoredRun(disk + "/run").status()
     print(len(status.done), len(status.missing), len(status.damaged))
@@ -247,5 +247,7 @@ def test_run_on_a_full_disk_can_be_resumed_when_there_is_space(tmp_path):
 def test_run_fails_if_jobs_cannot_be_read_back(tmp_path, monkeypatch):
     """A run reads back every job that it wrote before it reports success."""
     monkeypatch.setattr(RunStore, "_flush", lambda self, file: self._waiting.clear())
-    with pytest.raises(hl.CannotWrite, match=r"12 jobs written to .* could not be read back"):
+    with pytest.raises(
+        hl.errors.CannotWrite, match=r"12 jobs written to .* could not be read back"
+    ):
         run(SPEC, tmp_path / "run", jobs=1)

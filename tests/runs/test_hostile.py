@@ -45,7 +45,7 @@ def forged(folder, spec, *statements, rows=0):
 )
 def test_database_that_defines_anything_else_is_refused(tmp_path, statement):
     folder = forged(tmp_path / "run", FAST.as_json(), statement)
-    with pytest.raises(hl.InvalidFile, match="has other tables than a run of Heirloom"):
+    with pytest.raises(hl.errors.InvalidFile, match="has other tables than a run of Heirloom"):
         StoredRun(folder).status()
 
 
@@ -56,7 +56,7 @@ def test_view_in_place_of_a_table_is_refused(tmp_path):
         "DROP TABLE run",
         "CREATE VIEW run AS SELECT '{}' AS spec, '{}' AS versions, x'00' AS checksum",
     )
-    with pytest.raises(hl.InvalidFile, match="has other tables"):
+    with pytest.raises(hl.errors.InvalidFile, match="has other tables"):
         StoredRun(folder)
 
 
@@ -84,13 +84,13 @@ def test_text_that_is_no_spec_is_refused(tmp_path, spec):
     )
     connection.commit()
     connection.close()
-    with pytest.raises(hl.InvalidFile, match=r"spec"):
+    with pytest.raises(hl.errors.InvalidFile, match=r"spec"):
         StoredRun(folder)
 
 
 def test_spec_with_too_many_jobs_is_refused(tmp_path):
     folder = forged(tmp_path / "run", {**FAST.as_json(), "repetitions": 2**31 - 1})
-    with pytest.raises(hl.InvalidFile, match=r"6,442,450,941 jobs: at most 1,000,000"):
+    with pytest.raises(hl.errors.InvalidFile, match=r"6,442,450,941 jobs: at most 1,000,000"):
         StoredRun(folder)
 
 
@@ -98,7 +98,9 @@ def test_spec_that_claims_much_more_than_the_file_contains_takes_no_memory(tmp_p
     folder = forged(tmp_path / "run", {**FAST.as_json(), "repetitions": 10**5, "episodes": 10**6})
     stored = StoredRun(folder)
     assert len(stored.status().missing) == 3 * 10**5
-    with pytest.raises(hl.InvalidFile, match=r"would take .* GB of memory, and few of its jobs"):
+    with pytest.raises(
+        hl.errors.InvalidFile, match=r"would take .* GB of memory, and few of its jobs"
+    ):
         stored.results()
 
 
@@ -132,10 +134,10 @@ HEADERS = [
 @pytest.mark.parametrize("header", HEADERS, ids=range(len(HEADERS)))
 def test_array_that_claims_another_type_or_size_is_refused(header):
     layout = Layout(FAST, FAST.as_json())
-    with pytest.raises(hl.InvalidFile):
+    with pytest.raises(hl.errors.InvalidFile):
         layout.array("returns", npy(header, bytes(100)))
     for value in (None, 3, b"", "x", b"\x93NUMPY"):
-        with pytest.raises(hl.InvalidFile, match=r"is not an \.npy file"):
+        with pytest.raises(hl.errors.InvalidFile, match=r"is not an \.npy file"):
             layout.array("returns", value)
 
 
@@ -155,7 +157,7 @@ def test_reading_a_run_unpickles_nothing(tmp_path):
     connection.commit()
     connection.close()
     assert len(StoredRun(folder).status().done) == 1
-    with pytest.raises(hl.InvalidFile, match="returns of a job"):
+    with pytest.raises(hl.errors.InvalidFile, match="returns of a job"):
         StoredRun(folder).results()
 
 
@@ -176,7 +178,7 @@ def test_run_of_a_newer_format_is_refused(tmp_path):
     )
     before = (folder / "run.sqlite").read_bytes()
     for attempt in (lambda: StoredRun(folder), lambda: run(FAST, folder, jobs=1)):
-        with pytest.raises(hl.InvalidFile, match="newer version of Heirloom"):
+        with pytest.raises(hl.errors.InvalidFile, match="newer version of Heirloom"):
             attempt()
     assert (folder / "run.sqlite").read_bytes() == before
     assert os.listdir(folder) == ["run.sqlite"]
@@ -189,7 +191,7 @@ def test_database_of_another_program_is_refused(tmp_path):
     connection.close()
     before = (tmp_path / "run.sqlite").read_bytes()
     for attempt in (lambda: StoredRun(tmp_path), lambda: run(FAST, tmp_path, jobs=1)):
-        with pytest.raises(hl.InvalidFile, match="is not a run of Heirloom"):
+        with pytest.raises(hl.errors.InvalidFile, match="is not a run of Heirloom"):
             attempt()
     assert (tmp_path / "run.sqlite").read_bytes() == before
     assert os.listdir(tmp_path) == ["run.sqlite"]

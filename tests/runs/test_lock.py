@@ -12,7 +12,9 @@ def test_lock_names_its_process_and_is_deleted_at_the_end(tmp_path):
     with lock(tmp_path):
         assert f"process {os.getpid()} on " in (tmp_path / LOCK).read_text()
         with (
-            pytest.raises(hl.InvalidArgument, match=rf"in progress .*process {os.getpid()} on "),
+            pytest.raises(
+                hl.errors.InvalidArgument, match=rf"in progress .*process {os.getpid()} on "
+            ),
             lock(tmp_path),
         ):
             pass
@@ -30,7 +32,7 @@ def test_lock_of_a_killed_process_is_taken_over(tmp_path):
 def test_file_of_a_user_in_place_of_the_lock_is_kept(tmp_path):
     (tmp_path / LOCK).write_text("my notes, which are longer than a lock file\n" * 10)
     before = (tmp_path / LOCK).read_bytes()
-    with pytest.raises(hl.CannotWrite, match="was not written by Heirloom"), lock(tmp_path):
+    with pytest.raises(hl.errors.CannotWrite, match="was not written by Heirloom"), lock(tmp_path):
         pass
     assert (tmp_path / LOCK).read_bytes() == before
 
@@ -42,14 +44,14 @@ def test_file_system_without_locks_is_refused(tmp_path, monkeypatch):
         raise OSError(38, "Function not implemented")
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
-    with pytest.raises(hl.CannotWrite, match="Function not implemented"), lock(tmp_path):
+    with pytest.raises(hl.errors.CannotWrite, match="Function not implemented"), lock(tmp_path):
         pass
 
 
 def test_folder_below_a_file_cannot_be_locked(tmp_path):
     (tmp_path / "file").write_text("")
     with (
-        pytest.raises(hl.CannotWrite, match=r"could not be created.*Not a directory"),
+        pytest.raises(hl.errors.CannotWrite, match=r"could not be created.*Not a directory"),
         lock(tmp_path / "file" / "run"),
     ):
         pass
@@ -74,14 +76,14 @@ def test_lock_of_a_file_that_another_run_deletes_is_taken_again(tmp_path, monkey
     monkeypatch.setattr(os.path, "samestat", delete_first)
     with lock(tmp_path):
         assert len(deleted) == 2
-        with pytest.raises(hl.InvalidArgument, match="another run is in progress"):
+        with pytest.raises(hl.errors.InvalidArgument, match="another run is in progress"):
             lock(tmp_path).__enter__()
     assert not file.exists()
 
 
 def test_lock_is_given_up_if_other_programs_delete_its_file_again_and_again(tmp_path, monkeypatch):
     monkeypatch.setattr(os.path, "samestat", lambda *_: False)
-    with pytest.raises(hl.CannotWrite, match="deleted again and again"), lock(tmp_path):
+    with pytest.raises(hl.errors.CannotWrite, match="deleted again and again"), lock(tmp_path):
         pass
 
 

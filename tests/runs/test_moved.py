@@ -37,7 +37,7 @@ def test_run_stops_if_its_folder_disappears(tmp_path, monkeypatch, what, after):
 
     monkeypatch.setattr(compute, "run_job", disturbed)
     monkeypatch.setattr(stores, "MOST_BYTES", 1)  # every job is committed at once
-    with pytest.raises(hl.CannotWrite, match="was moved or deleted"):
+    with pytest.raises(hl.errors.CannotWrite, match="was moved or deleted"):
         run(SPEC, folder, jobs=1)
     if what.startswith("database"):
         assert folder.exists() == (what == "database replaced")

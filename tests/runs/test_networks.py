@@ -62,7 +62,7 @@ def test_dask_process_that_dies_at_start_up_is_reported(monkeypatch):
 
     with (
         dask.config.set({"distributed.nanny.preload": ["/no/such/module.py"]}),
-        pytest.raises(hl.WorkerLost, match="could not be started on this machine"),
+        pytest.raises(hl.errors.WorkerLost, match="could not be started on this machine"),
     ):
         workers("dask", jobs=1).__enter__()
 
@@ -112,6 +112,6 @@ def test_server_of_another_program_is_told_from_a_cluster(
     ],
 )
 def test_address_without_a_cluster_is_refused_on_one_line(address, message):
-    with pytest.raises(hl.InvalidArgument, match=message) as raised:
+    with pytest.raises(hl.errors.InvalidArgument, match=message) as raised:
         workers("dask", address=address).__enter__()
     assert str(raised.value).isprintable()

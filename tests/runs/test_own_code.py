@@ -85,14 +85,14 @@ def test_exit_in_a_job_is_an_error(tmp_path, monkeypatch, jobs):
     (tmp_path / "exiting.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
     message = r"agent 'Exiting', repetition \d: the code of the job called sys.exit\(0\)"
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         run(with_agent("exiting:Exiting"), tmp_path / "run", jobs=jobs)
 
 
 def test_module_that_exits_when_it_is_imported_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "script.py").write_text("import sys\nsys.exit(0)\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(hl.InvalidArgument, match=r"cannot be imported \(SystemExit: 0\)"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"cannot be imported \(SystemExit: 0\)"):
         run(with_agent("script:agent"), tmp_path / "run", jobs=1)
 
 
@@ -110,7 +110,9 @@ def test_family_that_exits_is_an_error(tmp_path, monkeypatch, options):
             **options,
         }
     )
-    with pytest.raises(hl.InvalidArgument, match=r"a family or an agent called sys.exit\(0\)"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"a family or an agent called sys.exit\(0\)"
+    ):
         run(spec, tmp_path / "run", jobs=1)
 
 
@@ -120,5 +122,5 @@ def test_module_that_exits_in_a_worker_only_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "exiting_in_workers.py").write_text(script.format(os.getpid()))
     monkeypatch.syspath_prepend(tmp_path)
     compute = import_module("exiting_in_workers").compute
-    with pytest.raises(hl.InvalidArgument, match=r"the code of a job called sys.exit\(0\)"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"the code of a job called sys.exit\(0\)"):
         list(compute_locally(compute, [(0, 0), (0, 1)], 2))

@@ -133,7 +133,7 @@ def count_and_die(job, folder, status):
 )
 def test_job_that_ends_every_worker_ends_the_run_with_an_error(tmp_path, status, message):
     results = compute_locally(partial(count_and_die, folder=tmp_path, status=status), JOBS, 2)
-    with pytest.raises(hl.WorkerLost, match=message):
+    with pytest.raises(hl.errors.WorkerLost, match=message):
         list(results)
     pids = [path.name for path in tmp_path.iterdir()]
     assert len(pids) == RETRIES + 1
@@ -320,7 +320,7 @@ def raise_in_job(job, error):
 @pytest.mark.parametrize(
     ("error", "raised"),
     [
-        (hl.InvalidArgument("gamma is 2"), hl.InvalidArgument),
+        (hl.errors.InvalidArgument("gamma is 2"), hl.errors.InvalidArgument),
         (OSError("no space left"), OSError),
         (EOFError("an exception of the job, not of its connection"), EOFError),
     ],
@@ -369,7 +369,9 @@ def test_exception_that_cannot_be_sent_is_described(kind):
 
 def test_function_that_cannot_be_sent_is_named():
     lock = threading.Lock()
-    with pytest.raises(hl.InvalidArgument, match=r"cannot be sent to other processes .*jobs=1"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"cannot be sent to other processes .*jobs=1"
+    ):
         list(compute_locally(lambda job: (lock, job), JOBS, 2))
 
 
@@ -457,7 +459,7 @@ def test_deleted_folder_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.chdir(folder)
     folder.rmdir()
-    with pytest.raises(hl.InvalidArgument, match="the current folder was deleted"):
+    with pytest.raises(hl.errors.InvalidArgument, match="the current folder was deleted"):
         list(compute_locally(computed, JOBS, 2))
 
 

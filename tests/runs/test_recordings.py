@@ -81,7 +81,9 @@ def test_recordings_of_a_run_are_opened_by_one_call(recorded):
     assert (found.agent, found.repetition, found.task) == (SPEC.agents[1].name, 3, 1)
     assert found.layer("Q", 0).shape == (found.n_states, found.n_actions)
     assert len(hl.recordings(recorded)) == 2 * 2 * len(SPEC.agents)
-    with pytest.raises(hl.InvalidArgument, match=r"no recording for this choice.*tasks 1, 3"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"no recording for this choice.*tasks 1, 3"
+    ):
         hl.recordings(recorded, task=2)
 
 
@@ -107,9 +109,9 @@ def test_snapshots_are_exported_as_a_table_of_pairs(recorded, tmp_path, to):
 
 def test_snapshots_are_refused_where_there_are_none(recorded, tmp_path):
     hl.run(FAST.with_changes(repetitions=1), tmp_path / "run", jobs=1)
-    with pytest.raises(hl.InvalidArgument, match="has no snapshots: add `record = true`"):
+    with pytest.raises(hl.errors.InvalidArgument, match="has no snapshots: add `record = true`"):
         export(StoredRun(tmp_path / "run"), "csv", tmp_path / "tables", snapshots=True)
-    with pytest.raises(hl.InvalidArgument, match="choose parquet or csv"):
+    with pytest.raises(hl.errors.InvalidArgument, match="choose parquet or csv"):
         export(StoredRun(recorded), "netcdf", tmp_path / "x.nc", snapshots=True)
 
 

@@ -81,7 +81,9 @@ def test_resumed_run_computes_no_job_twice(tmp_path, expected, monkeypatch):
 def test_folder_with_another_experiment_is_refused(tmp_path):
     run(SPEC, tmp_path / "run", jobs=1)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(hl.InvalidArgument, match=r"contains another experiment \(seed is 8 "):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"contains another experiment \(seed is 8 "
+    ):
         run(SPEC.with_changes(seed=8), tmp_path / "run")
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -89,7 +91,7 @@ def test_folder_with_another_experiment_is_refused(tmp_path):
 def test_file_in_place_of_the_folder_is_refused_before_anything_is_computed(tmp_path, monkeypatch):
     (tmp_path / "run").write_text("mine")
     monkeypatch.setattr("heirloom.runs.workers.compute.run_job", lambda *_: pytest.fail("computed"))
-    with pytest.raises(hl.CannotWrite, match="is a file: choose a folder"):
+    with pytest.raises(hl.errors.CannotWrite, match="is a file: choose a folder"):
         run(SPEC, tmp_path / "run", jobs=1)
     assert (tmp_path / "run").read_text() == "mine"
     assert os.listdir(tmp_path) == ["run"]
@@ -105,7 +107,7 @@ def test_symbolic_link_leads_to_the_samelock(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "run")
     with (
         lock(tmp_path / "run"),
-        pytest.raises(hl.InvalidArgument, match="another run is in progress in"),
+        pytest.raises(hl.errors.InvalidArgument, match="another run is in progress in"),
     ):
         run(SPEC, tmp_path / "link", jobs=1)
 

@@ -27,7 +27,7 @@ from tests.small_run import SPEC
 )
 def test_run_that_is_too_large_is_refused_before_anything_is_written(tmp_path, changes, message):
     started = time.process_time()
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         run(SPEC.with_changes(**changes), tmp_path / "there" / "run", jobs=1)
     assert time.process_time() - started < 2
     assert os.listdir(tmp_path) == []
@@ -37,7 +37,9 @@ def test_run_that_is_too_large_is_refused_before_anything_is_written(tmp_path, c
 def test_sweep_of_a_million_agents_is_refused_without_being_expanded():
     agent = {"algorithm": "LRMax", "n_known": list(range(1, 1001)), "d_max": [0.1] * 1000}
     started = time.process_time()
-    with pytest.raises(hl.InvalidArgument, match="describes 1,000,000 agents: expected at most"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="describes 1,000,000 agents: expected at most"
+    ):
         ExperimentSpec.read({**SPEC.as_json(), "agents": [agent]})
     assert time.process_time() - started < 1
 
@@ -84,18 +86,21 @@ def test_dry_run_refuses_a_run_that_is_too_large(tmp_path):
 def test_nothing_is_written_if_workers_do_not_answer(tmp_path):
     @contextmanager
     def no_workers():
-        raise hl.InvalidArgument("no cluster answers")
+        raise hl.errors.InvalidArgument("no cluster answers")
         yield
 
     @contextmanager
     def failing_workers():
         def compute(spec, jobs):
-            raise hl.WorkerLost("the cluster died")
+            raise hl.errors.WorkerLost("the cluster died")
             yield
 
         yield compute
 
-    for start, error in ((no_workers, hl.InvalidArgument), (failing_workers, hl.WorkerLost)):
+    for start, error in (
+        (no_workers, hl.errors.InvalidArgument),
+        (failing_workers, hl.errors.WorkerLost),
+    ):
         with pytest.raises(error):
             run_on(start, SPEC, tmp_path / "there" / "run")
         assert os.listdir(tmp_path) == []

@@ -89,12 +89,12 @@ def test_error_of_a_timed_commit_is_raised_in_the_run(folder, monkeypatch):
 
     def fails(self):
         failed.append(True)
-        raise hl.CannotWrite("no space")
+        raise hl.errors.CannotWrite("no space")
 
     monkeypatch.setattr(RunStore, "commit", fails)
     add(store, 0)
     wait_until(lambda: store._failure is not None)
-    with pytest.raises(hl.CannotWrite, match="no space"):
+    with pytest.raises(hl.errors.CannotWrite, match="no space"):
         add(store, 1)
     monkeypatch.setattr(RunStore, "commit", commit_)
     store.commit()
@@ -159,7 +159,7 @@ def test_results_of_some_variables_are_loaded(folder):
     assert not {"checksum", "done"} & set(every.variables)
     for wrong in (["missing"], 3, {"returns": 1}, [3]):
         with pytest.raises(
-            hl.InvalidArgument, match=r"variables is .*: expected a list of some of"
+            hl.errors.InvalidArgument, match=r"variables is .*: expected a list of some of"
         ):
             hl.results(folder, wrong)
 
@@ -176,7 +176,7 @@ def test_row_belongs_to_its_spec_and_its_job():
 
 def test_job_that_is_larger_than_a_row_can_be_is_refused(folder, monkeypatch):
     monkeypatch.setattr(stores, "LARGEST_VALUE", 2**20 + 100)
-    with pytest.raises(hl.InvalidArgument, match="bytes, more than a database can store"):
+    with pytest.raises(hl.errors.InvalidArgument, match="bytes, more than a database can store"):
         add(RunStore(folder, TINY), 0)
 
 
@@ -184,7 +184,7 @@ def test_job_that_is_larger_than_a_row_can_be_is_refused(folder, monkeypatch):
 def test_run_that_was_killed_before_its_first_commit_is_resumed(folder, size):
     if size is not None:
         (folder / "run.sqlite").write_bytes(b"")
-        with pytest.raises(hl.InvalidFile, match="there is no run in"):
+        with pytest.raises(hl.errors.InvalidFile, match="there is no run in"):
             StoredRun(folder)
     commit(RunStore(folder, SPEC), [(0, 0)])
     assert len(StoredRun(folder).status().done) == 1

@@ -57,7 +57,7 @@ def test_status_reports_that_a_run_is_complete(folder):
 def test_runs_are_found_in_subfolders(complete, tmp_path):
     assert [str(location) for location in runs_in(complete)] == [str(complete)]
     assert [str(location) for location in runs_in(complete.parent)] == [str(complete)]
-    with pytest.raises(hl.InvalidFile, match="there is no run in"):
+    with pytest.raises(hl.errors.InvalidFile, match="there is no run in"):
         runs_in(tmp_path / "missing")
     assert invoke("status", complete.parent).exit_code == 0
     assert str(complete) in [str(location) for location in runs_in(complete.parents[1])]
@@ -165,7 +165,7 @@ def test_run_with_an_integer_measure_is_complete(tmp_path):
 
 @pytest.mark.parametrize("out", ["s3://bucket/x", "/", "."])
 def test_export_refuses_urls_and_paths_without_a_name(complete, out):
-    with pytest.raises(hl.InvalidArgument, match="is not a location for an export"):
+    with pytest.raises(hl.errors.InvalidArgument, match="is not a location for an export"):
         export(StoredRun(complete), "netcdf", out)
     ended = invoke("export", complete, "--to", "netcdf", "--out", out)
     assert ended.exit_code == 1
@@ -185,7 +185,7 @@ def test_failed_export_leaves_no_files(complete, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("heirloom.runs.export._write_parquet", full)
-    with pytest.raises(hl.CannotWrite, match=r"No space left on device\): free some space"):
+    with pytest.raises(hl.errors.CannotWrite, match=r"No space left on device\): free some space"):
         export(StoredRun(complete), "parquet", tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -193,11 +193,11 @@ def test_failed_export_leaves_no_files(complete, tmp_path, monkeypatch):
 def test_export_does_not_replace_a_link_or_an_existing_zarr_group(complete, tmp_path):
     (tmp_path / "mine.nc").write_text("mine")
     (tmp_path / "run.nc").symlink_to(tmp_path / "mine.nc")
-    with pytest.raises(hl.CannotWrite, match="is a link, not a regular file"):
+    with pytest.raises(hl.errors.CannotWrite, match="is a link, not a regular file"):
         export(StoredRun(complete), "netcdf", tmp_path / "run.nc")
     (tmp_path / "run.zarr").mkdir()
     (tmp_path / "run.zarr" / "mine").write_text("mine")
-    with pytest.raises(hl.InvalidArgument, match="exists already"):
+    with pytest.raises(hl.errors.InvalidArgument, match="exists already"):
         export(StoredRun(complete), "zarr", tmp_path / "run.zarr")
     assert (tmp_path / "mine.nc").read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.nc", "run.nc", "run.zarr"]
@@ -208,7 +208,7 @@ def test_export_does_not_replace_a_link_or_an_existing_zarr_group(complete, tmp_
 )
 def test_export_without_its_package_names_the_extra(complete, tmp_path, monkeypatch, to, package):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(hl.InvalidArgument, match=rf"the format is {to}, .*pip install"):
+    with pytest.raises(hl.errors.InvalidArgument, match=rf"the format is {to}, .*pip install"):
         export(StoredRun(complete), to, tmp_path / "out")
     assert os.listdir(tmp_path) == []
 

@@ -43,7 +43,7 @@ def path(tmp_path):
 )
 def test_forged_archive_is_refused(path, data, message):
     path.write_bytes(data)
-    with pytest.raises(hl.InvalidFile, match=message):
+    with pytest.raises(hl.errors.InvalidFile, match=message):
         archive.read(path, "memory")
 
 
@@ -69,7 +69,7 @@ def test_hostile_archive_takes_memory_proportional_to_its_size(path, data):
     path.write_bytes(data)
     tracemalloc.start()
     try:
-        with pytest.raises(hl.InvalidFile):
+        with pytest.raises(hl.errors.InvalidFile):
             hl.TaskMemory.load(path)
         assert tracemalloc.get_traced_memory()[1] < 50 * len(data) + 2**20
     finally:
@@ -80,10 +80,10 @@ def test_pipes_devices_and_folders_are_neither_read_nor_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for name in (pipe, "/dev/zero", tmp_path):
-        with pytest.raises(hl.InvalidFile, match="it is not a file"):
+        with pytest.raises(hl.errors.InvalidFile, match="it is not a file"):
             hl.TaskMemory.load(name)
     for name in (pipe, tmp_path):
-        with pytest.raises(hl.CannotWrite, match="it is not a regular file"):
+        with pytest.raises(hl.errors.CannotWrite, match="it is not a regular file"):
             hl.TaskMemory(2, 1).save(name)
     assert pipe.is_fifo()
     assert os.listdir(tmp_path) == ["pipe"]
@@ -95,7 +95,7 @@ def test_link_is_not_replaced_and_its_target_is_unchanged(tmp_path, path):
     for target in (path, tmp_path / "missing"):
         link = tmp_path / f"link to {target.name}"
         link.symlink_to(target)
-        with pytest.raises(hl.CannotWrite, match="it is a link"):
+        with pytest.raises(hl.errors.CannotWrite, match="it is a link"):
             hl.TaskMemory(3, 1).save(link)
         assert link.is_symlink()
     assert path.read_bytes() == before
@@ -113,7 +113,7 @@ def test_file_in_a_folder_that_is_a_link_is_written(tmp_path):
 def test_bytes_that_are_not_booleans_are_refused():
     """Compiled code may read a byte that is neither 0 nor 1 in another way than numpy."""
     wrong = np.array([2, 1], dtype=np.uint8).view(bool)
-    with pytest.raises(hl.InvalidFile, match="neither true nor false"):
+    with pytest.raises(hl.errors.InvalidFile, match="neither true nor false"):
         archive.take({"known": wrong}, "known", np.bool_, (2,))
 
 

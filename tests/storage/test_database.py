@@ -136,7 +136,7 @@ def test_journal_that_names_a_second_one_is_refused(file, tmp_path):
     end = lock_page + name + len(name).to_bytes(4) + sum(name).to_bytes(4) + database.JOURNAL_START
     journal.write_bytes(journal.read_bytes() + end)
     for opened in (reading, writing):
-        with pytest.raises(hl.InvalidFile, match="was not written by Heirloom"):
+        with pytest.raises(hl.errors.InvalidFile, match="was not written by Heirloom"):
             opened(file).__enter__()
     assert victim.exists()
     sqlite3.connect(file).execute("SELECT * FROM numbers")  # what SQLite itself does
@@ -148,7 +148,7 @@ def test_journal_that_would_extend_the_file_is_refused(file):
     data = bytearray(journal.read_bytes())
     data[16:20] = (2**31).to_bytes(4)
     journal.write_bytes(data)
-    with pytest.raises(hl.InvalidFile, match="does not belong to the run"):
+    with pytest.raises(hl.errors.InvalidFile, match="does not belong to the run"):
         reading(file).__enter__()
 
 
@@ -157,7 +157,7 @@ def test_foreign_side_file_is_refused_and_kept(file, ending):
     side = file.with_name(file.name + ending)
     side.write_bytes(b"my notes")
     for opened in (reading, writing):
-        with pytest.raises(hl.InvalidFile, match="was not written by Heirloom"):
+        with pytest.raises(hl.errors.InvalidFile, match="was not written by Heirloom"):
             opened(file).__enter__()
     assert side.read_bytes() == b"my notes"
 
@@ -183,7 +183,10 @@ def test_reader_waits_for_a_commit(file):
 
 @pytest.mark.parametrize(
     ("kind", "waits", "error"),
-    [("read", "READER_WAITS", hl.InvalidFile), ("write", "WRITER_WAITS", hl.CannotWrite)],
+    [
+        ("read", "READER_WAITS", hl.errors.InvalidFile),
+        ("write", "WRITER_WAITS", hl.errors.CannotWrite),
+    ],
 )
 def test_file_that_another_program_holds_is_reported(file, monkeypatch, kind, waits, error):
     monkeypatch.setattr(database, waits, 0.1)
@@ -202,7 +205,7 @@ def test_file_that_is_no_database_is_damaged(tmp_path):
 
 
 def test_missing_file_and_existing_file_are_reported(file):
-    with pytest.raises(hl.InvalidFile, match="does not exist"):
+    with pytest.raises(hl.errors.InvalidFile, match="does not exist"):
         reading(file.with_name("missing")).__enter__()
-    with pytest.raises(hl.CannotWrite, match=r"could not be created \(File exists\)"):
+    with pytest.raises(hl.errors.CannotWrite, match=r"could not be created \(File exists\)"):
         create(file)

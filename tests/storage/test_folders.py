@@ -15,7 +15,9 @@ def test_folder_is_given_by_a_path():
 
 @pytest.mark.parametrize("where", ["", None, 3, b"a", "a\0b", "s3://bucket/run", "file:///x"])
 def test_what_is_not_a_folder_is_refused(where):
-    with pytest.raises(hl.InvalidArgument, match=r"out is .*: expected (the path of )?a folder"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"out is .*: expected (the path of )?a folder"
+    ):
         folder_path(where, "out")
 
 
@@ -36,7 +38,7 @@ def test_output_does_not_replace_what_is_not_a_regular_file(tmp_path, kind):
         file.mkdir()
     else:
         file.symlink_to(tmp_path / ("mine" if kind == "link" else "missing"))
-    with pytest.raises(hl.CannotWrite, match=f"is a {kind.split()[-1]}, not a regular file"):
+    with pytest.raises(hl.errors.CannotWrite, match=f"is a {kind.split()[-1]}, not a regular file"):
         write_output(tmp_path, "summary.json", b"ours")
     assert (tmp_path / "mine").read_text() == "mine"
     assert not (tmp_path / "missing").exists()
@@ -45,7 +47,7 @@ def test_output_does_not_replace_what_is_not_a_regular_file(tmp_path, kind):
 def test_output_is_not_written_to_a_linked_subfolder(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "figures").symlink_to(tmp_path / "mine")
-    with pytest.raises(hl.CannotWrite, match="figures is a link"):
+    with pytest.raises(hl.errors.CannotWrite, match="figures is a link"):
         write_output(tmp_path, "figures/tasks.png", b"ours")
     assert os.listdir(tmp_path / "mine") == []
 
@@ -55,5 +57,5 @@ def test_missing_file_is_not_an_error_and_a_second_name_is_one(tmp_path):
     (tmp_path / "one").write_text("x")
     assert regular_file(tmp_path / "one", alone=True).st_size == 1
     os.link(tmp_path / "one", tmp_path / "two")
-    with pytest.raises(hl.InvalidFile, match=r"has another name \(a hard link\)"):
+    with pytest.raises(hl.errors.InvalidFile, match=r"has another name \(a hard link\)"):
         regular_file(tmp_path / "one", alone=True)

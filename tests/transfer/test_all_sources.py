@@ -117,7 +117,7 @@ def test_bound_from_one_direction_is_valid_and_not_below_that_of_both(seed):
     """With a valid prior, on deterministic tasks; it agrees with the reference implementation."""
     rng = np.random.default_rng(300 + seed)
     tasks = draw_deterministic_family(rng, n_tasks=3, terminating=float(rng.choice([0, 0.2])))
-    m, d_max = tasks[0], hl.family_distance(tasks)
+    m, d_max = tasks[0], hl.metrics.family_distance(tasks)
     options = {"n_states": m.n_states, "n_actions": m.n_actions, "gamma": m.gamma, "n_known": 1}
     options["terminating"] = any(task.terminating for task in tasks)
     bounds = [

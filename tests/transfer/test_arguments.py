@@ -6,7 +6,7 @@ import pytest
 import heirloom as hl
 from heirloom.transfer.lipschitz.distance import Weights
 
-SETTING = hl.Setting(n_states=3, n_actions=2, gamma=0.9)
+SETTING = hl.bounds.Setting(n_states=3, n_actions=2, gamma=0.9)
 OPTIONS = {"n_states": 3, "n_actions": 2, "gamma": 0.9, "n_known": 1, "seed": 0}
 
 
@@ -18,7 +18,7 @@ def learned_model():
 
 
 ROWS = learned_model().rows
-DISTANCE = hl.WeightedL1()
+DISTANCE = hl.bounds.WeightedL1()
 WEIGHTS = DISTANCE.weigh(np.array([1.0, 3.0, 2.0]), 1, SETTING)
 PAIRS = np.arange(6)
 VALID = {"m": ROWS, "m_bar": ROWS, "weights": WEIGHTS, "pairs": PAIRS, "setting": SETTING}
@@ -59,12 +59,12 @@ def test_distance_is_measured_between_rows_of_models():
         ({"weights": Weights(WEIGHTS.W[:2], WEIGHTS.heaviest)}, "weights is Weights"),
         ({"weights": Weights(WEIGHTS.W * np.nan, WEIGHTS.heaviest)}, "weights is Weights"),
         ({"setting": None}, "setting is None: expected a Setting"),
-        ({"setting": hl.Setting(n_states=2, n_actions=2, gamma=0.9)}, "m is not valid"),
+        ({"setting": hl.bounds.Setting(n_states=2, n_actions=2, gamma=0.9)}, "m is not valid"),
     ],
 )
 def test_between_refuses_invalid_arguments(change, message):
     """Compiled code would read beyond its arrays."""
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         DISTANCE.between(**{**VALID, **change})
 
 
@@ -79,21 +79,21 @@ def test_between_refuses_invalid_arguments(change, message):
     ],
 )
 def test_weigh_refuses_invalid_arguments(arguments, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         DISTANCE.weigh(*arguments)
 
 
 def test_least_refuses_invalid_arguments():
-    with pytest.raises(hl.InvalidArgument, match="largest_V_bar is nan"):
+    with pytest.raises(hl.errors.InvalidArgument, match="largest_V_bar is nan"):
         DISTANCE.least(np.nan, SETTING)
-    with pytest.raises(hl.InvalidArgument, match="setting is 3"):
+    with pytest.raises(hl.errors.InvalidArgument, match="setting is 3"):
         DISTANCE.least(1.0, 3)
 
 
 def begun_bound():
     """A Lipschitz bound with one source, and a model in which pair 0 is known."""
     memory = hl.TaskMemory(3, 2)
-    memory.add(hl.Source.of(learned_model(), np.full(6, 2.0)))
+    memory.add(hl.bounds.Source.of(learned_model(), np.full(6, 2.0)))
     bound, model = hl.Lipschitz(d_max=0.1), hl.LearnedModel(3, 2, n_known=1)
     assert bound.begin_task(SETTING, model, memory)
     model.observe(0, 0, 0.5, 1, terminated=False)
@@ -105,7 +105,7 @@ U, V, NONE = np.full(6, 10.0), np.full(3, 10.0), np.empty(0, dtype=np.int64)
 
 def test_bound_is_refined_with_a_change_made_by_hand():
     bound = begun_bound()
-    lowered = bound.refine(hl.Change(0, U, V, np.array([2])))
+    lowered = bound.refine(hl.bounds.Change(0, U, V, np.array([2])))
     assert lowered.dtype == np.int64
 
 
@@ -114,20 +114,23 @@ def test_bound_is_refined_with_a_change_made_by_hand():
     [
         (None, "change is None: expected a Change"),
         ((0, U, V, NONE), "expected a Change"),
-        (hl.Change(10**9, U, V, NONE), "pair is 1000000000: expected a whole number from 0 to 5"),
-        (hl.Change(0.0, U, V, NONE), "pair is 0.0"),
-        (hl.Change(3, U, V, NONE), "pair 3 is not known"),
-        (hl.Change(0, U[:3], V, NONE), "U is .* expected an array of float64 of shape"),
-        (hl.Change(0, U, V[:1], NONE), "V is .* expected an array of float64 of shape"),
-        (hl.Change(0, U, [1.0] * 3, NONE), "V is .* expected an array of float64 of shape"),
-        (hl.Change(0, U, V, np.array([3])), "decreased is .* expected states from 0 to 2"),
-        (hl.Change(0, U, V, np.array([-1])), "decreased is .* expected states from 0 to 2"),
-        (hl.Change(0, U, V, np.array([0.5])), "decreased is .* expected an array of int64"),
+        (
+            hl.bounds.Change(10**9, U, V, NONE),
+            "pair is 1000000000: expected a whole number from 0 to 5",
+        ),
+        (hl.bounds.Change(0.0, U, V, NONE), "pair is 0.0"),
+        (hl.bounds.Change(3, U, V, NONE), "pair 3 is not known"),
+        (hl.bounds.Change(0, U[:3], V, NONE), "U is .* expected an array of float64 of shape"),
+        (hl.bounds.Change(0, U, V[:1], NONE), "V is .* expected an array of float64 of shape"),
+        (hl.bounds.Change(0, U, [1.0] * 3, NONE), "V is .* expected an array of float64 of shape"),
+        (hl.bounds.Change(0, U, V, np.array([3])), "decreased is .* expected states from 0 to 2"),
+        (hl.bounds.Change(0, U, V, np.array([-1])), "decreased is .* expected states from 0 to 2"),
+        (hl.bounds.Change(0, U, V, np.array([0.5])), "decreased is .* expected an array of int64"),
     ],
 )
 def test_refine_refuses_an_invalid_change(change, message):
     """Compiled code would read or write beyond its arrays."""
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         begun_bound().refine(change)
 
 
@@ -135,7 +138,7 @@ def test_change_of_a_task_of_another_size_is_refused():
     """A bound that passes the changes of its agent to a bound that began a larger task."""
     inner = begun_bound()
 
-    class Outer(hl.Constant):
+    class Outer(hl.bounds.Constant):
         def begin_task(self, setting, model, memory):
             super().begin_task(setting, model, memory)
             return True
@@ -145,25 +148,29 @@ def test_change_of_a_task_of_another_size_is_refused():
 
     agent = hl.OptimisticAgent(bounds=[Outer()], **{**OPTIONS, "n_states": 4})
     agent.begin_task()
-    with pytest.raises(hl.InvalidArgument, match=r"U is .* expected an array of float64"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"U is .* expected an array of float64"):
         agent.observe(0, 0, 0.5, 1, terminated=False)
 
 
-@pytest.mark.parametrize("make", [hl.Constant, lambda: hl.MaxQ(p_min=0.5), hl.Lipschitz])
+@pytest.mark.parametrize("make", [hl.bounds.Constant, lambda: hl.MaxQ(p_min=0.5), hl.Lipschitz])
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((None, learned_model(), hl.TaskMemory(3, 2)), hl.InvalidArgument, "setting is None"),
-        ((SETTING, None, hl.TaskMemory(3, 2)), hl.InvalidArgument, "model is None"),
-        ((SETTING, learned_model(), None), hl.InvalidArgument, "memory is None"),
+        (
+            (None, learned_model(), hl.TaskMemory(3, 2)),
+            hl.errors.InvalidArgument,
+            "setting is None",
+        ),
+        ((SETTING, None, hl.TaskMemory(3, 2)), hl.errors.InvalidArgument, "model is None"),
+        ((SETTING, learned_model(), None), hl.errors.InvalidArgument, "memory is None"),
         (
             (SETTING, learned_model(), hl.TaskMemory(3, 3)),
-            hl.IncompatibleTasks,
+            hl.errors.IncompatibleTasks,
             "the memory has 3 states and 3 actions, the setting 3 and 2",
         ),
         (
             (SETTING, hl.LearnedModel(2, 2, n_known=1), hl.TaskMemory(3, 2)),
-            hl.IncompatibleTasks,
+            hl.errors.IncompatibleTasks,
             "the model has 2 states and 2 actions",
         ),
     ],
@@ -175,28 +182,28 @@ def test_begin_task_refuses_invalid_arguments(make, arguments, error, message):
 
 def test_bound_that_has_not_begun_a_task_raises_wrong_order():
     bound, memory = hl.Lipschitz(d_max=0.1, p_min=0.5), hl.TaskMemory(3, 2)
-    source = hl.Source.of(learned_model(), np.full(6, 2.0))
+    source = hl.bounds.Source.of(learned_model(), np.full(6, 2.0))
     for call in (
-        lambda: bound.refine(hl.Change(0, U, V, NONE)),
+        lambda: bound.refine(hl.bounds.Change(0, U, V, NONE)),
         bound.sources_used,
         bound.details,
         bound.prior_used,
         lambda: bound.end_task(source, memory),
-        hl.Constant().sources_used,
+        hl.bounds.Constant().sources_used,
     ):
-        with pytest.raises(hl.WrongOrder, match="has not begun a task"):
+        with pytest.raises(hl.errors.WrongOrder, match="has not begun a task"):
             call()
 
 
 def test_end_task_refuses_invalid_arguments():
     bound = begun_bound()
-    with pytest.raises(hl.InvalidArgument, match="source is 3: expected a Source"):
+    with pytest.raises(hl.errors.InvalidArgument, match="source is 3: expected a Source"):
         bound.end_task(3, hl.TaskMemory(3, 2))
-    with pytest.raises(hl.InvalidArgument, match="memory is None"):
-        bound.end_task(hl.Source.of(learned_model(), np.full(6, 2.0)), None)
+    with pytest.raises(hl.errors.InvalidArgument, match="memory is None"):
+        bound.end_task(hl.bounds.Source.of(learned_model(), np.full(6, 2.0)), None)
 
 
-class Fake(hl.WeightedL1):
+class Fake(hl.bounds.WeightedL1):
     """A distance that returns a function of the pairs."""
 
     def __init__(self, returned):
@@ -228,7 +235,7 @@ def test_user_defined_distance_that_is_not_one_is_refused_at_once(returned, mess
         for seed in range(2):
             hl.learn(agent, m, episodes=3, max_steps=3, seed=seed)
 
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         learn_two_tasks()
 
 
@@ -241,22 +248,24 @@ def test_user_defined_distance_may_have_any_real_type(whole):
         hl.learn(agent, m, episodes=3, max_steps=3, seed=seed)
 
 
-@pytest.mark.parametrize("junk", [3, "WeightedL1", hl.WeightedL1, object()])
+@pytest.mark.parametrize("junk", [3, "WeightedL1", hl.bounds.WeightedL1, object()])
 def test_object_that_is_no_distance_is_refused(junk):
-    with pytest.raises(hl.InvalidArgument, match=r"distance is .*: expected a ModelDistance"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"distance is .*: expected a ModelDistance"
+    ):
         hl.Lipschitz(distance=junk)
 
 
 def test_distance_with_an_invalid_direction_is_refused():
-    class Undirected(hl.WeightedL1):
+    class Undirected(hl.bounds.WeightedL1):
         both_ways = "yes"
 
-    with pytest.raises(hl.InvalidArgument, match="both_ways of Undirected is 'yes'"):
+    with pytest.raises(hl.errors.InvalidArgument, match="both_ways of Undirected is 'yes'"):
         hl.Lipschitz(distance=Undirected())
 
 
 def test_distances_with_different_slots_have_different_names():
-    class Slotted(hl.WeightedL1):
+    class Slotted(hl.bounds.WeightedL1):
         __slots__ = ("factor",)
 
         def __init__(self, factor):
@@ -268,9 +277,9 @@ def test_distances_with_different_slots_have_different_names():
 
 @pytest.mark.parametrize("delta", [np.inf, np.nan, 0, 2, "x", None])
 def test_delta_that_is_no_probability_is_refused(delta):
-    with pytest.raises(hl.InvalidArgument, match="delta is"):
+    with pytest.raises(hl.errors.InvalidArgument, match="delta is"):
         hl.Lipschitz(delta=delta)
-    with pytest.raises(hl.InvalidArgument, match="delta is"):
+    with pytest.raises(hl.errors.InvalidArgument, match="delta is"):
         hl.MaxQ(p_min=0.5, delta=delta)
 
 
@@ -280,5 +289,5 @@ def test_tampered_learned_distance_is_refused():
     agent.begin_task()
     agent.end_task()
     agent.memory.learned["WeightedL1"] = np.zeros(2), 1
-    with pytest.raises(hl.InvalidArgument, match="the learned distance has shape"):
+    with pytest.raises(hl.errors.InvalidArgument, match="the learned distance has shape"):
         agent.begin_task()

@@ -42,7 +42,7 @@ def test_more_different_tasks_than_p_min_admits_raise_an_error(name, tasks):
     agent = AGENTS[name](**OPTIONS, n_known=1, p_min=0.5)
     learn_all(agent, tasks)
     with pytest.raises(
-        hl.InvalidArgument,
+        hl.errors.InvalidArgument,
         match=r"p_min is 0.5, .* at most 2 tasks, .* holds 3 different tasks .*p_min=0.333 or less",
     ):
         agent.begin_task()
@@ -56,7 +56,7 @@ def test_refutation_survives_saving_and_loading(tmp_path):
     agent = hl.MaxQInit(**OPTIONS, n_known=1, p_min=0.5)
     learn_all(agent, [task(0.1), task(0.2), task(0.3)])
     agent.save(tmp_path / "agent")
-    with pytest.raises(hl.InvalidArgument, match="holds 3 different tasks"):
+    with pytest.raises(hl.errors.InvalidArgument, match="holds 3 different tasks"):
         hl.MaxQInit.load(tmp_path / "agent").begin_task()
 
 
@@ -68,7 +68,7 @@ def test_as_many_different_tasks_as_p_min_admits_are_accepted():
         agent.begin_task()
         agent.drop_task()
         learn_all(agent, [task(0.99)])
-        with pytest.raises(hl.InvalidArgument, match=f"holds {n + 1} different tasks"):
+        with pytest.raises(hl.errors.InvalidArgument, match=f"holds {n + 1} different tasks"):
             agent.begin_task()
 
 
@@ -84,7 +84,7 @@ def test_tasks_without_a_common_known_pair_do_not_count_as_different():
     for s, r in ((0, 0.1), (1, 0.2), (0, 0.1), (1, 0.2)):
         model = hl.LearnedModel(2, 1, n_known=1)
         model.observe(s, 0, r, 0, terminated=False)
-        memory.add(hl.Source.of(model, np.full(2, 10.0)))
+        memory.add(hl.bounds.Source.of(model, np.full(2, 10.0)))
     hl.MaxQInit(**OPTIONS, n_known=1, p_min=1.0, memory=memory).begin_task()
 
 
@@ -120,18 +120,20 @@ def test_sampling_noise_does_not_refute_p_min_and_large_differences_do(make):
     rows = np.array([np.append(source.rows.R, source.rows.p) for source in sources])
     assert (rows.std(axis=0).max()) > 0.01  # there is noise
     learn_all(agent, [make(0.02)], **length)
-    with pytest.raises(hl.InvalidArgument, match="holds 2 different tasks"):
+    with pytest.raises(hl.errors.InvalidArgument, match="holds 2 different tasks"):
         agent.begin_task()
 
 
 def test_radii_hold_the_error_of_all_tasks_and_pairs_with_the_stated_probability():
     """The failure probabilities of Hoeffding and Weissman, at the radii, sum to δ."""
-    setting = hl.Setting(n_states=3, n_actions=2, gamma=0.9, reward_range=(-1, 3))
+    setting = hl.bounds.Setting(n_states=3, n_actions=2, gamma=0.9, reward_range=(-1, 3))
     model = hl.LearnedModel(3, 2, n_known=70)
-    source = hl.Source.of(model, np.zeros(6))
+    source = hl.bounds.Source.of(model, np.zeros(6))
     total = 0.0
     for j in range(1, 2000):
-        eta, tau = radii(hl.Source(source.rows, source.Q, source.V, task=j, n_known=70), setting)
+        eta, tau = radii(
+            hl.bounds.Source(source.rows, source.Q, source.V, task=j, n_known=70), setting
+        )
         total += 6 * 2 * math.exp(-2 * 70 * (eta / 4) ** 2)
         total += 6 * (2**4 - 2) * math.exp(-70 * tau**2 / 2)
     assert total <= DELTA
@@ -139,6 +141,9 @@ def test_radii_hold_the_error_of_all_tasks_and_pairs_with_the_stated_probability
 
 
 def test_source_without_recorded_visits_proves_nothing():
-    setting = hl.Setting(n_states=2, n_actions=1, gamma=0.9)
-    source = hl.Source.of(hl.LearnedModel(2, 1, n_known=5), np.zeros(2))
-    assert radii(hl.Source(source.rows, source.Q, source.V, task=1), setting) == (np.inf, np.inf)
+    setting = hl.bounds.Setting(n_states=2, n_actions=1, gamma=0.9)
+    source = hl.bounds.Source.of(hl.LearnedModel(2, 1, n_known=5), np.zeros(2))
+    assert radii(hl.bounds.Source(source.rows, source.Q, source.V, task=1), setting) == (
+        np.inf,
+        np.inf,
+    )

@@ -150,7 +150,7 @@ def test_distance_that_does_not_converge_raises_not_converged_and_stays_a_bound(
 
     monkeypatch.setattr(solutions, "upper_bounds", no_bounds)
     for _ in range(2):  # a second attempt fails in the same way
-        with pytest.raises(hl.NotConverged, match="still an upper bound"):
+        with pytest.raises(hl.errors.NotConverged, match="still an upper bound"):
             learn(agent, tasks[1], 1, resume=agent.in_task)
     monkeypatch.undo()
     learn(agent, tasks[1], 1, resume=agent.in_task)

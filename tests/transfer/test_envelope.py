@@ -41,7 +41,9 @@ def test_number_of_calibration_tasks_is_the_smallest_that_alpha_admits(alpha, ca
     assert (envelope.calibration, envelope.rank) == (calibration, rank)
     assert envelope.coverage >= 1 - alpha - 1e-12
     if calibration > 1:
-        with pytest.raises(hl.InvalidArgument, match=f"expected {calibration} tasks or more"):
+        with pytest.raises(
+            hl.errors.InvalidArgument, match=f"expected {calibration} tasks or more"
+        ):
             hl.Envelope(alpha=alpha, calibration=calibration - 1)
 
 
@@ -147,10 +149,10 @@ def check_lifetime(rng, make_bounds, n_later=4):
 COMBINATIONS = {
     "alone": lambda tasks: [],
     "given nearness": lambda tasks: [hl.NearModels(hl.family_nearness(tasks))],
-    "valid prior": lambda tasks: [hl.Lipschitz(d_max=hl.family_distance(tasks))],
+    "valid prior": lambda tasks: [hl.Lipschitz(d_max=hl.metrics.family_distance(tasks))],
     "both": lambda tasks: [
         hl.NearModels(hl.family_nearness(tasks)),
-        hl.Lipschitz(d_max=hl.family_distance(tasks)),
+        hl.Lipschitz(d_max=hl.metrics.family_distance(tasks)),
     ],
 }
 
@@ -305,7 +307,7 @@ def test_damaged_envelope_in_a_file_is_refused(tmp_path):
     ):
         arrays = {**content.arrays, prefix + name: array}
         archive.write(tmp_path / "memory", "memory", content._replace(arrays=arrays))
-        with pytest.raises(hl.InvalidFile):
+        with pytest.raises(hl.errors.InvalidFile):
             hl.TaskMemory.load(tmp_path / "memory")
 
 

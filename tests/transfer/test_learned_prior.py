@@ -168,5 +168,7 @@ def test_each_source_has_the_smaller_of_the_priors_that_apply_to_it():
 
 @pytest.mark.parametrize("call", [hl.MaxQ, hl.Lipschitz, hl.NearModels])
 def test_unknown_scope_is_refused(call):
-    with pytest.raises(hl.InvalidArgument, match="scope is 'week': expected one of task, lifetime"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="scope is 'week': expected one of task, lifetime"
+    ):
         call(p_min=0.5, scope="week")

@@ -13,7 +13,7 @@ OPTIONS = {"n_states": 2, "n_actions": 1, "gamma": 0.9, "n_known": 1, "seed": 0}
 def source(value):
     model = hl.LearnedModel(2, 1, n_known=1)
     model.observe(0, 0, 0.5, 1, terminated=False)
-    return hl.Source.of(model, np.full(2, value))
+    return hl.bounds.Source.of(model, np.full(2, value))
 
 
 def filled(n, **options):
@@ -98,7 +98,7 @@ def test_learned_distance_does_not_depend_on_the_capacity(keep):
             for capacity in (None, 1, 2)
         ]
         # There is no prior yet, so nothing is transferred and the agents act alike.
-        n_first = hl.tasks_for_max_q(0.3, 0.25)
+        n_first = hl.theory.tasks_for_max_q(0.3, 0.25)
         for i in range(n_first):
             task = tasks[rng.integers(len(tasks))]
             for memory in memories:
@@ -122,7 +122,7 @@ def test_learned_distance_does_not_depend_on_the_capacity(keep):
     ],
 )
 def test_invalid_options_are_refused(options, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         hl.TaskMemory(**{"n_states": 2, "n_actions": 1, **options})
 
 
@@ -182,8 +182,8 @@ def changed_rows(**changes):
 )
 def test_source_with_invalid_rows_is_refused(rows, message):
     """Compiled code would read beyond its arrays."""
-    with pytest.raises(hl.InvalidArgument, match=message):
-        hl.Source(rows, np.full(2, 1.0), np.full(2, 1.0))
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
+        hl.bounds.Source(rows, np.full(2, 1.0), np.full(2, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_source_with_invalid_rows_is_refused(rows, message):
     ],
 )
 def test_source_with_invalid_values_is_refused(Q, V, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
-        hl.Source(source(1.0).rows, Q, V)
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
+        hl.bounds.Source(source(1.0).rows, Q, V)
 
 
 def test_source_does_not_change_with_the_arrays_that_it_was_made_from():
@@ -208,7 +208,7 @@ def test_source_does_not_change_with_the_arrays_that_it_was_made_from():
     values = np.ones(2)
     view = values.view()
     view.flags.writeable = False
-    made = hl.Source(rows, values, view)
+    made = hl.bounds.Source(rows, values, view)
     rows.R[0] = values[0] = 7.0
     assert (made.rows.R[0], made.Q[0], made.V[0]) == (0.5, 1.0, 1.0)
     for array in (*made.rows, made.Q, made.V):
@@ -224,19 +224,21 @@ def test_source_does_not_change_with_the_arrays_that_it_was_made_from():
     ],
 )
 def test_source_of_an_invalid_model_or_values_is_refused(model, Q, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
-        hl.Source.of(model, Q)
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
+        hl.bounds.Source.of(model, Q)
 
 
 def test_memory_refuses_what_is_not_a_source_of_its_tasks():
     memory = hl.TaskMemory(2, 1)
     for junk in (None, 3, source(1.0).rows):
-        with pytest.raises(hl.InvalidArgument, match=r"source is .*: expected a Source"):
+        with pytest.raises(hl.errors.InvalidArgument, match=r"source is .*: expected a Source"):
             memory.add(junk)
-    with pytest.raises(hl.IncompatibleTasks, match="the task has 2 states and 2 pairs: expected 3"):
+    with pytest.raises(
+        hl.errors.IncompatibleTasks, match="the task has 2 states and 2 pairs: expected 3"
+    ):
         hl.TaskMemory(3, 1).add(source(1.0))
     agent = hl.RMax(**OPTIONS, memory=memory)
-    with pytest.raises(hl.InvalidArgument, match=r"Q contains .*, outside \(0, 10\)"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"Q contains .*, outside \(0, 10\)"):
         memory.add(source(11.0))
     assert (memory.n_tasks, memory.sources, memory.max_Q) == (0, (), None)
     assert agent.memory is memory
@@ -245,10 +247,10 @@ def test_memory_refuses_what_is_not_a_source_of_its_tasks():
 def test_sources_added_before_an_agent_are_compared_with_its_setting():
     memory = hl.TaskMemory(2, 1)
     memory.add(source(11.0))
-    with pytest.raises(hl.InvalidArgument, match=r"Q contains .*, outside \(0, 10\)"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"Q contains .*, outside \(0, 10\)"):
         hl.RMax(**OPTIONS, memory=memory)
     with pytest.raises(
-        hl.InvalidArgument, match=r"the mean reward of s=.*, a=.* is .*, outside \(0.6, 2\)"
+        hl.errors.InvalidArgument, match=r"the mean reward of s=.*, a=.* is .*, outside \(0.6, 2\)"
     ):
         hl.RMax(**OPTIONS, memory=memory, reward_range=(0.6, 2))
 
@@ -263,9 +265,9 @@ def test_sources_cannot_be_replaced_from_outside():
 @pytest.mark.parametrize("junk", [None, "x", 1.5, -1, True])
 def test_task_numbers_that_are_not_whole_are_refused(junk):
     memory = filled(2)
-    with pytest.raises(hl.InvalidArgument, match="task is"):
+    with pytest.raises(hl.errors.InvalidArgument, match="task is"):
         memory.use(junk)
-    with pytest.raises(hl.InvalidArgument, match="n_tasks is"):
+    with pytest.raises(hl.errors.InvalidArgument, match="n_tasks is"):
         memory.compare_first(junk)
-    with pytest.raises(hl.InvalidArgument, match="setting is"):
+    with pytest.raises(hl.errors.InvalidArgument, match="setting is"):
         memory.bind(junk)

@@ -133,7 +133,7 @@ def test_memory_of_large_rewards_can_be_read(path):
 def test_agent_with_another_number_of_states_is_refused(path):
     hl.TaskMemory(4, 2).save(path)
     memory = hl.TaskMemory.load(path)
-    with pytest.raises(hl.IncompatibleTasks, match="does not fit an agent with 5 states"):
+    with pytest.raises(hl.errors.IncompatibleTasks, match="does not fit an agent with 5 states"):
         hl.RMax(n_states=5, n_actions=2, gamma=0.9, n_known=1, memory=memory)
 
 
@@ -175,7 +175,7 @@ def test_damaged_files_raise_an_error_and_are_left_unchanged(path):
         if data == good:
             continue
         path.write_bytes(data)
-        with pytest.raises(hl.InvalidFile, match=r"tasks\.heirloom"):
+        with pytest.raises(hl.errors.InvalidFile, match=r"tasks\.heirloom"):
             hl.TaskMemory.load(path)
         assert path.read_bytes() == data
         damaged += 1
@@ -189,7 +189,7 @@ def test_every_truncated_file_is_refused(path):
     good = path.read_bytes()
     for length in range(len(good)):
         path.write_bytes(good[:length])
-        with pytest.raises(hl.InvalidFile):
+        with pytest.raises(hl.errors.InvalidFile):
             hl.TaskMemory.load(path)
 
 
@@ -230,7 +230,7 @@ def test_forged_files_with_a_valid_checksum_are_refused_or_safe(path):
         path.write_bytes(forged.packed(some_header, some_arrays))
         try:
             loaded = hl.TaskMemory.load(path)
-        except hl.InvalidFile:
+        except hl.errors.InvalidFile:
             continue
         accepted += 1
         for source in loaded.sources:
@@ -260,7 +260,7 @@ def test_inconsistent_arrays_are_refused(path, name, change, message):
     memory.save(path)
     header, arrays = archive.read(path, "memory")
     path.write_bytes(forged.packed(header, {**arrays, name: change(arrays[name])}))
-    with pytest.raises(hl.InvalidFile, match=message):
+    with pytest.raises(hl.errors.InvalidFile, match=message):
         hl.TaskMemory.load(path)
 
 
@@ -273,7 +273,7 @@ def test_calibration_tasks_that_do_not_increase_are_refused(path):
     header, arrays = archive.read(path, "memory")
     for changed in (tasks[::-1], tasks - 2, tasks + 1, np.array([1, -(2**63), -1])):
         path.write_bytes(forged.packed(header, {**arrays, "envelope/x/tasks": changed}))
-        with pytest.raises(hl.InvalidFile, match="do not increase between 1 and 5"):
+        with pytest.raises(hl.errors.InvalidFile, match="do not increase between 1 and 5"):
             hl.TaskMemory.load(path)
 
 
@@ -285,7 +285,7 @@ def test_nothing_is_unpickled(path, tmp_path):
     array = np.empty(1, dtype=object)
     array[0] = Trap()
     path.write_bytes(forged.packed({"n_states": 1}, {"Q": array}))
-    with pytest.raises(hl.InvalidFile):
+    with pytest.raises(hl.errors.InvalidFile):
         hl.TaskMemory.load(path)
     assert not (tmp_path / "sprung").exists()
 
@@ -300,7 +300,7 @@ def test_nothing_is_unpickled(path, tmp_path):
 )
 def test_files_of_other_programs_are_refused(path, content, message):
     path.write_bytes(content)
-    with pytest.raises(hl.InvalidFile, match=message):
+    with pytest.raises(hl.errors.InvalidFile, match=message):
         hl.TaskMemory.load(path)
 
 
@@ -309,13 +309,15 @@ def test_file_of_another_format_is_refused(path, number):
     hl.TaskMemory(2, 1).save(path)
     old, new = (f"memory {n} ".encode() for n in (archive.FORMAT, number))
     path.write_bytes(forged.with_checksum(path.read_bytes().replace(old, new)))
-    with pytest.raises(hl.InvalidFile, match=f"has format {number}, and this version .* reads"):
+    with pytest.raises(
+        hl.errors.InvalidFile, match=f"has format {number}, and this version .* reads"
+    ):
         hl.TaskMemory.load(path)
 
 
 def test_file_of_another_kind_is_refused(path):
     hl.garnet(2, 1, branching=1, gamma=0.9, seed=0).save(path)
-    with pytest.raises(hl.InvalidFile, match="is a file of kind 'task', not 'memory'"):
+    with pytest.raises(hl.errors.InvalidFile, match="is a file of kind 'task', not 'memory'"):
         hl.TaskMemory.load(path)
 
 
@@ -329,7 +331,7 @@ def test_memory_is_loaded_from_the_file_of_an_agent(path):
 def test_changed_attribute_that_could_not_be_loaded_is_not_saved(path):
     memory = hl.TaskMemory(2, 1)
     memory.keep = "oldest"
-    with pytest.raises(hl.InvalidArgument, match="keep is 'oldest'"):
+    with pytest.raises(hl.errors.InvalidArgument, match="keep is 'oldest'"):
         memory.save(path)
     assert not path.exists()
 
@@ -343,7 +345,7 @@ def test_memory_whose_capacity_was_changed_can_be_loaded(path):
 
 
 def test_missing_file_is_refused(path):
-    with pytest.raises(hl.InvalidFile, match="cannot be read"):
+    with pytest.raises(hl.errors.InvalidFile, match="cannot be read"):
         hl.TaskMemory.load(path)
 
 
@@ -351,7 +353,7 @@ def test_missing_file_is_refused(path):
 
 
 def test_missing_folder_is_refused(tmp_path):
-    with pytest.raises(hl.CannotWrite, match="create its folder, or choose an existing one"):
+    with pytest.raises(hl.errors.CannotWrite, match="create its folder, or choose an existing one"):
         hl.TaskMemory(2, 1).save(tmp_path / "nowhere" / "tasks.heirloom")
 
 
@@ -364,7 +366,7 @@ def test_full_disk_leaves_the_old_file(path):
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before), limits[1]))
-        with pytest.raises(hl.CannotWrite, match="free some disk space"):
+        with pytest.raises(hl.errors.CannotWrite, match="free some disk space"):
             larger.save(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -379,9 +381,9 @@ def test_unusable_paths_are_refused(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     for bad in (tmp_path / ("x" * 300), None, loop / "tasks", tmp_path):
-        with pytest.raises(hl.CannotWrite, match="could not be written"):
+        with pytest.raises(hl.errors.CannotWrite, match="could not be written"):
             hl.TaskMemory(2, 1).save(bad)
-    with pytest.raises(hl.InvalidFile, match="cannot be read"):
+    with pytest.raises(hl.errors.InvalidFile, match="cannot be read"):
         hl.TaskMemory.load(None)
     assert os.listdir(tmp_path) == ["loop"]
 

@@ -12,7 +12,7 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-import heirloom
+from published.site.api import public_paths
 
 CODE = re.compile(r"(``[^`]+``|`[^`]+`)")
 ATTRIBUTES = ("attribute", "property", "data")
@@ -39,8 +39,11 @@ def restore(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: li
 
 def _code(text: str) -> str:
     """Return code as a link if it is a public name, and literally otherwise."""
-    name = text.removeprefix("hl.").removeprefix("heirloom.").removesuffix("()")
-    return f":obj:`~heirloom.{name}`" if name in heirloom.__all__ else f"``{text}``"
+    path = public_paths().get(text.removesuffix("()").rpartition(".")[2])
+    is_public = path is not None and text.removesuffix("()") in (
+        *(path.rpartition(".")[2], path, path.replace("heirloom.", "hl.", 1)),
+    )
+    return f":obj:`~{path}`" if is_public else f"``{text}``"
 
 
 def _separate_indented(lines: list[str]) -> list[str]:
@@ -65,9 +68,9 @@ def resolve_public_name(
     """Link a class to its public name, wherever its module is."""
     target = node.get("reftarget", "")
     name = target.rsplit(".", 1)[-1]
-    if node.get("refdomain") != "py" or name not in heirloom.__all__:
+    public = public_paths().get(name)
+    if node.get("refdomain") != "py" or public is None:
         return None
-    public = f"heirloom.{name}"
     if target == public:
         return None
     return env.domains["py"].resolve_xref(

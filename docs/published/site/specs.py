@@ -1,10 +1,7 @@
 """The reference of spec files, from the models that validate them."""
 
-import ast
 import inspect
-import itertools
 import re
-import textwrap
 from collections.abc import Callable, Sequence
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -12,6 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from heirloom.agents.algorithm_options import Algorithm
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.agents.near_rmax import NearnessNumbers
 from heirloom.experiments.measures import OBSERVERS
@@ -70,21 +68,21 @@ def families() -> str:
 def algorithms() -> str:
     """Return the keys of all agents, the shared options, and those of each algorithm."""
     common = set.intersection(
-        *(set(model.model_fields) for model in ALGORITHMS.values() if "n_known" in _names(model))
+        *(set(each.options.model_fields) for each in ALGORITHMS.values() if _is_optimistic(each))
     )
     name, algorithm = _rows(AgentSpec)
     name[2] = "`algorithm`"  # filled in when a file is read
     parts = [table(HEADER, [algorithm, name])]
-    first = ALGORITHMS["RMax"]
+    first = ALGORITHMS["RMax"].options
     parts.append(
         "### Options of all algorithms but the baselines\n\n"
         + table(HEADER, [row for row in _rows(first) if row[0].strip("`") in common])
     )
-    for name, model in ALGORITHMS.items():
-        shared = common if "n_known" in _names(model) else set()
-        rows = [row for row in _rows(model) if row[0].strip("`") not in shared]
+    for name, each in ALGORITHMS.items():
+        shared = common if _is_optimistic(each) else set()
+        rows = [row for row in _rows(each.options) if row[0].strip("`") not in shared]
         own = table(HEADER, rows) if rows else "It has no further options."
-        parts.append(f"### `{name}`\n\n{model.summary()}\n\n{own}")
+        parts.append(f"### `{name}`\n\n{each.summary}\n\n{own}")
     parts.append(
         "### Keys of a table `nearness`\n\n"
         "Such as `nearness = {rewards = 0.2, transitions = 0.1}`.\n\n"
@@ -97,21 +95,6 @@ def measures() -> str:
     """Return the values of the key `measure`."""
     rows = [[f"`{name}`", _summary(observer)] for name, observer in OBSERVERS.items()]
     return table(["measure", "what is recorded in each task"], rows)
-
-
-def meanings(model: type[BaseModel]) -> dict[str, str]:
-    """Return the description of each field of a model: the string below it in the source."""
-    found: dict[str, str] = {}
-    for base in reversed(model.__mro__):
-        if not issubclass(base, BaseModel) or base is BaseModel:
-            continue
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        body = getattr(definition, "body", [])
-        for field, below in itertools.pairwise(body):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-                    found[field.target.id] = " ".join(str(below.value.value).split())
-    return {name: text for name, text in found.items() if name in model.model_fields}
 
 
 def family_options(make: Callable[..., Any]) -> list[tuple[inspect.Parameter, str]]:
@@ -128,15 +111,23 @@ def _arguments(make: Callable[..., Any]) -> str:
 
 
 def _rows(model: type[BaseModel]) -> list[list[str]]:
-    texts = meanings(model)
     return [
-        [f"`{name}`", _type(field.annotation, field), _default_of(field), texts.get(name, "")]
+        [
+            f"`{name}`",
+            _type(field.annotation, field),
+            _default_of(field),
+            _description(field),
+        ]
         for name, field in model.model_fields.items()
     ]
 
 
-def _names(model: type[BaseModel]) -> set[str]:
-    return set(model.model_fields)
+def _is_optimistic(algorithm: Algorithm) -> bool:
+    return "n_known" in algorithm.options.model_fields
+
+
+def _description(field: FieldInfo) -> str:
+    return " ".join((field.description or "").split())
 
 
 def _default_of(field: FieldInfo) -> str:

@@ -50,20 +50,10 @@ def packed(agent: OptimisticAgent) -> Content:
             f"the agent's generator is a {state['bit_generator']}: an agent can be saved only with "
             f"one of numpy's generators, {', '.join(GENERATORS)}"
         )
-    options = {
-        **memory_file.setting_options(agent.setting),
-        "n_known": agent.n_known,
-        "on_refutation": refutation.reaction,
-        "exact": refutation.accuracy.exact,
-        "refutation_delta": refutation.accuracy.delta,
-        "explore": agent.explore,
-    }
-    # An attribute that was changed to what cannot be loaded raises an error.
-    OptimisticAgent(bounds=[], seed=0, **options)
     header = {
         "memory": memory_header,
         "algorithm": type(agent).__name__,
-        "options": options,
+        "options": dict(agent.options),
         "warned": refutation.warned,
         "bounds": bounds,
         "generator": state,

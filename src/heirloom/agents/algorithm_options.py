@@ -1,16 +1,18 @@
-"""Base class of the algorithms in the registry: validated options that create an agent."""
+"""`Algorithm`: an entry of the registry, which makes an agent from the options of a spec."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.options import EMPTY, Declared, options_of
+from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
 
 
@@ -34,19 +36,70 @@ class TaskKnowledge:
     tasks: Sequence[TabularMDP]
 
 
-class AlgorithmOptions(BaseModel, ABC):
-    """The options of an algorithm in a spec.
-
-    The first line of the docstring of a derived class is shown by `heirloom list`.
-    """
-
+class _SpecOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    @abstractmethod
-    def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
-        """Create an agent with these options, for tasks described by `known`."""
 
-    @classmethod
-    def summary(cls) -> str:
-        """Describe the algorithm in one line: the first line of the docstring of the class."""
-        return (cls.__doc__ or "").splitlines()[0]
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm that a spec can name.
+
+    Args:
+        create: returns an agent; its declared options are the keys of a spec (`heirloom.options`).
+        resolve: returns the arguments of `create` for the options of a spec and the knowledge about
+            the tasks, where they differ.
+        spec_only: a `TypedDict` of options of a spec that `resolve` uses, not `create`.
+    """
+
+    create: Callable[..., Agent]
+    resolve: Callable[[dict[str, Any], TaskKnowledge], dict[str, Any]] = lambda options, _: options
+    spec_only: Any = None
+
+    @cached_property
+    def options(self) -> type[BaseModel]:
+        """The pydantic model of the options in a spec, with their defaults and descriptions."""
+        found = {
+            **options_of(self.create),
+            **(options_of(self.spec_only) if self.spec_only else {}),
+        }
+        if "memory" in found:
+            found |= options_of(TaskMemory)
+        keys = {name: each for name, each in found.items() if _is_key(each)}
+        fields: Any = {name: _field(each) for name, each in keys.items()}
+        return create_model(self.create.__name__, __base__=_SpecOptions, **fields)
+
+    @property
+    def summary(self) -> str:
+        """What the algorithm is, in one line: the first one of the docstring of `create`."""
+        return (self.create.__doc__ or "").splitlines()[0]
+
+    def make(
+        self, options: Mapping[str, Any], known: TaskKnowledge, seed: np.random.Generator
+    ) -> Agent:
+        """Create an agent with the options of a spec, for tasks described by `known`."""
+        accepted = options_of(self.create)
+        given = {name: value for name, value in known.options.items() if name in accepted}
+        given |= self.resolve(dict(self.options.model_validate(options)), known)
+        if "memory" in accepted:
+            own = {name: given.pop(name) for name in ("capacity", "keep")}
+            given["memory"] = TaskMemory(given["n_states"], given["n_actions"], **own)
+        return self.create(**given, seed=seed)
+
+
+def _is_key(each: Declared) -> bool:
+    return each.option is not None and each.option.spec is not None
+
+
+def _field(each: Declared) -> tuple[Any, Any]:
+    """Return the type and the pydantic field of a key of a spec.
+
+    A key with a type of its own may be left out even if the argument is required.
+    """
+    option = each.option
+    assert option is not None
+    doc = option.doc[0].upper() + option.doc[1:]
+    limits: Any = {name: getattr(option, name) for name in ("ge", "gt", "le")}
+    has_own_type = option.spec is not EMPTY
+    default = (None if has_own_type else ...) if each.default is EMPTY else each.default
+    kind = option.spec if has_own_type else each.type
+    return kind, Field(default, description=doc, **limits)

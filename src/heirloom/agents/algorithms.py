@@ -1,30 +1,27 @@
 """The registry of the algorithms that a spec can name.
 
-Each entry is a class of options whose `make` creates the agent. `heirloom list`, the validation of
-specs and the contract tests in tests/agents/test_contract.py run over this registry.
+`heirloom list`, the validation of specs and the contract tests in tests/agents/test_contract.py run
+over this registry.
 """
 
-from heirloom.agents.algorithm_options import AlgorithmOptions
-from heirloom.agents.bisimulation_transfer import BisimulationTransferOptions
-from heirloom.agents.envelope_rmax import EnvelopeRMaxOptions
-from heirloom.agents.near_rmax import NearRMaxOptions, NearRMaxQInitOptions
-from heirloom.agents.paper_algorithms import (
-    LRMaxOptions,
-    LRMaxQInitOptions,
-    MaxQInitOptions,
-    RMaxOptions,
-)
-from heirloom.agents.qlearning import QLearningOptions
+from heirloom.agents import bisimulation_transfer, near_rmax, paper_algorithms
+from heirloom.agents.algorithm_options import Algorithm
+from heirloom.agents.envelope_rmax import EnvelopeRMax
+from heirloom.agents.qlearning import QLearning
 
-ALGORITHMS: dict[str, type[AlgorithmOptions]] = {
-    "RMax": RMaxOptions,
-    "LRMax": LRMaxOptions,
-    "MaxQInit": MaxQInitOptions,
-    "LRMaxQInit": LRMaxQInitOptions,
-    "NearRMax": NearRMaxOptions,
-    "NearRMaxQInit": NearRMaxQInitOptions,
-    "EnvelopeRMax": EnvelopeRMaxOptions,
-    "QLearning": QLearningOptions,
-    "BisimulationTransfer": BisimulationTransferOptions,
+ALGORITHMS: dict[str, Algorithm] = {
+    "RMax": Algorithm(paper_algorithms.RMax),
+    "LRMax": Algorithm(paper_algorithms.LRMax, paper_algorithms.prior_or_p_min),
+    "MaxQInit": Algorithm(paper_algorithms.MaxQInit, paper_algorithms.with_p_min),
+    "LRMaxQInit": Algorithm(paper_algorithms.LRMaxQInit, paper_algorithms.prior_and_p_min),
+    "NearRMax": Algorithm(near_rmax.NearRMax, near_rmax.nearness_or_p_min, near_rmax.NearnessScale),
+    "NearRMaxQInit": Algorithm(
+        near_rmax.NearRMaxQInit, near_rmax.nearness_and_p_min, near_rmax.NearnessScale
+    ),
+    "EnvelopeRMax": Algorithm(EnvelopeRMax),
+    "QLearning": Algorithm(QLearning),
+    "BisimulationTransfer": Algorithm(
+        bisimulation_transfer.BisimulationLearner, bisimulation_transfer.with_tasks
+    ),
 }
-"""The class of options of each algorithm, by the name of the algorithm in a spec."""
+"""The algorithms by their names in a spec."""

@@ -1,50 +1,47 @@
 """Baseline: transfer of values between states that behave alike (Song et al., 2016)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from heirloom.agents.algorithm_options import TaskKnowledge
-from heirloom.agents.protocol import Agent
-from heirloom.agents.qlearning import QLearning, QLearningOptions
+from heirloom.agents.qlearning import QLearning, QLearningOptions, QLearningRates
 from heirloom.arrays import FloatArray
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.metrics.bisimulation import Ground, bisimulation_metric, closest_states
-from heirloom.options import named_options
+from heirloom.options import Option, declared
 from heirloom.planning.solve import solve
 from heirloom.validation import numbers
 
+GroundOption = Annotated[
+    Ground, Option("the ground metric of bisimulation; see `bisimulation_metric`.")
+]
+WeightOption = Annotated[
+    float | None,
+    Option("the weight of transitions; see `bisimulation_metric`.", spec=None),
+]
 
-@named_options
+
+@declared
 def BisimulationTransfer(
-    source: TabularMDP,
-    target: TabularMDP,
+    source: Annotated[TabularMDP, Option("the task whose values are transferred.")],
+    target: Annotated[TabularMDP, Option("the task to be learned.")],
     *,
-    Q: ArrayLike | None = None,
-    ground: Ground = "identity",
-    c: float | None = None,
-    learning_rate: float = 0.1,
-    exploration: float = 0.1,
-    seed: int | np.random.Generator | None = None,
+    Q: Annotated[
+        ArrayLike | None, Option("the values of the source, [s, a]; by default the optimal ones.")
+    ] = None,
+    ground: GroundOption = "identity",
+    c: WeightOption = None,
+    **options: Unpack[QLearningRates],
 ) -> QLearning:
     """Q-learning of `target` that starts from the values of the closest source state of each state.
 
     Unlike other agents, it is given the exact models of both tasks. It has no guarantee: values
     that are correct in the source may be wrong in the target, and Q-learning must then unlearn
     them.
-
-    Args:
-        source: the task whose values are transferred.
-        target: the task to be learned.
-        Q: the values of the source, [s, a]; by default the optimal ones.
-        ground: the ground metric; see `bisimulation_metric`.
-        c: the weight of transitions; see `bisimulation_metric`.
-        learning_rate: α of Q-learning.
-        exploration: ε of Q-learning, the probability of a random action.
-        seed: the seed of the agent's generator, or the generator.
     """
     check_task(source, "source")
     check_task(target, "target")
@@ -66,10 +63,8 @@ def BisimulationTransfer(
         n_states=target.n_states,
         n_actions=target.n_actions,
         gamma=target.gamma,
-        learning_rate=learning_rate,
-        exploration=exploration,
         initial_Q=_transferred(values, source, target, ground, c),
-        seed=seed,
+        **options,
     )
 
 
@@ -84,23 +79,23 @@ def _transferred(
     return Q[closest_states(bisimulation_metric(target, source, ground=ground, c=c))]
 
 
+@declared
 class BisimulationLearner(QLearning):
-    """Q-learning of a sequence of tasks, each starting from the values of the task before it.
+    """Q-learning that begins each task with values of similar states of the last; no guarantee.
 
-    Args:
-        tasks: the exact models of the tasks, in the order in which the agent will face them.
-        ground: the ground metric; see `bisimulation_metric`.
-        c: the weight of transitions; see `bisimulation_metric`.
-        options: the options of `QLearning`; the first task begins with `initial_Q`.
+    The first task begins with `initial_Q`.
     """
 
     def __init__(
         self,
-        tasks: Sequence[TabularMDP],
         *,
-        ground: Ground = "identity",
-        c: float | None = None,
-        **options: Any,
+        tasks: Annotated[
+            Sequence[TabularMDP],
+            Option("the exact models of the tasks, in the order of learning.", spec=None),
+        ],
+        ground: GroundOption = "identity",
+        c: WeightOption = None,
+        **options: Unpack[QLearningOptions],
     ) -> None:
         super().__init__(**options)
         self.tasks, self.ground, self.c = list(tasks), ground, c
@@ -115,12 +110,6 @@ class BisimulationLearner(QLearning):
         self.n_begun += 1
 
 
-class BisimulationTransferOptions(QLearningOptions):
-    """Q-learning initialised with values of similar states of the last task; needs exact models."""
-
-    ground: Ground = "identity"
-    """The ground metric of bisimulation."""
-
-    def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
-        """Create an agent that has the exact models of all tasks."""
-        return BisimulationLearner(known.tasks, ground=self.ground, **self.common(known, seed))
+def with_tasks(options: dict[str, Any], known: TaskKnowledge) -> dict[str, Any]:
+    """Return the options of a spec with the exact models of all tasks."""
+    return {**options, "tasks": known.tasks}

@@ -6,9 +6,7 @@ from heirloom.agents.explanation import MODEL, V_MAX, Explanation
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.task_learner import sources_used
 from heirloom.arrays import IntArray, frozen
-from heirloom.errors import InvalidArgument
-from heirloom.transfer.bound import Bound, Details, Dropped
-from heirloom.validation import shown
+from heirloom.transfer.bound import Details
 from heirloom.wording import counted
 
 
@@ -16,7 +14,7 @@ def explain(agent: OptimisticAgent) -> Explanation:
     """Return where the values `Q` of the current task, or between tasks of the last, come from."""
     shape = agent.n_states, agent.n_actions
     Q, U, known = agent.Q.copy(), agent.U.copy(), agent.known.copy()
-    details = [_details(bound, agent.setting.n_pairs) for bound in agent.bounds]
+    details = [bound.details() for bound in agent.bounds]
     names, bound = _bounds(agent, details)
     arrays = (
         np.where(Q < U, len(names), bound),
@@ -74,32 +72,6 @@ def _checks(agent: OptimisticAgent) -> str:
             "a larger n_known; if tasks are deterministic, use exact=True."
         )
     return "Pairs that become known are compared with the knowledge; nothing contradicts it so far."
-
-
-def _details(bound: Bound, n_pairs: int) -> Details:
-    """Return `details` of a bound; raise `InvalidArgument` unless they are valid."""
-    details = bound.details()
-    is_valid = (
-        isinstance(details, Details)
-        and isinstance(details.sources, tuple)
-        and all(isinstance(task, int) for task in details.sources)
-        and isinstance(details.prior_used, dict)
-        and all(
-            isinstance(used, np.ndarray) and used.dtype == np.bool_ and used.shape == (n_pairs,)
-            for used in details.prior_used.values()
-        )
-        and isinstance(details.dropped, tuple)
-        and all(isinstance(source, Dropped) for source in details.dropped)
-        and isinstance(details.notes, tuple)
-        and all(isinstance(note, str) for note in details.notes)
-    )
-    if not is_valid:
-        raise InvalidArgument(
-            f"details of the bound {type(bound).__name__} returned {shown(details)}: expected "
-            f"Details, in which prior_used has boolean arrays of shape ({n_pairs},) and notes is "
-            "a tuple of strings"
-        )
-    return details
 
 
 def _bounds(agent: OptimisticAgent, details: list[Details]) -> tuple[list[str], IntArray]:

@@ -2,9 +2,11 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import date
-from typing import TYPE_CHECKING, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Required, Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +22,7 @@ from heirloom.mdp.available import action_text, read_available, read_mask
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import EQUAL
 from heirloom.naming import checked_label
-from heirloom.options import named_options
+from heirloom.options import Option, declared
 from heirloom.storage import archive
 from heirloom.transfer.bound import Bound
 from heirloom.transfer.memory import TaskMemory
@@ -31,11 +33,9 @@ from heirloom.validation import (
     generator,
     index,
     instance,
-    probability,
     reward,
     shown,
     truth,
-    whole_number,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +44,105 @@ if TYPE_CHECKING:
 MUCH_WIDER = 1e6  # the reward range; ties are then 1 % of the range of the rewards that were seen
 
 
+class AgentOptions(TypedDict, total=False):
+    """The options of every optimistic agent; `heirloom.options` says what follows from them."""
+
+    n_states: Required[Annotated[int, Option("the number of states, S.", spec=None)]]
+    n_actions: Required[Annotated[int, Option("the number of actions, A.", spec=None)]]
+    gamma: Required[Annotated[float, Option("the discount factor.", spec=None)]]
+    n_known: Required[
+        Annotated[int, Option("the number of visits after which a pair is known.", ge=1)]
+    ]
+    seed: Annotated[
+        int | np.random.Generator | None,
+        Option("the seed of the agent's generator, or the generator.", None, spec=None),
+    ]
+    epsilon: Annotated[
+        float,
+        Option(
+            "the assumed accuracy of the models of known pairs, in reward and in L1 norm; 0 if "
+            "they are exact.",
+            0.0,
+            ge=0,
+        ),
+    ]
+    reward_range: Annotated[
+        Range,
+        Option(
+            "(lo, hi), an interval that contains every reward. Accuracies and ties are multiples "
+            "of its width; `end_task` warns once if it is a million times as wide as the range of "
+            "the mean rewards so far.",
+            (0.0, 1.0),
+            spec=None,
+        ),
+    ]
+    terminating: Annotated[
+        bool, Option("whether tasks may terminate; True is always valid.", default=True, spec=None)
+    ]
+    v_max: Annotated[
+        float,
+        Option(
+            "an upper bound on every value; hi / (1-γ) unless a smaller one is given.",
+            np.inf,
+            spec=None,
+        ),
+    ]
+    tol: Annotated[
+        float | None,
+        Option(
+            "how far `Q` may be above its fixed point; by default 1e-11 times the width of the "
+            "reward range. With a larger value, results depend on where iterations stop.",
+            None,
+            gt=0,
+        ),
+    ]
+    memory: Annotated[
+        TaskMemory | None,
+        Option("the tasks to transfer from, and to store to; by default empty.", None, spec=None),
+    ]
+    on_refutation: Annotated[
+        OnRefutation,
+        Option(
+            "what to do when a pair that becomes known contradicts the nearness or the given "
+            '`d_max` of a bound: "warn" once, "raise" `RefutedKnowledge`, "widen" the knowledge to '
+            'what was observed and compute everything anew, or "ignore", which compares nothing.',
+            "warn",
+        ),
+    ]
+    exact: Annotated[
+        bool,
+        Option(
+            "whether the models of known pairs are exact, up to `epsilon`, when they are compared "
+            "with knowledge; otherwise they are estimates, and few visits cannot refute anything.",
+            default=False,
+        ),
+    ]
+    refutation_delta: Annotated[
+        float,
+        Option(
+            "the probability that true knowledge is refuted by estimated models, in all tasks of "
+            "the agent together. Half of it is for differences at single pairs, and half for the "
+            "evidence of all pairs and tasks together, which is computed at the end of tasks 2, 4, "
+            "8, 16, ....",
+            0.05,
+            gt=0,
+            le=1,
+        ),
+    ]
+    explore: Annotated[
+        float,
+        Option(
+            "the probability of an exploratory step: it takes the unknown action with the fewest "
+            "visits, or a random action if all are known, instead of a greedy one. Then false "
+            "knowledge can be refuted near the agent's path where it would not look.",
+            0.0,
+            ge=0,
+            le=1,
+        ),
+    ]
+
+
+@declared
 class OptimisticAgent:
     """Acts greedily on `Q`, the smallest upper bound on `Q*` that its bounds and its model imply.
 
@@ -52,77 +151,24 @@ class OptimisticAgent:
     widened, and `U` no longer changes at a pair that is known. Actions whose values differ by at
     most `setting.tie`, normally 1e-8 times the width of the reward range, count as equal: the agent
     chooses among them uniformly, with its own random generator.
-
-    Args:
-        bounds: upper bounds to combine, none for RMax; a bound object belongs to one agent.
-        n_states: the number of states, S.
-        n_actions: the number of actions, A.
-        gamma: the discount factor.
-        n_known: the number of visits after which a pair is known.
-        seed: the seed of the agent's generator, or the generator.
-        epsilon: the assumed accuracy of the models of known pairs, in reward and in L1 norm;
-            0 if they are exact.
-        reward_range: (lo, hi), an interval that contains every reward. Accuracies and ties are
-            multiples of its width; `end_task` warns once if it is a million times as wide as the
-            range of the mean rewards so far.
-        terminating: whether tasks may terminate; True is always valid.
-        v_max: an upper bound on every value; hi / (1-γ) unless a smaller one is given.
-        tol: how far `Q` may be above its fixed point; by default 1e-11 times the width of the
-            reward range. With a larger value, results depend on where iterations stop.
-        memory: the tasks to transfer from, and to store to; by default empty.
-        on_refutation: what to do when a pair that becomes known contradicts the nearness or the
-            given `d_max` of a bound: "warn" once, "raise" `RefutedKnowledge`, "widen" the knowledge
-            to what was observed and compute everything anew, or "ignore", which compares nothing.
-        exact: whether the models of known pairs are exact, up to `epsilon`, when they are compared
-            with knowledge; otherwise they are estimates, and few visits cannot refute anything.
-        refutation_delta: the probability that true knowledge is refuted by estimated models, in all
-            tasks of the agent together. Half of it is for differences at single pairs, and half for
-            the evidence of all pairs and tasks together, which is computed at the end of tasks 2,
-            4, 8, 16, ....
-        explore: the probability of an exploratory step: it takes the unknown action with the
-            fewest visits, or a random action if all are known, instead of a greedy one. Then false
-            knowledge can be refuted near the agent's path where it would not look.
     """
 
-    @named_options
     def __init__(
         self,
         *,
-        bounds: Sequence[Bound],
-        n_states: int,
-        n_actions: int,
-        gamma: float,
-        n_known: int,
-        seed: int | np.random.Generator | None = None,
-        epsilon: float = 0.0,
-        reward_range: Range = (0.0, 1.0),
-        terminating: bool = True,
-        v_max: float = np.inf,
-        tol: float | None = None,
-        memory: TaskMemory | None = None,
-        on_refutation: OnRefutation = "warn",
-        exact: bool = False,
-        refutation_delta: float = 0.05,
-        explore: float = 0.0,
+        bounds: Annotated[
+            Sequence[Bound],
+            Option("upper bounds to combine, none for RMax; a bound belongs to one agent."),
+        ],
+        **options: Unpack[AgentOptions],
     ) -> None:
-        self.setting = Setting(
-            n_states=n_states,
-            n_actions=n_actions,
-            gamma=gamma,
-            reward_range=reward_range,
-            terminating=terminating,
-            v_max=v_max,
-            epsilon=epsilon,
-            tol=tol,
-        )
-        setting = self.setting
-        self.n_states, self.n_actions, self.gamma = (
-            setting.n_states,
-            setting.n_actions,
-            setting.gamma,
-        )
-        self._limits = _limits(setting)
-        self.n_known = whole_number("n_known", n_known)
+        seed, memory = options.pop("seed"), options.pop("memory")
+        names = [each.name for each in fields(Setting) if each.init]
+        self.setting = Setting(**{name: options[name] for name in names})  # type: ignore[literal-required]
+        self._options = {**options, **{name: getattr(self.setting, name) for name in names}}
+        self.n_states, self.n_actions = self.setting.n_states, self.setting.n_actions
+        self.gamma = self.setting.gamma
+        self._limits = _limits(self.setting)
         self.bounds = _checked_bounds(bounds)
         for bound in self.bounds:
             bound.check(self.setting)
@@ -131,9 +177,11 @@ class OptimisticAgent:
                 "bounds contains several NearModels: combine them with &, as in "
                 "hl.NearModels(nearness & other)"
             )
-        self.refutation = Refutation(on_refutation, exact=exact, delta=refutation_delta)
+        self.refutation = Refutation(
+            options["on_refutation"], exact=options["exact"], delta=options["refutation_delta"]
+        )
         """How tasks are compared with the knowledge of the bounds."""
-        self.explore = probability("explore", explore)
+        self._explore = options["explore"]  # looked up at every step
         self._uniforms = Uniforms(generator(seed))
         """Random numbers for the choice among actions of equal value."""
         self.memory = TaskMemory(self.n_states, self.n_actions) if memory is None else memory
@@ -143,6 +191,21 @@ class OptimisticAgent:
         self._task: TaskLearner | None = None
         self._rewards_seen: Range | None = (np.inf, -np.inf)
         """The range of mean rewards in all tasks; None after a warning that it is narrow."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """All options but `bounds`, `seed` and `memory`, by name; a saved agent contains them."""
+        return MappingProxyType(self._options)
+
+    @property
+    def n_known(self) -> int:
+        """The number of visits after which a pair is known."""
+        return self.options["n_known"]
+
+    @property
+    def explore(self) -> float:
+        """The probability of an exploratory step."""
+        return self.options["explore"]
 
     @classmethod
     def load(
@@ -222,7 +285,7 @@ class OptimisticAgent:
         actions = task.greedy.get(s)
         if actions is None:
             actions = task.greedy_actions(s)
-        if self.explore > 0.0:
+        if self._explore > 0.0:
             return self._explored(task, s, actions)
         if len(actions) == 1:
             return actions[0]
@@ -230,7 +293,7 @@ class OptimisticAgent:
 
     def _explored(self, task: TaskLearner, s: int, greedy: list[int]) -> int:
         """Return an exploratory action with probability `explore`, else a greedy one."""
-        u, explore = self._uniforms.next(), self.explore
+        u, explore = self._uniforms.next(), self._explore
         if u < explore:
             arrays, first = task.model._arrays, s * self.n_actions
             pairs = first, self.n_actions

@@ -1,67 +1,69 @@
 """Baseline: Q-learning (Watkins and Dayan, 1992), without transfer and without guarantees."""
 
-from typing import Any
+from typing import Annotated, Required, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field
 
-from heirloom.agents.algorithm_options import AlgorithmOptions, TaskKnowledge
-from heirloom.agents.protocol import Agent
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.mdp.available import read_mask
-from heirloom.options import named_options
+from heirloom.options import Option, declared
 from heirloom.validation import (
     LARGEST_REWARD,
     check_gamma,
     generator,
     index,
     numbers,
-    positive_probability,
-    probability,
     reward,
     sizes,
     truth,
 )
 
 
+class QLearningRates(TypedDict, total=False):
+    """The options of Q-learning that do not depend on the task."""
+
+    learning_rate: Annotated[
+        float, Option("α, the weight of a new observation in an update of Q.", 0.1, gt=0, le=1)
+    ]
+    exploration: Annotated[float, Option("ε, the probability of a random action.", 0.1, ge=0, le=1)]
+    seed: Annotated[
+        int | np.random.Generator | None,
+        Option("the seed of the agent's generator, or the generator.", None, spec=None),
+    ]
+
+
+class QLearningOptions(QLearningRates, total=False):
+    """All options of Q-learning."""
+
+    n_states: Required[Annotated[int, Option("the number of states, S.", spec=None)]]
+    n_actions: Required[Annotated[int, Option("the number of actions, A.", spec=None)]]
+    gamma: Required[Annotated[float, Option("the discount factor.", spec=None)]]
+    initial_Q: Annotated[
+        float | ArrayLike,
+        Option(
+            "the values of Q before the first update: a number or an array [s, a].", 0.0, spec=float
+        ),
+    ]
+
+
+@declared
 class QLearning:
     """Q-learning with ε-greedy actions.
 
         Q(s, a) <- Q(s, a) + α (r + γ max_a' Q(s', a') - Q(s, a))
 
     Every task begins with the same initial values: nothing is transferred between tasks.
-
-    Args:
-        n_states: the number of states, S.
-        n_actions: the number of actions, A.
-        gamma: the discount factor.
-        learning_rate: α.
-        exploration: ε, the probability of a random action.
-        initial_Q: the initial values, a number or an array [s, a].
-        seed: the seed of the agent's generator, or the generator.
     """
 
-    @named_options
-    def __init__(
-        self,
-        *,
-        n_states: int,
-        n_actions: int,
-        gamma: float,
-        learning_rate: float = 0.1,
-        exploration: float = 0.1,
-        initial_Q: float | ArrayLike = 0.0,
-        seed: int | np.random.Generator | None = None,
-    ) -> None:
-        self.n_states, self.n_actions = sizes(n_states, n_actions)
-        self.gamma = check_gamma(gamma)
-        self.learning_rate = positive_probability("learning_rate", learning_rate)
-        self.exploration = probability("exploration", exploration)
-        self.initial_Q = _initial(initial_Q, (self.n_states, self.n_actions))
+    def __init__(self, **options: Unpack[QLearningOptions]) -> None:
+        self.n_states, self.n_actions = sizes(options["n_states"], options["n_actions"])
+        self.gamma = check_gamma(options["gamma"])
+        self.learning_rate, self.exploration = options["learning_rate"], options["exploration"]
+        self.initial_Q = _initial(options["initial_Q"], (self.n_states, self.n_actions))
         self.in_task = False
-        self._rng = generator(seed)
+        self._rng = generator(options["seed"])
         self._Q = self.initial_Q.copy()
 
     def begin_task(self) -> None:
@@ -131,27 +133,6 @@ class QLearning:
             f"QLearning(n_states={self.n_states}, n_actions={self.n_actions}, gamma={self.gamma}, "
             f"learning_rate={self.learning_rate}, exploration={self.exploration})"
         )
-
-
-class QLearningOptions(AlgorithmOptions):
-    """Tabular Q-learning for comparison; no transfer and no guarantee."""
-
-    learning_rate: float = Field(0.1, gt=0, le=1)
-    """The weight of a new observation in an update of Q."""
-    exploration: float = Field(0.1, ge=0, le=1)
-    """The probability of a random action."""
-    initial_Q: float = 0.0  # noqa: N815 -- the letter of the paper
-    """The value of Q at all pairs before the first update."""
-
-    def make(self, known: TaskKnowledge, seed: np.random.Generator) -> Agent:
-        """Create an agent with these options, for tasks described by `known`."""
-        return QLearning(**self.common(known, seed))
-
-    def common(self, known: TaskKnowledge, seed: np.random.Generator) -> dict[str, Any]:
-        """Return the keyword arguments of `QLearning`."""
-        sizes = {name: known.options[name] for name in ("n_states", "n_actions", "gamma")}
-        own = {name: getattr(self, name) for name in QLearningOptions.model_fields}
-        return {**sizes, **own, "seed": seed}
 
 
 def _initial(initial_Q: float | ArrayLike, shape: tuple[int, int]) -> FloatArray:

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from heirloom.transfer.refutation.widening import (
     widened_everywhere,
     widened_nearness,
 )
-from heirloom.validation import one_of, positive_probability, truth
 from heirloom.wording import counted
 
 if TYPE_CHECKING:
@@ -46,12 +45,7 @@ class Refutation:
     """
 
     def __init__(self, reaction: OnRefutation, *, exact: bool, delta: float) -> None:
-        self.reaction = cast(
-            OnRefutation, one_of("on_refutation", reaction, get_args(OnRefutation))
-        )
-        self.accuracy = Accuracy(
-            truth("exact", exact), positive_probability("refutation_delta", delta)
-        )
+        self.reaction, self.accuracy = reaction, Accuracy(exact, delta)
         self.warned = False
         """Whether the agent has warned."""
         self.n_widened = 0

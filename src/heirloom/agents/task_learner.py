@@ -17,7 +17,7 @@ from heirloom.kernels import learning
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import value_range
 from heirloom.transfer import program
-from heirloom.transfer.bound import Bound, _OwnChange
+from heirloom.transfer.bound import Bound, Change
 from heirloom.transfer.envelope import Envelope
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
@@ -164,7 +164,7 @@ class TaskLearner:
     def _update(self, pair: int) -> None:
         """Update as `update` does, without checks."""
         values, known = self._values, self._known
-        change = _OwnChange(pair, self._U, self._V, self._decreased[: values.n_decreased[0]])
+        change = Change(pair, self._U, self._V, self._decreased[: values.n_decreased[0]])
         changed = [np.array([pair])]
         for i in self._refined:
             lowered = self.bounds[i].refine(change)

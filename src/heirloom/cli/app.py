@@ -176,7 +176,7 @@ def _check_variants(name: str) -> None:
     from heirloom.paper.catalogue import experiment
 
     if not experiment(name).has_variants:
-        raise heirloom.InvalidArgument(f"{name} has no variants: leave out --variant")
+        raise heirloom.errors.InvalidArgument(f"{name} has no variants: leave out --variant")
 
 
 def _reproduce_one(
@@ -308,7 +308,7 @@ def export(
         folder, *others = runs_in(run)
         if others or folder != Path(run):
             found = ", ".join(str(each) for each in (folder, *others))
-            raise heirloom.InvalidArgument(
+            raise heirloom.errors.InvalidArgument(
                 f"{run} contains runs but is not a run itself: choose one of {found}"
             )
         if folder.name in ("", ".."):  # `.` or `..`: with_name needs the folder's real name
@@ -341,7 +341,7 @@ def list_() -> None:
         for title, entries in {
             "experiments": {name: experiment(name).summary for name in MODULES},
             "families": {name: summary(make) for name, make in FAMILIES.items()},
-            "algorithms": {name: options.summary() for name, options in ALGORITHMS.items()},
+            "algorithms": {name: each.summary for name, each in ALGORITHMS.items()},
             "measures": {name: summary(observer) for name, observer in OBSERVERS.items()},
         }.items():
             typer.echo(f"{title}:")
@@ -362,7 +362,7 @@ def show(experiment: ExperimentArgument, variant: VariantOption = "released") ->
 
         settings = catalogue.experiment(experiment).settings
         if settings is None:
-            raise heirloom.InvalidArgument(
+            raise heirloom.errors.InvalidArgument(
                 f"{experiment} has no settings to show because it only draws a figure: use "
                 f"`heirloom reproduce {experiment}`"
             )

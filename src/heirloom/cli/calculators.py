@@ -36,7 +36,9 @@ def n_known(
     1 - δ. Rewards are assumed to be in [0, 1].
     """
     with clean_errors():
-        n = heirloom.n_known_for(states, actions, epsilon=epsilon, delta=delta, n_sources=sources)
+        n = heirloom.theory.n_known_for(
+            states, actions, epsilon=epsilon, delta=delta, n_sources=sources
+        )
         typer.echo(f"n_known = {n:,}")
 
 
@@ -55,7 +57,7 @@ def tasks(
     with clean_errors():
         scopes: dict[Scope, str] = {"task": "each task", "lifetime": "all tasks of a lifetime"}
         for scope, text in scopes.items():
-            n = heirloom.tasks_for_max_q(p_min, delta, scope=scope)
+            n = heirloom.theory.tasks_for_max_q(p_min, delta, scope=scope)
             typer.echo(
                 f"MaxQInit, a learned d_max and a learned nearness need {counted(n, 'task')} and "
                 f"are used from task {n + 1:,} on, if they are to be valid with probability "
@@ -77,8 +79,8 @@ def computations(
     of sweeps of value iteration per dynamic program.
     """
     with clean_errors():
-        programs = heirloom.dynamic_programs(states, actions, sources)
-        sweeps = heirloom.value_iterations(gamma, precision)
+        programs = heirloom.theory.dynamic_programs(states, actions, sources)
+        sweeps = heirloom.theory.value_iterations(gamma, precision)
         typer.echo(
             f"at most {counted(programs, 'dynamic program')} of {counted(sweeps, 'sweep')} each"
         )
@@ -196,8 +198,8 @@ def audit(
         result = heirloom.audit(tasks, nearness, d_max=d_max, p_min=p_min, exact=exact, delta=delta)
         typer.echo(repr(result))
         if figure is not None:
-            drawn = heirloom.draw_audit(result)
-            heirloom.save_figure(drawn, figure)
+            drawn = heirloom.plot.draw_audit(result)
+            heirloom.plot.save_figure(drawn, figure)
     if result.contradicted:
         raise typer.Exit(CONTRADICTED)
 
@@ -211,12 +213,12 @@ def _nearness(
     if rewards is not None and transitions is not None and len(given) == 2:
         return heirloom.Nearness(rewards=rewards, transitions=transitions)
     if len(given) > 1:
-        raise heirloom.InvalidArgument(
+        raise heirloom.errors.InvalidArgument(
             f"{' and '.join(given)} were given: test one claim at a time"
         )
     if given in (["--rewards"], ["--transitions"]):
         other = "--transitions" if transitions is None else "--rewards"
-        raise heirloom.InvalidArgument(
+        raise heirloom.errors.InvalidArgument(
             f"{other} is missing: a nearness has both; 0 claims that tasks do not differ"
         )
     return None

@@ -19,7 +19,7 @@ def clean_errors() -> Iterator[None]:
     try:
         with signals.restoring_interrupts():
             yield
-    except heirloom.HeirloomError as error:
+    except heirloom.errors.HeirloomError as error:
         for line in str(error).split("\n"):  # one for each mistake
             typer.echo(f"error: {line}", err=True)
         raise typer.Exit(1) from None

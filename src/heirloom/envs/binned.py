@@ -67,7 +67,7 @@ class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if not isinstance(space, spaces.Box):
             raise UnsupportedEnvironment(
                 f"the observation space of {env} is {space}, not a Box of real numbers: "
-                "heirloom.Numbered(env) numbers discrete observations"
+                "heirloom.wrappers.Numbered(env) numbers discrete observations"
             )
         self.edges: tuple[FloatArray, ...] = checked_edges(edges)
         """The edges of each dimension."""

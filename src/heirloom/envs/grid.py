@@ -22,7 +22,6 @@ from heirloom.errors import InvalidArgument
 from heirloom.mdp.scene import CLOSED, Scene
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Outcomes, collect
-from heirloom.options import named_options
 from heirloom.validation import (
     Range,
     numbers,
@@ -126,7 +125,6 @@ class GridMap:
         return np.where(successors < 0, np.arange(self.n_states)[:, None], successors)
 
 
-@named_options
 def grid_world(
     cells: str | Sequence[str] | GridMap,
     *,

@@ -29,7 +29,7 @@ def size_of_space(space: gym.Space[Any], what: str, env: gym.Env[Any, Any]) -> i
         else f"expected a finite space with at most {LARGEST:,} actions"
     )
     if what == "observation" and isinstance(space, spaces.Box) and space.dtype.kind == "f":
-        remedy += ", or cut real numbers into bins, with heirloom.Binned(env, edges=[...])"
+        remedy += ", or cut real numbers into bins, with heirloom.wrappers.Binned(env, edges=[...])"
     if size is None:
         raise UnsupportedEnvironment(
             f"the {what} space of {env} is {space}, whose values cannot be counted: {remedy}"

@@ -1,18 +1,15 @@
-"""Messages for the mistakes in a spec: what was found, what pydantic expects, close names."""
+"""Messages for the mistakes in a spec: the key, what was found, pydantic's words, a close name."""
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from heirloom.errors import InvalidArgument
 from heirloom.naming import shortened
-from heirloom.options import did_you_mean
 from heirloom.validation import shown
+from heirloom.wording import did_you_mean
 
-EXAMPLE = "`heirloom show tight` prints a complete spec"
-REMEDY = {"n_known": "give the number of visits after which a pair is known"}
+TYPES = ("bool", "dict", "float", "int", "str")  # which pydantic names for alternatives of a key
 
 
 class Mistakes(ValueError):
@@ -22,38 +19,14 @@ class Mistakes(ValueError):
         super().__init__("\n".join(messages))
 
 
-def found_instead(key: str, errors: Sequence[Any]) -> str:
-    """Say what was found at a key, and what each alternative of its type expects."""
-    whole = min(errors, key=lambda details: len(details["loc"]))  # others report parts of the value
-    words = dict.fromkeys(shortened(_words(details), 200) for details in errors)
-    return f"{key} is {shown(whole['input'])}: {'; or '.join(words)}"
-
-
 def option_mistakes(error: ValidationError, model: type[BaseModel], owner: str) -> list[str]:
     """Return a message for each wrong option that pydantic found with the model of `owner`."""
-    fields, found = model.model_fields, error.errors()
-    explained = _explained(found, fields)
-    messages: dict[str, str] = {}
-    for details in found:
-        kind, is_whole = details["type"], len(details["loc"]) == 1
-        option = shortened(str(details["loc"][0])) if details["loc"] else "options"
-        if option in messages or (kind == "missing" and option in explained):
-            continue
-        if kind == "extra_forbidden" and is_whole:
-            listed = f"its options are {', '.join(fields)}{did_you_mean(option, fields)}"
-            messages[option] = f"{option} is not an option of {owner}: {listed}"
-        elif kind == "missing" and is_whole:
-            messages[option] = f"{option} is missing: {REMEDY.get(option, 'give a value')}"
-        elif kind in ("value_error", "assertion_error"):
-            messages[option] = f"{option}: {_words(details)}"
-        else:
-            of_option = [each for each in found if each["loc"][:1] == details["loc"][:1]]
-            messages[option] = found_instead(option, of_option)
-    return list(messages.values())
+    names = ", ".join(model.model_fields)
+    return _messages(error, model.model_fields, f"an option of {owner}: its options are {names}")
 
 
 def spec_mistakes(
-    error: ValidationError, agent_numbers: Sequence[int], keys: set[str]
+    error: ValidationError, agent_numbers: Sequence[int], keys: Iterable[str]
 ) -> list[str]:
     """Return a message for each mistake in a spec, with its key as the user wrote it.
 
@@ -62,48 +35,49 @@ def spec_mistakes(
         agent_numbers: for each expanded agent, the index of its table in the spec.
         keys: all keys of a spec.
     """
-    found = error.errors()
+    what = "a key of a spec: correct or remove it; `heirloom show tight` prints a complete spec"
+    return _messages(error, keys, what, agent_numbers)
+
+
+def _messages(
+    error: ValidationError, keys: Iterable[str], what: str, agent_numbers: Sequence[int] = ()
+) -> list[str]:
+    """Return one message for each wrong key; `what` describes the keys that are allowed."""
+    found, keys = error.errors(), list(keys)
     unknown = [str(each["loc"][-1]) for each in found if each["type"] == "extra_forbidden"]
-    explained = _explained(found, keys)
-    messages = []
+    misspelt = {c for key in unknown for c in difflib.get_close_matches(key[:100], keys, n=1)}
+    messages: dict[str, list[str]] = {}
     for details in sorted(found, key=lambda each: each["type"] != "extra_forbidden"):
-        parts = [p for p in details["loc"] if isinstance(p, int) or p in {*keys, *unknown}]
-        key = ".".join(
-            str(agent_numbers[p] + 1) if isinstance(p, int) else shortened(p) for p in parts
-        )
-        if details["type"] == "missing" and str(details["loc"][-1]) in explained:
-            continue
-        given = details["input"]  # if agents were given, their own mistakes are listed instead
-        if details["type"] == "too_short" and isinstance(given, list | tuple) and given:
-            continue
-        messages += _messages(details, key, keys)
-    return list(dict.fromkeys(messages))  # agents of one sweep share their mistakes
+        kind, given = details["type"], details["input"]
+        names = [part for part in details["loc"] if isinstance(part, str)]
+        parts = [shortened(part) for part in names if part in (*keys, *unknown) or _is_key(part)]
+        if agent_numbers and names[:1] == ["agents"] and len(details["loc"]) > 1:
+            parts.insert(1, str(agent_numbers[int(details["loc"][1])] + 1))
+        key = ".".join(parts)
+        before = messages.setdefault(key, [])
+        if kind == "extra_forbidden":
+            allowed = what if len(parts) == 1 else f"a key of {parts[-2]}"
+            before.append(f"{key} is not {allowed}{did_you_mean(parts[-1], keys)}")
+        elif kind == "missing" and isinstance(details["loc"][-1], str):
+            if names[-1] not in misspelt:
+                before.append(f"{key} is missing: add it")
+        elif kind in ("value_error", "assertion_error"):
+            lines = str(details["msg"]).partition(", ")[2].split("\n")
+            before += [_with_key(key, line) for line in lines]
+        elif not (kind == "too_short" and given):  # agents are wrong, not few
+            reason = str(details["msg"])
+            reason = reason[0].lower() + reason[1:]
+            if before:  # one message for all alternatives of a type
+                before[-1] += f", or {reason}"
+            else:
+                before.append(f"{key or 'the spec'} is {shown(given)}: {reason}")
+    # Agents of one sweep share their mistakes.
+    return list(dict.fromkeys(line for lines in messages.values() for line in lines))
 
 
-def _messages(details: Any, key: str, keys: set[str]) -> list[str]:
-    kind = details["type"]
-    if kind == "extra_forbidden":
-        close = did_you_mean(key, keys)
-        return [f"{key} is not a key of a spec: correct or remove it{close or '; ' + EXAMPLE}"]
-    if kind == "missing":
-        return [f"{key} is missing: add it; {EXAMPLE}"]
-    if kind in ("value_error", "assertion_error"):
-        return [_with_key(key, message) for message in _words(details).split("\n")]
-    if kind == "json_invalid" or not key:
-        return ["the spec is nested too deeply: expected tables of numbers, strings and lists"]
-    return [found_instead(key, [details])]
-
-
-def _words(details: Any) -> str:
-    """Return pydantic's message, without the introduction of that of a validator."""
-    return str(details["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
-
-
-def _explained(found: Sequence[Any], keys: Iterable[str]) -> set[str]:
-    """Return the keys that are missing because they are misspelt: they are not reported twice."""
-    keys = list(keys)
-    unknown = [str(each["loc"][-1]) for each in found if each["type"] == "extra_forbidden"]
-    return {c for key in unknown for c in difflib.get_close_matches(key[:100], keys, n=1)}
+def _is_key(part: str) -> bool:
+    """Whether a part of pydantic's location is a key, not the name of an alternative type."""
+    return part.isidentifier() and part.islower() and part not in TYPES
 
 
 def _with_key(key: str, message: str) -> str:
@@ -113,16 +87,3 @@ def _with_key(key: str, message: str) -> str:
     first, _, rest = message.partition(" ")
     at_option = first.replace(".", "_").isidentifier() and rest.startswith("is ")
     return f"{key}.{message}" if at_option else f"{key}: {message}"
-
-
-def check_names(what: str, given: Iterable[str], allowed: Iterable[str], owner: str) -> None:
-    """Raise `InvalidArgument` with one message for each name that is not allowed."""
-    names = sorted(allowed)
-    messages = [
-        f"{what}.{shortened(name)} is not an option of {owner}: its options are "
-        f"{', '.join(names) or 'none'}{did_you_mean(name, names)}"
-        for name in given
-        if name not in names
-    ]
-    if messages:
-        raise InvalidArgument(*messages)

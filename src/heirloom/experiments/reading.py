@@ -13,9 +13,9 @@ from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.registry import MODULE_SEPARATOR
 from heirloom.naming import shortened
-from heirloom.options import did_you_mean
 from heirloom.storage.atomic import named
 from heirloom.validation import shown
+from heirloom.wording import did_you_mean
 
 MOST_AGENTS = 10_000
 MOST_TASKS = 100_000
@@ -23,9 +23,9 @@ MOST_JOBS = 10**6
 """Jobs of a run: agents times repetitions."""
 
 OPTIONS = {
-    option: [name for name, model in ALGORITHMS.items() if option in model.model_fields]
+    option: [name for name, model in ALGORITHMS.items() if option in model.options.model_fields]
     for any_model in ALGORITHMS.values()
-    for option in any_model.model_fields
+    for option in any_model.options.model_fields
 }
 """The algorithms that have an option, by the name of the option."""
 KNOWLEDGE = ("d_max", "nearness")  # in generated names, these options appear without their key

@@ -22,14 +22,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from heirloom.experiments.mistakes import Mistakes, option_mistakes
 from heirloom.experiments.reading import MOST_TASKS
 from heirloom.learning.recording import RecordChoice
-from heirloom.options import did_you_mean
 from heirloom.validation import LARGEST_SIZE, shown
+from heirloom.wording import did_you_mean
 
 
 class RecordSpec(BaseModel):
     """What a run records for `heirloom replay`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     agents: tuple[str, ...] | None = Field(None, min_length=1)
     """The names of the agents that are recorded; by default all."""

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, cast, get_type_hints
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.algorithms import ALGORITHMS
@@ -28,16 +28,11 @@ from heirloom.envs import (
 from heirloom.envs.box import BoxFamily
 from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
-from heirloom.experiments.mistakes import (
-    check_names,
-    found_instead,
-    option_mistakes,
-)
+from heirloom.experiments.mistakes import option_mistakes
 from heirloom.mdp.tabular import TabularMDP, check_task
-from heirloom.options import did_you_mean
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.validation import one_of, shown
-from heirloom.wording import counted
+from heirloom.wording import counted, did_you_mean
 
 
 def drift(*, of: str, options: dict[str, Any] | None = None) -> ordered.Drift:
@@ -126,7 +121,6 @@ def _cached_family(name: str, options_json: str) -> TaskFamily:
 
 
 def _user_defined_family(make: Callable[..., Any], options: dict[str, Any]) -> TaskFamily:
-    check_arguments(make, options, "family")
     family = _call_user_code(make, options, "the family")
     return family if isinstance(family, TaskFamily) else FamilyAdapter(family)
 
@@ -210,7 +204,7 @@ def make_agent(
 ) -> Agent:
     """Make a new agent of a built-in or user-defined algorithm."""
     if not is_user_defined(algorithm):
-        return ALGORITHMS[algorithm].model_validate(options).make(known, seed)
+        return ALGORITHMS[algorithm].make(options, known, seed)
     make = import_callable("algorithm", algorithm)
     given = {**known.options, "seed": seed}
     optional = ("reward_range", "terminating", "v_max")
@@ -223,7 +217,6 @@ def make_agent(
     model = getattr(make, "Options", None)
     if model is not None:
         options = _checked_by_model(model, options).model_dump()
-    check_arguments(make, {**given, **options}, algorithm)
     return _call_user_code(make, {**given, **options}, algorithm)
 
 
@@ -261,26 +254,8 @@ def _checked_by_model(model: Any, options: Mapping[str, Any]) -> Any:
 
 
 def _accepts(make: Callable[..., Any], key: str) -> bool:
-    return any(p.name == key or p.kind is p.VAR_KEYWORD for p in _parameters(make))
-
-
-def _parameters(make: Callable[..., Any]) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(make).parameters.values())
-    except (TypeError, ValueError):  # a builtin without a signature
-        return [inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD)]
-
-
-def check_arguments(make: Callable[..., Any], options: Mapping[str, Any], what: str) -> None:
-    """Raise `InvalidArgument` unless a callable accepts these options and needs no others."""
-    parameters, name = _parameters(make), getattr(make, "__name__", repr(make))
-    allowed = sorted(p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
-    unknown = [option for option in options if not _accepts(make, option)]
-    check_names(what, unknown, allowed, repr(name))
-    for p in parameters:
-        named = p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
-        if named and p.default is p.empty and p.name not in options:
-            raise InvalidArgument(f"{what}.{p.name} is missing: {name!r} requires it")
+    parameters = inspect.signature(make).parameters.values()
+    return any(p.name == key or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _built_in_family(name: str, options: dict[str, Any]) -> TaskFamily:
@@ -290,35 +265,25 @@ def _built_in_family(name: str, options: dict[str, Any]) -> TaskFamily:
             f"family.name is {shown(name)}: expected one of {', '.join(sorted(FAMILIES))}, or "
             f"package.module:Name{did_you_mean(name, FAMILIES)}"
         )
-    allowed = inspect.signature(make).parameters
-    check_names("family", options, allowed, repr(name))
-    hints = get_type_hints(make.__init__ if inspect.isclass(make) else make)
-    mistakes = [
-        f"family.{p.name} is missing: {name!r} requires it"
-        for p in allowed.values()
-        if p.default is p.empty and p.name not in options
-    ]
-    checked = {}
-    for option, value in options.items():
-        try:
-            checked[option] = _checked_option(option, value, hints[option])
-        except InvalidArgument as error:
-            mistakes.append(str(error))
-    if mistakes:
-        raise InvalidArgument(*mistakes)
+    model = _family_model(name)
     try:
-        return make(**checked)
+        given = model.model_validate_json(json.dumps(options), strict=True)
+    except ValidationError as error:
+        mistakes = option_mistakes(error, model, repr(name))
+        raise InvalidArgument(*(f"family.{message}" for message in mistakes)) from None
+    try:
+        return make(**{option: getattr(given, option) for option in options})
     except HeirloomError as error:
         raise InvalidArgument(*(f"family: {message}" for message in error.args)) from None
 
 
-def _checked_option(option: str, value: Any, hint: Any) -> Any:
-    """Return an option of a family in the type of its hint, or raise `InvalidArgument`."""
-    try:
-        return TypeAdapter(hint).validate_python(_lists_as_tuples(value), strict=True)
-    except ValidationError as error:
-        raise InvalidArgument(found_instead(f"family.{option}", error.errors())) from None
-
-
-def _lists_as_tuples(value: Any) -> Any:
-    return tuple(map(_lists_as_tuples, value)) if isinstance(value, list) else value
+@lru_cache
+def _family_model(name: str) -> type[BaseModel]:
+    """Return the pydantic model of the options of a built-in family, from its signature."""
+    make = FAMILIES[name]
+    hints = get_type_hints(make.__init__ if inspect.isclass(make) else make)
+    fields: Any = {
+        p.name: (hints[p.name], ... if p.default is p.empty else p.default)
+        for p in inspect.signature(make).parameters.values()
+    }
+    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)

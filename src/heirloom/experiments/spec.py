@@ -69,21 +69,23 @@ from heirloom.experiments.record import RecordSpec, mistakes_in, read_record
 from heirloom.experiments.registry import is_user_defined, make_family
 from heirloom.experiments.variables import TASK, Variable
 from heirloom.naming import LONGEST_LABEL, shortened
-from heirloom.options import did_you_mean
 from heirloom.validation import LARGEST_SIZE, instance, shown
+from heirloom.wording import did_you_mean
 
 VariableName = Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]{0,60}$")]
 LONGEST_NAME = 10_000  # characters; a name that is made from swept options may be long
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 class _Named(BaseModel):
     """A name, with options under all other keys."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
     name: str = Field(min_length=1, max_length=LONGEST_NAME)
     """The name; all other keys of the table are options."""
 
@@ -145,12 +147,12 @@ class AgentSpec(_Named):
     def _checked(self) -> Self:
         if is_user_defined(self.algorithm):  # user code is not imported to read a spec
             return self
-        model = ALGORITHMS.get(self.algorithm)
-        if model is None:
+        if self.algorithm not in ALGORITHMS:
             raise ValueError(
                 f"algorithm is {shown(self.algorithm)}: expected one of {', '.join(ALGORITHMS)}, "
                 f"or package.module:Name{did_you_mean(self.algorithm, ALGORITHMS)}"
             )
+        model = ALGORITHMS[self.algorithm].options
         others = [o for o in self.options if o in OPTIONS and o not in model.model_fields]
         mistakes = [
             f"{option} is not an option of {self.algorithm}, only of "
@@ -173,7 +175,7 @@ class AgentSpec(_Named):
     @property
     def all_options(self) -> Any:
         """The options with their defaults, as attributes; built-in algorithms only."""
-        return ALGORITHMS[self.algorithm].model_validate(self.options)
+        return ALGORITHMS[self.algorithm].options.model_validate(self.options)
 
 
 class VariableSpec(_Strict):

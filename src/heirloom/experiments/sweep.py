@@ -21,8 +21,8 @@ from heirloom.errors import InvalidArgument
 from heirloom.experiments.reading import read_toml
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.naming import shortened
-from heirloom.options import did_you_mean
 from heirloom.validation import shown
+from heirloom.wording import did_you_mean
 
 SWEEP = "sweep"
 SWEPT = ("tasks", "distinct_tasks", "episodes", "steps", "repetitions", "seed", "in_order")

@@ -24,7 +24,6 @@ from heirloom.learning.recorder import Recorder, run_recorded_episode
 from heirloom.learning.recording import RecordChoice, Recording
 from heirloom.mdp.mask_notice import MaskNotice
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.options import named_options
 from heirloom.transfer import program
 from heirloom.validation import generator, shown, truth, whole_number
 from heirloom.wording import counted, size_of_task
@@ -62,7 +61,6 @@ class Record:
         )
 
 
-@named_options
 def learn(
     agent: Agent,
     env: "TabularMDP | gym.Env[Any, Any]",

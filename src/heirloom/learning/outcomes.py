@@ -158,10 +158,7 @@ def begin(agent: Agent, task: "Task", *, masks: bool = False) -> None:
 
 def takes(method: Callable[..., Any], name: str) -> bool:
     """Whether a method of an agent has a parameter with this name."""
-    try:
-        return name in inspect.signature(method).parameters
-    except (TypeError, ValueError):  # a compiled method without a signature
-        return False
+    return name in inspect.signature(method).parameters
 
 
 def observe_mask(agent: Agent, env: "gym.Env[Any, Any]", s: int, info: Mapping[str, Any]) -> None:

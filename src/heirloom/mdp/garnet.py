@@ -5,7 +5,6 @@ import numpy as np
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Outcomes, collect
-from heirloom.options import named_options
 from heirloom.validation import (
     Range,
     check_gamma,
@@ -17,7 +16,6 @@ from heirloom.validation import (
 )
 
 
-@named_options
 def garnet(
     n_states: int,
     n_actions: int,

@@ -252,9 +252,9 @@ def read_start_of(env: gym.Env[Any, Any]) -> FloatArray:
 
 def _size_of(space: gym.Space[Any], env: gym.Env[Any, Any], kind: str) -> int:
     if not isinstance(space, Discrete) or space.start != 0:
-        remedy = "heirloom.Numbered(env) converts other discrete spaces"
+        remedy = "heirloom.wrappers.Numbered(env) converts other discrete spaces"
         if kind == "observation" and isinstance(space, Box) and space.dtype.kind == "f":
-            remedy = "heirloom.Binned(env, edges=[...]) cuts real numbers into bins"
+            remedy = "heirloom.wrappers.Binned(env, edges=[...]) cuts real numbers into bins"
         raise UnsupportedEnvironment(
             f"the {kind} space of {env} is {space}: expected Discrete(n), numbered from 0; {remedy}"
         )

@@ -21,7 +21,6 @@ from heirloom.mdp.from_rows import Row, collect_rows
 from heirloom.mdp.scene import Scene, scene_of
 from heirloom.mdp.transitions import Transitions, check_transitions
 from heirloom.naming import NamesLike, checked_names
-from heirloom.options import named_options
 from heirloom.storage import archive
 from heirloom.validation import Range, check_gamma, instance, shown, sizes, truth
 from heirloom.wording import counted, counted_of
@@ -64,7 +63,6 @@ class TabularMDP:
         TabularMDP(2 states, 2 actions, 4 transitions, gamma=0.9, rewards 0 to 1 in (0, 1))
     """
 
-    @named_options
     def __init__(
         self,
         R: ArrayLike | sparse.sparray | sparse.spmatrix,

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from heirloom.agents.near_rmax import NearRMaxOptions
 from heirloom.choices import Variant
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.paper.claims import (
@@ -162,8 +161,7 @@ def first_task_with_learned_knowledge(setting: FamilySetting, spec: ExperimentSp
     """Return the first task in which a learned nearness and the bound of MaxQInit are used."""
     p_min = setting.task_family.p_min if spec.distinct_tasks is None else 1 / spec.distinct_tasks
     assert p_min is not None, "all families of the study have finitely many tasks"
-    (options,) = (agent.options for agent in spec.agents if agent.name == LEARNED)
-    delta = options.get("delta", NearRMaxOptions.model_fields["delta"].default)
+    (delta,) = (agent.all_options.delta for agent in spec.agents if agent.name == LEARNED)
     return tasks_for_max_q(p_min, delta) + 1
 
 

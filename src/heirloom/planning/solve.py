@@ -12,7 +12,6 @@ from heirloom.mdp.available import action_text
 from heirloom.mdp.from_arrays import rewards_of
 from heirloom.mdp.tabular import TabularMDP, check_task, reward_scale
 from heirloom.mdp.transitions import SUM_TOLERANCE
-from heirloom.options import named_options
 from heirloom.planning.certificate import Certified, Tolerance, fixed_point
 from heirloom.planning.finite_horizon import values_over
 from heirloom.planning.operators import Best, PolicyMean, Problem, greedy
@@ -49,7 +48,6 @@ class Solution:
         )
 
 
-@named_options
 def solve(m: TabularMDP, *, tol: float | None = None) -> Solution:
     """Compute the optimal values of `m`, with |Q - Q*| <= error <= tol, and their greedy policy.
 
@@ -63,7 +61,6 @@ def solve(m: TabularMDP, *, tol: float | None = None) -> Solution:
     return Solution(frozen(Q), frozen(V), frozen(greedy(Q)[1]), error)
 
 
-@named_options
 def evaluate(m: TabularMDP, policy: ArrayLike, *, tol: float | None = None) -> Solution:
     """Compute the values of a policy in `m`, with |Q - Q^π| <= error <= tol.
 
@@ -94,7 +91,6 @@ def evaluate_with_rewards(
     return fixed_point(problem, PolicyMean(read_policy(policy, m)), tol, R_error=_error_of(m, R))
 
 
-@named_options
 def expected_return(
     m: TabularMDP, policy: ArrayLike, *, horizon: int, discounted: bool = True
 ) -> float:
@@ -108,7 +104,6 @@ def expected_return(
     return _return(m, chain, horizon=horizon, discounted=discounted)
 
 
-@named_options
 def optimal_return(m: TabularMDP, *, horizon: int, discounted: bool = True) -> float:
     """Return the largest expected return over `horizon` steps from the start distribution.
 

@@ -8,7 +8,6 @@ import numpy as np
 from heirloom.arrays import FloatArray
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.variables import check_results
-from heirloom.options import named_options
 from heirloom.plot.style import (
     MARKERS,
     agent_style,
@@ -30,7 +29,6 @@ Styles = Mapping[str, dict[str, Any]]
 RATIO_COLOURS = ("#0072B2", "#D55E00", "#009E73")
 
 
-@named_options
 def draw_lifelong(
     results: "xr.Dataset",
     *,
@@ -98,7 +96,6 @@ def _check_loss(optimal: FloatArray, baseline: str | None) -> None:
         )
 
 
-@named_options
 def draw_episodes(
     results: "xr.Dataset", *, title: str, xlabel: str = "episode", ylabel: str = "mean return"
 ) -> "Figure":

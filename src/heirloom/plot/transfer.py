@@ -9,7 +9,6 @@ from heirloom.errors import InvalidArgument
 from heirloom.experiments.measures import KINDS
 from heirloom.experiments.variables import check_results
 from heirloom.naming import shortened
-from heirloom.options import named_options
 from heirloom.plot.style import MARKERS, colour_of, legend_below, literal, new_figure
 from heirloom.stats import Interval
 from heirloom.transfer.refutation.audit_result import TITLES, Audit
@@ -29,7 +28,6 @@ ROW_HEIGHT = 0.62  # inches
 SPREAD = 0.7  # of the height of a row, over which its points are spread
 
 
-@named_options
 def draw_transfer(results: "xr.Dataset", agent: str, *, title: str = "") -> "Figure":
     """Bars per task: the number of pairs whose bound each kind of bound decided.
 

@@ -1,6 +1,5 @@
 """Compare agents on the same sequences of tasks."""
 
-import inspect
 import math
 import os
 import tempfile
@@ -21,7 +20,6 @@ from heirloom.learning.lifetime import learn_tasks, naming_job, optimal_returns
 from heirloom.learning.streams import stream
 from heirloom.mdp.gymnasium import sizes_of
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.options import named_options
 from heirloom.runs.run import run_on
 from heirloom.runs.workers import check_workers
 from heirloom.runs.workers.compute import Compute, compute_job, packed
@@ -44,7 +42,6 @@ FAMILY = f"{__name__}:draw_task"
 """The name of the family in the spec of a comparison, whose functions are stored nowhere."""
 
 
-@named_options
 def compare(
     agents: Mapping[str, MakeAgent],
     draw_task: "DrawTask | TaskFamily",
@@ -209,29 +206,12 @@ def _check_arguments(agents: Mapping[str, MakeAgent], draw_task: Any) -> None:
                 f"agents[{name!r}] is {shown(make)}: expected a function that makes a fresh agent "
                 "for each repetition, such as lambda rng: hl.RMax(seed=rng, ...)"
             )
-        _check_takes_rng(f"agents[{name!r}]", make, "lambda rng: hl.RMax(seed=rng, ...)")
     draw = getattr(draw_task, "draw", draw_task)
     if not callable(draw):
         raise InvalidArgument(
             f"draw_task is {shown(draw_task)}: expected a family, or a function that draws a task, "
             "such as family.draw"
         )
-    _check_takes_rng("draw_task", draw, "family.draw, or lambda rng: task")
-
-
-def _check_takes_rng(name: str, function: Callable[..., Any], example: str) -> None:
-    """Raise `InvalidArgument` unless a function can be called with a random generator."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some builtins have no signature
-        return
-    try:
-        signature.bind(None)
-    except TypeError as error:
-        raise InvalidArgument(
-            f"{name} cannot be called with a random generator ({error}): expected a function of "
-            f"one argument, such as {example}"
-        ) from None
 
 
 def _labelled_dataset(

@@ -4,7 +4,7 @@ The pointwise minimum of bounds is a bound, so an agent takes a list of them. `B
 interface that the learner, the explanation, the memory and the saved agent use.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol, TypedDict, Unpack
 
 import numpy as np
 
@@ -12,13 +12,13 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.choices import Scope
 from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
 from heirloom.mdp.learned import LearnedModel
-from heirloom.options import named_options
+from heirloom.options import Option, declared, options_of
 from heirloom.theory import tasks_for_max_q
 from heirloom.transfer.different_tasks import check_p_min
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
-from heirloom.validation import index, instance, positive_probability, shown
+from heirloom.validation import index, instance, shown
 from heirloom.wording import counted_of, size_of_task
 
 NO_PAIRS = frozen(np.empty(0, dtype=np.int64))
@@ -35,12 +35,6 @@ class Change(NamedTuple):
     """The agent's values, over states."""
     decreased: IntArray
     """The states whose value decreased since the last change."""
-
-
-class _OwnChange(Change):
-    """A change that a learner has made: its states are known to be valid."""
-
-    __slots__ = ()
 
 
 class Dropped(NamedTuple):
@@ -120,6 +114,41 @@ class Bound(Protocol):
         return None
 
 
+PMin = Annotated[
+    float,
+    Option(
+        "the smallest probability of a task. In a spec, by default 1 / distinct_tasks, or that of "
+        "the family.",
+        gt=0,
+        le=1,
+        spec=float | None,
+    ),
+]
+"""The type of the option `p_min`."""
+
+
+class Confidence(TypedDict, total=False):
+    """The options of knowledge that is learned from the first tasks."""
+
+    delta: Annotated[
+        float,
+        Option(
+            "δ; what is learned from the first tasks is valid with probability 1 - δ.",
+            0.05,
+            gt=0,
+            le=1,
+        ),
+    ]
+    scope: Annotated[
+        Scope,
+        Option(
+            'whether that is for each "task" on its own, or for all tasks of a "lifetime" '
+            "together, which takes more tasks before the knowledge is used.",
+            "task",
+        ),
+    ]
+
+
 class Constant(Bound):
     """The constant bound `v_max`, the only bound of RMax."""
 
@@ -134,6 +163,7 @@ class Constant(Bound):
         return {}
 
 
+@declared
 class MaxQ(Constant):
     """The largest Q of all tasks seen, once enough tasks have been seen (Abel et al., 2018).
 
@@ -145,12 +175,9 @@ class MaxQ(Constant):
     their learned models (see `transfer/different_tasks.py`).
     """
 
-    @named_options
-    def __init__(self, *, p_min: float, delta: float = 0.05, scope: Scope = "task") -> None:
-        self.p_min = positive_probability("p_min", p_min)
-        self.delta = positive_probability("delta", delta)
-        self.n_tasks = tasks_for_max_q(self.p_min, self.delta, scope=scope)
-        self.scope = scope
+    def __init__(self, *, p_min: PMin, **options: Unpack[Confidence]) -> None:
+        self.p_min, self.delta, self.scope = p_min, options["delta"], options["scope"]
+        self.n_tasks = tasks_for_max_q(self.p_min, self.delta, scope=self.scope)
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` for the task; it is not refined."""
@@ -176,7 +203,7 @@ class MaxQ(Constant):
 
     def options(self) -> dict[str, Any] | None:
         """Return `p_min`, `delta` and `scope`."""
-        return {"p_min": self.p_min, "delta": self.delta, "scope": self.scope}
+        return {name: getattr(self, name) for name in options_of(MaxQ)}
 
 
 def validity(p_min: float, delta: float, scope: Scope) -> str:
@@ -204,28 +231,15 @@ def check_arguments(setting: Setting, model: LearnedModel, memory: TaskMemory) -
 
 def check_change(change: Change, setting: Setting, model: LearnedModel) -> None:
     """Raise `InvalidArgument` unless a change belongs to a task with this setting and model."""
-    if (
-        type(change) is _OwnChange
-        and (change.U.size, change.V.size) == (setting.n_pairs, setting.n_states)
-        and model._arrays.known[change.pair]
-    ):
-        return
-    pair, U, V, decreased = instance("change", change, Change, "as an agent passes it to refine")
-    pair = index("pair", pair, setting.n_pairs)
-    if not model._arrays.known[pair]:
+    pair, U, V, decreased = change
+    if not model._arrays.known[index("pair", pair, setting.n_pairs)]:
         raise InvalidArgument(f"pair {pair} is not known: expected a pair that became known")
     for name, array, size in (("U", U, setting.n_pairs), ("V", V, setting.n_states)):
-        is_float = isinstance(array, np.ndarray) and array.dtype == np.float64
-        if not is_float or array.shape != (size,):
+        if array.dtype != np.float64 or array.shape != (size,):
             raise InvalidArgument(
                 f"{name} is {shown(array)}: expected an array of float64 of shape ({size},)"
             )
-    is_whole = isinstance(decreased, np.ndarray) and decreased.dtype == np.int64
-    if not is_whole or decreased.ndim != 1:
-        raise InvalidArgument(
-            f"decreased is {shown(decreased)}: expected an array of int64 with one axis"
-        )
-    if not ((decreased >= 0) & (decreased < setting.n_states)).all():
+    if decreased.dtype != np.int64 or not ((decreased >= 0) & (decreased < setting.n_states)).all():
         raise InvalidArgument(
             f"decreased is {shown(decreased)}: expected states from 0 to {setting.n_states - 1}"
         )

@@ -28,14 +28,14 @@ are covered together with probability m / (m + n). Three rules make it true:
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, TypedDict, Unpack
 
 import numpy as np
 
 from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.learned import LearnedModel
-from heirloom.options import named_options
+from heirloom.options import Option, declared, options_of
 from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, Details, check_arguments, check_begun
 from heirloom.transfer.memory import EnvelopeState, TaskMemory
@@ -43,12 +43,38 @@ from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
-from heirloom.validation import positive_probability, whole_number
 from heirloom.wording import counted
 
 ROUNDING = 1e-14  # of a score, relative to the largest value
 
 
+class EnvelopeOptions(TypedDict, total=False):
+    """The options of `Envelope`."""
+
+    alpha: Annotated[
+        float,
+        Option("α, the largest probability that the bound of a task is invalid.", 0.05, gt=0, le=1),
+    ]
+    first: Annotated[
+        int,
+        Option(
+            "the number of tasks that the memory must have seen before the calibration begins.",
+            5,
+            ge=1,
+        ),
+    ]
+    calibration: Annotated[
+        int | None,
+        Option(
+            "the number of calibration tasks, m; by default the smallest number that α admits, "
+            "⌈1/α⌉ - 1: 19 for 5 %.",
+            None,
+            ge=1,
+        ),
+    ]
+
+
+@declared
 class Envelope(Bound):
     """An upper bound for exchangeable tasks, without `p_min`: valid with probability 1 - α.
 
@@ -62,12 +88,6 @@ class Envelope(Bound):
     A pair that a calibration task leaves at `v_max` makes the envelope useless, unless a task
     before the calibration left it at `v_max` too: then it is useless at this pair only.
 
-    Args:
-        alpha: α, the largest probability that the bound of a task is invalid.
-        first: the number of tasks that the memory must have seen before the calibration begins.
-        calibration: the number of calibration tasks, m; by default the smallest number that α
-            admits, ⌈1/α⌉ - 1: 19 for 5 %.
-
     Examples:
         >>> import heirloom as hl
         >>> envelope = hl.Envelope(alpha=0.05)
@@ -75,14 +95,10 @@ class Envelope(Bound):
         19
     """
 
-    @named_options
-    def __init__(
-        self, *, alpha: float = 0.05, first: int = 5, calibration: int | None = None
-    ) -> None:
-        self.alpha = positive_probability("alpha", alpha)
-        self.first = whole_number("first", first)
+    def __init__(self, **options: Unpack[EnvelopeOptions]) -> None:
+        self.alpha, self.first = options["alpha"], options["first"]
         needed = max(1, math.ceil(1 / Fraction(self.alpha)) - 1)
-        given = needed if calibration is None else whole_number("calibration", calibration)
+        given = needed if options["calibration"] is None else options["calibration"]
         if given < needed:
             raise InvalidArgument(
                 f"calibration is {given}: with alpha={self.alpha:g}, expected "
@@ -127,7 +143,7 @@ class Envelope(Bound):
 
     def options(self) -> dict[str, Any] | None:
         """Return `alpha`, `first` and `calibration`."""
-        return {"alpha": self.alpha, "first": self.first, "calibration": self.calibration}
+        return {name: getattr(self, name) for name in options_of(Envelope)}
 
     @property
     def _name(self) -> str:

@@ -3,7 +3,7 @@
 import math
 import os
 from datetime import date
-from typing import NamedTuple, Self, cast, get_args
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 
@@ -12,11 +12,12 @@ from heirloom.choices import Keep
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.learned import LearnedModel
 from heirloom.naming import Names, NamesLike, checked_label, checked_names
+from heirloom.options import Option, declared
 from heirloom.storage import archive
 from heirloom.transfer.bins import Edges
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source, check_rewards, check_values
-from heirloom.validation import instance, one_of, sizes, whole_number
+from heirloom.validation import instance, sizes, whole_number
 from heirloom.wording import counted, size_of_task
 
 MOST_VISITS = 2**53  # that are counted, so that sums do not overflow
@@ -34,34 +35,46 @@ class EnvelopeState(NamedTuple):
     """The numbers of the calibration tasks in the memory."""
 
 
+@declared
 class TaskMemory:
     """The sources that an agent keeps, and statistics of all tasks that it has seen.
 
     The statistics are the number of tasks, the maximum of their `Q`, learned distances and learned
     envelopes.
-
-    Args:
-        n_states: the number of states, S.
-        n_actions: the number of actions, A.
-        capacity: the maximum number of sources; None (the default) keeps all. The statistics do not
-            depend on it.
-        keep: which sources a full memory keeps: the "first" ones, the "latest" ones, or the
-            "most_used" ones, which determined the bounds of the most pairs; "most_used" always
-            keeps the most recent task, too.
-        state_names: one name per state, or a function that returns it; by default, `learn` takes
-            the names of the tasks.
-        action_names: one name per action, likewise.
     """
 
     def __init__(
         self,
-        n_states: int,
-        n_actions: int,
+        n_states: Annotated[int, Option("the number of states, S.", spec=None)],
+        n_actions: Annotated[int, Option("the number of actions, A.", spec=None)],
         *,
-        capacity: int | None = None,
-        keep: Keep = "latest",
-        state_names: NamesLike = None,
-        action_names: NamesLike = None,
+        capacity: Annotated[
+            int | None,
+            Option(
+                "the largest number of sources; by default all are kept. The statistics do not "
+                "depend on it.",
+                ge=1,
+            ),
+        ] = None,
+        keep: Annotated[
+            Keep,
+            Option(
+                'which sources a full memory keeps: the "first" ones, the "latest" ones, or the '
+                '"most_used" ones, which determined the bounds of the most pairs; "most_used" '
+                "always keeps the most recent task, too."
+            ),
+        ] = "latest",
+        state_names: Annotated[
+            NamesLike,
+            Option(
+                "one name per state, or a function that returns it; by default, `learn` takes the "
+                "names of the tasks.",
+                spec=None,
+            ),
+        ] = None,
+        action_names: Annotated[
+            NamesLike, Option("one name per action, likewise.", spec=None)
+        ] = None,
     ) -> None:
         self._n_states, self._n_actions = sizes(n_states, n_actions)
         self.names = Names()
@@ -69,8 +82,7 @@ class TaskMemory:
         self.set_names(state_names=state_names, action_names=action_names)
         self.edges: Edges | None = None
         """The edges of the bins that are the states, if a task was a `Binned` environment."""
-        self.capacity = None if capacity is None else whole_number("capacity", capacity)
-        self.keep = cast(Keep, one_of("keep", keep, get_args(Keep)))
+        self.capacity, self.keep = capacity, keep
         self._sources: list[Source] = []
         self.n_tasks = 0
         """The number of tasks seen."""

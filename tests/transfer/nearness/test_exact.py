@@ -242,7 +242,7 @@ def test_near_bound_is_below_the_lipschitz_bound_on_the_main_experiment():
     ],
 )
 def test_invalid_nearness_is_refused(options, message):
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         hl.Nearness(**options)
 
 
@@ -251,19 +251,21 @@ def test_total_variation_above_1_by_rounding_is_1(t):
     near = hl.Nearness(rewards=0, transitions=t)
     assert near.transitions.max() == 1.0
     assert near.transitions.min() == np.minimum(t, 1.0).min()
-    with pytest.raises(hl.InvalidArgument, match=r"transitions is 1\.00001: expected"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"transitions is 1\.00001: expected"):
         hl.Nearness(rewards=0, transitions=1.00001)
 
 
 def test_nearness_of_another_size_is_refused():
     near = Tight().nearness
     options = {"n_states": 3, "n_actions": 2, "gamma": 0.9, "n_known": 1}
-    with pytest.raises(hl.InvalidArgument, match=r"rewards of the nearness has shape \(121, 4\)"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"rewards of the nearness has shape \(121, 4\)"
+    ):
         hl.NearRMax(nearness=near, **options)
     wide = hl.Nearness(rewards=0, transitions=0, successors=np.ones((4, 1, 4), dtype=bool))
-    with pytest.raises(hl.InvalidArgument, match="successors of the nearness has 4 pairs"):
+    with pytest.raises(hl.errors.InvalidArgument, match="successors of the nearness has 4 pairs"):
         hl.NearRMax(nearness=wide, **options)
-    with pytest.raises(hl.InvalidArgument, match=r"nearness is 0\.1"):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"nearness is 0\.1"):
         hl.NearRMax(nearness=0.1, **options)
 
 
@@ -282,7 +284,9 @@ def test_combined_nearness_has_the_smaller_differences_and_the_common_successors
 def test_combined_nearness_of_different_sizes_is_refused():
     one = hl.Nearness(rewards=np.zeros((2, 2)), transitions=0)
     other = hl.Nearness(rewards=np.zeros((3, 2)), transitions=0)
-    with pytest.raises(hl.InvalidArgument, match=r"rewards has shape \(2, 2\) in one nearness"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"rewards has shape \(2, 2\) in one nearness"
+    ):
         one & other
 
 
@@ -296,7 +300,7 @@ def test_combined_nearness_of_different_sizes_is_refused():
 )
 def test_nearness_that_no_task_can_have_is_refused(knowledge, setting, message):
     near = hl.Nearness(rewards=0, transitions=0, **knowledge)
-    with pytest.raises(hl.InvalidArgument, match=message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
         hl.NearRMax(nearness=near, n_states=2, n_actions=1, gamma=0.9, n_known=1, **setting)
 
 
@@ -336,7 +340,9 @@ def test_nearness_of_different_tasks_cannot_be_combined():
         hl.Nearness(rewards=0, transitions=0, successors=np.ones((n, 1, n), dtype=bool))
         for n in (2, 3)
     )
-    with pytest.raises(hl.InvalidArgument, match="2 pairs in one nearness and 3 in the other"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match="2 pairs in one nearness and 3 in the other"
+    ):
         _ = one & other
     with pytest.raises(TypeError):
         _ = one & 0.1
@@ -349,5 +355,5 @@ def test_grid_with_many_goals_has_no_nearness():
 
 def test_tolerance_of_near_bound_too_small_for_float64_raises_not_converged():
     m = hl.garnet(4, 2, branching=2, gamma=0.9, seed=0)
-    with pytest.raises(hl.NotConverged, match="tol=1e-30 cannot be certified"):
+    with pytest.raises(hl.errors.NotConverged, match="tol=1e-30 cannot be certified"):
         hl.near_bound(m, m, hl.Nearness(rewards=0, transitions=0), tol=1e-30)

@@ -136,7 +136,7 @@ def test_agent_takes_the_actions_of_rmax_until_the_nearness_is_used():
     near = near_rmax(tasks[0])
     rmax = hl.RMax(n_states=near.n_states, n_actions=near.n_actions, gamma=0.9, n_known=1, seed=0)
     m = near.bounds[0].n_tasks
-    assert m == hl.tasks_for_max_q(1 / 3, 0.3) < 8
+    assert m == hl.theory.tasks_for_max_q(1 / 3, 0.3) < 8
     returns = lifetime(near, tasks), lifetime(rmax, tasks)
     assert np.array_equal(returns[0][:m], returns[1][:m])
     assert not np.array_equal(returns[0][m:], returns[1][m:])
@@ -263,9 +263,9 @@ def test_memory_of_another_agent_is_learned_from_at_once():
 
 def test_nearness_and_p_min_together_are_refused():
     near = hl.Nearness(rewards=0.1, transitions=0.0)
-    with pytest.raises(hl.InvalidArgument, match="p_min to learn one, but not both"):
+    with pytest.raises(hl.errors.InvalidArgument, match="p_min to learn one, but not both"):
         hl.NearModels(near, p_min=0.5)
-    with pytest.raises(hl.InvalidArgument, match="or give p_min, to learn a nearness"):
+    with pytest.raises(hl.errors.InvalidArgument, match="or give p_min, to learn a nearness"):
         hl.NearRMax(n_states=2, n_actions=2, gamma=0.9, n_known=1)
 
 
@@ -273,7 +273,7 @@ def test_more_different_tasks_than_p_min_admits_are_refused():
     rng = np.random.default_rng(7)
     tasks = draw_deterministic_family(rng, n_tasks=4)
     agent = near_rmax(tasks[0], p_min=0.5)
-    with pytest.raises(hl.InvalidArgument, match="so that there are at most 2 tasks"):
+    with pytest.raises(hl.errors.InvalidArgument, match="so that there are at most 2 tasks"):
         lifetime(agent, tasks)
 
 
@@ -314,13 +314,13 @@ def test_spec_learns_the_nearness_if_p_min_is_given_and_no_nearness():
 
 def test_learned_nearness_has_no_scale_in_a_spec():
     given = spec([{"algorithm": "NearRMax", "p_min": 0.5, "nearness_scale": 0.5}])
-    with pytest.raises(hl.InvalidArgument, match="but the nearness is learned"):
+    with pytest.raises(hl.errors.InvalidArgument, match="but the nearness is learned"):
         make_agent(given.agents[0], given, [], np.random.default_rng(0))
 
 
 def test_differences_of_a_task_to_itself_are_zero():
     m = hl.garnet(4, 2, branching=3, gamma=0.9, seed=0, terminating=0.3)
     source = Source.of(learned_exactly(m, np.ones((4, 2), dtype=bool)), np.full(8, 10.0))
-    setting = hl.Setting(n_states=4, n_actions=2, gamma=0.9)
+    setting = hl.bounds.Setting(n_states=4, n_actions=2, gamma=0.9)
     for difference in model_differences(source, source, setting):
         assert (difference == 0).all()

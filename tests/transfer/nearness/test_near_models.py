@@ -95,7 +95,7 @@ def check_family(rng):
     """A lifetime on deterministic tasks, where one visit makes a pair known exactly."""
     tasks = draw_family(rng, deterministic=True)
     near = hl.NearModels(draw_nearness(rng, tasks))
-    extra = [[], [hl.Lipschitz(d_max=hl.family_distance(tasks))]][rng.integers(2)]
+    extra = [[], [hl.Lipschitz(d_max=hl.metrics.family_distance(tasks))]][rng.integers(2)]
     agent = agent_for(tasks, [near, *extra], rng, tol=float(rng.choice([1e-8, 1e-2])))
     drawn = [tasks[i] for i in rng.integers(len(tasks), size=5)]
     return np.array([check_task(agent, m, rng) for m in drawn]).sum(axis=0)

@@ -112,7 +112,7 @@ def test_family_without_a_nearness_is_refused_in_a_spec():
             "agents": [{"algorithm": "NearRMax", "n_known": 1}],
         }
     )
-    with pytest.raises(hl.InvalidArgument, match="the family does not know its nearness"):
+    with pytest.raises(hl.errors.InvalidArgument, match="the family does not know its nearness"):
         make_agent(spec.agents[0], spec, [], np.random.default_rng(0))
 
 
@@ -131,7 +131,7 @@ def test_combination_with_max_q_is_at_most_each_part():
 
 def test_agent_has_at_most_one_nearness():
     bounds = [hl.NearModels(FAMILY.nearness) for _ in range(2)]
-    with pytest.raises(hl.InvalidArgument, match="combine them with &"):
+    with pytest.raises(hl.errors.InvalidArgument, match="combine them with &"):
         hl.OptimisticAgent(bounds=bounds, **OPTIONS)
 
 

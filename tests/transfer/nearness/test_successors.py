@@ -40,7 +40,7 @@ def arrays(first, states):
     ],
 )
 def test_arrays_of_successors_that_are_not_valid_are_refused(successors):
-    with pytest.raises(hl.InvalidArgument, match="successors is not valid"):
+    with pytest.raises(hl.errors.InvalidArgument, match="successors is not valid"):
         hl.Nearness(rewards=0, transitions=0, successors=successors)
 
 
@@ -59,7 +59,7 @@ def test_agent_file_with_repeated_successors_is_refused(tmp_path):
     agent = hl.NearRMax(nearness=near, n_states=2, n_actions=1, gamma=0.9, n_known=1)
     options = dict(agent.bounds[0].options())
     options["successors_states"] = np.array([0, 0, 0, 0], dtype=np.int32)
-    with pytest.raises(hl.InvalidArgument, match="successors is not valid"):
+    with pytest.raises(hl.errors.InvalidArgument, match="successors is not valid"):
         hl.NearModels(**options)
 
 

@@ -15,7 +15,7 @@ ROUNDING = 1e-7
 def memory_of(tasks, rng, *, share=1.0, n_known=1):
     """A memory of exactly learned tasks, each with a random known set."""
     m = tasks[0]
-    setting = hl.Setting(
+    setting = hl.bounds.Setting(
         n_states=m.n_states,
         n_actions=m.n_actions,
         gamma=m.gamma,
@@ -26,8 +26,8 @@ def memory_of(tasks, rng, *, share=1.0, n_known=1):
     memory.bind(setting)
     for task in tasks:
         known = rng.random((m.n_states, m.n_actions)) < share
-        source = hl.Source.of(learned_exactly(task, known), np.full(m.R.size, setting.v_max))
-        memory.add(hl.Source(source.rows, source.Q, source.V, n_known=n_known))
+        source = hl.bounds.Source.of(learned_exactly(task, known), np.full(m.R.size, setting.v_max))
+        memory.add(hl.bounds.Source(source.rows, source.Q, source.V, n_known=n_known))
     return memory
 
 
@@ -97,7 +97,7 @@ def test_smallest_d_max_is_a_lower_bound_on_the_distance_between_the_tasks(seed)
     if tasks[0].reward_range[0] < 0 and tasks[0].terminating:
         tasks = tasks[:2]
     memory = memory_of(tasks, rng, share=rng.choice([0.5, 1.0]))
-    truth = hl.family_distance(tasks)
+    truth = hl.metrics.family_distance(tasks)
     audit = hl.audit(memory, truth, exact=True)
     assert not audit.contradicted
     assert (audit.parts["d_max"].sure <= truth + 1e-9 * max(1, truth.max())).all()
@@ -130,7 +130,7 @@ def sampled_memory(tasks, n_known, rng, *, pairs=None):
     m = tasks[0]
     memory = hl.TaskMemory(m.n_states, m.n_actions)
     memory.bind(
-        hl.Setting(
+        hl.bounds.Setting(
             n_states=m.n_states, n_actions=m.n_actions, gamma=m.gamma, terminating=m.terminating
         )
     )
@@ -142,7 +142,7 @@ def sampled_memory(tasks, n_known, rng, *, pairs=None):
             rewards = (rng.random(n_known) < task.R[s, a]).astype(float)
             for r, s_next in zip(rewards, outcomes, strict=True):
                 model.observe(s, a, float(r), int(s_next), terminated=False)
-        memory.add(hl.Source.of(model, np.full(m.R.size, memory.setting.v_max)))
+        memory.add(hl.bounds.Source.of(model, np.full(m.R.size, memory.setting.v_max)))
     return memory
 
 
@@ -158,7 +158,9 @@ def test_true_nearness_is_contradicted_with_probability_delta_at_most(n_known):
         near = hl.family_nearness(tasks)
         memory = sampled_memory([tasks[i % 2] for i in range(4)], n_known, rng)
         alarms += hl.audit(memory, near, delta=0.5).contradicted
-        assert not hl.audit(memory, d_max=hl.family_distance(tasks), delta=1e-6).contradicted
+        assert not hl.audit(
+            memory, d_max=hl.metrics.family_distance(tasks), delta=1e-6
+        ).contradicted
     assert alarms <= 0.5 * n + 3 * np.sqrt(n / 4)
 
 
@@ -229,17 +231,17 @@ def test_numbers_of_an_audit_are_available_as_xarray():
 
 def test_empty_memory_is_not_tested():
     memory = hl.TaskMemory(2, 1)
-    memory.bind(hl.Setting(n_states=2, n_actions=1, gamma=0.9))
+    memory.bind(hl.bounds.Setting(n_states=2, n_actions=1, gamma=0.9))
     assert "not tested" in str(hl.audit(memory, 0.1))
     assert hl.audit(memory).different_tasks == ()
-    with pytest.raises(hl.InvalidArgument, match="no setting"):
+    with pytest.raises(hl.errors.InvalidArgument, match="no setting"):
         hl.audit(hl.TaskMemory(2, 1), 0.1)
 
 
 def test_two_claims_at_once_are_refused():
     memory = hl.TaskMemory(2, 1)
-    memory.bind(hl.Setting(n_states=2, n_actions=1, gamma=0.9))
-    with pytest.raises(hl.InvalidArgument, match="audit each claim by itself"):
+    memory.bind(hl.bounds.Setting(n_states=2, n_actions=1, gamma=0.9))
+    with pytest.raises(hl.errors.InvalidArgument, match="audit each claim by itself"):
         hl.audit(memory, 0.1, p_min=0.5)
 
 

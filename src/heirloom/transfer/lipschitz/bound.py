@@ -1,23 +1,25 @@
 """`Lipschitz`: an upper bound on Q* from the values of earlier tasks and distances to them."""
 
 from itertools import compress
-from typing import Any
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
+from pydantic import Field
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
-from heirloom.choices import Scope
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.learned import LearnedModel
-from heirloom.options import named_options
+from heirloom.options import Option, declared
 from heirloom.theory import tasks_for_max_q
 from heirloom.transfer.bound import (
     NO_PAIRS,
     Bound,
     Change,
+    Confidence,
     Details,
     Dropped,
+    PMin,
     check_arguments,
     check_begun,
     check_change,
@@ -38,10 +40,21 @@ from heirloom.transfer.lipschitz.screening import can_lower
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
-from heirloom.validation import instance, numbers, positive_probability, shown, weights
+from heirloom.validation import instance, numbers, shown, weights
 from heirloom.wording import counted_of
 
+DMax = Annotated[
+    float | ArrayLike | None,
+    Option(
+        "the prior, an upper bound on the distance between the models of two tasks: a number or "
+        'an array [s, a]. In a spec, a number, or "family" for what a finite family computes.',
+        spec=Annotated[float, Field(ge=0)] | Literal["family"] | None,
+    ),
+]
+"""The type of the option `d_max`."""
 
+
+@declared
 class Lipschitz(Bound):
     """The Lipschitz bound, Û = min over sources of Q̄ + min(d̂(M ‖ M̄), d̂(M̄ ‖ M)).
 
@@ -67,20 +80,20 @@ class Lipschitz(Bound):
     Sources that cannot lower it at all are dropped at its beginning, before they cost anything.
     """
 
-    @named_options
     def __init__(
         self,
         *,
-        d_max: float | ArrayLike | None = None,
-        p_min: float | None = None,
-        delta: float = 0.05,
-        scope: Scope = "task",
-        distance: ModelDistance | None = None,
+        d_max: DMax = None,
+        p_min: PMin | None = None,
+        distance: Annotated[
+            ModelDistance | None,
+            Option("how the models of a pair are compared; by default `WeightedL1()`."),
+        ] = None,
+        **options: Unpack[Confidence],
     ) -> None:
         self.d_max = None if d_max is None else _checked_prior(d_max)
-        self.p_min = None if p_min is None else positive_probability("p_min", p_min)
-        self.delta, self.scope = positive_probability("delta", delta), scope
-        count = tasks_for_max_q(p_min or 1.0, self.delta, scope=scope)
+        self.p_min, self.delta, self.scope = p_min, options["delta"], options["scope"]
+        count = tasks_for_max_q(p_min or 1.0, self.delta, scope=self.scope)
         self.n_tasks = None if self.p_min is None else count
         self.distance: ModelDistance = WeightedL1() if distance is None else distance
         check_distance(self.distance)
@@ -278,7 +291,7 @@ def _checked_prior(d_max: float | ArrayLike) -> FloatArray:
     if isinstance(d_max, str):
         raise InvalidArgument(
             f"d_max is {shown(d_max)}: expected a number, an array [s, a], or None. Only a spec "
-            "may say 'family'; in Python, give family.d_max or hl.family_distance(tasks)"
+            "may say 'family'; in Python, give family.d_max or hl.metrics.family_distance(tasks)"
         )
     prior = numbers("d_max", d_max).copy()
     return weights(

@@ -17,7 +17,6 @@ from scipy import sparse
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.transitions import SUM_TOLERANCE
-from heirloom.options import named_options
 from heirloom.transfer.nearness.successors import (
     Successors,
     as_array,
@@ -57,7 +56,6 @@ class Nearness:
     terminates: BoolArray | None
     highest_rewards: FloatArray | None
 
-    @named_options
     def __init__(
         self,
         *,

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.kernels.audit import SEEN, SURE
-from heirloom.options import named_options
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
@@ -28,7 +27,6 @@ from heirloom.validation import instance, numbers, positive_probability, shown, 
 EXPECTED = "expected a Nearness, or a d_max: a number or an array [s, a]"
 
 
-@named_options
 def audit(
     memory: TaskMemory,
     knowledge: Nearness | ArrayLike | None = None,
