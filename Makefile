@@ -1,7 +1,7 @@
 # All targets use the virtual environment .venv; the first call creates it, with what a run needs.
 # `make test` and `make docs` install what they need in addition.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.ready-run
 READY := $(VENV)/.ready
@@ -9,7 +9,16 @@ DOCS_READY := $(VENV)/.ready-docs
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable
 PEERS := .venv-peers
 
-.PHONY: help setup reproduce docs dist kernels-plain kernels-lazy test test-slow test-full check format coverage golden numbers tables references bench publish-bench examples clean
+# `make PYTHON=...` creates the environment anew if it has another version of Python;
+# `make PYTHON=... VENV=...` keeps one environment per version.
+version = $(shell $(1) -c 'import platform; print(platform.python_version())' 2>/dev/null)
+ifneq ($(origin PYTHON),file)
+ifneq ($(call version,$(PYTHON)),$(call version,$(BIN)/python))
+OTHER_PYTHON := other-python
+endif
+endif
+
+.PHONY: help other-python setup reproduce docs dist kernels-plain kernels-lazy test test-slow test-full check format coverage golden numbers tables references bench publish-bench examples clean
 
 help:
 	@echo "make setup       create .venv with Heirloom and what a run and its report need (a minute)"
@@ -29,9 +38,10 @@ help:
 	@echo "make references  write the reference results that heirloom reproduce compares with (five minutes)"
 	@echo "make format      format the code and apply automatic fixes"
 
-$(SETUP): pyproject.toml constraints.txt
+$(SETUP): pyproject.toml constraints.txt $(OTHER_PYTHON)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Heirloom needs Python 3.11 or later: make PYTHON=...")'
 	@echo "[set-up 1/2] Creating the virtual environment $(VENV) (10 seconds) ..."
+	@$(if $(OTHER_PYTHON),rm -rf $(VENV))
 	@$(PYTHON) -m venv $(VENV)
 	@echo "[set-up 2/2] Installing Heirloom and the libraries that a run and its report need in $(VENV) (700 MB, a minute) ..."
 	@$(INSTALL) '.[report]'

@@ -7,8 +7,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, NamedTuple
+
+import psutil
 
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
@@ -100,14 +103,11 @@ class Process(NamedTuple):
 def processes(part: bytes = b"") -> list[Process]:
     """Return the running processes whose command line contains `part`."""
     found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
-        except OSError:  # the process has ended
-            continue
-        state, parent, _, session = stat.rsplit(")", 1)[1].split()[:4]
-        if part in command and state != "Z":
-            found.append(Process(int(folder.name), int(parent), int(session)))
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):  # the process has ended, or belongs to another user
+            command = " ".join(process.cmdline()).encode()
+            if part in command and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(Process(process.pid, process.ppid(), os.getsid(process.pid)))
     return found
 
 

@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 import heirloom as hl
@@ -52,11 +53,10 @@ def pids_of(results):
 
 
 def is_running(pid):
-    folder = Path("/proc", str(pid))
     try:
-        state = (folder / "stat").read_text().rsplit(")", 1)[1].split()[0]
-        return state != "Z" or len(os.listdir(folder / "task")) > 1  # other threads end later
-    except OSError:
+        process = psutil.Process(pid)
+        return process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1
+    except psutil.NoSuchProcess:
         return False
 
 
@@ -297,11 +297,11 @@ def test_idle_workers_end_after_a_while(monkeypatch):
 
 def test_calls_leave_neither_threads_nor_file_descriptors_behind():
     list(compute_locally(computed, JOBS, 2))
-    threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    threads, files = threading.active_count(), psutil.Process().num_fds()
     for _ in range(5):
         list(compute_locally(computed, JOBS, 2))
     assert threading.active_count() <= threads
-    assert len(os.listdir("/proc/self/fd")) <= files
+    assert psutil.Process().num_fds() <= files
 
 
 def test_closing_the_results_stops_the_workers():
@@ -416,7 +416,7 @@ def test_threads_of_libraries_are_limited_in_workers(monkeypatch):
     results = compute_locally(
         lambda job: computed(job, threads=np.array(int(os.environ["OMP_NUM_THREADS"]))), JOBS, 2
     )
-    expected = max(1, len(os.sched_getaffinity(0)) // 2)
+    expected = max(1, processes.processors() // 2)
     assert {int(result.results["threads"]) for result in results} == {expected}
 
 
