@@ -40,6 +40,8 @@ FAST = ExperimentSpec.read({**SPEC.as_json(), "agents": SPEC.as_json()["agents"]
 """`SPEC` without Q-learning, which is slow because it is not compiled."""
 LONG = FAST.with_changes(repetitions=200, episodes=10_000)
 """Takes long enough that a test can stop it while it runs."""
+LONGEST = 600.0
+"""Seconds that a test waits; far more than needed, also on a machine that is busy."""
 
 
 class Command:
@@ -61,7 +63,7 @@ class Command:
         )
         self.started.append(self)
 
-    def wait_for(self, jobs: int, seconds: float = 90) -> None:
+    def wait_for(self, jobs: int, seconds: float = LONGEST) -> None:
         """Wait until this number of jobs is complete, or the command has ended."""
         wait_until(
             lambda: jobs_done(self.folder) >= jobs or self.process.poll() is not None, seconds
@@ -86,7 +88,7 @@ class Command:
         """Ids of the processes of the command whose command line contains `part`."""
         return [each.pid for each in processes(part) if each.session == self.process.pid]
 
-    def wait(self, seconds: float = 120) -> tuple[int, str]:
+    def wait(self, seconds: float = LONGEST) -> tuple[int, str]:
         """Wait until the command ends; return its exit status and its standard error."""
         _, stderr = self.process.communicate(timeout=seconds)
         return self.process.returncode, stderr
@@ -125,7 +127,7 @@ def jobs_done(folder: Path) -> int:
         connection.close()
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = LONGEST) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"the condition was not met within {seconds} s"

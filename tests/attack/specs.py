@@ -18,7 +18,7 @@ WORDS_OF_PYDANTIC = (
     *("validation error", "pydantic", "type=", "Assertion failed", "Invalid JSON", "valid integer"),
     *("valid number", "valid string", "it should be", "ensure this", "Unable to parse"),
 )
-LONGEST = 10.0  # seconds for one spec
+LONGEST = 60.0  # seconds of the processor for one spec
 
 GOOD = {
     "name": "small",
@@ -93,7 +93,7 @@ def attack(count, folder, seed=0):
     path = folder / "hostile.toml"
     for i in range(count):
         spec = hostile(rng)
-        started = time.monotonic()
+        started = time.process_time()
         try:
             if i % 2:
                 try:
@@ -116,8 +116,8 @@ def attack(count, folder, seed=0):
                 failures.append(f"{i}: {words} in {str(error)!r}")
         except Exception as error:
             failures.append(f"{i}: {type(error).__name__}: {error} of {spec!r}"[:500])
-        if time.monotonic() - started > LONGEST:
-            failures.append(f"{i}: took {time.monotonic() - started:.0f} s: {spec!r}"[:500])
+        if time.process_time() - started > LONGEST:
+            failures.append(f"{i}: took {time.process_time() - started:.0f} s: {spec!r}"[:500])
     return outcomes, failures
 
 

@@ -20,7 +20,6 @@ def command(arguments, redirected, folder, **environment):
         env={**os.environ, **environment},
         stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
     )
     return done.returncode, [each for each in done.stderr.splitlines() if "jobs done" not in each]
 

@@ -104,7 +104,7 @@ def dropped_by_a_finaliser(number=signal.SIGINT):
     thing = Thing()
     reference = weakref.ref(thing, lambda _: signal.raise_signal(number))
     del thing
-    time.sleep(60)
+    time.sleep(6000)
 
 def dropped_by_a_finaliser_in_the_background():
     dropped_by_a_finaliser(signal.SIGTERM)
@@ -131,7 +131,7 @@ def test_ctrl_c_stops_the_command_even_if_the_exception_is_lost(tmp_path, loss):
     (tmp_path / "spec.toml").write_text(SPEC.to_toml())
     options = ["run", "spec.toml", "--out", "run", "--jobs", "1"]
     command = [sys.executable, "-c", CTRL_C_LOST, loss, *options]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (130, HOW_TO_RESUME + "\n")
     assert jobs_done(tmp_path / "run") == 0
 
@@ -149,7 +149,7 @@ def test_run_can_be_stopped_at_any_time(tmp_path, signal_number, rounds):
         with pytest.raises(subprocess.TimeoutExpired):
             command.process.wait(rng.uniform(0.3, latest))
         command.stop(signal_number)
-        status, stderr = command.wait(30)
+        status, stderr = command.wait()
         # Python itself ends with -SIGINT if the signal arrives while a module is executed.
         assert status in (130, -signal.SIGINT), stderr
         assert "Traceback" not in stderr
@@ -230,7 +230,7 @@ def test_run_on_a_full_disk_can_be_resumed_when_there_is_space(tmp_path):
     command = [sys.executable, "fill_disk.py", "spec.toml", str(tmp_path / "disk"), "expected"]
     if os.geteuid() != 0:
         command = ["unshare", "--map-root-user", "--mount", *command]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     if ended.returncode == 77:
         pytest.skip("this process may not mount a file system")
     assert ended.returncode == 0, ended.stderr

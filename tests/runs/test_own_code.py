@@ -52,7 +52,6 @@ def run_command(folder, spec, *options, module=False):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=250,
     )
 
 
