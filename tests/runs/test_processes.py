@@ -100,6 +100,7 @@ def leave_a_child_and_die(job, folder, fork):
     return computed(job)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fork", [False, True])
 def test_run_continues_if_a_killed_worker_leaves_a_child_behind(tmp_path, fork):
     """The child must not keep the connection of the worker open: the run would wait for its end."""
@@ -147,6 +148,7 @@ def close_the_connection(job, folder):
     return computed(job)
 
 
+@pytest.mark.slow
 def test_worker_that_heirloom_killed_is_not_said_to_lack_memory(tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(process, "ENDING", 0.2)
     results = compute_locally(partial(close_the_connection, folder=tmp_path), JOBS, 2)
@@ -182,6 +184,7 @@ def stop_while_a_result_is_written(job, folder):
     return computed(job, large=np.zeros(1000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [stop_this_process, stop_while_a_result_is_written])
 def test_worker_that_was_stopped_is_reported_and_can_be_continued(
     tmp_path, caplog, monkeypatch, stop
@@ -214,7 +217,10 @@ def test_workers_are_used_again_by_the_next_call():
     assert os.getpid() not in first
 
 
-@pytest.mark.parametrize("change", ["environment", "folder", "path"])
+@pytest.mark.parametrize(
+    "change",
+    ["environment", *(pytest.param(name, marks=pytest.mark.slow) for name in ("folder", "path"))],
+)
 def test_workers_with_another_setting_are_not_used_again(change, monkeypatch, tmp_path):
     first = pids_of(compute_locally(computed, JOBS, 2))
     if change == "environment":
@@ -226,6 +232,7 @@ def test_workers_with_another_setting_are_not_used_again(change, monkeypatch, tm
     assert not first & pids_of(compute_locally(computed, JOBS, 2))
 
 
+@pytest.mark.slow
 def test_workers_of_an_earlier_setting_that_return_later_are_not_used_again(monkeypatch):
     early = compute_locally(computed, JOBS, 2)
     next(early)
@@ -265,6 +272,7 @@ def change_a_module_after_its_import(job, file):
     return computed(job, number=np.array(number))
 
 
+@pytest.mark.slow
 def test_module_that_was_changed_while_a_job_used_it_is_noticed(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     module = tmp_path / "changing_module.py"
@@ -284,6 +292,7 @@ def test_idle_worker_that_was_killed_is_replaced_without_a_warning(caplog):
     assert caplog.records == []
 
 
+@pytest.mark.slow
 def test_idle_workers_end_after_a_while(monkeypatch):
     monkeypatch.setattr(process, "IDLE_SECONDS", 0.5)
     first = pids_of(compute_locally(computed, JOBS, 2))
@@ -330,6 +339,7 @@ def test_exception_of_a_job_is_raised_with_the_traceback_of_the_worker(error, ra
     assert "in raise_in_job" in caught.value.__notes__[0]
 
 
+@pytest.mark.slow
 def test_exception_of_the_main_module_keeps_its_class():
     class OwnError(Exception):
         """It is pickled by value, as the classes of a script or a notebook are."""
@@ -435,6 +445,7 @@ print(status, running, pids_of(compute_locally(computed, JOBS, 2)) <= pids)
 """
 
 
+@pytest.mark.slow
 def test_forked_process_neither_uses_nor_stops_the_workers_of_its_parent():
     ended = subprocess.run([sys.executable, "-c", FORKED], cwd=ROOT, capture_output=True, text=True)
     assert (ended.stdout, ended.stderr) == ("0 True True\n", "")
@@ -487,6 +498,7 @@ def run_script(folder, script):
     )
 
 
+@pytest.mark.slow
 def test_script_without_a_main_guard_compares_in_parallel(tmp_path):
     """Workers do not import the main module, which would start the comparison again."""
     ended = run_script(tmp_path, SCRIPT)
@@ -498,6 +510,7 @@ def test_script_without_a_main_guard_compares_in_parallel(tmp_path):
     ]  # one is made to check it
 
 
+@pytest.mark.slow
 def test_python_ends_although_workers_ignore_sigterm(tmp_path):
     ignore = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     assert run_script(tmp_path, ignore + SCRIPT).returncode == 0
@@ -552,6 +565,7 @@ def _compare(n_known, jobs):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # threads share the filters that libraries set
 def test_comparisons_in_several_threads_do_not_disturb_each_other():
     expected = [_compare(n, 1) for n in range(1, 5)]
@@ -600,6 +614,7 @@ def say_in_a_forked_process(job):
     return computed(job, status=np.array(status))
 
 
+@pytest.mark.slow
 def test_process_that_a_job_forked_can_give_notices():
     results = compute_locally(say_in_a_forked_process, JOBS[:2], 2)
     assert [int(result.results["status"]) for result in results] == [0, 0]
@@ -619,6 +634,7 @@ def leave_a_child(job):
     return computed(job, pid=np.array(subprocess.Popen(["sleep", "100"]).pid))
 
 
+@pytest.mark.slow
 def test_processes_of_jobs_end_when_the_parent_is_killed_while_workers_are_idle(tmp_path):
     with (tmp_path / "pids").open("w") as file:  # a pipe would be open until they have ended
         subprocess.run([sys.executable, "-c", LEFT], cwd=ROOT, stdout=file)
