@@ -100,7 +100,8 @@ test-slow: $(READY)
 test-full: $(READY)
 	$(PYTEST) -m full
 	HEIRLOOM_EXAMPLES=500 $(PYTEST) -m "not slow and not cluster and not full" \
-		tests/propositions tests/kernels tests/planning tests/mdp tests/test_theory.py
+		tests/agents tests/envs tests/kernels tests/learning tests/mdp tests/planning tests/propositions \
+		tests/transfer tests/test_theory.py
 
 # Kernels are compiled in the first run, and measured in the second, without the compiler. The second
 # has tests of small tasks, which reach nearly all lines of kernels; those left out by -k take longer.
