@@ -185,6 +185,7 @@ def stop_while_a_result_is_written(job, folder):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="cannot see that a process was stopped")
 @pytest.mark.parametrize("stop", [stop_this_process, stop_while_a_result_is_written])
 def test_worker_that_was_stopped_is_reported_and_can_be_continued(
     tmp_path, caplog, monkeypatch, stop
