@@ -158,6 +158,7 @@ def test_run_can_be_stopped_at_any_time(tmp_path, signal_number, rounds):
         assert StoredRun(folder).status().is_intact
 
 
+@pytest.mark.slow
 def test_run_completes_although_a_worker_was_killed(tmp_path):
     spec = LONG.with_changes(repetitions=20)
     command = Command(spec, tmp_path / "run", "--jobs", "2")

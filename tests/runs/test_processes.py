@@ -127,7 +127,11 @@ def count_and_die(job, folder, status):
             None,
             "4 worker processes .* repetition 8; exit status -9, perhaps because memory ran out",
         ),
-        (3, r"4 worker processes ended .*\(agent 1, repetition 8; exit status 3\): compute fewer"),
+        pytest.param(
+            3,
+            r"4 worker processes ended .*\(agent 1, repetition 8; exit status 3\): compute fewer",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_job_that_ends_every_worker_ends_the_run_with_an_error(tmp_path, status, message):
