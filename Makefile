@@ -1,14 +1,23 @@
 # All targets use the virtual environment .venv; the first call creates it, with what a run needs.
 # `make test` and `make docs` install what they need in addition.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.ready-run
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
 INSTALL := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable
 
-.PHONY: help setup reproduce docs dist kernels-plain kernels-lazy test test-slow test-full check format coverage golden numbers tables references bench publish-bench examples clean
+# `make PYTHON=...` creates the environment anew if it has another version of Python;
+# `make PYTHON=... VENV=...` keeps one environment per version.
+version = $(shell $(1) -c 'import platform; print(platform.python_version())' 2>/dev/null)
+ifneq ($(origin PYTHON),file)
+ifneq ($(call version,$(PYTHON)),$(call version,$(BIN)/python))
+OTHER_PYTHON := other-python
+endif
+endif
+
+.PHONY: help other-python setup reproduce docs dist kernels-plain kernels-lazy test test-slow test-full check format coverage golden numbers tables references bench publish-bench examples clean
 
 help:
 	@echo "make setup      create .venv with Heirloom and what a run and its report need"
@@ -21,9 +30,10 @@ help:
 	@echo "make clean      delete .venv, builds and caches"
 	@echo "./maintain.sh   list the rarely used targets: coverage, golden, numbers, bench, ..."
 
-$(SETUP): pyproject.toml constraints.txt
+$(SETUP): pyproject.toml constraints.txt $(OTHER_PYTHON)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Heirloom needs Python 3.11 or later: make PYTHON=...")'
 	@echo "[set-up 1/2] Creating the virtual environment $(VENV) (10 seconds) ..."
+	@$(if $(OTHER_PYTHON),rm -rf $(VENV))
 	@$(PYTHON) -m venv $(VENV)
 	@echo "[set-up 2/2] Installing Heirloom and the libraries that a run and its report need in $(VENV) (700 MB, a minute) ..."
 	@$(INSTALL) '.[report]'
@@ -76,6 +86,9 @@ test-slow: $(READY)
 
 test-full: $(READY)
 	$(PYTEST) -m full
+	HEIRLOOM_EXAMPLES=500 $(PYTEST) -m "not slow and not cluster and not full" \
+		tests/agents tests/envs tests/kernels tests/learning tests/mdp tests/planning tests/propositions \
+		tests/transfer tests/test_theory.py
 
 # Rarely used: each is a command of the script.
 coverage golden numbers tables references bench publish-bench examples dist: $(READY)

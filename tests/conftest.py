@@ -8,13 +8,14 @@ from tests.golden import stored
 from tests.small_run import Command
 
 # Hypothesis tries the same examples in every run, so that a failure can be reproduced. It tries
-# fewer where `make coverage` runs kernels without the compiler, a hundred times slower.
+# fewer where `make coverage` runs kernels without the compiler, a hundred times slower, and more
+# in `make test-full`.
 WITHOUT_COMPILER = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 settings.register_profile(
     "heirloom",
     derandomize=True,
     deadline=None,
-    max_examples=10 if WITHOUT_COMPILER else 100,
+    max_examples=10 if WITHOUT_COMPILER else int(os.environ.get("HEIRLOOM_EXAMPLES", "30")),
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("heirloom")

@@ -7,8 +7,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, NamedTuple
+
+import psutil
 
 from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
@@ -37,6 +40,8 @@ FAST = ExperimentSpec.read({**SPEC.as_json(), "agents": SPEC.as_json()["agents"]
 """`SPEC` without Q-learning, which is slow because it is not compiled."""
 LONG = FAST.with_changes(repetitions=200, episodes=10_000)
 """Takes long enough that a test can stop it while it runs."""
+LONGEST = 600.0
+"""Seconds that a test waits; far more than needed, also on a machine that is busy."""
 
 
 class Command:
@@ -58,7 +63,7 @@ class Command:
         )
         self.started.append(self)
 
-    def wait_for(self, jobs: int, seconds: float = 90) -> None:
+    def wait_for(self, jobs: int, seconds: float = LONGEST) -> None:
         """Wait until this number of jobs is complete, or the command has ended."""
         wait_until(
             lambda: jobs_done(self.folder) >= jobs or self.process.poll() is not None, seconds
@@ -83,7 +88,7 @@ class Command:
         """Ids of the processes of the command whose command line contains `part`."""
         return [each.pid for each in processes(part) if each.session == self.process.pid]
 
-    def wait(self, seconds: float = 120) -> tuple[int, str]:
+    def wait(self, seconds: float = LONGEST) -> tuple[int, str]:
         """Wait until the command ends; return its exit status and its standard error."""
         _, stderr = self.process.communicate(timeout=seconds)
         return self.process.returncode, stderr
@@ -100,14 +105,11 @@ class Process(NamedTuple):
 def processes(part: bytes = b"") -> list[Process]:
     """Return the running processes whose command line contains `part`."""
     found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
-        except OSError:  # the process has ended
-            continue
-        state, parent, _, session = stat.rsplit(")", 1)[1].split()[:4]
-        if part in command and state != "Z":
-            found.append(Process(int(folder.name), int(parent), int(session)))
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):  # the process has ended, or belongs to another user
+            command = " ".join(process.cmdline()).encode()
+            if part in command and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(Process(process.pid, process.ppid(), os.getsid(process.pid)))
     return found
 
 
@@ -125,7 +127,7 @@ def jobs_done(folder: Path) -> int:
         connection.close()
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = LONGEST) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"the condition was not met within {seconds} s"

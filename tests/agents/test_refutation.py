@@ -8,6 +8,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.transfer.refutation.watch import TaskWatch
+from tests.strategies import seeds
 
 OPTIONS = {"n_states": 5, "n_actions": 4, "gamma": 0.9, "n_known": 1, "exact": True}
 
@@ -112,7 +113,7 @@ def test_agent_that_widens_ends_optimal_where_the_contradiction_shows(i):
     assert agent.refutation.n_widened > 0
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 @pytest.mark.parametrize("kind", ["nearness", "d_max"])
 def test_bounds_are_valid_after_widening_at_all_known_pairs(seed, kind):
     """Once every pair is known, a widened claim no longer makes Q too small."""

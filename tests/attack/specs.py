@@ -15,7 +15,7 @@ from heirloom.experiments.spec import ExperimentSpec
 
 RAW = ("validation error", "pydantic", "type=", "Assertion failed", "Invalid JSON", "Value error")
 """Parts of errors of pydantic that were passed on as they are, without a key and a value."""
-LONGEST = 10.0  # seconds for one spec
+LONGEST = 60.0  # seconds of the processor for one spec
 
 GOOD = {
     "name": "small",
@@ -90,7 +90,7 @@ def attack(count, folder, seed=0):
     path = folder / "hostile.toml"
     for i in range(count):
         spec = hostile(rng)
-        started = time.monotonic()
+        started = time.process_time()
         try:
             if i % 2:
                 try:
@@ -113,8 +113,8 @@ def attack(count, folder, seed=0):
                 failures.append(f"{i}: {words} in {str(error)!r}")
         except Exception as error:
             failures.append(f"{i}: {type(error).__name__}: {error} of {spec!r}"[:500])
-        if time.monotonic() - started > LONGEST:
-            failures.append(f"{i}: took {time.monotonic() - started:.0f} s: {spec!r}"[:500])
+        if time.process_time() - started > LONGEST:
+            failures.append(f"{i}: took {time.process_time() - started:.0f} s: {spec!r}"[:500])
     return outcomes, failures
 
 

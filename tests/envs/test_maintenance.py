@@ -15,6 +15,7 @@ from heirloom.envs.maintenance import (
     Machines,
     machine,
 )
+from tests.strategies import seeds
 
 WEEK = {"wear": 0.2, "failure": 0.25, "income": 200.0, "parts": 300.0, "replacement": 950.0}
 
@@ -57,7 +58,7 @@ def test_failed_machine_is_replaced_if_parts_cost_too_much():
     assert hl.solve(cheap).policy[FAILED] == REPAIR
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_optimal_policies_run_then_inspect_then_repair_as_wear_rises(seed):
     policy = hl.solve(Machines().draw(np.random.default_rng(seed))).policy
     assert (np.diff(policy[:FAILED]) >= 0).all()

@@ -14,6 +14,7 @@ from heirloom.envs.perishables import (
     Perishables,
     perishables,
 )
+from tests.strategies import seeds
 
 WEEK = {"busy": 0.5, "fresh": 0.8, "price": 4.0, "goods": 2.0}
 MEAN = 3.0  # customers per day: half of the days 2, and half of them 4
@@ -57,7 +58,7 @@ def test_pieces_beyond_the_capacity_are_neither_delivered_nor_paid():
     assert row(m, full, 3) == pytest.approx(row(m, full, 0))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_optimal_policies_order_less_the_more_is_in_stock(seed):
     policy = hl.solve(Perishables().draw(np.random.default_rng(seed))).policy
     for s, (one, two) in enumerate(STOCKS):

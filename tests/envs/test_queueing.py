@@ -5,6 +5,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.envs.queueing import CAPACITY, CLERK, FASTER, Queues, queue
+from tests.strategies import seeds
 
 HOUR = {"arrival": 0.4, "service": 0.3, "sent_away": 15.0}
 OPEN_1, OPEN_2, CLOSED_1, CLOSED_2 = range(4)
@@ -50,7 +51,7 @@ def test_gate_stays_open_if_nobody_arrives_or_sending_away_costs_most():
     assert (policy[:CAPACITY] < CLOSED_1).all()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_optimal_policies_close_the_gate_only_in_long_queues(seed):
     policy = hl.solve(Queues().draw(np.random.default_rng(seed))).policy
     assert (np.diff(policy >= CLOSED_1) >= 0).all()

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from heirloom.kernels import krylov
+from tests.strategies import seeds
 
 
 def draw_chain(rng, n_states):
@@ -34,7 +35,7 @@ def smallest_residual(R, P, gamma, V, steps):
 
 
 @pytest.mark.parametrize("gamma", [0.5, 0.99, 1 - 1e-6])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_cycle_of_full_length_solves_the_equations(seed, gamma):
     rng = np.random.default_rng(seed)
     R, P = draw_chain(rng, int(rng.integers(1, 12)))
@@ -46,7 +47,7 @@ def test_cycle_of_full_length_solves_the_equations(seed, gamma):
 
 
 @pytest.mark.parametrize("steps", [1, 2, 4])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_short_cycle_minimises_the_residual_over_its_space(seed, steps):
     rng = np.random.default_rng(seed)
     R, P = draw_chain(rng, 12)

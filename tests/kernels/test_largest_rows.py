@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 from heirloom.kernels import largest_rows
+from tests.strategies import seeds
 
 N_STATES = 4
 
@@ -52,7 +53,7 @@ def largest_mean(row, t, V, possible):
     return row @ values - result.fun
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_largest_means_are_those_of_linear_programs(seed):
     rng = np.random.default_rng(seed)
     rows, V = draw_rows(rng, 6), rng.normal(size=N_STATES)
@@ -83,7 +84,7 @@ def test_row_without_mass_stands_for_all_distributions():
     assert (means[0], moved[0]) == (3.0, 1.0)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_chosen_row_has_the_smallest_of_the_largest_means(seed):
     rng = np.random.default_rng(seed)
     n_rows, V = 9, rng.normal(size=N_STATES)
@@ -108,7 +109,7 @@ def test_chosen_row_has_the_smallest_of_the_largest_means(seed):
             assert least >= V.max() - 1e-9
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_highest_outcomes_are_maxima_over_possible_outcomes(seed):
     rng = np.random.default_rng(seed)
     V, may_end = rng.normal(size=N_STATES), rng.random(5) < 0.5

@@ -5,7 +5,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.transfer import program
-from tests.strategies import RANGES, mixed
+from tests.strategies import RANGES, mixed, seeds
 
 
 def random_tasks(rng, gamma):
@@ -40,7 +40,7 @@ def agents_for(tasks, seed):
 
 
 @pytest.mark.parametrize("gamma", [0.5, 0.95])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_lazy_updates_give_the_same_values_and_returns_as_updates_of_all_pairs(
     seed, gamma, monkeypatch
 ):

@@ -8,6 +8,7 @@ import heirloom as hl
 from heirloom.mdp.transitions import Transitions
 from heirloom.storage import archive
 from tests.mdp.test_tabular import assert_same_task
+from tests.strategies import seeds
 
 
 def random_task(seed, **options):
@@ -184,7 +185,7 @@ def deterministic(seed, reward_range=(0.0, 1.0)):
 
 
 @pytest.mark.parametrize("reward_range", [(0.0, 1.0), (-2.0, 1.0), (-2.0, -0.5), (0.2, 1.0)])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_values_of_a_learned_model_enclose_the_optimal_ones(seed, reward_range):
     m = deterministic(seed, reward_range)
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import pytest
 import heirloom as hl
 from heirloom.kernels import values
 from heirloom.planning import finite_horizon
+from tests.strategies import seeds
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_undiscounted_return_of_a_terminating_task_is_finite(few_steps):
     assert hl.optimal_return(m, horizon=10**15, discounted=False) == pytest.approx(short, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 @pytest.mark.parametrize("discounted", [True, False])
 def test_replaced_steps_change_the_return_by_no_more_than_rounding(seed, discounted, monkeypatch):
     """Compared with all steps; the limit is low, so that steps are replaced early."""

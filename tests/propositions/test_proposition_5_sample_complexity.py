@@ -12,6 +12,7 @@ import pytest
 
 import heirloom as hl
 from tests.partly_known import draw_deterministic_family
+from tests.strategies import seeds
 
 STEPS = 80  # what follows is worth at most 0.9^80 v_max = 0.002
 
@@ -50,7 +51,7 @@ def face(agent, m, rng, *, episodes=40):
 
 
 @pytest.mark.parametrize("name", ["RMax", "LRMax"])
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", seeds(15))
 def test_agent_tries_only_pairs_that_the_proposition_counts(name, seed):
     rng = np.random.default_rng([5, seed])
     tasks = draw_deterministic_family(rng, terminating=0.2)
@@ -63,7 +64,7 @@ def test_agent_tries_only_pairs_that_the_proposition_counts(name, seed):
 
 
 @pytest.mark.parametrize("name", ["RMax", "LRMax"])
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", seeds(15))
 def test_episodes_that_are_not_optimal_are_at_most_the_pairs_counted(name, seed):
     """The loss is a lower bound: what follows the last step is taken to be worth v_max."""
     rng = np.random.default_rng([6, seed])

@@ -12,6 +12,7 @@ import heirloom as hl
 from tests.partly_known import draw_deterministic_family
 from tests.reference import exact
 from tests.reference.lipschitz import Distances, ReferenceLipschitz
+from tests.strategies import seeds
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.5, 0.9, 0.95]), st.floats(1e-4, 1.0))
@@ -35,7 +36,7 @@ def test_fewer_sweeps_than_a_constant_fraction_do_not_suffice():
         assert V > 0.01
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_task_takes_at_most_the_dynamic_programs_of_the_proposition(monkeypatch, seed):
     """Counted in the reference implementation, which solves one program per source and direction.
 

@@ -55,9 +55,9 @@ def test_python_block_prints_the_output_shown_below_it(block, tmp_path):
 
 
 def tutorials():
-    """The tutorials; the one that starts a cluster is marked."""
+    """The tutorials, which are long; one starts a cluster. `make docs` executes them too."""
     for path in TUTORIALS:
-        marks = [pytest.mark.cluster] if path.stem == "cluster" else []
+        marks = [pytest.mark.cluster if path.stem == "cluster" else pytest.mark.slow]
         yield pytest.param(path, id=path.stem, marks=marks)
 
 

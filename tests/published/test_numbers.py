@@ -10,6 +10,11 @@ from published import documents, examples, experiments, results
 from published.tables import BLOCKS
 
 RELATIVE = 2e-5  # results are stored with six digits
+LONG = {
+    **dict.fromkeys(("blackjack", "cart_pole", "mini_grid", "mountain_car"), pytest.mark.slow),
+    "icu_sepsis": pytest.mark.full,
+}
+"""Examples that are not part of `make test`."""
 
 
 @pytest.mark.parametrize("path", documents.DOCUMENTS, ids=lambda path: path.name)
@@ -43,7 +48,13 @@ def assert_same(computed, stored):
             assert computed[agent][measure] == expected
 
 
-@pytest.mark.parametrize("experiment", experiments.REPEATED, ids=lambda experiment: experiment.key)
+@pytest.mark.parametrize(
+    "experiment",
+    [
+        pytest.param(each, id=each.key, marks=[pytest.mark.slow] if "maze" in each.key else [])
+        for each in experiments.REPEATED
+    ],
+)
 def test_first_repetition_of_an_experiment_matches_the_stored_one(experiment):
     stored = results.load(experiment.key)["first_repetition"]
     assert_same(experiments.run_first_repetition(experiment), stored)
@@ -52,8 +63,8 @@ def test_first_repetition_of_an_experiment_matches_the_stored_one(experiment):
 @pytest.mark.parametrize(
     "name",
     [
-        # The second comparison of icu_sepsis takes a minute.
-        pytest.param(name, marks=[pytest.mark.full] if name == "icu_sepsis" else [])
+        # The second comparison of icu_sepsis takes a minute, other long ones five seconds.
+        pytest.param(name, marks=[LONG[name]] if name in LONG else [])
         for name in examples.EXAMPLES
     ],
 )

@@ -27,7 +27,7 @@ def from_the_beginning(driver):
     )
 
 
-def wait(driver, condition, seconds=10):
+def wait(driver, condition, seconds=600):
     from selenium.webdriver.support.ui import WebDriverWait
 
     WebDriverWait(driver, seconds, poll_frequency=0.05).until(lambda d: d.execute_script(condition))

@@ -26,10 +26,10 @@ def expected(tmp_path_factory):
     return run(MEDIUM, tmp_path_factory.mktemp("expected") / "run", jobs=1)
 
 
-def test_run_killed_three_times_gives_identical_results(tmp_path, expected):
+def test_run_killed_twice_gives_identical_results(tmp_path, expected):
     """SIGKILL is sent to all processes of the run, which is then resumed."""
     folder = tmp_path / "run"
-    for jobs in (2, 9, 20):
+    for jobs in (2, 15):
         command = Command(MEDIUM, folder, "--jobs", "2")
         command.wait_for(jobs)
         command.kill()
@@ -105,7 +105,7 @@ def dropped_by_a_finaliser(number=signal.SIGINT):
     thing = Thing()
     reference = weakref.ref(thing, lambda _: signal.raise_signal(number))
     del thing
-    time.sleep(60)
+    time.sleep(6000)
 
 def dropped_by_a_finaliser_in_the_background():
     dropped_by_a_finaliser(signal.SIGTERM)
@@ -132,7 +132,7 @@ def test_ctrl_c_stops_the_command_even_if_the_exception_is_lost(tmp_path, loss):
     (tmp_path / "spec.toml").write_text(SPEC.to_toml())
     options = ["run", "spec.toml", "--out", "run", "--jobs", "1"]
     command = [sys.executable, "-c", CTRL_C_LOST, loss, *options]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (130, HOW_TO_RESUME + "\n")
     assert jobs_done(tmp_path / "run") == 0
 
@@ -150,7 +150,7 @@ def test_run_can_be_stopped_at_any_time(tmp_path, signal_number, rounds):
         with pytest.raises(subprocess.TimeoutExpired):
             command.process.wait(rng.uniform(0.3, latest))
         command.stop(signal_number)
-        status, stderr = command.wait(30)
+        status, stderr = command.wait()
         # Python itself ends with -SIGINT if the signal arrives while a module is executed.
         assert status in (130, -signal.SIGINT), stderr
         assert "Traceback" not in stderr
@@ -159,6 +159,7 @@ def test_run_can_be_stopped_at_any_time(tmp_path, signal_number, rounds):
         assert StoredRun(folder).status().is_intact
 
 
+@pytest.mark.slow
 def test_run_completes_although_a_worker_was_killed(tmp_path):
     spec = LONG.with_changes(repetitions=20)
     command = Command(spec, tmp_path / "run", "--jobs", "2")
@@ -223,6 +224,7 @@ finally:
 """
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a file system as Linux does")
 def test_run_on_a_full_disk_can_be_resumed_when_there_is_space(tmp_path):
     """A small file system runs full, and is then made larger."""
     run(LONG.with_changes(repetitions=5), tmp_path / "expected", jobs=1)
@@ -232,7 +234,7 @@ def test_run_on_a_full_disk_can_be_resumed_when_there_is_space(tmp_path):
     command = [sys.executable, "fill_disk.py", "spec.toml", str(tmp_path / "disk"), "expected"]
     if os.geteuid() != 0:
         command = ["unshare", "--map-root-user", "--mount", *command]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     if ended.returncode == 77:
         pytest.skip("this process may not mount a file system")
     assert ended.returncode == 0, ended.stderr

@@ -222,9 +222,10 @@ def test_reading_takes_memory_in_proportion_to_the_file(tmp_path):
         data[at : at + 8] = b"\xff\xff\xff\xff\xff\xff\xff\x7f"
     file.write_bytes(data)
     command = [sys.executable, "-c", MEMORY, str(tmp_path / "run")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
-    assert int(ended.stdout.splitlines()[-1]) * 1024 < 20 * len(data) + 100e6
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes
+    assert int(ended.stdout.splitlines()[-1]) * unit < 20 * len(data) + 100e6
 
 
 @pytest.mark.parametrize("name", links.ATTACKS)

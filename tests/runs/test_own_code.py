@@ -52,12 +52,18 @@ def run_command(folder, spec, *options, module=False):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=250,
     )
 
 
-@pytest.mark.parametrize("module", [False, True])
-@pytest.mark.parametrize("own_code", [False, True])
+@pytest.mark.parametrize(
+    ("module", "own_code"),
+    [
+        (False, False),
+        (True, True),
+        pytest.param(False, True, marks=pytest.mark.slow),
+        pytest.param(True, False, marks=pytest.mark.slow),
+    ],
+)
 def test_files_named_like_modules_of_the_standard_library_are_not_imported(
     tmp_path, module, own_code
 ):
@@ -80,7 +86,7 @@ def test_workers_of_a_local_dask_cluster_do_not_import_files_of_the_current_fold
     assert not (tmp_path / "imported").exists()
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_exit_in_a_job_is_an_error(tmp_path, monkeypatch, jobs):
     (tmp_path / "exiting.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)

@@ -29,7 +29,7 @@ def test_run_that_is_too_large_is_refused_before_anything_is_written(tmp_path, c
     started = time.process_time()
     with pytest.raises(hl.errors.InvalidArgument, match=message):
         run(SPEC.with_changes(**changes), tmp_path / "there" / "run", jobs=1)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 20  # seconds; hours without the check
     assert os.listdir(tmp_path) == []
     assert run(SPEC, tmp_path / "there" / "run", jobs=1).returns.notnull().all()
 
@@ -41,7 +41,7 @@ def test_sweep_of_a_million_agents_is_refused_without_being_expanded():
         hl.errors.InvalidArgument, match="describes 1,000,000 agents: expected at most"
     ):
         ExperimentSpec.read({**SPEC.as_json(), "agents": [agent]})
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 20
 
 
 def test_size_is_that_of_the_results_of_a_run(tmp_path):

@@ -59,16 +59,22 @@ def test_run_is_one_file_whose_rows_other_programs_read(folder):
         assert json.loads(versions)["numpy"] == np.__version__
 
 
-def test_small_jobs_are_committed_together_within_a_second(folder, monkeypatch):
-    """Although no further job ends in the meantime."""
-    monkeypatch.setattr(stores, "INTERVAL", 0.5)
+def test_small_jobs_are_committed_together(folder, monkeypatch):
+    monkeypatch.setattr(stores, "INTERVAL", 1e6)
     store = RunStore(folder, TINY)
     assert [add(store, n) for n in range(10)] == [[]] * 10
     assert not (folder / "run.sqlite").exists()
-    wait_until(lambda: jobs_done(folder) == 10, seconds=30)
-    assert add(store, 10) == [store.layout.job(n) for n in range(10)]
-    assert store.commit() == [store.layout.job(10)]
+    assert store.commit() == [store.layout.job(n) for n in range(10)]
+
+
+def test_small_jobs_are_committed_within_a_second_although_no_further_job_ends(folder, monkeypatch):
     assert stores.INTERVAL <= 1
+    monkeypatch.setattr(stores, "INTERVAL", 0.1)
+    store = RunStore(folder, TINY)
+    early = [job for n in range(10) for job in add(store, n)]
+    wait_until(lambda: jobs_done(folder) == 10)
+    late = [*add(store, 10), *store.commit()]
+    assert sorted(early + late) == sorted(store.layout.job(n) for n in range(11))
 
 
 def test_many_bytes_are_committed_at_once(folder, monkeypatch):

@@ -12,7 +12,7 @@ from heirloom.transfer.lipschitz.distance import WeightedL1
 from tests.partly_known import draw_deterministic_family
 from tests.reference.learned_models import KeepAll
 from tests.reference.lipschitz import Distances, ReferenceLipschitz
-from tests.strategies import draw_shape, draw_task
+from tests.strategies import draw_shape, draw_task, seeds
 
 
 class CalledL1(WeightedL1):
@@ -88,7 +88,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("implementation", OTHERS)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_all_sources_at_once_agree_with_other_implementations(seed, implementation):
     """D̂(M ‖ M̄) agrees to the bit, d̂(M ‖ M̄) within the tolerance, and the bounds nearly."""
     rng = np.random.default_rng(seed)
@@ -200,7 +200,7 @@ def test_actions_do_not_depend_on_how_distances_are_solved(name):
     assert differ  # with equal bounds, the test would be trivial
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_updated_distances_agree_with_distances_computed_from_scratch(seed):
     """After each update D̂ is at most that of the full table, and d̂ is within its tolerance."""
     rng = np.random.default_rng(100 + seed)
@@ -234,7 +234,7 @@ def test_updated_distances_agree_with_distances_computed_from_scratch(seed):
     assert n_checked > 20
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_dropping_sources_and_tracking_decreased_states_change_no_bit(seed):
     """Bounds are the same if all sources are kept, and if each update examines all states."""
     rng = np.random.default_rng(200 + seed)
@@ -256,7 +256,7 @@ def test_dropping_sources_and_tracking_decreased_states_change_no_bit(seed):
     assert dropped > 0
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_heaviest_states_stay_sorted_as_weights_decrease(seed):
     """With ties, the weights of the ranked states are the largest of all weights, in order."""
     rng = np.random.default_rng(seed)

@@ -7,6 +7,7 @@ import heirloom as hl
 from heirloom.envs.inventory import seasons
 from heirloom.transfer.lipschitz.screening import can_lower
 from tests.reference.learned_models import KeepAll
+from tests.strategies import seeds
 from tests.transfer.test_all_sources import agents_of, draw_lifetime, observe_same_steps
 
 
@@ -60,7 +61,7 @@ def test_dropping_useless_sources_does_not_change_values_in_many_lifetimes():
     assert kept > 300
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_dropped_sources_lower_no_bound_alone(seed):
     """Each source of a lifetime on its own, as the only source of an agent that keeps it."""
     options, d_max, tasks, rng = lifetime(seed)

@@ -10,7 +10,7 @@ from heirloom.experiments.spec import ExperimentSpec
 from heirloom.transfer.nearness.learned import REWARDS, TRANSITIONS, model_differences
 from heirloom.transfer.source import Source
 from tests.partly_known import blur, draw_deterministic_family, learned_exactly
-from tests.strategies import RANGES, mixed
+from tests.strategies import RANGES, mixed, seeds
 
 ROUNDING = 1e-9
 
@@ -86,7 +86,7 @@ def with_ends(m):
     return dense
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_learned_differences_are_the_largest_between_compared_tasks(seed):
     """They agree with dense arrays; pairs that a task does not know count as hi - lo and 1."""
     rng = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ import heirloom as hl
 from heirloom.kernels.learning import _largest_mean
 from heirloom.transfer.nearness.exact import family_nearness
 from tests.reference.nearness import largest_mean, near_Q
-from tests.strategies import RANGES, mixed
+from tests.strategies import RANGES, mixed, seeds
 
 ROUNDING = 1e-9
 
@@ -255,7 +255,7 @@ def test_no_backup_would_lower_a_value_by_more_than_the_slack():
     assert V[1] - 0.5 * (0.8 * V[0] + 0.2 * V[1]) <= agent.setting.slack
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_largest_mean_is_that_of_the_linear_program(seed):
     """The row is sorted by value, and remains the same distribution."""
     rng = np.random.default_rng(seed)

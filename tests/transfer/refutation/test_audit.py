@@ -7,7 +7,7 @@ import heirloom as hl
 from heirloom.transfer.radii import Accuracy, all_outcomes
 from heirloom.transfer.refutation.lower_values import lower_values
 from tests.partly_known import learned_exactly
-from tests.strategies import draw_shape, draw_task, mixed
+from tests.strategies import draw_shape, draw_task, mixed, seeds
 
 ROUNDING = 1e-7
 
@@ -38,7 +38,7 @@ def draw_tasks(rng, n=4):
     return [first, *(mixed(first, m, rewards=0.5, transitions=0.5) for m in others)]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_exact_audit_finds_the_nearness_of_the_tasks(seed):
     rng = np.random.default_rng(seed)
     tasks = draw_tasks(rng)
@@ -52,7 +52,7 @@ def test_exact_audit_finds_the_nearness_of_the_tasks(seed):
     assert np.allclose(audit.parts["rewards"].seen, near.rewards, atol=ROUNDING * width)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_exact_audit_contradicts_half_of_the_true_differences(seed):
     """No contradiction of twice the claimed size is missed."""
     rng = np.random.default_rng(seed)
@@ -76,7 +76,7 @@ def test_exact_audit_contradicts_half_of_the_true_differences(seed):
                 assert gap == pytest.approx(found.difference, abs=1e-7 * width)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_lower_values_are_lower_bounds(seed):
     rng = np.random.default_rng(seed)
     m = draw_task(rng)
@@ -90,7 +90,7 @@ def test_lower_values_are_lower_bounds(seed):
         assert (V >= hl.solve(m).V - 1e-3 * scale).all()
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_smallest_d_max_is_a_lower_bound_on_the_distance_between_the_tasks(seed):
     rng = np.random.default_rng(seed)
     tasks = draw_tasks(rng, n=3)

@@ -10,6 +10,7 @@ from heirloom.kernels.pooling import pair_evidence
 from heirloom.transfer.refutation.pooled import RATES, is_due, pooled_evidence
 from heirloom.transfer.refutation.watch import Claims
 from published.checks import memory_of, small_task
+from tests.strategies import seeds
 
 N = 5
 OPTIONS = {"n_states": 2, "n_actions": 2, "gamma": 0.5, "n_known": N, "terminating": False}
@@ -25,7 +26,7 @@ def evidence(agent, claim):
     return pooled_evidence(agent.memory, Claims(near, None), agent.setting)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_evidence_of_a_pair_is_the_minimum_over_all_intervals_from_below(seed):
     rng = np.random.default_rng(seed)
     n, X = rng.integers(1, 50, 6), rng.uniform(0, 1, 6)
@@ -87,7 +88,7 @@ def test_visits_of_pairs_that_are_not_known_weaken_the_evidence():
     assert values[1] < values[0]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_evidence_decreases_as_the_claim_grows(seed):
     memory = memory_of("transitions", 0.8, N, np.random.default_rng(seed))
     logs = []
