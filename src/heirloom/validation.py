@@ -107,7 +107,7 @@ def reward(s: int, a: int, value: object) -> float:
 
 def float_or_nan(value: object) -> float:
     """Return a number of any real type as a float, and NaN for everything else."""
-    if isinstance(value, str | bytes):  # which float() would convert
+    if isinstance(value, str | bytes | np.complexfloating):  # which float() would convert
         return math.nan
     if isinstance(value, np.ndarray) and (value.ndim > 0 or value.dtype.kind not in "biuf"):
         return math.nan
