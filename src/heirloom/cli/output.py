@@ -151,7 +151,7 @@ def print_size(spec: "ExperimentSpec", location: Path, jobs: int | None, runs: i
     from heirloom.experiments.registry import no_exit
     from heirloom.runs.pilot import estimate_seconds
     from heirloom.runs.size import check_size
-    from heirloom.runs.workers.processes import processors
+    from heirloom.runs.workers.process import processors
 
     with no_exit("the code of a family or an agent"):
         size = check_size(spec, location)
@@ -198,14 +198,12 @@ def write_figures(results: "xr.Dataset", title: str, folder: Path) -> Path:
     Returns the folder that they are written to, `figures` in the folder of the run.
     """
     from heirloom.figures.curves import draw_episodes, draw_lifelong
-    from heirloom.figures.style import render
+    from heirloom.figures.style import image_files
     from heirloom.storage.folders import write_output
 
     for name, draw in (("tasks", draw_lifelong), ("episodes", draw_episodes)):
-        figure = draw(results, title=title)
-        for file_format in ("png", "pdf"):
-            data = render(figure, file_format)
-            file = write_output(folder, f"figures/{name}.{file_format}", data)
+        for path, data in image_files(draw(results, title=title), name):
+            file = write_output(folder, path, data)
     return file.parent
 
 
