@@ -128,8 +128,6 @@ $(PEERS)/.ready: benchmarks/peers.txt
 	touch $(PEERS)/.ready
 
 bench: $(READY) $(PEERS)/.ready
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable '.[bench]' || \
-	echo "cannot install '.[bench]': skipped"
 	$(BIN)/python benchmarks/run.py
 
 publish-bench: $(READY)
