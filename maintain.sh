@@ -59,8 +59,6 @@ bench() {
 		done
 		touch $peers/.ready
 	fi
-	PIP_CONSTRAINT=constraints.txt "$BIN/python" -m pip install --quiet --editable '.[bench]' ||
-		echo "cannot install '.[bench]': skipped"
 	"$BIN/python" benchmarks/run.py
 }
 

@@ -6,6 +6,8 @@ import json
 import pkgutil
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +38,13 @@ def test_names_of_the_design_are_public():
     policy_q_pseudometric lipschitz_bound OptimisticAgent learn TaskMemory Nearness family_nearness
     near_bound NearModels MaxQ audit results""".split()
     assert set(names) <= set(heirloom.__all__)
+
+
+def test_dev_includes_every_extra_but_icu():
+    file = Path(__file__).parents[1] / "pyproject.toml"
+    extras = tomllib.loads(file.read_text())["project"]["optional-dependencies"]
+    (included,) = (each for each in extras["dev"] if each.startswith("heirloom-rl["))
+    assert {*included[len("heirloom-rl[") : -1].split(",")} == extras.keys() - {"dev", "icu"}
 
 
 def test_unknown_name_raises_attribute_error():

@@ -24,7 +24,9 @@ from tests.small_run import FAST, processes
 SPEC = FAST.with_changes(repetitions=20, episodes=60_000)
 MOST_SECONDS = 600  # of a run: afterwards it counts as hanging, and the attack stops
 LONGEST_PAUSE = 1.5  # seconds between two kills; longer on a machine where workers start slowly
-MOST_RESUMPTIONS = 20  # after four workers in a row were killed while they computed the same job
+# After four workers were killed while they computed the same job. Each kill waits for a result, so
+# that a run has at most a quarter as many resumptions as jobs, however slow the machine is.
+MOST_RESUMPTIONS = SPEC.repetitions * len(SPEC.agents) // 4
 
 
 def attack(folder: Path, count: int, seed: int) -> Outcome:
@@ -34,10 +36,10 @@ def attack(folder: Path, count: int, seed: int) -> Outcome:
     started = time.monotonic()
     run(SPEC.with_changes(repetitions=1), folder / "undisturbed", jobs=2)
     longest = max(LONGEST_PAUSE, (time.monotonic() - started) / 2)
-    broken = _count_broken_messages()
+    received, broken = _watch_messages()
     while outcome.attempts < count:
         where, complete = folder / f"run{outcome.attempts}", threading.Event()
-        killer = threading.Thread(target=_kill, args=(complete, rng, longest))
+        killer = threading.Thread(target=_kill, args=(complete, rng, longest, received))
         faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
         killer.start()
         before = len(broken)
@@ -61,30 +63,38 @@ def attack(folder: Path, count: int, seed: int) -> Outcome:
 
 
 def _completed(where: Path):
-    for _ in range(MOST_RESUMPTIONS):
+    for _ in range(1 + MOST_RESUMPTIONS):
         with suppress(WorkerLost):  # four workers were killed while they computed the same job
             return run(SPEC, where, jobs=2)
     raise AssertionError(f"not complete after {MOST_RESUMPTIONS} resumptions")
 
 
-def _count_broken_messages() -> list[str]:
-    """Return a list to which each failure to read from a killed worker is appended."""
-    broken: list[str] = []
+def _watch_messages() -> tuple[threading.Event, list[str]]:
+    """Return what each message sets, and a list of the failures to read from killed workers."""
+    received, broken = threading.Event(), []
     recv_bytes = Connection.recv_bytes
 
-    def counted(self, maxlength=None):
+    def watched(self, maxlength=None):
         try:
-            return recv_bytes(self, maxlength)
+            message = recv_bytes(self, maxlength)
         except (EOFError, OSError) as error:
             broken.append(repr(error))
             raise
+        received.set()
+        return message
 
-    Connection.recv_bytes = counted
-    return broken
+    Connection.recv_bytes = watched
+    return received, broken
 
 
-def _kill(complete: threading.Event, rng: random.Random, longest_pause: float) -> None:
+def _kill(
+    complete: threading.Event, rng: random.Random, longest_pause: float, received: threading.Event
+) -> None:
+    """Kill workers one after the other, each some time after a result was received."""
     while not complete.wait(rng.uniform(0, longest_pause)):
+        if not received.is_set():
+            continue
+        received.clear()
         workers = [each.pid for each in processes(b"workers.process") if each.parent == os.getpid()]
         if workers:
             with suppress(ProcessLookupError):

@@ -226,3 +226,12 @@ def test_lock_is_released_if_a_kernel_is_not_compiled_or_stored(tmp_path, monkey
             kernel(None)
     assert locked
     assert all(is_free(*lock) for lock in locked)
+
+
+def test_process_that_finds_a_kernel_on_disk_imports_nothing_to_compile_it(tmp_path):
+    messages(tmp_path)
+    script = SCRIPT + "import sys; print('numba.np.linalg' in sys.modules)"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", script]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert (found.stdout, found.stderr) == ("False\n", "")

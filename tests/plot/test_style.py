@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 from matplotlib.colors import same_color, to_rgb
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 import heirloom as hl
 from heirloom.plot.style import (
@@ -14,6 +15,7 @@ from heirloom.plot.style import (
     agent_style,
     colour_of,
     draw_interval,
+    image_files,
     legend_below,
     new_figure,
     render,
@@ -185,3 +187,18 @@ def test_style_gives_the_options_of_a_plotted_line():
     assert first.options(markers=False) == {"color": first.colour, "linestyle": "-"}
     assert "markerfacecolor" not in first.options(markers=True)
     assert last.options(markers=True)["markerfacecolor"] == "white"
+
+
+def test_figure_is_laid_out_once_for_all_its_files(monkeypatch):
+    laid_out = []
+    execute = ConstrainedLayoutEngine.execute
+    monkeypatch.setattr(
+        ConstrainedLayoutEngine,
+        "execute",
+        lambda self, figure: (laid_out.append(figure), execute(self, figure))[1],
+    )
+    figure = one_line()
+    files = dict(image_files(figure, "a"))
+    assert list(files) == ["figures/a.png", "figures/a.pdf"]
+    assert files["figures/a.png"] == render(one_line(), "png")
+    assert laid_out.count(figure) == 1

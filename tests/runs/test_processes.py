@@ -549,7 +549,7 @@ def test_workers_end_when_their_parent_is_killed_while_they_compute():
 
 
 def test_worker_that_this_process_did_not_start_is_not_killed(monkeypatch):
-    worker = Worker(setting_now(threads=1, own_code=True))
+    worker = Worker(setting_now(2, own_code=True))
     process._started.discard(worker)
     killed = []
     monkeypatch.setattr(os, "killpg", lambda *at: killed.append(at))
@@ -648,3 +648,23 @@ def test_processes_of_jobs_end_when_the_parent_is_killed_while_workers_are_idle(
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert len(pids) == 2
     wait_until(lambda: not any(map(is_running, pids)))
+
+
+EARLY = """
+import sys
+from heirloom.runs.workers import process, processes
+processes.start_early(2)
+assert not {"numba", "pydantic", "scipy", "xarray"} & sys.modules.keys()
+early = {worker.process.pid for worker in process._idle}
+import heirloom as hl
+from tests.small_run import FAST
+hl.run(FAST, sys.argv[1], jobs=2)
+assert len(early) == 2 and {worker.process.pid for worker in process._idle} == early
+"""
+
+
+def test_workers_that_were_started_early_compute_the_jobs(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    environment.pop("PYGAME_HIDE_SUPPORT_PROMPT", None)  # set in this process, by Gymnasium
+    command = [sys.executable, "-c", EARLY, str(tmp_path / "run")]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True)

@@ -222,12 +222,18 @@ def run(
     To resume an interrupted run, repeat the same command.
     """
     with clean_errors():
-        from heirloom.experiments.job import names_own_code
-        from heirloom.experiments.sweep import load_sweep
-        from heirloom.runs.run import run as run_experiment
+        from heirloom.runs.workers import processes
         from heirloom.storage.folders import folder_path
 
         root = folder_path(out or f"{RESULTS}/{spec.stem}")
+        processes.needed_later += ["heirloom.plot.curves", "matplotlib.backends.backend_pdf"]
+        if backend == "local" and not (dry_run or root.exists()) and spec.exists():
+            processes.start_early(jobs)
+
+        from heirloom.experiments.job import names_own_code
+        from heirloom.experiments.sweep import load_sweep
+        from heirloom.runs.run import run as run_experiment
+
         experiments = load_sweep(spec)
         if any(map(names_own_code, experiments.values())):  # which may be in the current folder
             sys.path.append(str(Path.cwd()))

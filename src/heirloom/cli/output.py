@@ -142,7 +142,7 @@ def print_size(specs: "Sequence[ExperimentSpec]", location: Path, jobs: int | No
     """
     from heirloom.experiments.registry import no_exit
     from heirloom.runs.size import check_size, estimate_seconds
-    from heirloom.runs.workers.processes import processors
+    from heirloom.runs.workers.process import processors
 
     console, n, seconds = _console(), jobs or processors(), 0.0
     for spec in specs:
@@ -232,14 +232,12 @@ def write_figures(results: "xr.Dataset", title: str, folder: Path) -> Path:
     Returns the folder that they are written to, `figures` in the folder of the run.
     """
     from heirloom.plot.curves import draw_episodes, draw_lifelong
-    from heirloom.plot.style import render
+    from heirloom.plot.style import image_files
     from heirloom.storage.folders import write_output
 
     for name, draw in (("tasks", draw_lifelong), ("episodes", draw_episodes)):
-        figure = draw(results, title=title)
-        for file_format in ("png", "pdf"):
-            data = render(figure, file_format)
-            file = write_output(folder, f"figures/{name}.{file_format}", data)
+        for path, data in image_files(draw(results, title=title), name):
+            file = write_output(folder, path, data)
     return file.parent
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import numba
 from numba.core import caching, event
 from numba.core.dispatcher import Dispatcher
+from numba.core.runtime.nrt import rtsys
 
 LONGEST_WAIT = 120.0  # seconds for another process to compile a kernel
 POLL = 0.02  # seconds between two looks whether it has
@@ -116,7 +117,10 @@ class KernelCache(caching.NullCache):
     def _load(self, sig: Any, target_context: Any) -> Any:
         assert self._found is not None
         try:
-            return self._found.load_overload(sig, target_context)
+            # Numba's own method first imports all that it may need to compile, which takes a third
+            # of a second. Compiled code needs only the run time system.
+            rtsys.initialize(target_context)
+            return self._found._load_overload(sig, target_context)
         except Exception as error:  # numba and pickle raise many kinds
             self._report("cannot be used", error)
             return None

@@ -15,7 +15,7 @@ from heirloom.choices import Variant
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.paper.catalogue import QUICK_NOTE
 from heirloom.paper.claims import Claim
-from heirloom.plot.style import render
+from heirloom.plot.style import image_files
 from heirloom.runs.run import run_on
 from heirloom.runs.versions import versions
 from heirloom.runs.workers import workers as local_workers
@@ -112,9 +112,8 @@ class Report:
     def write(self, location: Path) -> None:
         """Write `summary.json`, with the verdicts of claims, and each figure as PNG and PDF."""
         for name, figure in self.figures.items():
-            for file_format in ("png", "pdf"):
-                data = render(figure, file_format)
-                write_output(location, f"figures/{name}.{file_format}", data)
+            for path, data in image_files(figure, name):
+                write_output(location, path, data)
         content = {**self.summary, "claims": [claim._asdict() for claim in self.claims]}
         if self.reference is not None:
             content["reference"] = self.reference

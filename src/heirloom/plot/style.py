@@ -7,6 +7,7 @@ report uses the same styles.
 
 import io
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -172,6 +173,13 @@ def render(figure: "Figure", file_format: str) -> bytes:
     with rc_context({"svg.hashsalt": "heirloom"}):  # otherwise the ids in an SVG are random
         figure.savefig(data, format=file_format, dpi=150, metadata=metadata)
     return data.getvalue()
+
+
+def image_files(figure: "Figure", name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of the files of a figure, as PNG and PDF, laid out once."""
+    for file_format in ("png", "pdf"):
+        yield f"figures/{name}.{file_format}", render(figure, file_format)
+        figure.set_layout_engine("none")
 
 
 def save_figure(figure: "Figure", path: str | os.PathLike[str]) -> Path:

@@ -7,20 +7,20 @@ Only the process that started the run writes results; workers need no access to 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from heirloom.choices import Backend
 from heirloom.errors import InvalidArgument
-from heirloom.experiments.job import names_own_code
-from heirloom.runs.workers.compute import Compute, compute_job, packed
-from heirloom.runs.workers.processes import compute_locally
 from heirloom.validation import one_of, shown, text, whole_number
+
+if TYPE_CHECKING:
+    from heirloom.runs.workers.compute import Compute
 
 
 @contextmanager
 def workers(
     backend: Backend | None = None, *, jobs: int | None = None, address: str | None = None
-) -> Iterator[Compute]:
+) -> "Iterator[Compute]":
     """Provide workers that compute jobs; workers that are started here are stopped at the end.
 
     Args:
@@ -37,6 +37,10 @@ def workers(
         with dask_workers(jobs, address) as compute:
             yield compute
         return
+
+    from heirloom.experiments.job import names_own_code
+    from heirloom.runs.workers.compute import compute_job, packed
+    from heirloom.runs.workers.processes import compute_locally
 
     yield lambda spec, remaining: compute_locally(
         partial(compute_job, packed(spec)), remaining, jobs, own_code=names_own_code(spec)

@@ -18,7 +18,7 @@ from heirloom.experiments.job import Job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.versions import versions
 from heirloom.runs.workers.compute import Compute, Computed, packed, portable
-from heirloom.runs.workers.processes import processors
+from heirloom.runs.workers.process import processors
 from heirloom.signals import blocked_in_children, uninterrupted
 from heirloom.validation import shown
 from heirloom.wording import reason

@@ -20,13 +20,13 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from heirloom import kernels
 from heirloom.errors import InvalidArgument
-from heirloom.experiments.job import Job
-from heirloom.experiments.registry import no_exit
-from heirloom.runs.workers.compute import Computed
+
+if TYPE_CHECKING:  # at run time, only workers import what jobs need
+    from heirloom.experiments.job import Job
+    from heirloom.runs.workers.compute import Computed
 
 IDLE_SECONDS = 300.0  # a worker ends if it receives no job for this time
 ENDING = 2.0  # seconds for a process to end after its connection was closed
@@ -88,7 +88,7 @@ class Worker:
             return os.waitid(os.P_PID, self.process.pid, options) is not None
         return False
 
-    def send(self, compute: bytes, jobs: deque[Job], *, at_most: int) -> None:
+    def send(self, compute: bytes, jobs: "deque[Job]", *, at_most: int) -> None:
         """Send jobs until the worker has `at_most`, with the function that computes them."""
         while jobs and len(self.jobs) < at_most:
             job = jobs.popleft()
@@ -97,13 +97,15 @@ class Worker:
                 self.connection.send((None if compute is self.compute else compute, job))
             self.compute = compute
 
-    def receive(self) -> tuple[Computed | None, BaseException | None]:
+    def receive(self) -> "tuple[Computed | None, BaseException | None]":
         """Return the results of a job, or the exception that it raised, or neither: a notice.
 
         Raises `EOFError` or `OSError` if the worker has closed its connection.
         """
         message = pickle.loads(self.connection.recv_bytes())
         if isinstance(message, str):
+            from heirloom import kernels
+
             kernels.say(message)
             return None, None
         result, raised, files = message
@@ -160,8 +162,13 @@ def release(workers: list[Worker], *, keep: bool) -> None:
             worker.stop()
 
 
-def setting_now(*, threads: int, own_code: bool) -> Setting:
-    """Return what workers are started with; libraries use at most this number of threads.
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def setting_now(n_workers: int, *, own_code: bool) -> Setting:
+    """Return what workers are started with; the threads of their libraries share the processors.
 
     Workers import from the current folder if this process does, and only for code of the user.
     """
@@ -175,9 +182,10 @@ def setting_now(*, threads: int, own_code: bool) -> Setting:
     path = [entry or folder for entry in sys.path if isinstance(entry, str)]
     if not own_code:
         path = [entry for entry in path if entry != folder]
-    package = str(Path(kernels.__file__).resolve().parents[2])
+    package = str(Path(__file__).resolve().parents[3])
     names = [f"{library}_NUM_THREADS" for library in LIBRARIES]
-    limits = {name: str(threads) for name in names if not os.environ.get(name)}
+    threads = str(max(1, processors() // n_workers))
+    limits = {name: threads for name in names if not os.environ.get(name)}
     return Setting(folder, (*path, package), {**os.environ, **limits})
 
 
@@ -209,6 +217,8 @@ def serve(descriptor: int, parent: int, started: int, idle_seconds: float) -> No
     global is_worker
     is_worker = True
     threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
+    from heirloom import kernels
+
     connection = Connection(descriptor)
     # A process that a job starts must not keep the connection open when this one is killed.
     os.set_inheritable(descriptor, False)  # noqa: FBT003 -- it takes no keywords
@@ -228,8 +238,10 @@ def serve(descriptor: int, parent: int, started: int, idle_seconds: float) -> No
     os.killpg(0, signal.SIGKILL)  # this process, and those that jobs have started
 
 
-def _computed(compute: bytes, job: Job, modules: "_Modules") -> bytes:
+def _computed(compute: bytes, job: "Job", modules: "_Modules") -> bytes:
     """Return the message with the results of a job, or with the exception that it raised."""
+    from heirloom.experiments.registry import no_exit
+
     try:
         with no_exit("the code of a job"):
             result = pickle.loads(compute)(job)

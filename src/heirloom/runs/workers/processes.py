@@ -9,49 +9,70 @@ from collections.abc import Callable, Generator
 from importlib import import_module
 from multiprocessing.connection import wait
 from threading import Event, Thread
+from typing import TYPE_CHECKING
 
 from heirloom.errors import InvalidArgument, WorkerLost
-from heirloom.experiments.job import Job
 from heirloom.runs.workers import process
-from heirloom.runs.workers.compute import Computed
-from heirloom.runs.workers.process import Worker, hire, release, setting_now
+from heirloom.runs.workers.process import Worker, hire, processors, release, setting_now
 from heirloom.signals import uninterrupted
 from heirloom.wording import reason
+
+if TYPE_CHECKING:
+    from heirloom.experiments.job import Job
+    from heirloom.runs.workers.compute import Computed
 
 RETRIES = 3  # how often a job is computed again after its process ended
 SHORT_SECONDS = 0.25  # a worker whose last job took less time receives the next job in advance
 AHEAD = 2  # jobs that such a worker has, so that it does not wait for the next one
 STOPPED_SECONDS = 60.0  # after which a worker that was stopped is reported
 LOOK_SECONDS = 5.0  # between two looks at workers that do not answer
+MOST_EARLY = 4  # processes that are started before it is known how many jobs there are
+
+needed_later = ["xarray"]
+"""Modules that are needed for the results, imported while workers begin with their first jobs."""
 
 
-def processors() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def start_early(n_parallel: int | None) -> None:
+    """Start processes, which import what jobs need while this one reads the experiment.
+
+    They are used if jobs are then computed by `n_parallel` processes without code of the user.
+    """
+    n = n_parallel or processors()
+    if n > 1 and _may_start():
+        # Gymnasium sets it when it is imported; workers are used in the same environment only.
+        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")
+        with uninterrupted():
+            workers: list[Worker] = []
+            hire(workers, min(n, MOST_EARLY), setting_now(n, own_code=False))
+            release(workers, keep=True)
+
+
+def _may_start() -> bool:
+    is_part = process.is_worker or multiprocessing.current_process().daemon
+    return os.name == "posix" and not is_part
 
 
 def compute_locally(
-    compute: Callable[[Job], Computed],
-    jobs: list[Job],
+    compute: "Callable[[Job], Computed]",
+    jobs: "list[Job]",
     n_parallel: int | None = None,
     *,
     own_code: bool = True,
-) -> Generator[Computed]:
+) -> "Generator[Computed]":
     """Yield the results of all jobs in any order: from `n_parallel` processes, or from this one.
 
     With 1, in a worker, in a process that may not start others, and on Windows, this process
     computes the jobs. Jobs import from the current folder only if they have `own_code`.
     """
     n = min(n_parallel or processors(), len(jobs))
-    may_start = not (process.is_worker or multiprocessing.current_process().daemon)
-    if n > 1 and may_start and os.name == "posix":
+    if n > 1 and _may_start():
         return _compute_in_processes(compute, jobs, n, own_code=own_code)
     return (compute(job) for job in jobs)
 
 
 def _compute_in_processes(
-    compute: Callable[[Job], Computed], jobs: list[Job], n_processes: int, *, own_code: bool
-) -> Generator[Computed]:
+    compute: "Callable[[Job], Computed]", jobs: "list[Job]", n_processes: int, *, own_code: bool
+) -> "Generator[Computed]":
     """Yield the results of all jobs, and keep the processes for the next call.
 
     `compute` is pickled by value and unpickled for each job, so that no job depends on the jobs
@@ -65,11 +86,11 @@ def _compute_in_processes(
     looking = Thread(target=_report_stopped, args=(workers, ended), daemon=True)
     try:
         with uninterrupted():
-            threads = max(1, processors() // n_processes)
-            hire(workers, n_processes, setting_now(threads=threads, own_code=own_code))
+            hire(workers, n_processes, setting_now(n_processes, own_code=own_code))
         for worker in workers:
             worker.send(packed, remaining, at_most=1)
-        import_module("xarray")  # results need it; workers import their own libraries meanwhile
+        for module in needed_later:
+            import_module(module)
         looking.start()
         while busy := {worker.connection: worker for worker in workers if worker.jobs}:
             for connection in wait(list(busy)):
@@ -99,7 +120,7 @@ def _compute_in_processes(
             release(workers, keep=complete)
 
 
-def _ordered(jobs: list[Job], n_workers: int) -> list[Job]:
+def _ordered(jobs: "list[Job]", n_workers: int) -> "list[Job]":
     """Return the jobs with those first that workers begin with, of agents that are far apart.
 
     Workers then compile different code, which the others find on disk later.
@@ -111,7 +132,7 @@ def _ordered(jobs: list[Job], n_workers: int) -> list[Job]:
     return [*first, *(job for job in jobs if job not in first)]
 
 
-def _packed(compute: Callable[[Job], Computed]) -> bytes:
+def _packed(compute: "Callable[[Job], Computed]") -> bytes:
     import cloudpickle
 
     try:
@@ -124,7 +145,7 @@ def _packed(compute: Callable[[Job], Computed]) -> bytes:
 
 
 def _replacement(
-    worker: Worker, workers: list[Worker], remaining: deque[Job], n_lost: int
+    worker: Worker, workers: list[Worker], remaining: "deque[Job]", n_lost: int
 ) -> Worker:
     """Put the jobs of a worker that ended back into the queue, and start another worker."""
     why = worker.end()
