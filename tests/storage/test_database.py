@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
@@ -139,7 +140,8 @@ def test_journal_that_names_a_second_one_is_refused(file, tmp_path):
         with pytest.raises(hl.errors.InvalidFile, match="was not written by Heirloom"):
             opened(file).__enter__()
     assert victim.exists()
-    sqlite3.connect(file).execute("SELECT * FROM numbers")  # what SQLite itself does
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("SELECT * FROM numbers")  # what SQLite itself does
     assert not victim.exists()
 
 
