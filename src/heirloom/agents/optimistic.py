@@ -15,9 +15,9 @@ from heirloom.agents.uniforms import Uniforms
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.choices import OnRefutation
 from heirloom.errors import InvalidArgument, WrongOrder
-from heirloom.kernels import learning
+from heirloom.kernels import rollout
 from heirloom.mdp.available import action_text, read_available, read_mask
-from heirloom.mdp.learned import LearnedModel
+from heirloom.mdp.learned import LearnedModel, check_refresh
 from heirloom.mdp.tabular import EQUAL
 from heirloom.naming import checked_label
 from heirloom.options import named_options
@@ -59,6 +59,8 @@ class OptimisticAgent:
         n_actions: the number of actions, A.
         gamma: the discount factor.
         n_known: the number of visits after which a pair is known.
+        refresh: the factor by which the visits of a known pair grow until its model is estimated
+            again; None to estimate it once, as in the paper.
         seed: the seed of the agent's generator, or the generator.
         epsilon: the assumed accuracy of the models of known pairs, in reward and in L1 norm;
             0 if they are exact.
@@ -93,6 +95,7 @@ class OptimisticAgent:
         n_actions: int,
         gamma: float,
         n_known: int,
+        refresh: float | None = None,
         seed: int | np.random.Generator | None = None,
         epsilon: float = 0.0,
         reward_range: Range = (0.0, 1.0),
@@ -122,7 +125,7 @@ class OptimisticAgent:
             setting.gamma,
         )
         self._limits = _limits(setting)
-        self.n_known = whole_number("n_known", n_known)
+        self.n_known, self.refresh = whole_number("n_known", n_known), check_refresh(refresh)
         self.bounds = _checked_bounds(bounds)
         for bound in self.bounds:
             bound.check(self.setting)
@@ -186,7 +189,8 @@ class OptimisticAgent:
             )
         self.memory.bind(self.setting)  # another agent that shares the memory may have filled it
         self._task = TaskLearner(
-            self.setting, self.n_known, self.bounds, self.memory, self.refutation, mask
+            *(self.setting, self.n_known, self.refresh, self.bounds, self.memory),
+            *(self.refutation, mask),
         )
         self._limits = _limits(self.setting)
         self.in_task = True
@@ -234,7 +238,7 @@ class OptimisticAgent:
         if u < explore:
             arrays, first = task.model._arrays, s * self.n_actions
             pairs = first, self.n_actions
-            k = learning.explored(arrays.known, arrays.counts, task._values.Q, *pairs, u / explore)
+            k = rollout.explored(arrays.known, arrays.counts, task._values.Q, *pairs, u / explore)
             return int(k) - first
         if len(greedy) == 1:
             return greedy[0]
@@ -265,16 +269,16 @@ class OptimisticAgent:
         if task is None or not self.in_task:
             raise WrongOrder("observe() was called outside a task: call begin_task() first")
         k = s * n_actions + a
-        if task._known[k]:
-            return False
         if task.missing is not None and task.missing[k]:
             raise InvalidArgument(action_text(s, a, self.model.available[s]))
-        pair = task.model._count(k, r, -1 if terminated else s_next)
-        if pair is None:
+        if task.model._count(k, r, -1 - s_next if terminated else s_next) is None:
             return False
-        task._update(pair)
+        if not task.model._look(k):
+            task._update_known(k)
+            return False
+        task._update(k)
         if task.watch is not None:
-            task.check(pair)
+            task.check(k)
         return True
 
     def end_task(self, *, label: str | None = None, time: str | date | None = None) -> None:
@@ -299,8 +303,7 @@ class OptimisticAgent:
         """
         if self._rewards_seen is None or not model.counts.any():
             return
-        counts = model.counts.reshape(-1)
-        means = model._arrays.reward_sums[counts > 0, 0] / counts[counts > 0]
+        means = model.mean_rewards[model.counts.reshape(-1) > 0]
         low, high = self._rewards_seen
         low, high = min(low, float(means.min())), max(high, float(means.max()))
         self._rewards_seen = low, high

@@ -39,6 +39,7 @@ class AgentOptions(_Required, total=False):
     exact: bool
     refutation_delta: float
     explore: float
+    refresh: float | None
 
 
 class RMax(OptimisticAgent):

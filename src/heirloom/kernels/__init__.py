@@ -57,6 +57,13 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
+def _stamp() -> tuple[tuple[str, float, int], ...]:
+    """Return what changes with any kernel: they are compiled into each other."""
+    with os.scandir(os.path.dirname(__file__)) as files:
+        found = [(file.name, file.stat()) for file in files if file.name.endswith(".py")]
+    return tuple(sorted((name, status.st_mtime, status.st_size) for name, status in found))
+
+
 class KernelCache(caching.NullCache):
     """The cache of a kernel on disk; without a folder for it, nothing is cached."""
 
@@ -87,7 +94,7 @@ class KernelCache(caching.NullCache):
             self._found._cache_file = _CheckedFile(
                 self._found.cache_path,
                 PREFIX + self._found._impl.filename_base,
-                self._found._impl.locator.get_source_stamp(),
+                _stamp(),
             )
         found = self._load(sig, target_context)
         if found is None:

@@ -7,25 +7,25 @@ step, which gives bitwise identical results. Compiled code stays as fast as with
 import numpy as np
 
 from heirloom.agents.optimistic import OptimisticAgent
-from heirloom.kernels import learning
-from heirloom.kernels.learning import CHOICE, EPISODE, STATE, STEP, STEPS, UNIFORM, UPDATES
+from heirloom.kernels import rollout
+from heirloom.kernels.rollout import CHOICE, EPISODE, STATE, STEP, STEPS, UNIFORM, UPDATES
 from heirloom.learning.plan import Plan
 
 
 def run_recorded_episode(
     agent: OptimisticAgent,
-    task: learning.Task,
-    run: learning.Run,
+    task: rollout.Task,
+    run: rollout.Run,
     rng: np.random.Generator,
     plan: Plan,
-) -> learning.Run:
+) -> rollout.Run:
     """Run the next episode and record it; return the state of the run after it."""
     at, recorder, n_actions = run.at, plan.recorder, agent.n_actions
     assert recorder is not None
     episode, steps = int(at[EPISODE]), int(at[STEPS])
     discount, step, ended = 1.0, 0, False
     recorder.begin_episode(episode, steps)
-    s = int(task.start_states[learning.first_above(task.start_sums, _uniform(run, rng))])
+    s = int(task.start_states[rollout.first_above(task.start_sums, _uniform(run, rng))])
     while not ended and step != plan.max_steps:
         a = agent.act(s)
         j = _drawn(task, s * n_actions + a, _uniform(run, rng))
@@ -50,7 +50,7 @@ def run_recorded_episode(
     return run._replace(choices=agent._uniforms.block)
 
 
-def _uniform(run: learning.Run, rng: np.random.Generator) -> float:
+def _uniform(run: rollout.Run, rng: np.random.Generator) -> float:
     """Return the next random number of the task."""
     if run.at[UNIFORM] == run.uniforms.size:
         run.uniforms[:] = rng.random(run.uniforms.size)
@@ -59,7 +59,7 @@ def _uniform(run: learning.Run, rng: np.random.Generator) -> float:
     return float(run.uniforms[run.at[UNIFORM] - 1])
 
 
-def _drawn(task: learning.Task, pair: int, u: float) -> int:
+def _drawn(task: rollout.Task, pair: int, u: float) -> int:
     """Return the index of the transition that the uniform number `u` selects."""
     j, last = int(task.indptr[pair]), int(task.indptr[pair + 1]) - 1
     while j < last and u >= task.sums[j]:

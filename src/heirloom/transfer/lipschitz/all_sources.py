@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen, read_only
-from heirloom.kernels import dissimilarity, learning
+from heirloom.kernels import counting, dissimilarity
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.bound import NO_PAIRS, Change
@@ -101,7 +101,7 @@ class AllSources:
         self._result_arrays = tuple(self._result)
         self._index, self._n_known = np.full(n_pairs, -1), 0
         self._waiting: list[int] = []  # pairs that became known since the last update
-        self._model_arrays: learning.Model | None = None
+        self._model_arrays: counting.Model | None = None
         self._task_rows: Any = None
         self._solutions, self._limits = Solutions(solver, setting), solver.work.limits
         if self._limits[dissimilarity.N_UNFINISHED]:

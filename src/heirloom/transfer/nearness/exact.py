@@ -15,7 +15,7 @@ from heirloom.metrics.pseudometrics import check_comparable, tolerance_of
 from heirloom.planning.certificate import ROUNDOFF
 from heirloom.transfer import program
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
+from heirloom.transfer.nearness.rows import near_rows
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import instance, shown
@@ -97,15 +97,13 @@ def near_bound(
     setting = replace(setting, tol=max(tolerance.error / 2, rounding / 2))
     U = np.where(available, setting.v_max, -np.inf)
     values = program.initial_values(setting, U)
-    decider = np.zeros(setting.n_pairs, dtype=np.int64)
-    near = near_rows(
-        [_source(m_bar)], nearness, setting, LearnerArrays(values.V, decider, 1, available)
-    )
+    near = near_rows([_source(m_bar)], nearness, setting, values, available=available)
     if near is not None:
         near = near._replace(limit=np.inf)  # also differences from v_max below `same` count
+        values = program.with_near(values, near)
         model = LearnedModel(m.n_states, m.n_actions, n_known=1)
         program.update(model._arrays, values, near, near.pairs)
-        program.refresh(model._arrays, values, near)
+        program.complete(model._arrays, values, near, setting.slack)
     error = max(tolerance.error, rounding) / 2 + 2 * rounding
     if not tolerance.admits(error, float(np.abs(U[np.isfinite(U)]).max())):
         raise NotConverged(
