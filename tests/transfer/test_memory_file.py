@@ -250,7 +250,7 @@ def test_forged_files_with_a_valid_checksum_are_refused_or_safe(path):
         ("task", lambda t: np.array([1, 2**63 - 1, 10 - 2**63]), "do not increase between 1 and 3"),
         ("visits", lambda v: v * 0, "visits is below"),
         ("lengths", lambda n: -n, "not valid"),
-        ("available", lambda a: ~a, "a known action is not available"),
+        ("available", lambda a: ~a, "a visited action is not available"),
         ("successors", lambda s: s[::-1], "not in increasing order"),
         ("successors", lambda s: s * 0, "not in increasing order"),
     ],

@@ -5,14 +5,15 @@ and further visits are ignored. Memory use is a few numbers per pair, plus room 
 outcomes, and for up to twice as many while it is unknown.
 """
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, read_only
+from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
 from heirloom.kernels import learning
 from heirloom.mdp.available import Availability
+from heirloom.mdp.rows import Rows, collected
 from heirloom.naming import NamesLike
 from heirloom.theory import n_known_for
 from heirloom.validation import Range, index, reward, sizes, truth, whole_number
@@ -23,30 +24,6 @@ if TYPE_CHECKING:
     from heirloom.mdp.tabular import TabularMDP
 
 INITIAL_CAPACITY = 256  # transitions, and outcomes, for which a new model has room
-RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the limits of their range
-
-
-class Known(NamedTuple):
-    """The known pairs of a model, in the layout of the kernels.
-
-    Pair k has its successors and their probabilities `p` at `first[k]:last[k]`, and terminates with
-    probability `ends[k]`.
-    """
-
-    known: BoolArray
-    R: FloatArray
-    ends: FloatArray
-    first: IntArray
-    last: IntArray
-    successors: StateArray
-    p: FloatArray
-
-
-def rewards_outside(rows: Known, reward_range: Range) -> IntArray:
-    """Return the known pairs whose mean reward is outside a range by more than rounding errors."""
-    lo, hi = reward_range
-    tol = RELATIVE * max(abs(lo), abs(hi))
-    return np.flatnonzero(rows.known & ~((rows.R >= lo - tol) & (rows.R <= hi + tol)))
 
 
 class LearnedModel:
@@ -172,20 +149,44 @@ class LearnedModel:
         reached = self.counts.sum(axis=1) > 0
         arrays = self._arrays
         reached[arrays.successors[: arrays.sizes[learning.N_TRANSITIONS]]] = True
-        blocks = arrays.head[arrays.head >= 0]  # the outcomes of pairs that are not known yet
-        n = arrays.outcomes[blocks].astype(np.int64)
-        before = np.cumsum(n) - n
-        outcomes = arrays.outcomes[np.repeat(blocks + 1 - before, n) + np.arange(n.sum())]
+        _, outcomes, _ = self._open_outcomes()
         reached[outcomes[outcomes >= 0]] = True
         return reached
 
+    def _open_outcomes(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the outcomes of pairs that are not known yet: their pairs, and how often."""
+        arrays = self._arrays
+        pairs = np.flatnonzero(arrays.head >= 0)
+        blocks = arrays.head[pairs]
+        n = arrays.outcomes[blocks].astype(np.int64)
+        before = np.cumsum(n) - n
+        at = np.repeat(blocks + 1 - before, n) + np.arange(n.sum())
+        return np.repeat(pairs, n), arrays.outcomes[at], arrays.times[at]
+
     @property
-    def rows(self) -> Known:
-        """The known pairs, in the layout of the kernels, as read-only views."""
+    def rows(self) -> Rows:
+        """The known pairs, in the layout of the kernels; read-only views, except for `counts`."""
         a = self._arrays
         n = a.sizes[learning.N_TRANSITIONS]  # nothing was written to the entries from n on
-        arrays = (a.known, a.R, a.ends, a.first, a.last, a.successors[:n], a.p[:n])
-        return Known(*(read_only(array) for array in arrays))
+        counts = np.where(a.known, a.counts, 0)
+        arrays = (a.known, counts, a.R, a.ends, a.first, a.last, a.successors[:n], a.p[:n])
+        return Rows(*(read_only(array) for array in arrays))
+
+    @property
+    def visited_rows(self) -> Rows:
+        """A copy of the rows of all pairs that were visited, known or not, in the order of pairs.
+
+        They include every visit that was counted.
+        """
+        a, n_outcomes = self._arrays, self.n_states + 1
+        pairs, outcomes, times = self._open_outcomes()
+        open_pairs = np.flatnonzero(a.head >= 0)
+        R = a.R.copy()
+        R[open_pairs] = learning.mean(*a.reward_sums[open_pairs].T.copy(), a.counts[open_pairs])
+        open_keys = pairs * n_outcomes + np.where(outcomes < 0, self.n_states, outcomes)
+        keys, p = self.rows.outcomes(self.n_states)
+        both = np.concatenate([keys, open_keys]), np.concatenate([p, times / a.counts[pairs]])
+        return collected(a.known.copy(), a.counts.copy(), R, both, self.n_states)
 
     @property
     def widest(self) -> int:

@@ -239,10 +239,7 @@ class TaskMemory:
     def add(self, source: Source) -> None:
         """Add a task that ended, and forget a source if the memory is full."""
         self._check_fit(source)
-        visits = None
-        if source.n_known:  # the largest numbers of visits that are possible
-            visits = source.n_known - np.asarray(~source.known, dtype=np.int64)
-        self._add(source, visits)
+        self._add(source, source.rows.counts if source.n_known else None)
 
     def _add(self, source: Source, visits: IntArray | None) -> None:
         """Add a task that fits, with the visits of its pairs, as in `LearnedModel.counts`."""

@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from heirloom.arrays import frozen
-from heirloom.mdp.learned import Known
+from heirloom.mdp.rows import Rows, check_rows
 from heirloom.naming import checked_label
 from heirloom.storage.archive import Content, check, parsing, take
 from heirloom.transfer.bins import checked_edges, n_bins
 from heirloom.transfer.memory import EnvelopeState, TaskMemory
-from heirloom.transfer.rows import check_rows
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source, check_rewards, check_values
 from heirloom.validation import whole_number
@@ -71,11 +70,12 @@ def _packed_sources(memory: TaskMemory, sources: list[Source]) -> dict[str, np.n
         "uses": np.array([memory.uses.get(source.task, 0) for source in sources], np.int64),
         "n_known": np.array([source.n_known for source in sources], np.int64),
         "known": per_pair([each.known for each in rows], np.bool_),
+        "counts": per_pair([each.counts for each in rows], np.int64),
         "available": per_pair(masks, np.bool_),
         "R": per_pair([each.R for each in rows], np.float64),
         "ends": per_pair([each.ends for each in rows], np.float64),
         "Q": per_pair([source.Q for source in sources], np.float64),
-        "lengths": per_pair([each.last - each.first for each in rows], np.int32),
+        "lengths": per_pair([each.lengths for each in rows], np.int32),
         "successors": joined([each.successors for each in rows], np.int32),
         "p": joined([each.p for each in rows], np.float64),
     }
@@ -154,6 +154,7 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     check((n_known >= 0).all(), "n_known has a negative entry")
     shape = tasks.size, memory.n_pairs
     known, available = (take(arrays, name, np.bool_, shape) for name in ("known", "available"))
+    counts = take(arrays, "counts", np.int64, shape)
     R, ends, Q = (take(arrays, name, np.float64, shape) for name in ("R", "ends", "Q"))
     lengths = take(arrays, "lengths", np.int32, shape).astype(np.int64)
     successors = take(arrays, "successors", np.int32, (-1,))
@@ -161,8 +162,8 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     # Rows are stored task by task, so all tasks together are checked like a single one.
     last = np.cumsum(lengths).reshape(shape)
     first = last - lengths
-    per_pair = (array.reshape(-1) for array in (known, R, ends, first, last))
-    rows = Known._make((*per_pair, successors, p))
+    per_pair = (array.reshape(-1) for array in (known, counts, R, ends, first, last))
+    rows = Rows._make((*per_pair, successors, p))
     check_rows("rows", rows, memory.n_states)
     if memory.setting is not None:
         check_rewards(rows, memory.setting)
@@ -171,9 +172,9 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     )
     check(_is_finite(V), "a state has no action")
     check(not (available & np.isneginf(Q)).any(), "Q is -infinity at an available action")
-    check(not (known & ~available).any(), "a known action is not available")
+    check(not (rows.exist.reshape(shape) & ~available).any(), "a visited action is not available")
     if memory.visits is not None:  # compiled code subtracts those of stored tasks
-        least = n_known.astype(np.float64) @ known  # whole numbers could overflow
+        least = counts.sum(axis=0, dtype=np.float64)  # whole numbers could overflow
         check((memory.visits >= least).all(), "visits is below that of stored tasks")
     starts = first[:, :1]
     own_first, own_last = frozen(first - starts), frozen(last - starts)  # they count from 0
@@ -181,7 +182,8 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     sources = []
     for i, (task, visits) in enumerate(zip(tasks.tolist(), n_known.tolist(), strict=True)):
         own = slice(first[i, 0], last[i, -1])
-        rows = Known(known[i], R[i], ends[i], own_first[i], own_last[i], successors[own], p[own])
+        of_pairs = known[i], counts[i], R[i], ends[i], own_first[i], own_last[i]
+        rows = Rows(*of_pairs, successors[own], p[own])
         mask = None if has_all[i] else available[i]
         sources.append(Source._of_valid(rows, Q[i], V[i], task, visits, mask))
     return sources

@@ -137,8 +137,7 @@ def _gathered(sources: list[Source], n_pairs: int) -> _Data:
     order = np.argsort(pairs, kind="stable")
     start = np.zeros(n_pairs + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs, minlength=n_pairs), out=start[1:])
-    lengths = [gathered(source).pairs.size for source in sources]
-    n = np.repeat([source.n_known for source in sources], lengths)[order]
+    n = np.concatenate([source.rows.counts[source.known] for source in sources])[order]
     X = np.take(np.concatenate([_means(source) for source in sources], axis=1), order, axis=1)
     total = np.concatenate([[0], np.cumsum(n)])
     return _Data(start, n, X, np.diff(total[start]))
