@@ -238,7 +238,7 @@ class TaskLearner:
             for task, n_pairs in zip(*np.unique(used, return_counts=True), strict=True):
                 memory._use(int(task), int(n_pairs))
             bound.end_task(source, memory)
-        memory._add(source, self.model.counts)
+        memory._add(source)
 
     @property
     def Q(self) -> FloatArray:

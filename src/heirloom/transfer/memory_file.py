@@ -17,9 +17,11 @@ from heirloom.transfer.bins import checked_edges, n_bins
 from heirloom.transfer.memory import EnvelopeState, TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source, check_rewards, check_values
+from heirloom.transfer.visits import Visits
 from heirloom.validation import whole_number
 
 OPTIONS = ("n_states", "n_actions", "capacity", "keep", "state_names", "action_names")
+MOST_VISITS = 2**53  # of a pair in all tasks; more are not exact as a float64
 COUNTS = ("n_tasks", "n_dropped", "n_first", "n_kept_first")
 
 M = TypeVar("M", bound=TaskMemory)
@@ -46,9 +48,10 @@ def packed(memory: TaskMemory) -> Content:
         seen = tasks <= memory.n_tasks  # not the score of a task that was interrupted
         parts = {"E": E, "scores": scores[seen], "tasks": tasks[seen]}
         arrays |= {f"envelope/{name}/{part}": array for part, array in parts.items()}
-    for name in ("max_Q", "visits"):
-        if getattr(memory, name) is not None:
-            arrays[name] = getattr(memory, name)
+    if memory.max_Q is not None:
+        arrays["max_Q"] = memory.max_Q
+    arrays |= zip(("visits/outcomes", "visits/times"), memory.visits.outcomes, strict=True)
+    arrays["visits/rewards"] = memory.visits.reward_sums
     return Content(header, arrays)
 
 
@@ -112,7 +115,7 @@ def _restore_statistics(
     shape = (memory.n_pairs,)
     if memory.n_tasks:
         memory.max_Q = _values(take(arrays, "max_Q", np.float64, shape), memory.setting)
-    memory.visits = take(arrays, "visits", np.int64, shape) if "visits" in arrays else None
+    memory.visits = _visits(memory, arrays)
     for name, n_compared in header["learned"].items():
         largest = take(arrays, f"learned/{name}", np.float64, shape)
         check(_is_finite(largest) and (largest >= 0).all(), f"learned/{name} has an invalid entry")
@@ -125,6 +128,26 @@ def _restore_statistics(
         check(_is_finite(E) and _is_finite(scores), f"envelope/{name} is not finite")
         _check_tasks(tasks, memory.n_tasks)
         memory.envelopes[name] = EnvelopeState(E, scores, tasks)
+
+
+def _visits(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> Visits:
+    """Return the visits of all tasks."""
+    outcomes = take(arrays, "visits/outcomes", np.int64, (-1,))
+    times = take(arrays, "visits/times", np.int64, outcomes.shape)
+    rewards = take(arrays, "visits/rewards", np.float64, (2, memory.n_pairs))
+    n_outcomes = memory.n_states + 1
+    in_range = ((outcomes >= 0) & (outcomes < memory.n_pairs * n_outcomes)).all()
+    check(in_range, "an entry of visits/outcomes is not an outcome of a pair")
+    check((outcomes[1:] > outcomes[:-1]).all(), "visits/outcomes do not increase")
+    check((times > 0).all(), "an entry of visits/times is not positive")
+    counts = np.bincount(outcomes // n_outcomes, times, minlength=1)  # as floats, without overflow
+    check(counts.max() <= MOST_VISITS, f"a pair has more than {MOST_VISITS} visits")
+    check(_is_finite(rewards), "visits/rewards has an entry that is not finite")
+    visits = Visits.of_sums(memory.n_states, outcomes, times, rewards)
+    check(_is_finite(visits.rows.R), "a mean reward of all visits is not finite")
+    if memory.setting is not None:
+        check_rewards(visits.rows, memory.setting)
+    return visits
 
 
 def _restore_sources(memory: TaskMemory, labels: list[Any], arrays: dict[str, np.ndarray]) -> None:
@@ -173,9 +196,8 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     check(_is_finite(V), "a state has no action")
     check(not (available & np.isneginf(Q)).any(), "Q is -infinity at an available action")
     check(not (rows.exist.reshape(shape) & ~available).any(), "a visited action is not available")
-    if memory.visits is not None:  # compiled code subtracts those of stored tasks
-        least = counts.sum(axis=0, dtype=np.float64)  # whole numbers could overflow
-        check((memory.visits >= least).all(), "visits is below that of stored tasks")
+    least = counts.sum(axis=0, dtype=np.float64)  # whole numbers could overflow
+    check((memory.visits.counts >= least).all(), "a pair has fewer visits than in stored tasks")
     starts = first[:, :1]
     own_first, own_last = frozen(first - starts), frozen(last - starts)  # they count from 0
     has_all = available.all(axis=1).tolist()
