@@ -277,6 +277,19 @@ def test_inconsistent_arrays_are_refused(path, name, change, message):
         hl.TaskMemory.load(path)
 
 
+def test_memory_of_a_task_whose_masks_were_observed_in_some_states_only_is_loaded(path):
+    agent = hl.RMax(n_states=2, n_actions=2, gamma=0.9, n_known=2, seed=0)
+    agent.begin_task()
+    for _ in range(2):
+        agent.observe(0, 1, 0.5, 1, terminated=False)
+    agent.observe_mask(1, np.array([True, False]))
+    agent.observe(1, 0, 0.5, 0, terminated=False)
+    agent.end_task()
+    agent.memory.save(path)
+    (source,) = hl.TaskMemory.load(path).sources
+    assert source.available.tolist() == [False, True, True, False]
+
+
 def test_calibration_tasks_that_do_not_increase_are_refused(path):
     memory = drawn_memory(np.random.default_rng(12), n_tasks=5)
     tasks = np.array([2, 3, 5])

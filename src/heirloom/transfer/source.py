@@ -75,10 +75,10 @@ class Source:
                 "of the model"
             )
         V = frozen(Q.reshape(model.n_states, -1).max(axis=1))
-        sure = model._availability.sure
-        if sure is not None:
-            frozen(sure)
-        source = cls._of_valid(model.visited_rows, Q, V, n_known=model.n_known, available=sure)
+        rows, sure = model.visited_rows, model._availability.sure
+        if sure is not None:  # a pair that was visited exists, also if no mask was observed there
+            sure = frozen(sure | rows.exist)
+        source = cls._of_valid(rows, Q, V, n_known=model.n_known, available=sure)
         return source._with(label=checked_label("label", label), time=checked_label("time", time))
 
     @classmethod
