@@ -253,7 +253,7 @@ class TaskLearner:
             for task, n_pairs in zip(*np.unique(used, return_counts=True), strict=True):
                 memory._use(int(task), int(n_pairs))
             bound.end_task(source, memory)
-        memory._add(source, self.model.counts)
+        memory._add(source, self.model.all_visits)
 
     @property
     def Q(self) -> FloatArray:

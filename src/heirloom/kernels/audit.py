@@ -250,7 +250,7 @@ def _weighted(rows, a, b, W, W_end):
 
 
 @njit(cache=True)
-def raise_values(known, R, ends, first, last, successors, p, eta, tau, parameters, V):
+def raise_values(known, counts, R, ends, first, last, successors, p, eta, tau, parameters, V):
     """Raise V, a lower bound on V*, to the fixed point of the most pessimistic model, from below.
 
         V(s) = max_a max(v_min, R - η + γ min Σ T V) over the known pairs (s, a), and at least v_min
@@ -288,7 +288,7 @@ def raise_values(known, R, ends, first, last, successors, p, eta, tau, parameter
 
 
 @njit(cache=True)
-def lower_values(known, R, ends, first, last, successors, p, gamma, slack, Q, V):
+def lower_values(known, counts, R, ends, first, last, successors, p, gamma, slack, Q, V):
     """Lower Q from v_max to the fixed point Q = R + γ Σ T V of the known pairs, V = max_a Q.
 
     Unknown pairs keep their Q. Values never increase. The iteration stops when no value decreases

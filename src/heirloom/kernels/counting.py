@@ -28,7 +28,7 @@ class Model(NamedTuple):
     `times[i]` times, first with the reward `rewards[i]`; `excess[i]` holds the sum of the
     differences from this reward, and the sum of the rounding errors of its additions.
 
-    The last look at a known pair found the mean reward `R[k]`, the probability `ends[k]` of
+    The last look at a known pair, after `looked[k]` visits, found the mean reward `R[k]`, the probability `ends[k]` of
     termination, and the successors `successors[first[k]:last[k]]` with probabilities `p`; entry i
     is at `first[k] + place[i]`. The block of the row has room for `room[k]` transitions; it is 0
     after the first look, which stays stored: it found `R_1`, `ends_1` and the row
@@ -50,6 +50,7 @@ class Model(NamedTuple):
     known: Any
     due: Any
     next_look: Any
+    looked: Any
     R: Any
     ends: Any
     first: Any
@@ -119,19 +120,12 @@ def look(model, k):
         _look_again(model, k)
     else:
         _look_first(model, k)
-    n, total, lost, n_ended = model.counts[k], 0.0, 0.0, 0
-    i = model.head[k]
+    n, n_ended, i = model.counts[k], 0, model.head[k]
     while i >= 0:
-        product, rest = two_product(float(model.times[i]), model.rewards[i])
-        total, rounding = two_sum(total, product)
-        lost += rounding + rest
-        total, rounding = two_sum(total, model.excess[i, 0])
-        lost += rounding + model.excess[i, 1]
         if model.outcomes[i] < 0:
             n_ended += model.times[i]
         i = model.next_entry[i]
-    model.R[k] = mean(total, lost, n)
-    model.ends[k] = n_ended / n
+    model.looked[k], model.R[k], model.ends[k] = n, mean_reward(model, k), n_ended / n
     if not model.known[k]:
         model.R_1[k], model.ends_1[k] = model.R[k], model.ends[k]
         model.known[k], model.due[k] = True, model.n_known
@@ -200,6 +194,28 @@ def _look_again(model, k):
                 model.next_into[j], model.last[k], model.listed[k] = NOT_LISTED, j + 1, False
             model.p[model.first[k] + model.place[i]] = model.times[i] / n
         i = model.next_entry[i]
+
+
+@njit(cache=True)
+def mean_reward(model, k):
+    """Return the mean of all rewards of pair k, which was visited."""
+    total, lost, i = 0.0, 0.0, model.head[k]
+    while i >= 0:
+        product, rest = two_product(float(model.times[i]), model.rewards[i])
+        total, rounding = two_sum(total, product)
+        lost += rounding + rest
+        total, rounding = two_sum(total, model.excess[i, 0])
+        lost += rounding + model.excess[i, 1]
+        i = model.next_entry[i]
+    return mean(total, lost, model.counts[k])
+
+
+@njit(cache=True)
+def mean_rewards(model, R):
+    """Write the mean of all rewards of each pair that was visited."""
+    for k in range(R.size):
+        if model.counts[k] > 0:
+            R[k] = mean_reward(model, k)
 
 
 @njit(cache=True)

@@ -29,7 +29,6 @@ from heirloom.learning.recording import Recording
 from heirloom.mdp.mask_notice import MaskNotice
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.options import named_options
-from heirloom.transfer import program
 from heirloom.validation import generator, shown, truth, whole_number
 from heirloom.wording import counted, size_of_task
 

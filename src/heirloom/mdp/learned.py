@@ -5,14 +5,15 @@ then estimated, and again whenever its visits have grown by the factor `refresh`
 few numbers per pair and per distinct outcome.
 """
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, read_only
+from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
 from heirloom.kernels import counting
 from heirloom.mdp.available import Availability
+from heirloom.mdp.rows import Rows, collected
 from heirloom.naming import NamesLike
 from heirloom.theory import n_known_for
 from heirloom.validation import Range, index, real_number, reward, sizes, truth, whole_number
@@ -23,30 +24,6 @@ if TYPE_CHECKING:
     from heirloom.mdp.tabular import TabularMDP
 
 INITIAL_CAPACITY = 256  # transitions, and outcomes, for which a new model has room
-RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the limits of their range
-
-
-class Known(NamedTuple):
-    """The known pairs of a model, in the layout of the kernels.
-
-    Pair k has its successors and their probabilities `p` at `first[k]:last[k]`, and terminates with
-    probability `ends[k]`.
-    """
-
-    known: BoolArray
-    R: FloatArray
-    ends: FloatArray
-    first: IntArray
-    last: IntArray
-    successors: StateArray
-    p: FloatArray
-
-
-def rewards_outside(rows: Known, reward_range: Range) -> IntArray:
-    """Return the known pairs whose mean reward is outside a range by more than rounding errors."""
-    lo, hi = reward_range
-    tol = RELATIVE * max(abs(lo), abs(hi))
-    return np.flatnonzero(rows.known & ~((rows.R >= lo - tol) & (rows.R <= hi + tol)))
 
 
 def check_refresh(refresh: object) -> float | None:
@@ -101,6 +78,7 @@ class LearnedModel:
             known=per_pair(np.bool_),
             due=per_pair(np.float64),
             next_look=per_pair(np.int64, n_known),
+            looked=per_pair(np.int64),
             **estimates,
             room=per_pair(np.int64),
             **{f"{name}_1": value for name, value in copied.items()},
@@ -191,14 +169,6 @@ class LearnedModel:
         return self._by_pair(self._arrays.ends)
 
     @property
-    def mean_rewards(self) -> FloatArray:
-        """The mean of all rewards of each pair so far, over pairs; 0 where it was not visited."""
-        a, n = self._arrays, int(self._arrays.sizes[counting.N_ENTRIES])
-        sums, owners = a.times[:n] * a.rewards[:n] + a.excess[:n, 0], np.empty(n, dtype=np.int64)
-        counting.entry_pairs(a.head, a.next_entry, owners)
-        return np.bincount(owners, sums, a.counts.size) / np.maximum(a.counts, 1)
-
-    @property
     def available(self) -> BoolArray:
         """The actions that exist, [s, a], as far as is known: all if no mask was given."""
         missing = self._availability.missing
@@ -214,12 +184,63 @@ class LearnedModel:
         return reached
 
     @property
-    def rows(self) -> Known:
-        """The known pairs, in the layout of the kernels, as read-only views."""
+    def rows(self) -> Rows:
+        """The known pairs as the last look found them; their `counts` are the visits until then."""
+        a = self._arrays
+        if self._refresh is None:
+            return self.first_rows
+        looked = Rows(a.known, a.looked, a.R, a.ends, a.first, a.last, a.successors, a.p)
+        copies = a.known.copy(), a.looked.copy(), a.R.copy()
+        return collected(*copies, looked.outcomes(self.n_states), self.n_states)
+
+    @property
+    def first_rows(self) -> Rows:
+        """The known pairs as the first look found them, as read-only views where possible."""
         a = self._arrays
         n = a.sizes[counting.N_TRANSITIONS]  # nothing was written to the entries from n on
-        arrays = (a.known, a.R, a.ends, a.first, a.last, a.successors[:n], a.p[:n])
-        return Known(*(read_only(array) for array in arrays))
+        counts = np.where(a.known, a.n_known, 0)
+        arrays = (a.known, counts, a.R_1, a.ends_1, a.first_1, a.last_1, a.successors[:n], a.p[:n])
+        return Rows(*(read_only(array) for array in arrays))
+
+    @property
+    def visited_rows(self) -> Rows:
+        """The rows of all visited pairs: of known ones as in `rows`, of others from all visits."""
+        a, rows = self._arrays, self.rows
+        pairs, keys, times = self._outcomes()
+        is_open = ~a.known[pairs]
+        pairs, keys, times = pairs[is_open], keys[is_open], times[is_open]
+        known_keys, p = rows.outcomes(self.n_states)
+        both = np.concatenate([known_keys, keys]), np.concatenate([p, times / a.counts[pairs]])
+        counts, R = np.where(a.known, rows.counts, a.counts), self.mean_rewards
+        R[a.known] = rows.R[a.known]
+        return collected(a.known.copy(), counts, R, both, self.n_states)
+
+    @property
+    def all_visits(self) -> Rows:
+        """The rows of all visited pairs, from all visits so far."""
+        a = self._arrays
+        pairs, keys, times = self._outcomes()
+        p = times / a.counts[pairs]
+        copies = a.known.copy(), a.counts.copy(), self.mean_rewards
+        return collected(*copies, (keys, p), self.n_states)
+
+    @property
+    def mean_rewards(self) -> FloatArray:
+        """The mean of all rewards of each pair so far, over pairs; 0 where it was not visited."""
+        R = np.zeros(self._arrays.counts.size)
+        counting.mean_rewards(self._arrays, R)
+        return R
+
+    def _outcomes(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return all outcomes: their pair k, k * (S + 1) + successor or S for ⊥, and their times."""
+        a, n = self._arrays, int(self._arrays.sizes[counting.N_ENTRIES])
+        pairs, outcomes = np.empty(n, dtype=np.int64), a.outcomes[:n]
+        counting.entry_pairs(a.head, a.next_entry, pairs)
+        states = np.where(outcomes < 0, self.n_states, outcomes)
+        keys, inverse = np.unique(pairs * (self.n_states + 1) + states, return_inverse=True)
+        times = np.zeros(keys.size, dtype=np.int64)  # terminal transitions are one outcome
+        np.add.at(times, inverse, a.times[:n])
+        return keys // (self.n_states + 1), keys, times
 
     @property
     def widest(self) -> int:

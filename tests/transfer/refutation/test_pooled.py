@@ -81,7 +81,11 @@ def test_visits_of_pairs_that_are_not_known_weaken_the_evidence():
     values = []
     for visits in (0, N - 1):
         memory = memory_of("rewards", 0.9, N, np.random.default_rng(0))
-        memory._count_visits(np.full(4, visits))
+        model = hl.LearnedModel(2, 2, n_known=N)
+        for k in range(4 * visits):
+            model.observe(k // 2 % 2, k % 2, 0.5, 0, terminated=False)
+        assert not model.known.any()
+        memory.add(hl.Source.of(model, np.full(4, 2.0)))
         near = hl.Nearness(rewards=0.1, transitions=1.0)
         values.append(pooled_evidence(memory, Claims(near, None), memory.setting).log_e)
     assert values[1] < values[0]
@@ -143,16 +147,22 @@ def test_saved_memory_keeps_the_number_of_visits(tmp_path):
     learn(agent, [0.2, 0.8])
     agent.memory.save(tmp_path / "memory")
     loaded = hl.TaskMemory.load(tmp_path / "memory")
-    assert np.array_equal(loaded.visits, agent.memory.visits)
-    assert (loaded.visits > 0).any()
+    assert np.array_equal(loaded.visits.counts, agent.memory.visits.counts)
+    assert (loaded.visits.counts > 0).any()
 
 
 def test_evidence_is_unknown_if_visits_were_not_recorded():
     agent = agent_with(0.1, on_refutation="ignore")
     learn(agent, [0.2, 0.8])
-    agent.memory.visits = None
-    assert evidence(agent, 0.1) is None
-    assert hl.audit(agent.memory, hl.Nearness(rewards=0.1, transitions=0.1)).pooled_e is None
+    given = hl.TaskMemory(agent.n_states, agent.n_actions)
+    given.bind(agent.setting)
+    for source in agent.memory.sources:
+        rows = source.rows
+        is_given = {"counts": rows.counts * 0, "known": rows.exist}
+        given.add(hl.Source(rows._replace(**is_given), source.Q, source.V))
+    claims = Claims(hl.Nearness(rewards=0.1, transitions=0.1), None)
+    assert pooled_evidence(given, claims, agent.setting) is None
+    assert hl.audit(given, claims.nearness).pooled_e is None
 
 
 def test_evidence_is_pooled_after_powers_of_two():

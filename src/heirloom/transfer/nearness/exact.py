@@ -9,7 +9,8 @@ from scipy import sparse
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument, NotConverged
 from heirloom.kernels import distances
-from heirloom.mdp.learned import Known, LearnedModel
+from heirloom.mdp.learned import LearnedModel
+from heirloom.mdp.rows import Rows
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.metrics.pseudometrics import check_comparable, tolerance_of
 from heirloom.planning.certificate import ROUNDOFF
@@ -117,8 +118,9 @@ def _source(m: TabularMDP) -> Source:
     """Return a task with a known model as a source of which every available pair is known."""
     t, rows = m.transitions, m.transitions.continuing
     n_pairs = rows.indptr.size - 1
-    known = Known(
+    given = Rows(
         known=m.available.reshape(-1),
+        counts=np.zeros(n_pairs, dtype=np.int64),
         R=t.R,
         ends=t.end_probability,
         first=rows.indptr[:-1],
@@ -126,7 +128,7 @@ def _source(m: TabularMDP) -> Source:
         successors=rows.successors,
         p=rows.p,
     )
-    return Source(known, np.full(n_pairs, m.v_max), np.full(m.n_states, m.v_max), task=1)
+    return Source(given, np.full(n_pairs, m.v_max), np.full(m.n_states, m.v_max), task=1)
 
 
 def _rounding(m_bar: TabularMDP, setting: Setting) -> float:

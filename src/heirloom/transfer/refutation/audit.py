@@ -10,9 +10,9 @@ from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.kernels.audit import SEEN, SURE
 from heirloom.options import named_options
+from heirloom.transfer import program
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer import program
 from heirloom.transfer.nearness.rows import near_rows
 from heirloom.transfer.radii import Accuracy, all_outcomes
 from heirloom.transfer.refutation.audit_result import Audit, formatted_range

@@ -10,7 +10,7 @@ import numpy as np
 
 from heirloom.arrays import FloatArray
 from heirloom.kernels import audit as kernels
-from heirloom.mdp.learned import Known
+from heirloom.mdp.rows import Rows
 from heirloom.mdp.tabular import value_range
 from heirloom.transfer.radii import Radii
 from heirloom.transfer.setting import Setting
@@ -21,7 +21,7 @@ TOLERANCE = (
 ROUNDING = 1e-12  # relative to the largest value, far above the error of the backups
 
 
-def lower_values(rows: Known, radii: Radii, setting: Setting) -> FloatArray:
+def lower_values(rows: Rows, radii: Radii, setting: Setting) -> FloatArray:
     """Return lower bounds on V* of a task whose models are within their radii, over states."""
     v_min, v_max = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
     V = np.full(setting.n_states, v_min)

@@ -21,9 +21,10 @@ The following steps only make P smaller, so that this remains true:
 
 - b_k is not known: the minimum over b_k is taken.
 - The outcomes of a pair that did not become known, or whose task is no longer stored, are not
-  known, but only the number of visits (`TaskMemory.visits`). As cosh >= 1, each of these visits
+  used, but only the number of visits (`TaskMemory.visits`). As cosh >= 1, each of these visits
   contributes the factor exp(-λ r / 2 - λ² w² / 8). Leaving these pairs out would not be valid:
-  whether a pair becomes known may depend on its first outcomes.
+  whether a pair becomes known may depend on its first outcomes. A task whose model was given, and
+  has no visits, is left out as a whole.
 
 For transitions, outcomes have numbers (states from 0, and S for ⊥), and the sets of outcomes are
 those whose numbers have a certain binary digit 1. The factors of a pair are averaged over the
@@ -79,12 +80,12 @@ def pooled_evidence(
 ) -> Pooled | None:
     """Return the evidence against the claims.
 
-    None if the visits were not recorded. The e-value is 0 if no data could contradict the claims.
-    With `from_above`, it is an upper bound on the evidence, which takes less time.
+    None if no stored task has recorded visits. The e-value is 0 if no data could contradict the
+    claims. With `from_above`, it is an upper bound on the evidence, which takes less time.
     """
     stored = {source.task: source for source in (*memory._first, *memory.sources)}
     sources = [stored[task] for task in sorted(stored)]
-    if memory.visits is None or not sources or any(one.n_known == 0 for one in sources):
+    if not any(source.rows.counts.any() for source in sources):
         return None
     n_pairs, (lo, hi) = setting.n_pairs, setting.reward_range
     nearness, d_max = claims
@@ -98,7 +99,7 @@ def pooled_evidence(
     if (r >= hi - lo).all() and (t >= 1).all():
         return Pooled(-math.inf, np.zeros(n_pairs), np.zeros(n_pairs))
     data = _gathered(sources, n_pairs)
-    left_out = memory.visits - data.visits
+    left_out = memory.visits.counts - data.visits
 
     def logs(i: int, claim: FloatArray, width: float) -> FloatArray:
         found = np.zeros((RATES.size, n_pairs))
@@ -137,8 +138,7 @@ def _gathered(sources: list[Source], n_pairs: int) -> _Data:
     order = np.argsort(pairs, kind="stable")
     start = np.zeros(n_pairs + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs, minlength=n_pairs), out=start[1:])
-    lengths = [gathered(source).pairs.size for source in sources]
-    n = np.repeat([source.n_known for source in sources], lengths)[order]
+    n = np.concatenate([source.rows.counts[source.known] for source in sources])[order]
     X = np.take(np.concatenate([_means(source) for source in sources], axis=1), order, axis=1)
     total = np.concatenate([[0], np.cumsum(n)])
     return _Data(start, n, X, np.diff(total[start]))
