@@ -15,7 +15,7 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.kernels.audit import Rows
-from heirloom.kernels.learning import Check
+from heirloom.kernels.checking import Check
 from heirloom.transfer.bound import Bound
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.lipschitz.distance import WeightedL1
