@@ -75,7 +75,7 @@ class Refutation:
             learner.setting,
             list(memory.sources),
             task=memory.n_tasks + 1,
-            n_known=learner.model.n_known,
+            most=learner.model.n_known,
         )
 
     def react(self, learner: "TaskLearner", pair: int) -> None:
@@ -149,7 +149,7 @@ def _observed(learner: "TaskLearner", pair: int) -> Observed:
     row = slice(arrays.first[pair], arrays.last[pair])
     T[arrays.successors[row]] = arrays.p[row]
     T[n_states] = arrays.ends[pair]
-    return Observed(pair, float(arrays.R[pair]), T)
+    return Observed(pair, int(arrays.counts[pair]), float(arrays.R[pair]), T)
 
 
 def _described_pooled(pooled: Pooled, accuracy: Accuracy, n_tasks: int) -> str:

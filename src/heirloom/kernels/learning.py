@@ -879,7 +879,8 @@ def _lower_top(V, all_may_end, top, n_top):
 @njit(cache=True)
 def contradicts(model, check, k):
     """Call `pair_contradicts` with named tuples made from plain ones."""
-    return pair_contradicts(Model(*model), Check(*check), k)
+    named = Model(*model)
+    return pair_contradicts(named, Check(*check), k, named.counts[k])
 
 
 @njit(cache=True)
@@ -1005,7 +1006,7 @@ def _rollout(task, model, values, near, check, run, episodes, max_steps, explore
                 update_steps[updates] = steps
                 updates += 1
                 if check is not None:
-                    if pair_contradicts(model, check, k):
+                    if pair_contradicts(model, check, k, model.counts[k]):
                         status, pair = REFUTED, k
                         break
                 if pause:

@@ -43,6 +43,7 @@ from heirloom.arrays import FloatArray, IntArray
 from heirloom.kernels import pooling as kernels
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.rows import gathered
+from heirloom.transfer.radii import visits_of
 from heirloom.transfer.refutation.watch import Claims
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
@@ -137,8 +138,7 @@ def _gathered(sources: list[Source], n_pairs: int) -> _Data:
     order = np.argsort(pairs, kind="stable")
     start = np.zeros(n_pairs + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs, minlength=n_pairs), out=start[1:])
-    lengths = [gathered(source).pairs.size for source in sources]
-    n = np.repeat([source.n_known for source in sources], lengths)[order]
+    n = np.concatenate([visits_of(source)[gathered(source).pairs] for source in sources])[order]
     X = np.take(np.concatenate([_means(source) for source in sources], axis=1), order, axis=1)
     total = np.concatenate([[0], np.cumsum(n)])
     return _Data(start, n, X, np.diff(total[start]))
