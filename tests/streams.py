@@ -7,11 +7,13 @@ streams than the tests do:
     python -m tests.streams 100000
 """
 
+import math
 import sys
 
 import numpy as np
 
 from heirloom.kernels.checking import fill_radii
+from heirloom.kernels.confidence import ROUNDING, log_gamma_excess
 from heirloom.transfer.radii import log_subsets
 
 VISITS = 10_000
@@ -55,6 +57,23 @@ def failures(row, radius, streams, seed):
     return failed
 
 
+def log_ratios(row, streams, seed):
+    """Return the largest ln(1 / ε) at which the KL set fails in each stream: max n KL - n β."""
+    rng, found, K = np.random.default_rng(seed), [], len(row)
+    n = np.arange(1, VISITS + 1)
+    log_gamma = math.lgamma(1 / K)
+    own = np.array([log_gamma - log_gamma_excess(float(N), 1 / K) for N in n])
+    total = np.array([log_gamma_excess(float(N), 1.0) for N in n])
+    log_row = np.log(np.maximum(row, 1e-300))
+    terms = np.concatenate([[0.0], n * np.log(n) - own])
+    for first in range(0, streams, CHUNK):
+        counts = counts_of(row, min(CHUNK, streams - first), rng)
+        likelihood = (counts * log_row).sum(axis=2)
+        ratio = terms[counts].sum(axis=2) - likelihood - n * np.log(n) - total - ROUNDING
+        found.append(ratio.max(axis=1))
+    return np.concatenate(found)
+
+
 def most(delta, n):
     """The number of failures that is expected at most, with three standard errors."""
     return n * delta + 3 * np.sqrt(n * delta * (1 - delta))
@@ -63,11 +82,13 @@ def most(delta, n):
 def main(streams):
     """Print how often each set fails."""
     for name, row in ROWS.items():
+        ratios = log_ratios(row, streams, 0)
         for delta in DELTAS:
             failed = failures(row, radii_of(len(row), delta), streams, 0)
             fixed = failures(row, fixed_radii(len(row), delta), min(streams, 1000), 0)
             sys.stdout.write(
                 f"{name}, delta {delta}: total variation {failed / streams:.4f}, "
+                f"KL {np.mean(ratios > -np.log(delta)):.4f}, "
                 f"radii for a fixed number of visits {fixed / min(streams, 1000):.3f}\n"
             )
 

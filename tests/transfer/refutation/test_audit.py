@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.mdp.learned import Known
 from heirloom.transfer.radii import Accuracy, all_outcomes
 from heirloom.transfer.refutation.lower_values import lower_values
 from tests.partly_known import learned_exactly
+from tests.stopped_tasks import looks_extreme, stopped_memory
 from tests.strategies import draw_shape, draw_task, mixed
 
 ROUNDING = 1e-7
@@ -164,37 +164,6 @@ def test_true_nearness_is_contradicted_with_probability_delta_at_most(n_known):
     assert alarms <= 0.5 * n + 3 * np.sqrt(n / 4)
 
 
-def stopped_memory(p, tasks, rng, *, first, last, is_extreme):
-    """A memory of tasks of one action, each of which ends when its estimate looks extreme.
-
-    Every state pays 1 and leads to state 1 with probability p. A task ends after the first number
-    of visits n, from `first` on, for which `is_extreme(mean, n)`, and otherwise after `last`.
-    """
-    memory = hl.TaskMemory(2, 1)
-    memory.bind(hl.Setting(n_states=2, n_actions=1, gamma=0.5, terminating=False))
-    visits = np.arange(1, last + 1)[:, None]
-    for _ in range(tasks):
-        means = (rng.random((last, 2)) < p).cumsum(axis=0) / visits
-        ends = is_extreme(means, visits).any(axis=1) & (visits[:, 0] >= first)
-        n = int(ends.argmax()) + 1 if ends.any() else last
-        rows = Known(
-            known=np.ones(2, dtype=bool),
-            R=means[n - 1],
-            ends=np.zeros(2),
-            first=np.array([0, 2]),
-            last=np.array([2, 4]),
-            successors=np.array([0, 1, 0, 1], dtype=np.int32),
-            p=np.stack([1 - means[n - 1], means[n - 1]], axis=1).ravel(),
-        )
-        memory.add(hl.Source(rows, np.full(2, 2.0), np.full(2, 2.0), n_known=n))
-    return memory
-
-
-def looks_extreme(p, errors):
-    """Return a rule: the mean is this many standard errors from p."""
-    return lambda means, n: np.abs(means - p) > errors * np.sqrt(p * (1 - p) / n)
-
-
 @pytest.mark.parametrize("errors", [1.5, 2.5, 3.0])
 def test_true_claims_are_contradicted_with_probability_delta_at_most_if_tasks_end_when_extreme(
     errors,
@@ -204,8 +173,7 @@ def test_true_claims_are_contradicted_with_probability_delta_at_most_if_tasks_en
     near = hl.Nearness(rewards=0.0, transitions=0.0, highest_rewards=p)
     for seed in range(n):
         rng = np.random.default_rng(seed)
-        rule = looks_extreme(p, errors)
-        memory = stopped_memory(p, 3, rng, first=5, last=3000, is_extreme=rule)
+        memory = stopped_memory([p] * 3, rng, looks_extreme(errors), last=3000)
         alarms += hl.audit(memory, near, delta=0.5).contradicted
     assert alarms <= 0.5 * n + 3 * np.sqrt(n / 4)
 
