@@ -32,9 +32,8 @@ NEWTON_STEPS = 40
 SMALLEST_LOG = -60.0  # of x / (max W - min W), below which the bound is max W up to rounding
 LONGEST_STEP = 8.0
 GOLDEN = (math.sqrt(5) - 1) / 2
-GOLDEN_STEPS = 24
+GOLDEN_STEPS = 10  # after which the bound is at most 1e-6 of the range of V too large
 ACCURACY = 1e-4  # of the logarithm of ν - max W: the bound is flat there, and 1e-8 too large
-NARROW = 1e-5  # interval of the golden section relative to λ
 
 
 @njit(cache=True)
@@ -183,13 +182,17 @@ def widened_smallest_mean(p, R, V, unseen, V_bottom, gamma, t, beta, work):
 def _widened(p, R, V, sign, unseen, V_top, gamma, t, beta, work):
     """Return `widened_largest_mean` of sign R and sign V."""
     common = p, R, V, sign, unseen, V_top, gamma, t, beta, work
-    best, best_at = _at_lambda(0.0, *common), 0.0
+    best, best_at, last = _at_lambda(0.0, *common), 0.0, 0.0
     for i in range(p.size + 1):
         at = _piece(i, V, sign, unseen, V_top, gamma)
         if 0.0 < at < np.inf:
-            value = _at_lambda(at, *common)
-            if value < best:
-                best, best_at = value, at
+            last = max(last, at)
+            if t > 0.0:
+                value = _at_lambda(at, *common)
+                if value < best:
+                    best, best_at = value, at
+    if t == 0.0 or last == 0.0:
+        return _at_lambda(last, *common)
     low, high = 0.0, np.inf
     for i in range(p.size + 1):
         at = _piece(i, V, sign, unseen, V_top, gamma)
@@ -197,14 +200,10 @@ def _widened(p, R, V, sign, unseen, V_top, gamma, t, beta, work):
             low = max(low, at)
         elif at > best_at:
             high = min(high, at)
-    if high == np.inf:
-        high = best_at
+    high = min(high, last)
     inner, outer = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_inner, at_outer = _at_lambda(inner, *common), _at_lambda(outer, *common)
     for _ in range(GOLDEN_STEPS):
-        best = min(best, at_inner, at_outer)
-        if high - low <= NARROW * high:
-            break
         if at_inner < at_outer:
             high, outer, at_outer = outer, inner, at_inner
             inner = high - GOLDEN * (high - low)
@@ -213,7 +212,7 @@ def _widened(p, R, V, sign, unseen, V_top, gamma, t, beta, work):
             low, inner, at_inner = inner, outer, at_outer
             outer = low + GOLDEN * (high - low)
             at_outer = _at_lambda(outer, *common)
-    return best
+    return min(best, at_inner, at_outer)
 
 
 @njit(cache=True)
