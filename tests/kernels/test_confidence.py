@@ -210,6 +210,33 @@ def test_widened_mean_is_above_all_near_models_and_within_the_gap_of_the_best_on
         assert lowest == -found
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_some_near_model_almost_attains_the_widened_mean(seed):
+    """Mixtures of the best distributions for three neighbouring λ on a grid are tried."""
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        p, V, _, beta = draw(rng, most=5)
+        p, beta = (p + 0.1) / (p + 0.1).sum(), min(beta, 0.3)
+        V /= max(np.abs(V).max(), 1e-9)
+        R, t, V_top, gamma = rng.normal(size=p.size), rng.uniform(0, 0.5), V.max() + 0.3, 0.9
+        nothing, work = (-np.inf, -np.inf), np.empty(p.size)
+        found = confidence.widened_largest_mean(p, R, V, nothing, V_top, gamma, t, beta, work)
+        grid = np.linspace(0, V_top - V.min(), 201)
+        W = [R + gamma * np.maximum(V, V_top - at) for at in grid]
+        points = [reference.best_point(p, one, -np.inf, beta)[0] for one in W]
+        bounds = [gamma * t * at + q @ one for at, one, q in zip(grid, W, points, strict=True)]
+        i = min(max(int(np.argmin(bounds)), 1), 199)
+        mixed = [
+            points[i - 1] + share * (points[i + 1] - points[i - 1])
+            for share in np.linspace(0, 1, 101)
+        ]
+        attained = max(
+            reference.largest_with_nearness(q, 0.0, R, V, (0.0, 0.0), V_top, gamma, t)
+            for q in [points[i], *mixed]
+        )
+        assert attained - ROUNDING <= found <= attained + grid[1]
+
+
 def test_best_near_model_attains_the_widened_mean():
     """A case that was solved by hand: β = 0, so that only nearness moves mass."""
     p, R, V = np.array([0.5, 0.5]), np.zeros(2), np.array([0.0, 1.0])
