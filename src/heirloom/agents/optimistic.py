@@ -273,13 +273,14 @@ class OptimisticAgent:
             raise InvalidArgument(action_text(s, a, self.model.available[s]))
         if task.model._count(k, r, -1 - s_next if terminated else s_next) is None:
             return False
-        if not task.model._look(k):
+        is_first = task.model._look(k)
+        if is_first:
+            task._update(k)
+        else:
             task._update_known(k)
-            return False
-        task._update(k)
         if task.watch is not None:
             task.check(k)
-        return True
+        return is_first
 
     def end_task(self, *, label: str | None = None, time: str | date | None = None) -> None:
         """End the task, and store it in the memory as a source.

@@ -186,8 +186,7 @@ class TaskLearner:
         """Describe that a pair became known, with arrays that bounds cannot write to."""
         decreased = np.flatnonzero(self._values.V < self._V)
         self._V[decreased] = self._values.V[decreased]
-        arrays = (self._values.U, self._V, decreased)
-        return _OwnChange(pair, *(read_only(array) for array in arrays))
+        return _OwnChange(pair, read_only(self._values.U), read_only(self._V), read_only(decreased))
 
     def _update_known(self, pair: int) -> None:
         """Bring `Q` to its new fixed point, after a known pair was looked at again."""

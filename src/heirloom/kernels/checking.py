@@ -1,5 +1,6 @@
-"""Whether what was learned of a pair contradicts prior knowledge."""
+"""Compare the model of a pair with prior knowledge and with the models of sources."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,17 +8,23 @@ import numpy as np
 from heirloom.kernels import njit
 from heirloom.kernels.counting import Model
 
+RHO = 1.0  # ρ; a larger one gives smaller radii after many visits and larger ones after few
+
 
 class Check(NamedTuple):
-    """What prior knowledge and the known pairs of sources say about a pair that becomes known.
+    """What prior knowledge and the known pairs of sources say about a pair of the task at hand.
 
     Its mean reward lies between `low[k]` and `high[k]`. Its transitions lead to the states
     `possible[possible_first[k]:possible_first[k + 1]]`, unless `any_successor`, and terminate only
     if `may_end[k]`. Pair k is known in the rows `start[k]:start[k + 1]` of sources. The total
-    variation between its transitions and row i is at most `limit[k]` + `tau[i]`, and its distance D
-    to row i is at most `d_max[k]`. D is weighed with the lower weights `W[source[i]]`, whose
-    two largest ones have the sum `top[source[i]]`, and `W_end` for ⊥. `eta[i]`, `tau[i]`,
-    `task_eta` and `task_tau[k]` are the radii of the models. `active[0]` switches the check off.
+    variation between its transitions and row i is at most `limit[k]`, and its distance D to row i
+    is at most `d_max[k]`. D is weighed with the lower weights `W[source[i]]`, whose two largest
+    ones have the sum `top[source[i]]`, and `W_end` for ⊥.
+
+    Learned models are within radii of the true ones. Those of row i are `eta[i]` and `tau[i]`, and
+    `least_tau[k]` is the smallest τ of the rows of a pair. Those of pair k of the task after n
+    visits are `task_eta + width * radius(n, log_rewards)` and
+    `task_tau[k] + radius(n, log_sets[k])`. `active[0]` switches the check off.
     """
 
     active: Any
@@ -37,8 +44,12 @@ class Check(NamedTuple):
     p: Any
     eta: Any
     tau: Any
+    least_tau: Any
     task_eta: Any
+    width: Any
+    log_rewards: Any
     task_tau: Any
+    log_sets: Any
     limit: Any
     d_max: Any
     W: Any
@@ -47,19 +58,46 @@ class Check(NamedTuple):
     gamma: Any
 
 
+@njit(cache=True, error_model="numpy")
+def radius(n, log_sets):
+    """Return √((n/4 + ρ) (ln(1 + n/4ρ) + 2 L)) / n, the radius of a mean of n visits.
+
+    It is infinite without visits, and 0 if L = `log_sets` is -infinity (`transfer/radii.py`).
+    """
+    if log_sets == -np.inf:
+        return 0.0
+    if n == 0:
+        return np.inf
+    total = math.log1p(n / (4 * RHO)) + 2 * log_sets
+    return math.sqrt((n / 4 + RHO) * max(total, 0.0)) / n
+
+
+@njit(cache=True)
+def fill_radii(n, log_rewards, log_sets, found):
+    """Set found[0, k] <- radius(n[k], log_rewards), found[1, k] <- radius(n[k], log_sets[k])."""
+    for k in range(n.size):
+        found[0, k] = radius(n[k], log_rewards)
+        found[1, k] = radius(n[k], log_sets[k])
+
+
 @njit(cache=True)
 def contradicts(model, check, k):
-    """Call `contradicts_check` with named tuples made from plain ones."""
-    return contradicts_check(Model(*model), Check(*check), k)
+    """Call `pair_contradicts` for the last look at a pair, with tuples made from plain ones."""
+    named = Model(*model)
+    return pair_contradicts(named, Check(*check), k, named.looked[k])
 
 
 @njit(cache=True, error_model="numpy")
-def contradicts_check(model, check, k):
-    """Return whether the known pair k contradicts what `check` says about it."""
+def pair_contradicts(model, check, k, n):
+    """Return whether the model of pair k, after n visits, contradicts what `check` says about it.
+
+    It may be called after any numbers of visits: the radii hold after all of them at once.
+    """
     if not check.active[0]:
         return False
-    R, first, last, ends = model.R_1[k], model.first_1[k], model.last_1[k], model.ends_1[k]
-    if not check.low[k] <= R <= check.high[k] or (ends > 0.0 and not check.may_end[k]):
+    R, first, last, ends = model.R[k], model.first[k], model.last[k], model.ends[k]
+    eta = check.task_eta + check.width * radius(n, check.log_rewards)
+    if not check.low[k] - eta <= R <= check.high[k] + eta or (ends > 0.0 and not check.may_end[k]):
         return True
     successors, p = model.successors, model.p
     if not check.any_successor:
@@ -69,9 +107,10 @@ def contradicts_check(model, check, k):
                 i += 1
             if i == end or check.possible[i] != successors[j]:
                 return True
-    limit, d_max, W_end = check.limit[k], check.d_max[k], check.W_end
-    weighs = d_max < np.inf
-    if limit >= 1.0 and not weighs:
+    d_max, W_end = check.d_max[k], check.W_end
+    tau = min(check.task_tau[k] + radius(n, check.log_sets[k]), 1.0)
+    limit, weighs = check.limit[k] + tau, d_max < np.inf
+    if limit + check.least_tau[k] >= 1.0 and not weighs:
         return False
     row_successors, row_p = check.successors, check.p
     for i in range(check.start[k], check.start[k + 1]):
@@ -96,8 +135,8 @@ def contradicts_check(model, check, k):
         if L1 / 2 > limit + check.tau[i]:
             return True
         if weighs:
-            reward = max(abs(R - check.R[i]) - check.task_eta - check.eta[i], 0.0)
-            radius = (check.task_tau[k] + check.tau[i]) * check.top[w]
-            if reward + check.gamma * max(weighted - radius, 0.0) > d_max:
+            reward = max(abs(R - check.R[i]) - eta - check.eta[i], 0.0)
+            moved = (tau + check.tau[i]) * check.top[w]
+            if reward + check.gamma * max(weighted - moved, 0.0) > d_max:
                 return True
     return False

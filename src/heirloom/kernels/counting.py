@@ -16,7 +16,6 @@ NOT_LISTED = -2  # instead of the next entry of a list
 NEVER = 2**62  # a number of visits that no pair reaches
 SPLIT = 2.0**27 + 1  # splits a float64 into two halves, whose products are exact
 INDEX_LIMIT = 2**32  # above every index of an entry
-SMALLEST_ROOM = 4  # transitions, in the block of a row that may grow
 
 
 class Model(NamedTuple):
@@ -28,12 +27,11 @@ class Model(NamedTuple):
     `times[i]` times, first with the reward `rewards[i]`; `excess[i]` holds the sum of the
     differences from this reward, and the sum of the rounding errors of its additions.
 
-    The last look at a known pair, after `looked[k]` visits, found the mean reward `R[k]`, the probability `ends[k]` of
-    termination, and the successors `successors[first[k]:last[k]]` with probabilities `p`; entry i
-    is at `first[k] + place[i]`. The block of the row has room for `room[k]` transitions; it is 0
-    after the first look, which stays stored: it found `R_1`, `ends_1` and the row
-    `first_1[k]:last_1[k]`, in increasing order of successors. The next look is at visit
-    `next_look[k]`, which is `due[k]` rounded up.
+    The last look at a known pair, after `looked[k]` visits, found the mean reward `R[k]`, the
+    probability `ends[k]` of termination, and the successors `successors[first[k]:last[k]]`, in
+    increasing order, with probabilities `p`; entry i is at `first[k] + place[i]`. The first look
+    stays stored: it found `R_1`, `ends_1` and the row `first_1[k]:last_1[k]`. The next look is at
+    visit `next_look[k]`, which is `due[k]` rounded up.
 
     Transition j belongs to the pair `owner[j]`. The transitions into state s that the first looks
     found form a list, which starts at `into_1[s]` and continues with `next_into_1`, until -1.
@@ -55,7 +53,6 @@ class Model(NamedTuple):
     ends: Any
     first: Any
     last: Any
-    room: Any
     R_1: Any
     ends_1: Any
     first_1: Any
@@ -81,9 +78,7 @@ class Model(NamedTuple):
 @njit(cache=True)
 def has_room(sizes, outcomes, p, widest):
     """Return whether one more entry and one more row fit into the arrays."""
-    return (
-        sizes[N_ENTRIES] < outcomes.size and sizes[N_TRANSITIONS] + widest + SMALLEST_ROOM <= p.size
-    )
+    return sizes[N_ENTRIES] < outcomes.size and sizes[N_TRANSITIONS] + widest <= p.size
 
 
 @njit(cache=True)
@@ -116,10 +111,8 @@ def add_excess(rewards, excess, i, reward):
 @njit(cache=True)
 def look(model, k):
     """Estimate pair k from all its visits so far, and set its next look."""
-    if model.known[k]:
-        _look_again(model, k)
-    else:
-        _look_first(model, k)
+    if not (model.known[k] and _update_row(model, k)):
+        _write_row(model, k)
     n, n_ended, i = model.counts[k], 0, model.head[k]
     while i >= 0:
         if model.outcomes[i] < 0:
@@ -127,7 +120,7 @@ def look(model, k):
         i = model.next_entry[i]
     model.looked[k], model.R[k], model.ends[k] = n, mean_reward(model, k), n_ended / n
     if not model.known[k]:
-        model.R_1[k], model.ends_1[k] = model.R[k], model.ends[k]
+        _keep_first_look(model, k)
         model.known[k], model.due[k] = True, model.n_known
     while model.next_look[k] <= n:
         model.due[k] *= model.growth
@@ -135,8 +128,26 @@ def look(model, k):
 
 
 @njit(cache=True)
-def _look_first(model, k):
-    """Write the row of pair k, in increasing order of its successors."""
+def _update_row(model, k):
+    """Write the probabilities of the row of pair k again; return False if it must be written anew.
+
+    That is if it has a new successor, or if it is still the row of the first look.
+    """
+    i, is_same = model.head[k], model.first[k] != model.first_1[k]
+    while i >= 0 and is_same:
+        is_same = model.outcomes[i] < 0 or model.place[i] >= 0
+        i = model.next_entry[i]
+    i = model.head[k] if is_same else -1
+    while i >= 0:
+        if model.outcomes[i] >= 0:
+            model.p[model.first[k] + model.place[i]] = model.times[i] / model.counts[k]
+        i = model.next_entry[i]
+    return is_same
+
+
+@njit(cache=True)
+def _write_row(model, k):
+    """Write the row of pair k behind all others, in increasing order of its successors."""
     n_distinct, i = 0, model.head[k]
     while i >= 0:
         n_distinct += model.outcomes[i] >= 0
@@ -154,46 +165,19 @@ def _look_first(model, k):
         i, j = seen[v] % INDEX_LIMIT, start + v
         model.place[i] = v
         model.successors[j], model.p[j] = model.outcomes[i], model.times[i] / n
-        model.owner[j], model.next_into[j] = k, NOT_LISTED
-        model.next_into_1[j] = model.into_1[model.outcomes[i]]
-        model.into_1[model.outcomes[i]] = j
+        model.owner[j], model.next_into[j], model.next_into_1[j] = k, NOT_LISTED, -1
     model.sizes[N_TRANSITIONS] = start + n_distinct
-    model.first[k], model.last[k] = start, start + n_distinct
-    model.first_1[k], model.last_1[k] = start, start + n_distinct
-    model.listed[k] = False
+    model.first[k], model.last[k], model.listed[k] = start, start + n_distinct, False
 
 
 @njit(cache=True)
-def _look_again(model, k):
-    """Write the row of pair k again; successors that are new are added at its end."""
-    n, i, n_new = model.counts[k], model.head[k], 0
-    while i >= 0:
-        n_new += model.outcomes[i] >= 0 and model.place[i] < 0
-        i = model.next_entry[i]
-    size = model.last[k] - model.first[k]
-    if size + n_new > model.room[k]:
-        start, room = model.sizes[N_TRANSITIONS], max(SMALLEST_ROOM, size + n_new)
-        if n_new > 0:
-            room = min(2 * room, max(room, model.widest))
-        for v in range(size):
-            j, old = start + v, model.first[k] + v
-            model.successors[j], model.owner[j] = model.successors[old], k
-            model.next_into[j] = NOT_LISTED
-        model.successors[start + size : start + room] = 0  # nothing is left unwritten
-        model.p[start + size : start + room] = 0.0
-        model.sizes[N_TRANSITIONS] = start + room
-        model.first[k], model.last[k], model.room[k] = start, start + size, room
-        model.listed[k] = False
-    i = model.head[k]
-    while i >= 0:
-        if model.outcomes[i] >= 0:
-            if model.place[i] < 0:
-                j = model.last[k]
-                model.place[i] = j - model.first[k]
-                model.successors[j], model.owner[j] = model.outcomes[i], k
-                model.next_into[j], model.last[k], model.listed[k] = NOT_LISTED, j + 1, False
-            model.p[model.first[k] + model.place[i]] = model.times[i] / n
-        i = model.next_entry[i]
+def _keep_first_look(model, k):
+    """Store what the first look at pair k found, and link its transitions."""
+    model.R_1[k], model.ends_1[k] = model.R[k], model.ends[k]
+    model.first_1[k], model.last_1[k] = model.first[k], model.last[k]
+    for j in range(model.first[k], model.last[k]):
+        model.next_into_1[j] = model.into_1[model.successors[j]]
+        model.into_1[model.successors[j]] = j
 
 
 @njit(cache=True)

@@ -10,11 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heirloom.kernels import njit
-from heirloom.kernels.checking import Check, contradicts_check
+from heirloom.kernels.checking import Check, pair_contradicts
 from heirloom.kernels.counting import Model, add_excess, entry_of, has_room, look
 from heirloom.kernels.solving import LENGTH, MAX_WORK, Near, Values, update
 
-DONE, KNOWN, LOOKED, NO_UNIFORMS, NO_CHOICES, NO_ROOM, UNFINISHED, PAUSED, REFUTED = range(9)
+(
+    DONE,
+    KNOWN,
+    LOOKED,
+    NO_UNIFORMS,
+    NO_CHOICES,
+    NO_ROOM,
+    UNFINISHED,
+    PAUSED,
+    REFUTED,
+    REFUTED_AGAIN,
+) = range(10)
 EPISODE, STEP, STATE, STEPS, UNIFORM, CHOICE, UPDATES = range(7)
 SHORT = 8  # transitions that are searched one after the other
 
@@ -98,9 +109,10 @@ def _rollout(
     With probability `explore`, a step takes the action that `explored` returns instead.
 
     Returns a status and a pair. The status is DONE, or the reason for stopping earlier: REFUTED if
-    a pair became known and contradicts `check`; KNOWN if `pause` and another pair became known, and
-    LOOKED if `pause_looks` and a known pair was looked at again (in these cases the pair is
-    returned, and `Q` is not yet updated for it); NO_UNIFORMS or NO_CHOICES if random numbers ran
+    a pair became known and contradicts `check`, REFUTED_AGAIN if a known pair does so that was
+    looked at again; KNOWN if `pause` and another pair became known, LOOKED if `pause_looks` and a
+    known pair was looked at again (in these cases the pair is returned, and `Q` is not yet updated
+    for it); NO_UNIFORMS or NO_CHOICES if random numbers ran
     out; NO_ROOM if the model must grow; UNFINISHED if an update of `Q` used up its budget, so that
     the caller must finish it; PAUSED if all updates of this call took long, so that Python can
     handle Ctrl-C. The next call resumes where this one stopped.
@@ -167,10 +179,10 @@ def _rollout(
             if is_first:
                 run.update_steps[updates] = steps
                 updates += 1
-                if check is not None:
-                    if contradicts_check(model, check, k):
-                        status, pair = REFUTED, k
-                        break
+            if check is not None:
+                if pair_contradicts(model, check, k, counts[k]):
+                    status, pair = REFUTED if is_first else REFUTED_AGAIN, k
+                    break
             if pause if is_first else pause_looks:
                 status, pair = KNOWN if is_first else LOOKED, k
                 break

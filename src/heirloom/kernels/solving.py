@@ -44,9 +44,10 @@ class Values(NamedTuple):
     the one that is the minimum; `U` and `decider` also take sets of models into account. If values
     only fall, `base` is `U` itself, which is then a running minimum.
 
-    `state[k]` is the state of pair k, k // A, since divisions take long. `pending[k]` bounds how much a backup would change pair k, and `queue` is a circular queue of
-    states to look at, whose first entry and length are in `queue_state` (see `FRONT`, `LENGTH`). An
-    update that a rollout makes stops after `budget` units of work.
+    `state[k]` is the state of pair k. `pending[k]` bounds how much a backup would change the pair,
+    and `queue` is a circular queue of states to look at, whose first entry and length are in
+    `queue_state` (see `FRONT`, `LENGTH`). An update that a rollout makes stops after `budget` units
+    of work.
 
     The bound of pair k depends with weight `pull[k]` (at most `most_pull`) on the largest value of
     any outcome, `top[TOP]`, which `n_top[0]` states have. Its total decrease is `top[FALLEN]`, and
@@ -399,7 +400,7 @@ def push(queue, queued, queue_state, s):
 
 @njit(cache=True)
 def _outdate(model, values, near, k, caps):
-    """Mark pair k as one that must be backed up, with the upper bound `caps[k]` if there are any."""
+    """Mark pair k as one that must be backed up; `caps[k]` is an upper bound, if there are any."""
     Q, U, base, known = values.Q, values.U, values.base, model.known[k]
     if caps.size > 0 and caps[k] < np.inf:
         if not values.falls:

@@ -228,8 +228,12 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
                 recorder.after_update(int(run.at[rollout.STEPS]))
             if plan.on_update is not None:
                 plan.on_update()
-        elif status == rollout.LOOKED:
+        elif status in (rollout.LOOKED, rollout.REFUTED_AGAIN):
             learner._update_known(pair)
+            if status == rollout.REFUTED_AGAIN and agent.refutation is not None:
+                agent.refutation.react(learner, pair)
+                values, near = tuple(learner._values), _optional(learner._near)
+                check, pause = _check(learner), learner.refines or looks
             if recorder is not None:
                 recorder.after_update(int(run.at[rollout.STEPS]))
         elif status == rollout.NO_UNIFORMS:

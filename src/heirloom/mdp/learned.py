@@ -54,7 +54,7 @@ class LearnedModel:
         self._entries: dict[tuple[int, int], int] = {}
         """The entry of each pair and outcome that was counted step by step."""
         widest = min(n_known, self.n_states) if refresh is None else self.n_states
-        capacity = max(INITIAL_CAPACITY, widest + counting.SMALLEST_ROOM)
+        capacity = max(INITIAL_CAPACITY, widest)
 
         def per_pair(dtype: type, value: float = 0) -> np.ndarray:
             return np.full(n_pairs, value, dtype=dtype)
@@ -80,7 +80,6 @@ class LearnedModel:
             next_look=per_pair(np.int64, n_known),
             looked=per_pair(np.int64),
             **estimates,
-            room=per_pair(np.int64),
             **{f"{name}_1": value for name, value in copied.items()},
             listed=per_pair(np.bool_),
             successors=per_entry(np.int32),
@@ -187,20 +186,20 @@ class LearnedModel:
     def rows(self) -> Rows:
         """The known pairs as the last look found them; their `counts` are the visits until then."""
         a = self._arrays
-        if self._refresh is None:
-            return self.first_rows
-        looked = Rows(a.known, a.looked, a.R, a.ends, a.first, a.last, a.successors, a.p)
-        copies = a.known.copy(), a.looked.copy(), a.R.copy()
-        return collected(*copies, looked.outcomes(self.n_states), self.n_states)
+        return self._known_rows(a.looked, a.R, a.ends, a.first, a.last)
 
     @property
     def first_rows(self) -> Rows:
-        """The known pairs as the first look found them, as read-only views where possible."""
+        """The known pairs as the first look found them, as read-only views."""
+        a = self._arrays
+        counts = np.where(a.known, a.n_known, 0)
+        return self._known_rows(counts, a.R_1, a.ends_1, a.first_1, a.last_1)
+
+    def _known_rows(self, *arrays: np.ndarray) -> Rows:
         a = self._arrays
         n = a.sizes[counting.N_TRANSITIONS]  # nothing was written to the entries from n on
-        counts = np.where(a.known, a.n_known, 0)
-        arrays = (a.known, counts, a.R_1, a.ends_1, a.first_1, a.last_1, a.successors[:n], a.p[:n])
-        return Rows(*(read_only(array) for array in arrays))
+        views = (a.known, *arrays, a.successors[:n], a.p[:n])
+        return Rows(*(read_only(array) for array in views))
 
     @property
     def visited_rows(self) -> Rows:
@@ -232,7 +231,7 @@ class LearnedModel:
         return R
 
     def _outcomes(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return all outcomes: their pair k, k * (S + 1) + successor or S for ⊥, and their times."""
+        """Return the pair k of each outcome, k * (S + 1) + successor or S for ⊥, and its times."""
         a, n = self._arrays, int(self._arrays.sizes[counting.N_ENTRIES])
         pairs, outcomes = np.empty(n, dtype=np.int64), a.outcomes[:n]
         counting.entry_pairs(a.head, a.next_entry, pairs)
@@ -348,7 +347,7 @@ class LearnedModel:
         """Double the capacity for transitions if it is used up, otherwise that for entries."""
         growing = ["successors", "p", "owner", "next_into", "next_into_1"]
         a = self._arrays
-        if a.sizes[counting.N_TRANSITIONS] + a.widest + counting.SMALLEST_ROOM <= a.p.size:
+        if a.sizes[counting.N_TRANSITIONS] + a.widest <= a.p.size:
             growing = ["outcomes", "times", "rewards", "excess", "place", "next_entry"]
         self._arrays = a._replace(**{name: _doubled(getattr(a, name)) for name in growing})
 

@@ -102,7 +102,7 @@ def near_rows(
         value=np.full(rows.first.size, -np.inf),
         seen=np.zeros(rows.first.size),
         decrease=np.zeros(n_pairs),
-        **_links(pairs, rows, t, nearness.successors, n_states, values.falls),
+        **_links(pairs, rows, t, nearness.successors, n_states, falls=bool(values.falls)),
         U=np.full(n_pairs, setting.v_max),
         source=np.zeros(n_pairs, dtype=np.int64),
     )
@@ -212,6 +212,7 @@ def _links(
     t: FloatArray,
     possible: Successors | None,
     n_states: int,
+    *,
     falls: bool,
 ) -> dict[str, np.ndarray]:
     """Return those fields of `Near` that say on which states the bound of each pair depends."""
@@ -228,7 +229,8 @@ def _links(
     np.cumsum(links, out=links)
     if max(int(links[-1]), n_pairs) > np.iinfo(small).max:
         small = np.int64
-    link_state, link_weight = np.empty(int(links[-1]), dtype=small), np.empty(int(links[-1]))
+    link_state: np.ndarray = np.empty(int(links[-1]), dtype=small)
+    link_weight = np.empty(link_state.size)
     if link_state.size:
         kernels.link(*arguments, links, link_state, link_weight, witness_weight)
     n_witnesses = n_pairs if falls and possible is not None else 0

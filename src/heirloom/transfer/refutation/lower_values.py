@@ -25,12 +25,10 @@ def lower_values(rows: Rows, radii: Radii, setting: Setting) -> FloatArray:
     """Return lower bounds on V* of a task whose models are within their radii, over states."""
     v_min, v_max = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
     V = np.full(setting.n_states, v_min)
-    if not np.isfinite(radii.reward):
-        return V
     slack = TOLERANCE * (1 - setting.gamma) * (v_max - v_min)
     parameters = setting.gamma, v_max - v_min, setting.terminating, slack
     if slack > 0:
-        kernels.raise_values(*rows, radii.reward, radii.transitions, parameters, V)
+        kernels.raise_values(*rows, radii.rewards, radii.transitions, parameters, V)
     largest = max(abs(v_min), abs(v_max)) / (1 - setting.gamma)
     return np.maximum(V - ROUNDING * largest, v_min)
 

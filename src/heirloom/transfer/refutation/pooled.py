@@ -14,8 +14,15 @@ never increases on average with a visit. It starts at 1. The same is true of
     P = Π_k (1 - q + q Π_j F_jk(b_k))
 
 over pairs k and tasks j, since a step visits one pair, and of any average of such P over fixed λ
-and q. Therefore P ever exceeds 1 / δ with probability δ at most (Ville, 1939), at whatever times
-one looks, and however the agent chose its visits and its user chose the next task.
+and q. So P is a supermartingale in the steps of a life that starts at 1 (an e-process): its mean is
+at most 1 at every stopping time, and it ever exceeds 1 / δ with probability δ at most (Ville,
+1939). It does not matter how the agent chose its visits, how often one looks, and whether tasks end
+or are dropped because their estimates look extreme.
+
+This needs the mean of *all* n visits of a pair until its task ended, for counts that go on growing.
+A model that is frozen after `n_known` visits has the mean of the first min(n, n_known): this number
+is a stopping time, and F stays as it is from there on. The mean of an earlier look would not do if
+later visits were left out: which look was the last one is only known later.
 
 The following steps only make P smaller, so that this remains true:
 
@@ -48,7 +55,8 @@ from heirloom.transfer.refutation.watch import Claims
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
-RATES = np.array([0.125, 0.25, 0.5, 1.0, 2.0])  # λ w; a difference of d w is detected best by 2 d
+# λ w: a difference of d w more than claimed is detected best by 2 d; small ones need many visits.
+RATES = np.array([2.0**-7, 2.0**-5, 0.125, 0.25, 0.5, 1.0, 2.0])
 SHARES = (1.0, 0.1, 0.01)  # q: the share of the pairs that are expected to contradict the claim
 SHARE_OF_DELTA = 0.5  # of pooled evidence; the rest is that of single pairs
 LARGE = 50.0
