@@ -220,7 +220,7 @@ def mean(total, lost, n):
     the result, plus 2^-104 n² r. Therefore the mean of up to 2^25 equal rewards is exact.
     """
     q = (total + lost) / n
-    product, rest = two_product(q, float(n))
+    product, rest = two_product(q, n * 1.0)
     return q + (((total - product) - rest) + lost) / n
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
-from heirloom.kernels import learning
+from heirloom.kernels import counting
 from heirloom.mdp.rows import Rows, collected
 
 SPLIT = 2.0**27 + 1  # splits a float64 into two halves, whose products are exact
@@ -52,7 +52,7 @@ class Visits:
             outcomes, times = self.outcomes
             p = times / self.counts[outcomes // (self.n_states + 1)]
             known, R = self.counts > 0, np.zeros(self.counts.size)
-            R[known] = learning.mean(*self.reward_sums[:, known], self.counts[known])
+            R[known] = counting.mean(*self.reward_sums[:, known], self.counts[known])
             self._rows = collected(known, self.counts.copy(), R, (outcomes, p), self.n_states)
         return self._rows
 
