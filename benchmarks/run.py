@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import agents
+import confidence
 import scaling
 import solve
 import startup
@@ -33,6 +34,7 @@ PARTS: dict[str, Callable[[], Measured]] = {
     "simple_rl": agents.measure_simple_rl,
     "scaling": scaling.measure,
     "solve": solve.measure,
+    "confidence": confidence.measure,
     "workers": workers.measure,
     "start-up": startup.measure,
 }

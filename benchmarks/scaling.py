@@ -1,10 +1,11 @@
 """Growth of the cost with the number of sources and with the number of states.
 
 Sources: the time of one task of the paper's main experiment (2000 episodes of 10 steps) after 16
-and after 1000 others; `agents.py` measures smaller numbers of sources. States: the mean time of an
-update, which follows each pair that becomes known, in square grids of 10^4 and of 10^5 states with
-4 sources. All times are processor times, which other programs on the machine affect less than
-elapsed time. Runs alternate, and minima are compared.
+and after 1000 others; `agents.py` measures smaller numbers of sources. Visits: the time in which a
+memory adds the visits of such a task to those of earlier tasks, and computes pooled rows. States:
+the mean time of an update, which follows each pair that becomes known, in square grids of 10^4 and
+of 10^5 states with 4 sources. All times are processor times, which other programs on the machine
+affect less than elapsed time. Runs alternate, and minima are compared.
 
     python benchmarks/scaling.py
 """
@@ -20,9 +21,11 @@ from rows import Measured, Row, as_text
 import heirloom as hl
 from heirloom.agents.task_learner import TaskLearner
 from heirloom.envs.grid import grid_world
+from heirloom.transfer.visits import Visits
 
 TARGETS = {
     "LRMax without prior, 1000 sources / RMax": 1.1,
+    "visits pooled, 10000 tasks before / 100 tasks before": 1.5,
     **{
         f"update, {name}, 10^5 states / 10^4 states": 3.0
         for name in ("RMax", "LRMax(0.1)", "LRMax(1)", "LRMax(19)", "NearRMax")
@@ -33,7 +36,7 @@ TARGETS = {
 
 def measure() -> Measured:
     """Measure all ratios."""
-    ratios = {**with_sources(), **with_states()}
+    ratios = {**with_sources(), **with_visits(), **with_states()}
     return Measured([Row(name, x, at_most=TARGETS.get(name)) for name, x in ratios.items()])
 
 
@@ -55,6 +58,28 @@ def with_sources(few: int = 16, many: int = 1000) -> dict[str, float]:
         f"LRMax without prior, {many} sources / RMax": without_prior["LRMax"]
         / without_prior["RMax"],
     }
+
+
+def with_visits(few: int = 100, many: int = 10_000) -> dict[str, float]:
+    """Compare the time in which a memory pools the visits of a task after many and few others."""
+    rows = [source.rows for source in _memory_of(hl.RMax(**OPTIONS), tasks(16))]
+
+    def pool(n: int) -> Callable[[], object]:
+        visits = Visits(OPTIONS["n_states"], OPTIONS["n_actions"])
+        for i in range(n):
+            visits.add(rows[i % len(rows)])
+
+        def run() -> object:
+            for of_task in rows:
+                visits.add(of_task)
+                pooled = visits.rows
+            return pooled
+
+        return run
+
+    times = best_times({n: pool(n) for n in (few, many)})
+    name = f"visits pooled, {many} tasks before / {few} tasks before"
+    return {name: times[many] / times[few]}
 
 
 def with_states(sides: tuple[int, int] = (100, 316)) -> dict[str, float]:

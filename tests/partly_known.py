@@ -3,7 +3,7 @@
 import numpy as np
 
 import heirloom as hl
-from heirloom.kernels.learning import N_TRANSITIONS
+from heirloom.kernels.counting import N_TRANSITIONS, NOT_LISTED
 from heirloom.transfer.setting import Setting
 from tests.strategies import draw_pair
 
@@ -16,7 +16,10 @@ def learned_exactly(m, known):
     model = hl.LearnedModel(m.n_states, m.n_actions, n_known=m.n_states)
     t = m.transitions
     model._arrays = model._arrays._replace(
-        successors=np.empty(t.p.size, dtype=np.int32), p=np.empty(t.p.size)
+        **{name: np.full(t.p.size, -1) for name in ("owner", "next_into_1")},
+        next_into=np.full(t.p.size, NOT_LISTED),
+        successors=np.empty(t.p.size, dtype=np.int32),
+        p=np.empty(t.p.size),
     )
     a = model._arrays
     on, size = t.continuing, 0
@@ -26,6 +29,7 @@ def learned_exactly(m, known):
         a.first[k], a.last[k] = size, size + length
         a.successors[size : size + length] = on.successors[row]
         a.p[size : size + length] = on.p[row]
+        a.owner[size : size + length] = k
         a.R[k], a.ends[k], a.known[k] = t.R[k], t.end_probability[k], True
         size += length
     a.sizes[N_TRANSITIONS] = size

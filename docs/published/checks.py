@@ -11,7 +11,7 @@ import numpy as np
 
 import heirloom as hl
 from heirloom.envs.paper_families import Tight
-from heirloom.mdp.learned import Known
+from heirloom.mdp.rows import Rows
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
@@ -96,8 +96,9 @@ def memory_of(part: str, difference: float, n_known: int, rng: np.random.Generat
         mean = rng.binomial(n_known, p, n_pairs) / n_known
         other = rng.binomial(n_known, 0.5, n_pairs) / n_known
         R, share = (mean, other) if part == "rewards" else (other, mean)
-        known = Known(
+        learned = Rows(
             known=np.ones(n_pairs, dtype=bool),
+            counts=np.full(n_pairs, n_known),
             R=R,
             ends=np.zeros(n_pairs),
             first=rows * N_STATES,
@@ -107,7 +108,7 @@ def memory_of(part: str, difference: float, n_known: int, rng: np.random.Generat
         )
         v_max = 1 / (1 - GAMMA)
         memory.add(
-            Source(known, np.full(n_pairs, v_max), np.full(N_STATES, v_max), n_known=n_known)
+            Source(learned, np.full(n_pairs, v_max), np.full(N_STATES, v_max), n_known=n_known)
         )
     return memory
 

@@ -285,15 +285,16 @@ def test_probabilities_of_false_alarms_of_all_tasks_sum_to_delta_at_most(tmp_pat
     used, stored = [], []  # the largest probability of each task, and which of them are sources
 
     def note(i, radius):
-        used[i] = max(used[i], 4 * math.exp(-2 * n * radius**2))
+        exceeded = math.sqrt(1 + n / 4) * math.exp(-((n * radius) ** 2) / (2 * (n / 4 + 1)))
+        used[i] = max(used[i], 2 * exceeded)  # rewards, and as much for transitions
 
     for i in range(60):
         agent.begin_task()
         watch = agent.task.watch
         used.append(0.0)
-        note(i, watch.radii.reward)
+        note(i, watch.smallest.rewards[0])
         for j, radii in zip(stored, watch.source_radii, strict=True):
-            note(j, radii.reward)
+            note(j, radii.rewards[0])
         for _ in range(n):
             agent.observe(0, 0, 0.5, 0, terminated=False)
         if i % 5 == 0:

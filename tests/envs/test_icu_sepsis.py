@@ -7,7 +7,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.envs import icu_sepsis as icu
-from heirloom.mdp.learned import Known
+from heirloom.mdp.rows import Rows
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.source import Source
 
@@ -113,7 +113,8 @@ def exact_source(m):
     t, rows, Q = m.transitions, m.transitions.continuing, hl.solve(m).Q
     known, ends = m.available.reshape(-1), t.end_probability
     arrays = rows.indptr[:-1], rows.indptr[1:], rows.successors, rows.p
-    return Source(Known(known, t.R, ends, *arrays), Q.reshape(-1), Q.max(axis=1), available=known)
+    given = Rows(known, np.zeros(known.size, dtype=np.int64), t.R, ends, *arrays)
+    return Source(given, Q.reshape(-1), Q.max(axis=1), available=known)
 
 
 def test_agents_never_choose_a_treatment_that_a_hospital_does_not_have():

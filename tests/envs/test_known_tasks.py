@@ -17,7 +17,7 @@ from heirloom.envs.toy_text import (
     taxi,
     taxis,
 )
-from heirloom.mdp.learned import Known
+from heirloom.mdp.rows import Rows
 
 FAMILIES = {
     "frozen lakes": frozen_lakes,
@@ -34,8 +34,9 @@ def fully_known_source(m):
     continuing = np.ones(t.p.size, dtype=bool) if t.ends is None else ~t.ends
     lengths = np.bincount(t.pairs[continuing], minlength=t.R.size)
     last = np.cumsum(lengths)
-    rows = Known(
+    rows = Rows(
         known=np.ones(t.R.size, dtype=bool),
+        counts=np.zeros(t.R.size, dtype=np.int64),
         R=np.array(t.R),
         ends=np.array(m.ends).ravel(),
         first=last - lengths,

@@ -173,6 +173,20 @@ def test_code_of_an_earlier_source_is_not_used(tmp_path, monkeypatch, error):
     assert sum(again.stats.cache_hits.values()) == 1
 
 
+def test_code_is_compiled_again_if_another_file_of_its_folder_has_changed(tmp_path, monkeypatch):
+    """Kernel files import each other, and compiled code contains the kernels that it calls."""
+    monkeypatch.setattr(caching.config, "CACHE_DIR", str(tmp_path / "cache"))
+    source, imported = "def f(x):\n    return x + x\n", tmp_path / "imported.py"
+    hits = []
+    for content in ("A = 1\n", "A = 1\n", "A = 10\n"):
+        imported.write_text(content)
+        os.utime(imported, (1e9, 1e9))
+        kernel = cached_kernel(tmp_path, source)
+        assert kernel(3) == 6
+        hits.append(sum(kernel.stats.cache_hits.values()))
+    assert hits == [0, 1, 0]
+
+
 def test_code_of_another_signature_is_not_used(tmp_path, monkeypatch):
     """Two processes without locks may write different code to the same file."""
     monkeypatch.setattr(caching.config, "CACHE_DIR", str(tmp_path))

@@ -10,7 +10,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.agents import uniforms
-from heirloom.kernels import learning
+from heirloom.kernels import rollout, solving
 from heirloom.learning import learn
 from heirloom.mdp import learned
 from heirloom.transfer import program
@@ -62,7 +62,7 @@ def test_compiled_and_step_by_step_learning_are_identical_with_small_buffers(
     kind, gamma, highest, monkeypatch
 ):
     """Compiled code keeps its own `MAX_WORK`; results do not depend on it."""
-    monkeypatch.setattr(learning, "MAX_WORK", 20)
+    monkeypatch.setattr(solving, "MAX_WORK", 20)
     rewards = {"reward_range": (highest - 1.0, highest)}
     tasks = small_tasks(np.random.default_rng(1), gamma, branching=2, **rewards)
     compiled, stepped = (makers(tasks, n_known=2)[kind]() for _ in range(2))
@@ -121,9 +121,9 @@ def test_exploration_chooses_unknown_pairs_first_and_then_every_available_action
     Q = np.array([9.0, -np.inf, 1.0, 2.0, 3.0])
     counts = np.array([0, 0, 5, 2, 7])
     known = np.array([False, False, False, False, True])
-    assert learning.explored(known, counts, Q, 1, 4, 0.5) == 3
+    assert rollout.explored(known, counts, Q, 1, 4, 0.5) == 3
     known[:] = True
-    chosen = [learning.explored(known, counts, Q, 1, 4, u) for u in np.arange(0.05, 1, 0.1)]
+    chosen = [rollout.explored(known, counts, Q, 1, 4, u) for u in np.arange(0.05, 1, 0.1)]
     assert chosen == [2] * 3 + [3] * 4 + [4] * 3
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.kernels import learning
+from heirloom.kernels import solving
 from heirloom.transfer import acceleration, program
 from heirloom.transfer.nearness.exact import family_nearness
 from tests.strategies import RANGES, mixed
@@ -83,11 +83,11 @@ def exact_fixed_point(agent, m, rounds=200):
 @pytest.mark.parametrize("distance", [1e-3, 1e-5, 1e-8])
 def test_learning_takes_few_backups_for_a_discount_factor_close_to_1(distance, monkeypatch):
     """The work of all updates is limited; a worklist alone needs about 1 / (1-γ) sweeps each."""
-    work, update_values = [], learning.update_values
+    work, solve = [], solving.solve
     monkeypatch.setattr(
-        learning,
-        "update_values",
-        lambda *arguments: work.append(update_values(*arguments)) or work[-1],
+        solving,
+        "solve",
+        lambda *arguments: work.append(solve(*arguments)) or work[-1],
     )
     m = hl.TabularMDP([[0.5], [0.2]], [[[0, 1]], [[1, 0]]], gamma=1 - distance)
     agent = hl.RMax(n_states=2, n_actions=1, gamma=m.gamma, n_known=1, terminating=False, seed=0)
@@ -148,7 +148,7 @@ def test_update_that_cannot_converge_raises_not_converged_and_leaves_an_upper_bo
 
     monkeypatch.setattr(acceleration, "caps", no_caps)
     monkeypatch.setattr(program, "MAX_SWEEPS", 100)
-    monkeypatch.setattr(learning, "MAX_WORK", 1000)
+    monkeypatch.setattr(solving, "MAX_WORK", 1000)
     gamma = 1 - 1e-8
     m = hl.TabularMDP([[0.5], [0.2]], [[[0, 1]], [[1, 0]]], gamma=gamma)
     agent = hl.RMax(n_states=2, n_actions=1, gamma=gamma, n_known=1, terminating=False, seed=0)
@@ -166,8 +166,8 @@ def test_update_in_many_calls_gives_the_same_bits_as_in_one_call(monkeypatch):
     m = hl.garnet(30, 3, branching=3, gamma=0.95, seed=0)
     options = {"n_states": 30, "n_actions": 3, "gamma": 0.95, "n_known": 2, "seed": 0}
     results = []
-    for budget in (learning.MAX_WORK, 50):
-        monkeypatch.setattr(learning, "MAX_WORK", budget)
+    for budget in (solving.MAX_WORK, 50):
+        monkeypatch.setattr(solving, "MAX_WORK", budget)
         agent = hl.RMax(**options)
         record = hl.learn(agent, m, episodes=30, max_steps=50, seed=0)
         results.append((agent.Q.copy(), record.returns))

@@ -1,4 +1,4 @@
-"""`LearnedModel`: visit counts, known pairs, and the empirical model of the first visits."""
+"""`LearnedModel`: visit counts, known pairs, and empirical models of the visits until a look."""
 
 import math
 from fractions import Fraction
@@ -9,13 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import heirloom as hl
-from heirloom.kernels import learning
+from heirloom.kernels import counting
 
 
 def distance_in_ulps(mean, rewards):
     """The distance of `mean` from the exact mean, in units of its last place."""
     exact = sum(map(Fraction, rewards)) / len(rewards)
     return abs(Fraction(float(mean)) - exact) / Fraction(math.ulp(float(mean)))
+
+
+def assert_estimated(rows, k, visits):
+    """Check that the row of pair k is the empirical model of these visits."""
+    rewards, outcomes = zip(*visits, strict=True)
+    n, found = len(visits), slice(rows.first[k], rows.last[k])
+    assert rows.counts[k] == n
+    assert distance_in_ulps(rows.R[k], rewards) <= 0.51
+    assert rows.ends[k] == outcomes.count(None) / n
+    expected = {o: outcomes.count(o) / n for o in sorted(set(outcomes) - {None})}
+    assert rows.successors[found].tolist() == list(expected)
+    assert rows.p[found].tolist() == list(expected.values())
 
 
 @given(
@@ -27,9 +39,12 @@ def distance_in_ulps(mean, rewards):
         max_size=300,
     ),
 )
-def test_known_pairs_have_the_empirical_model_of_their_first_n_known_visits(n_known, steps):
-    """The model is compared with lists of all visits."""
-    model = hl.LearnedModel(4, 2, n_known=n_known)
+@pytest.mark.parametrize("refresh", [None, 1.01, 1.5, 3.0])
+def test_known_pairs_have_the_empirical_model_of_the_visits_until_the_last_look(
+    refresh, n_known, steps
+):
+    """The model is compared with lists of all visits, and the looks with ⌈n_known g^i⌉."""
+    model = hl.LearnedModel(4, 2, n_known=n_known, refresh=refresh)
     visits_of = {}
     for s, a, r, s_next, terminated in steps:
         visits = visits_of.setdefault((s, a), [])
@@ -37,16 +52,23 @@ def test_known_pairs_have_the_empirical_model_of_their_first_n_known_visits(n_kn
         became_known = model.observe(s, a, r, s_next, terminated=terminated)
         assert became_known == (s * 2 + a if len(visits) == n_known else None)
     for (s, a), visits in visits_of.items():
-        counted = visits[:n_known]
-        assert model.counts[s, a] == len(counted)
+        assert model.counts[s, a] == len(visits)
         assert model.known[s, a] == (len(visits) >= n_known)
+        assert (model.all_visits.counts == model.counts.reshape(-1)).all()
+        assert_estimated(model.all_visits, s * 2 + a, visits)
         if not model.known[s, a]:
+            assert_estimated(model.visited_rows, s * 2 + a, visits)
             continue
-        rewards, outcomes = zip(*counted, strict=True)
-        assert distance_in_ulps(model.R[s, a], rewards) <= 0.51
-        assert model.ends[s, a] == outcomes.count(None) / n_known
-        expected = {o: outcomes.count(o) / n_known for o in sorted(set(outcomes) - {None})}
-        assert model.successors(s, a) == expected
+        looked, factor = n_known, n_known * (refresh or np.inf)
+        while math.ceil(factor) <= len(visits) if refresh else False:
+            looked, factor = math.ceil(factor), factor * refresh
+        assert_estimated(model.rows, s * 2 + a, visits[:looked])
+        assert_estimated(model.visited_rows, s * 2 + a, visits[:looked])
+        assert_estimated(model.first_rows, s * 2 + a, visits[:n_known])
+        row = model.rows
+        found = slice(row.first[s * 2 + a], row.last[s * 2 + a])
+        p = dict(zip(row.successors[found].tolist(), row.p[found].tolist(), strict=True))
+        assert model.successors(s, a) == p
     assert model.known.sum() == sum(len(visits) >= n_known for visits in visits_of.values())
 
 
@@ -67,66 +89,34 @@ def test_mean_of_many_rewards_is_correct_to_the_last_place(kind):
     assert distance_in_ulps(np.cumsum(rewards)[-1] / n, rewards) > 10
 
 
-@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=50))
-def test_compiled_and_plain_code_give_the_same_bits_for_mean_rewards(rewards):
-    compiled, plain = (hl.LearnedModel(1, 1, n_known=len(rewards)) for _ in range(2))
-    a = compiled._arrays
-    for r in rewards:
-        plain.observe(0, 0, r, 0, terminated=False)
-        lists = a.outcomes, a.times, a.head, a.sizes
-        learning.record(a.counts, a.reward_sums, *lists, 0, r, 0)
-    learning.make_known(a, 0)
-    assert a.reward_sums.tobytes() == plain._arrays.reward_sums.tobytes()
-    assert compiled.R.tobytes() == plain.R.tobytes()
-
-
-def blocks_of(arrays):
-    """The first entries and sizes of all blocks of outcomes, those in use and the free ones."""
-    used = [(b, arrays.outcomes[b]) for b in arrays.head[arrays.head >= 0].tolist()]
-    for b, n in used:
-        size = learning.SMALLEST
-        while size < n:
-            size *= 2
-        yield b, size + 1
-    for size_class, b in enumerate(arrays.sizes[learning.FREE :].tolist()):
-        while b >= 0:
-            yield b, (learning.SMALLEST << size_class) + 1
-            b = int(arrays.times[b])
-
-
 @pytest.mark.parametrize("seed", range(3))
-def test_compiled_and_plain_counts_of_many_outcomes_equal_those_of_a_dictionary(seed):
+@pytest.mark.parametrize("refresh", [None, 1.3])
+def test_counts_of_many_outcomes_equal_those_of_a_dictionary(seed, refresh):
     rng = np.random.default_rng(seed)
-    n_states, n_known, n_pairs = 60, 45, 120
-    plain, compiled = (hl.LearnedModel(n_states, 2, n_known=n_known) for _ in range(2))
+    n_states, n_known, n_pairs = 60, 20, 120
+    model = hl.LearnedModel(n_states, 2, n_known=n_known, refresh=refresh)
     expected = [{} for _ in range(n_pairs)]
-    for k in rng.permutation(np.repeat(np.arange(n_pairs), n_known))[: 44 * n_pairs].tolist():
+    for k in rng.permutation(np.repeat(np.arange(n_pairs), 45))[: 44 * n_pairs].tolist():
         # -1 is termination, and later pairs have more outcomes.
         outcome = int(rng.integers(-1, 1 + n_states * k // n_pairs))
         counts = expected[k]
         counts[outcome] = counts.get(outcome, 0) + 1
-        plain.observe(*divmod(k, 2), 0.5, max(outcome, 0), terminated=outcome < 0)
-        if not compiled._has_room():
-            compiled._grow()
-        a = compiled._arrays
-        blocks = a.outcomes, a.times, a.head, a.sizes
-        if learning.record(a.counts, a.reward_sums, *blocks, k, 0.5, outcome) == n_known:
-            learning.make_known(a, k)
+        ended_at = int(rng.integers(n_states))
+        s_next = ended_at if outcome < 0 else outcome
+        model.observe(*divmod(k, 2), 0.5, s_next, terminated=outcome < 0)
     reached = {s for counts in expected for s in counts if s >= 0}
     reached |= {k // 2 for k, counts in enumerate(expected) if counts}
-    for model in (plain, compiled):
-        assert 0 < model.known.sum() < n_pairs
-        for k in np.flatnonzero(model.known):
-            p = {s: n / n_known for s, n in sorted(expected[k].items())}
-            assert model.ends.ravel()[k] == p.pop(-1, 0.0)
-            assert list(model.successors(*divmod(k, 2)).items()) == list(p.items())
-        assert set(np.flatnonzero(model.reached)) == reached
-        # The blocks fill the entries in use, and do not overlap.
-        end = 0
-        for first, size in sorted(blocks_of(model._arrays)):
-            assert first == end
-            end += size
-        assert end == model._arrays.sizes[learning.N_OUTCOMES]
+    rows = model.all_visits
+    for k, counts in enumerate(expected):
+        n, found = sum(counts.values()), slice(rows.first[k], rows.last[k])
+        p = {s: times / n for s, times in sorted(counts.items())}
+        assert rows.ends[k] == p.pop(-1, 0.0)
+        assert rows.successors[found].tolist() == list(p)
+        assert rows.p[found].tolist() == list(p.values())
+    assert set(np.flatnonzero(model.reached)) == reached
+    a = model._arrays
+    assert a.sizes[counting.N_ENTRIES] <= a.outcomes.size
+    assert a.sizes[counting.N_TRANSITIONS] <= a.p.size
 
 
 def test_memory_use_grows_with_known_pairs_only():
@@ -135,8 +125,8 @@ def test_memory_use_grows_with_known_pairs_only():
     for visit in range(100_000):
         model.observe(visit % 100, 0, 0.5, visit % 7, terminated=False)
     assert model.known.sum() == 100
-    arrays = [array for array in model._arrays if isinstance(array, np.ndarray)]
-    assert sum(array.nbytes for array in arrays) < 70 * 400_000
+    arrays = {id(array): array for array in model._arrays if isinstance(array, np.ndarray)}
+    assert sum(array.nbytes for array in arrays.values()) < 90 * 400_000
 
 
 def test_memory_use_does_not_grow_with_visits():

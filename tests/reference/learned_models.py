@@ -14,7 +14,7 @@ class KeepAll(hl.Lipschitz):
 
 
 def as_dense(rows, n_states):
-    """Return (known, R, T) of a `Known`; T is over the states and, last, ⊥."""
+    """Return (known, R, T) of `Rows`; T is over the states and, last, ⊥."""
     T = np.zeros((rows.known.size, n_states + 1))
     for k in np.flatnonzero(rows.known):
         row = slice(rows.first[k], rows.last[k])

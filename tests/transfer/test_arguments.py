@@ -39,7 +39,7 @@ def test_distance_is_measured_between_rows_of_models():
         ({"pairs": np.array([10**9])}, "pairs holds 1000000000"),
         ({"pairs": np.array([0.0])}, "pairs is array"),
         ({"pairs": [0]}, r"pairs is \[0\]"),
-        ({"m": None}, "m is None: expected a Known"),
+        ({"m": None}, "m is None: expected a Rows"),
         ({"m": ROWS._replace(last=np.full(6, 10**9))}, "m is not valid .a row is not between"),
         ({"m_bar": ROWS._replace(first=np.full(6, -1))}, "m_bar is not valid .a row is not betw"),
         (

@@ -124,26 +124,37 @@ def test_sampling_noise_does_not_refute_p_min_and_large_differences_do(make):
         agent.begin_task()
 
 
+def failure_probability(n, radius):
+    """The probability that the mean of a pair ever exceeds a radius that is `radius` after n."""
+    return math.sqrt(1 + n / 4) * math.exp(-((n * radius) ** 2) / (2 * (n / 4 + 1)))
+
+
 def test_radii_hold_the_error_of_all_tasks_and_pairs_with_the_stated_probability():
-    """The failure probabilities of Hoeffding and Weissman, at the radii, sum to δ."""
+    """The failure probabilities of the radii sum to δ."""
     setting = hl.bounds.Setting(n_states=3, n_actions=2, gamma=0.9, reward_range=(-1, 3))
-    model = hl.LearnedModel(3, 2, n_known=70)
-    source = hl.bounds.Source.of(model, np.zeros(6))
+    n = 70
+    rows = hl.bounds.Source.of(exactly_known(3, 2, n), np.zeros(6)).rows
     total = 0.0
     for j in range(1, 2000):
-        eta, tau = radii(
-            hl.bounds.Source(source.rows, source.Q, source.V, task=j, n_known=70), setting
-        )
-        total += 6 * 2 * math.exp(-2 * 70 * (eta / 4) ** 2)
-        total += 6 * (2**4 - 2) * math.exp(-70 * tau**2 / 2)
+        source = hl.bounds.Source(rows, np.zeros(6), np.zeros(3), task=j, n_known=n)
+        eta, tau = radii(source, setting)
+        total += sum(failure_probability(n, radius / 4) for radius in eta)
+        total += sum((2**3 - 1) * failure_probability(n, radius) for radius in tau)
     assert total <= DELTA
     assert total == pytest.approx(DELTA, rel=0.01)
+
+
+def exactly_known(n_states, n_actions, n_known):
+    """A model of which every pair stays in its state."""
+    model = hl.LearnedModel(n_states, n_actions, n_known=n_known)
+    for s, a in np.ndindex(n_states, n_actions):
+        for _ in range(n_known):
+            model.observe(s, a, 0.5, s, terminated=False)
+    return model
 
 
 def test_source_without_recorded_visits_proves_nothing():
     setting = hl.bounds.Setting(n_states=2, n_actions=1, gamma=0.9)
     source = hl.bounds.Source.of(hl.LearnedModel(2, 1, n_known=5), np.zeros(2))
-    assert radii(hl.bounds.Source(source.rows, source.Q, source.V, task=1), setting) == (
-        np.inf,
-        np.inf,
-    )
+    for radius in radii(hl.bounds.Source(source.rows, source.Q, source.V, task=1), setting):
+        assert np.isinf(radius).all()

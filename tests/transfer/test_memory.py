@@ -160,8 +160,8 @@ def changed_rows(**changes):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (None, "rows is None: expected a Known"),
-        ((), r"rows is \(\): expected a Known"),
+        (None, "rows is None: expected a Rows"),
+        ((), r"rows is \(\): expected a Rows"),
         (changed_rows(successors=np.array([2], dtype=np.int32)), "a successor is not from 0 to 1"),
         (changed_rows(successors=np.array([-1], dtype=np.int32)), "a successor is not from 0 to 1"),
         (changed_rows(successors=np.array([2**40])), "successors has entries beyond the range"),

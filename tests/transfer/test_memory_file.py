@@ -248,9 +248,22 @@ def test_forged_files_with_a_valid_checksum_are_refused_or_safe(path):
         ("max_Q", lambda Q: Q - 1e6, r"Q contains .*, outside \(0, 10\)"),
         ("task", lambda t: t[::-1], "do not increase between 1 and 3"),
         ("task", lambda t: np.array([1, 2**63 - 1, 10 - 2**63]), "do not increase between 1 and 3"),
-        ("visits", lambda v: v * 0, "visits is below"),
+        ("counts", lambda n: -n, "an entry of counts is not from 0"),
+        ("counts", lambda n: n + 2**41, "an entry of counts is not from 0"),
+        ("counts", lambda n: n * 2, "a pair has fewer visits than in stored tasks"),
+        ("visits/times", lambda n: n * 0, "an entry of visits/times is not positive"),
+        ("visits/times", lambda n: n + 2**62, "a pair has more than"),
+        ("visits/times", lambda n: n[1:], "the array 'visits/times' is"),
+        ("visits/outcomes", lambda x: x - 10**6, "is not an outcome of a pair"),
+        ("visits/outcomes", lambda x: x + 10**6, "is not an outcome of a pair"),
+        ("visits/outcomes", lambda x: x[::-1], "visits/outcomes do not increase"),
+        ("visits/outcomes", lambda x: x.astype(np.int32), "the array 'visits/outcomes' is int32"),
+        ("visits/rewards", lambda r: r * np.nan, "has an entry that is not finite"),
+        ("visits/rewards", lambda r: r + 1.7e308, "a mean reward of all visits is not finite"),
+        ("visits/rewards", lambda r: r - 1e6, r"mean reward of .* outside \(0, 1\)"),
+        ("visits/rewards", lambda r: r[:1], "the array 'visits/rewards' is"),
         ("lengths", lambda n: -n, "not valid"),
-        ("available", lambda a: ~a, "a known action is not available"),
+        ("available", lambda a: ~a, "a visited action is not available"),
         ("successors", lambda s: s[::-1], "not in increasing order"),
         ("successors", lambda s: s * 0, "not in increasing order"),
     ],
@@ -262,6 +275,19 @@ def test_inconsistent_arrays_are_refused(path, name, change, message):
     path.write_bytes(forged.packed(header, {**arrays, name: change(arrays[name])}))
     with pytest.raises(hl.errors.InvalidFile, match=message):
         hl.TaskMemory.load(path)
+
+
+def test_memory_of_a_task_whose_masks_were_observed_in_some_states_only_is_loaded(path):
+    agent = hl.RMax(n_states=2, n_actions=2, gamma=0.9, n_known=2, seed=0)
+    agent.begin_task()
+    for _ in range(2):
+        agent.observe(0, 1, 0.5, 1, terminated=False)
+    agent.observe_mask(1, np.array([True, False]))
+    agent.observe(1, 0, 0.5, 0, terminated=False)
+    agent.end_task()
+    agent.memory.save(path)
+    (source,) = hl.TaskMemory.load(path).sources
+    assert source.available.tolist() == [False, True, True, False]
 
 
 def test_calibration_tasks_that_do_not_increase_are_refused(path):

@@ -17,7 +17,7 @@ from heirloom.agents.uniforms import Uniforms
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.choices import OnRefutation
 from heirloom.errors import InvalidArgument, WrongOrder
-from heirloom.kernels import learning
+from heirloom.kernels import rollout
 from heirloom.mdp.available import action_text, read_available, read_mask
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import EQUAL
@@ -52,6 +52,15 @@ class AgentOptions(TypedDict, total=False):
     gamma: Required[Annotated[float, Option("the discount factor.", spec=None)]]
     n_known: Required[
         Annotated[int, Option("the number of visits after which a pair is known.", ge=1)]
+    ]
+    refresh: Annotated[
+        float | None,
+        Option(
+            "the factor by which the visits of a known pair grow until its model is estimated "
+            "again; by default it is estimated once, as in the paper.",
+            None,
+            gt=1,
+        ),
     ]
     seed: Annotated[
         int | np.random.Generator | None,
@@ -249,7 +258,8 @@ class OptimisticAgent:
             )
         self.memory.bind(self.setting)  # another agent that shares the memory may have filled it
         self._task = TaskLearner(
-            self.setting, self.n_known, self.bounds, self.memory, self.refutation, mask
+            *(self.setting, self.n_known, self.options["refresh"], self.bounds, self.memory),
+            *(self.refutation, mask),
         )
         self._limits = _limits(self.setting)
         self.in_task = True
@@ -297,7 +307,7 @@ class OptimisticAgent:
         if u < explore:
             arrays, first = task.model._arrays, s * self.n_actions
             pairs = first, self.n_actions
-            k = learning.explored(arrays.known, arrays.counts, task._values.Q, *pairs, u / explore)
+            k = rollout.explored(arrays.known, arrays.counts, task._values.Q, *pairs, u / explore)
             return int(k) - first
         if len(greedy) == 1:
             return greedy[0]
@@ -328,17 +338,18 @@ class OptimisticAgent:
         if task is None or not self.in_task:
             raise WrongOrder("observe() was called outside a task: call begin_task() first")
         k = s * n_actions + a
-        if task._known[k]:
-            return False
         if task.missing is not None and task.missing[k]:
             raise InvalidArgument(action_text(s, a, self.model.available[s]))
-        pair = task.model._count(k, r, -1 if terminated else s_next)
-        if pair is None:
+        if task.model._count(k, r, -1 - s_next if terminated else s_next) is None:
             return False
-        task._update(pair)
+        is_first = task.model._look(k)
+        if is_first:
+            task._update(k)
+        else:
+            task._update_known(k)
         if task.watch is not None:
-            task.check(pair)
-        return True
+            task.check(k)
+        return is_first
 
     def end_task(self, *, label: str | None = None, time: str | date | None = None) -> None:
         """End the task, and store it in the memory as a source.
@@ -362,8 +373,7 @@ class OptimisticAgent:
         """
         if self._rewards_seen is None or not model.counts.any():
             return
-        counts = model.counts.reshape(-1)
-        means = model._arrays.reward_sums[counts > 0, 0] / counts[counts > 0]
+        means = model.mean_rewards[model.counts.reshape(-1) > 0]
         low, high = self._rewards_seen
         low, high = min(low, float(means.min())), max(high, float(means.max()))
         self._rewards_seen = low, high

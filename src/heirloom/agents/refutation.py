@@ -8,6 +8,7 @@ import numpy as np
 
 from heirloom.choices import OnRefutation
 from heirloom.errors import RefutedKnowledge, RefutedKnowledgeWarning
+from heirloom.mdp.rows import MOST_VISITS
 from heirloom.naming import with_name
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
@@ -69,7 +70,7 @@ class Refutation:
             learner.setting,
             list(memory.sources),
             task=memory.n_tasks + 1,
-            n_known=learner.model.n_known,
+            most=learner.model.n_known if learner.model.refresh is None else MOST_VISITS,
         )
 
     def react(self, learner: "TaskLearner", pair: int) -> None:
@@ -143,7 +144,7 @@ def _observed(learner: "TaskLearner", pair: int) -> Observed:
     row = slice(arrays.first[pair], arrays.last[pair])
     T[arrays.successors[row]] = arrays.p[row]
     T[n_states] = arrays.ends[pair]
-    return Observed(pair, float(arrays.R[pair]), T)
+    return Observed(pair, int(arrays.looked[pair]), float(arrays.R[pair]), T)
 
 
 def _described_pooled(pooled: Pooled, accuracy: Accuracy, n_tasks: int) -> str:

@@ -3,7 +3,8 @@
     Q = U outside K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
 
 `U` is the minimum of `v_max` and of all bounds, and K is the known set. When a pair becomes known,
-the bounds are refined first, and then `Q` is lowered to its new fixed point.
+the bounds are refined first, and then `Q` is brought to its new fixed point. When a known pair is
+looked at again, only its model changes.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import numpy as np
 from heirloom.agents.refutation import Refutation
 from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
 from heirloom.errors import InvalidArgument
-from heirloom.kernels import learning
+from heirloom.kernels import checking, solving
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import value_range
 from heirloom.transfer import program
@@ -21,7 +22,6 @@ from heirloom.transfer.bound import Bound, Change
 from heirloom.transfer.envelope import Envelope
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
-from heirloom.transfer.nearness.rows import LearnerArrays
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import index, instance, shown
@@ -33,6 +33,7 @@ class TaskLearner:
     Args:
         setting: what the agent knows before its first task.
         n_known: the number of visits after which a pair is known.
+        refresh: the factor by which its visits grow until the next look; None for one look.
         bounds: upper bounds on `Q*`; the constructor calls `begin_task` of each.
         memory: the earlier tasks.
         refutation: how pairs that become known are compared with prior knowledge; None if
@@ -44,6 +45,7 @@ class TaskLearner:
         self,
         setting: Setting,
         n_known: int,
+        refresh: float | None,
         bounds: Sequence[Bound],
         memory: TaskMemory,
         refutation: Refutation | None = None,
@@ -51,7 +53,8 @@ class TaskLearner:
     ) -> None:
         self.setting, self.bounds, self.memory = setting, bounds, memory
         self.refutation = refutation
-        self.model = LearnedModel(setting.n_states, setting.n_actions, n_known=n_known)
+        sizes = setting.n_states, setting.n_actions
+        self.model = LearnedModel(*sizes, n_known=n_known, refresh=refresh)
         if available is not None:
             self.model._availability.give(available)
         self.texts: dict[str, str] = {}
@@ -71,20 +74,18 @@ class TaskLearner:
             i: bounds[i].U.copy() for i in self._refined if _is_user_defined(bounds[i])
         }
         self._is_updated = np.zeros(n_pairs, dtype=bool)
-        U = np.full(n_pairs, setting.v_max)
-        self.decider = np.zeros(n_pairs, dtype=np.int64)
-        """Which bound is the minimum `U` at each pair: 0 for `v_max`, i for `bounds[i - 1]`."""
+        U, decider = np.full(n_pairs, setting.v_max), np.zeros(n_pairs, dtype=np.int64)
         for i in range(len(bounds)):
-            self._lower(U, i, np.arange(U.size))
+            self._lower(U, decider, i, np.arange(U.size))
         self.missing = self.model._availability.missing
         """The pairs of actions that do not exist, which have U = Q = -infinity; None for none."""
         if self.missing is not None:
-            U[self.missing], self.decider[self.missing] = -np.inf, 0
-        self._values = program.initial_values(setting, U)
+            U[self.missing], decider[self.missing] = -np.inf, 0
+        falls = self.model.refresh is None
+        self._values = program.initial_values(setting, U, decider, falls=falls)
         self._known = self.model._arrays.known
-        # Bounds are given these views of `_values`, so that they cannot write to its arrays.
-        self._U, self._V = read_only(self._values.U), read_only(self._values.V)
-        self._decreased = read_only(self._values.decreased)
+        self._V = self._values.V.copy()
+        """The smallest values so far, with which bounds are refined, over states."""
         self._tell_envelopes()
         self._near = self._near_rows()  # solved for together with `Q`; None if there are none
         self.greedy: dict[int, list[int]] = {}
@@ -107,7 +108,7 @@ class TaskLearner:
         if self.watch is None or self.watch.check is None or self.refutation is None:
             return
         arrays = tuple(self.model._arrays), tuple(self.watch.check)
-        if learning.contradicts(*arrays, pair):
+        if checking.contradicts(*arrays, pair):
             self.refutation.react(self, pair)
 
     def exclude(self, pairs: IntArray) -> None:
@@ -118,16 +119,21 @@ class TaskLearner:
         for bound in self.bounds:
             if callable(getattr(bound, "exclude", None)):
                 bound.exclude(pairs)
-        self._values.U[pairs], self.decider[pairs] = -np.inf, 0
+        self._exclude(pairs)
         self._update_values(pairs)
 
-    def _near_rows(self) -> learning.Near | None:
+    def _exclude(self, pairs: IntArray | BoolArray) -> None:
+        values = self._values
+        values.base[pairs], values.base_decider[pairs] = -np.inf, 0
+        values.U[pairs], values.decider[pairs] = -np.inf, 0
+
+    def _near_rows(self) -> solving.Near | None:
         available = None if self.missing is None else ~self.missing
         for i, bound in enumerate(self.bounds):
             if isinstance(bound, NearModels):
-                learner = LearnerArrays(self._values.V, self.decider, i + 1, available)
-                near = bound._rows(learner)
+                near = bound._rows(self._values, i + 1, available)
                 if near is not None:
+                    self._values = program.with_near(self._values, near)
                     program.update(self.model._arrays, self._values, near, near.pairs)
                 return near
         return None
@@ -163,20 +169,28 @@ class TaskLearner:
 
     def _update(self, pair: int) -> None:
         """Update as `update` does, without checks."""
-        values, known = self._values, self._known
-        change = Change(pair, self._U, self._V, self._decreased[: values.n_decreased[0]])
-        changed = [np.array([pair])]
+        values, changed = self._values, [np.array([pair])]
+        if self._refined:
+            change = self._change(pair)
         for i in self._refined:
             lowered = self.bounds[i].refine(change)
             if i in self._checked_U:
                 self._check_refined(i, lowered)
             if lowered.size:
-                lowered = lowered[~known[lowered]]  # U does not change at known pairs
-                changed.append(self._lower(values.U, i, lowered))
-        values.is_decreased[change.decreased] = False
-        values.n_decreased[0] = 0
+                lowered = lowered[~self._known[lowered]]  # U does not change at known pairs
+                changed.append(self._lower(values.base, values.base_decider, i, lowered))
         self._update_values(np.concatenate(changed) if len(changed) > 1 else changed[0])
         self._is_updated[pair] = True
+
+    def _change(self, pair: int) -> Change:
+        """Describe that a pair became known, with arrays that bounds cannot write to."""
+        decreased = np.flatnonzero(self._values.V < self._V)
+        self._V[decreased] = self._values.V[decreased]
+        return Change(pair, read_only(self._values.U), read_only(self._V), read_only(decreased))
+
+    def _update_known(self, pair: int) -> None:
+        """Bring `Q` to its new fixed point, after a known pair was looked at again."""
+        self._update_values(np.array([pair]))
 
     def _check_refined(self, i: int, lowered: object) -> None:
         """Raise `InvalidArgument` unless the user-defined bound i was only lowered, at `lowered`.
@@ -220,16 +234,16 @@ class TaskLearner:
             self._update(int(pair))
         self.missing = self.model._availability.missing
         if self.missing is not None:
-            self._values.U[self.missing], self.decider[self.missing] = -np.inf, 0
+            self._exclude(self.missing)
         unknown = np.flatnonzero(~known)
         for i in self._refined:
-            self._lower(self._values.U, i, unknown)
+            self._lower(self._values.base, self._values.base_decider, i, unknown)
         self._update_values(np.arange(self.setting.n_pairs))
 
     def end(self, memory: TaskMemory, *, label: str = "", time: str = "") -> None:
         """Store the task as a source, and count the pairs whose bound came from each source."""
         instance("memory", memory, TaskMemory, "such as agent.memory")
-        program.refresh(self.model._arrays, self._values, self._near)
+        program.complete(self.model._arrays, self._values, self._near, self.setting.slack)
         self.greedy.clear()
         source = Source.of(self.model, self._values.Q, label=label, time=time)
         memory._check_fit(source)
@@ -238,15 +252,15 @@ class TaskLearner:
             for task, n_pairs in zip(*np.unique(used, return_counts=True), strict=True):
                 memory._use(int(task), int(n_pairs))
             bound.end_task(source, memory)
-        memory._add(source, self.model.counts)
+        memory._add(source, self.model.all_visits)
 
     @property
     def Q(self) -> FloatArray:
         """The values `Q` over pairs, backed up at all known pairs."""
-        if not program.is_lazy(self._values):
+        if self._values.margin == np.inf:
             return self._values.Q
         Q = self._values.Q.copy()
-        learning.known_backups(self.model._arrays, self._values.V, self.setting.gamma, Q)
+        solving.known_backups(self.model._arrays, self._values.V, self.setting.gamma, Q)
         return Q
 
     def _update_values(self, pairs: IntArray) -> None:
@@ -258,13 +272,18 @@ class TaskLearner:
         program.finish(self.model._arrays, self._values, self._near)
         self.greedy.clear()
 
-    def _lower(self, U: FloatArray, i: int, pairs: IntArray) -> IntArray:
+    @property
+    def decider(self) -> IntArray:
+        """Which bound is the minimum `U` at each pair: 0 for `v_max`, i for `bounds[i - 1]`."""
+        return self._values.decider
+
+    def _lower(self, U: FloatArray, decider: IntArray, i: int, pairs: IntArray) -> IntArray:
         """Lower `U` to the bound i at those of `pairs` where the bound is lower; returns them."""
         bound = self.bounds[i].U
         limit = self.setting.v_max - self.setting.same
         pairs = pairs[bound[pairs] < np.minimum(U[pairs], limit)]
         U[pairs] = bound[pairs]
-        self.decider[pairs] = i + 1
+        decider[pairs] = i + 1
         return pairs
 
 

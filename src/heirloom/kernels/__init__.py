@@ -7,8 +7,10 @@ the remainder is the probability of termination, which leads to the absorbing te
 
 Compiled code is cached on disk, in files of numba with a checksum: code that is damaged, or that
 cannot be read or written, is compiled again. If several processes need the same kernel, one of them
-compiles it while the others wait. The first compilation takes up to half a minute and is announced
-once, through the logger `heirloom` (on the standard error if logging is not configured).
+compiles it while the others wait. A change of any file of this folder makes all compiled code
+obsolete, so that kernel files may import each other. The first compilation takes up to half a
+minute and is announced once, through the logger `heirloom` (on the standard error if logging is not
+configured).
 """
 
 import hashlib
@@ -78,6 +80,7 @@ class KernelCache(caching.NullCache):
         """
         if self._found is None:
             try:
+                stamp = _stamp(os.path.dirname(self._function.__code__.co_filename))
                 self._found = caching.FunctionCache(self._function)
             except (OSError, RuntimeError):  # numba finds no folder that it can write to
                 say(
@@ -88,7 +91,7 @@ class KernelCache(caching.NullCache):
             self._found._cache_file = _CheckedFile(
                 self._found.cache_path,
                 PREFIX + self._found._impl.filename_base,
-                self._found._impl.locator.get_source_stamp(),
+                stamp,
             )
         found = self._load(sig, target_context)
         if found is None:
@@ -137,6 +140,16 @@ class KernelCache(caching.NullCache):
         if self._lock is not None:
             _release(str(self.cache_path), self._lock)
             self._lock = None
+
+
+def _stamp(folder: str) -> tuple[tuple[str, float, int], ...]:
+    """Return the names, times and sizes of all source files in a folder.
+
+    Numba's own stamp would miss changes of the files that a file imports.
+    """
+    with os.scandir(folder) as entries:
+        files = [(one.name, one.stat()) for one in entries if one.name.endswith(".py")]
+    return tuple(sorted((name, stat.st_mtime, stat.st_size) for name, stat in files))
 
 
 class _CheckedFile(caching.IndexDataCacheFile):

@@ -250,7 +250,7 @@ def _weighted(rows, a, b, W, W_end):
 
 
 @njit(cache=True)
-def raise_values(known, R, ends, first, last, successors, p, eta, tau, parameters, V):
+def raise_values(known, counts, R, ends, first, last, successors, p, eta, tau, parameters, V):
     """Raise V, a lower bound on V*, to the fixed point of the most pessimistic model, from below.
 
         V(s) = max_a max(v_min, R - η + γ min Σ T V) over the known pairs (s, a), and at least v_min
@@ -281,14 +281,14 @@ def raise_values(known, R, ends, first, last, successors, p, eta, tau, parameter
                     mean = _smallest_mean(
                         first[k], last[k], successors, p, ends[k], V, tau[k], lowest
                     )
-                value = R[k] - eta + gamma * mean
+                value = R[k] - eta[k] + gamma * mean
                 if value > V[s]:
                     increase = max(increase, value - V[s])
                     V[s] = value
 
 
 @njit(cache=True)
-def lower_values(known, R, ends, first, last, successors, p, gamma, slack, Q, V):
+def lower_values(known, counts, R, ends, first, last, successors, p, gamma, slack, Q, V):
     """Lower Q from v_max to the fixed point Q = R + γ Σ T V of the known pairs, V = max_a Q.
 
     Unknown pairs keep their Q. Values never increase. The iteration stops when no value decreases
@@ -348,7 +348,7 @@ def count_different(rows_of, R, known, ends, first, last, successors, p, eta, ta
 
     Arrays are over tasks and pairs; the transitions of task i start at `rows_of[i]`. Tasks i and j
     differ if |R_i - R_j| > η_i + η_j or TV(T_i, T_j) > τ_i + τ_j at a pair known in both; the radii
-    `eta` and `tau` are over tasks. Returns the number of tasks chosen.
+    `eta` and `tau` are over tasks and pairs. Returns the number of tasks chosen.
     """
     n_tasks, n_pairs = R.shape
     n_chosen = 0
@@ -357,15 +357,16 @@ def count_different(rows_of, R, known, ends, first, last, successors, p, eta, ta
         for j in range(i):
             if not chosen[j]:
                 continue
-            limit = eta[i] + eta[j]
             differ = False
             for k in range(n_pairs):
-                if known[i, k] and known[j, k] and abs(R[i, k] - R[j, k]) > limit:
+                gap = abs(R[i, k] - R[j, k])
+                if known[i, k] and known[j, k] and gap > eta[i, k] + eta[j, k]:
                     differ = True
                     break
-            if not differ and tau[i] + tau[j] < 1.0:
+            if not differ:
                 for k in range(n_pairs):
-                    if not (known[i, k] and known[j, k]):
+                    limit = tau[i, k] + tau[j, k]
+                    if not (known[i, k] and known[j, k] and limit < 1.0):
                         continue
                     u, u_end = rows_of[i] + first[i, k], rows_of[i] + last[i, k]
                     v, v_end = rows_of[j] + first[j, k], rows_of[j] + last[j, k]
@@ -381,7 +382,7 @@ def count_different(rows_of, R, known, ends, first, last, successors, p, eta, ta
                             total += abs(p[u] - p[v])
                             u += 1
                             v += 1
-                    if total / 2 > tau[i] + tau[j]:
+                    if total / 2 > limit:
                         differ = True
                         break
             if not differ:

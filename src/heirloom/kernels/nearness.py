@@ -1,4 +1,4 @@
-"""The rows of all sources, arranged by pair, for the bounds of `kernels.learning.Near`."""
+"""The rows of all sources, arranged by pair, for the bounds of `kernels.solving.Near`."""
 
 import numpy as np
 
@@ -53,72 +53,8 @@ def link(
     possible_first,
     possible,
     any_successor,
-    into,
-    into_pair,
-    into_weight,
-):
-    """Find the pairs whose bound depends on each state, and by how much at most.
-
-    If V[s] decreases by one, the largest Σ T V of a pair decreases by at most the largest
-    probability of s in its rows, plus t if mass can move to s. A pair without rows, or with a row
-    that leads to a state that is not possible, is bounded by its largest possible value.
-
-    Call twice: with empty `into_pair`, `into[s + 1]` counts the links of state s; then, after a
-    cumulative sum, to fill in the links.
-    """
-    fill = into_pair.size > 0
-    n_states = into.size - 1
-    position = into[:-1].copy()
-    weight = np.zeros(n_states)
-    is_possible = np.zeros(n_states, dtype=np.bool_)
-    touched = np.empty(n_states, dtype=np.int64)
-    is_touched = np.zeros(n_states, dtype=np.bool_)
-    for k in pairs:
-        n_touched, bounded_by_largest = 0, start[k] == start[k + 1] or t[k] >= 1.0
-        for j in range(possible_first[k], possible_first[k + 1]):
-            s = possible[j]
-            is_possible[s] = True
-            touched[n_touched] = s
-            is_touched[s] = True
-            n_touched += 1
-        if t[k] < 1.0:
-            for i in range(start[k], start[k + 1]):
-                for j in range(first[i], last[i]):
-                    s = successors[j]
-                    if not is_touched[s]:
-                        is_touched[s] = True
-                        touched[n_touched] = s
-                        n_touched += 1
-                    weight[s] = max(weight[s], p[j])
-                    if not any_successor and not is_possible[s]:
-                        bounded_by_largest = True
-        for v in range(n_touched):
-            s = touched[v]
-            x = weight[s]
-            if is_possible[s]:
-                x = 1.0 if bounded_by_largest else min(1.0, x + t[k])
-            weight[s], is_touched[s], is_possible[s] = 0.0, False, False
-            if x > 0.0:
-                if fill:
-                    into_pair[position[s]] = k
-                    into_weight[position[s]] = x
-                    position[s] += 1
-                else:
-                    into[s + 1] += 1
-
-
-@njit(cache=True)
-def link_by_pair(
-    pairs,
-    start,
-    first,
-    last,
-    successors,
-    p,
-    t,
-    possible_first,
-    possible,
-    any_successor,
+    to_all,
+    n_states,
     links,
     link_state,
     link_weight,
@@ -128,22 +64,18 @@ def link_by_pair(
 
     Let T be the distribution at which a row attains the largest Σ T V: it has at most the mass of
     the row at each state, plus t at one possible outcome of the largest value, the witness. If V
-    decreases by x, Σ T V decreases by Σ T x, so the new maximum is below the last one by no more.
-    The links of pair k are the states of its rows, weighed with their largest probability in a row.
-    `witness_weight[k]` is the weight of the witness in addition. It is 1 for a pair whose bound may
-    be the largest possible value, as in `link`.
+    changes by x, the largest mean changes by at most Σ T |x|. The links of pair k are the states of
+    its rows, weighed with their largest probability in a row. `witness_weight[k]` is the weight of
+    the witness in addition: t, or 1 for a pair whose bound may be the largest possible value,
+    because it has no rows, or one that leads to a state that is not possible. If values may rise,
+    every possible outcome may become the witness: with `to_all`, they are all linked.
 
     Call twice: with empty `link_state`, `links[k + 1]` counts the links of pair k; then, after a
     cumulative sum, to fill in the links.
     """
     fill = link_state.size > 0
-    n_states = 0
-    for j in range(successors.size):
-        n_states = max(n_states, successors[j] + 1)
-    for j in range(possible.size):
-        n_states = max(n_states, possible[j] + 1)
     weight = np.zeros(n_states)
-    is_possible = np.zeros(n_states, dtype=np.bool_)
+    is_possible, is_touched = np.zeros(n_states, np.bool_), np.zeros(n_states, np.bool_)
     touched = np.empty(n_states, dtype=np.int64)
     for k in pairs:
         n_touched, bounded_by_largest = 0, start[k] == start[k + 1] or t[k] >= 1.0
@@ -153,19 +85,27 @@ def link_by_pair(
             for i in range(start[k], start[k + 1]):
                 for j in range(first[i], last[i]):
                     s = successors[j]
-                    if weight[s] == 0.0 and p[j] > 0.0:
+                    if not is_touched[s] and p[j] > 0.0:
+                        is_touched[s] = True
                         touched[n_touched] = s
                         n_touched += 1
                     weight[s] = max(weight[s], p[j])
                     if not any_successor and not is_possible[s]:
                         bounded_by_largest = True
-        for j in range(possible_first[k], possible_first[k + 1]):
-            is_possible[possible[j]] = False
         witness_weight[k] = 1.0 if bounded_by_largest else t[k]
+        for j in range(possible_first[k], possible_first[k + 1]):
+            s = possible[j]
+            is_possible[s] = False
+            if to_all:
+                weight[s] = min(1.0, weight[s] + witness_weight[k])
+                if not is_touched[s]:
+                    is_touched[s] = True
+                    touched[n_touched] = s
+                    n_touched += 1
         for v in range(n_touched):
             s = touched[v]
             if fill:
                 link_state[links[k] + v], link_weight[links[k] + v] = s, weight[s]
-            weight[s] = 0.0
+            weight[s], is_touched[s] = 0.0, False
         if not fill:
             links[k + 1] = n_touched

@@ -17,14 +17,13 @@ from heirloom.errors import (
     UnsupportedEnvironment,
     WrongOrder,
 )
-from heirloom.kernels import learning
+from heirloom.kernels import rollout
 from heirloom.learning.outcomes import begin, failed, observe_mask, read_reset, read_step, takes
 from heirloom.learning.plan import Callback, Plan, adopt_names, checked_texts
 from heirloom.learning.recorder import Recorder, run_recorded_episode
 from heirloom.learning.recording import RecordChoice, Recording
 from heirloom.mdp.mask_notice import MaskNotice
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.transfer import program
 from heirloom.validation import generator, shown, truth, whole_number
 from heirloom.wording import counted, size_of_task
 
@@ -187,18 +186,18 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
     recorder, looks = plan.recorder, plan.on_update is not None
     looks = looks or (recorder is not None and recorder.looks_at_updates)
     pause = learner.refines or looks
-    while (episode := int(run.at[learning.EPISODE])) < episodes:
+    while (episode := int(run.at[rollout.EPISODE])) < episodes:
         due = until = min(episodes, (episode // stride + 1) * stride)
         if recorder is not None:
             until = min(until, recorder.next_episode(episode))
-            if until == episode and run.at[learning.STATE] < 0:
+            if until == episode and run.at[rollout.STATE] < 0:
                 run = run_recorded_episode(agent, compiled, run, rng, plan)
                 values, near = tuple(learner._values), _optional(learner._near)
                 check, pause = _check(learner), learner.refines or looks
                 reported = _report(plan, run, due, reported)
                 continue
             until = max(until, episode + 1)
-        status, pair = learning.rollout(
+        status, pair = rollout.rollout(
             task,
             tuple(learner.model._arrays),
             values,
@@ -209,43 +208,51 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             limit,
             agent.explore,
             pause,
-            program.is_lazy(learner._values),
+            looks,
         )
-        uniforms.n_used = int(run.at[learning.CHOICE])
+        uniforms.n_used = int(run.at[rollout.CHOICE])
         learner.greedy.clear()
-        if status in (learning.KNOWN, learning.REFUTED):
+        if status in (rollout.KNOWN, rollout.REFUTED):
             learner._update(pair)
-            if status == learning.REFUTED and agent.refutation is not None:
+            if status == rollout.REFUTED and agent.refutation is not None:
                 agent.refutation.react(learner, pair)
                 values, near = tuple(learner._values), _optional(learner._near)
                 check, pause = _check(learner), learner.refines or looks
             if recorder is not None:
-                recorder.after_update(int(run.at[learning.STEPS]))
+                recorder.after_update(int(run.at[rollout.STEPS]))
             if plan.on_update is not None:
                 plan.on_update()
-        elif status == learning.NO_UNIFORMS:
+        elif status in (rollout.LOOKED, rollout.REFUTED_AGAIN):
+            learner._update_known(pair)
+            if status == rollout.REFUTED_AGAIN and agent.refutation is not None:
+                agent.refutation.react(learner, pair)
+                values, near = tuple(learner._values), _optional(learner._near)
+                check, pause = _check(learner), learner.refines or looks
+            if recorder is not None:
+                recorder.after_update(int(run.at[rollout.STEPS]))
+        elif status == rollout.NO_UNIFORMS:
             run.uniforms[:] = rng.random(BLOCK)
-            run.at[learning.UNIFORM] = 0
-        elif status == learning.NO_CHOICES:
+            run.at[rollout.UNIFORM] = 0
+        elif status == rollout.NO_CHOICES:
             uniforms.refill()
             run = run._replace(choices=uniforms.block)
-            run.at[learning.CHOICE] = uniforms.n_used
-        elif status == learning.NO_ROOM:
+            run.at[rollout.CHOICE] = uniforms.n_used
+        elif status == rollout.NO_ROOM:
             learner.model._grow()
-        elif status == learning.UNFINISHED:
+        elif status == rollout.UNFINISHED:
             learner._finish_update()
         reported = _report(plan, run, due, reported)
     return Record(
         frozen(run.returns),
         frozen(run.discounted),
-        frozen(run.update_steps[: run.at[learning.UPDATES]].copy()),
-        int(run.at[learning.STEPS]),
+        frozen(run.update_steps[: run.at[rollout.UPDATES]].copy()),
+        int(run.at[rollout.STEPS]),
     )
 
 
-def _report(plan: Plan, run: learning.Run, due: int, reported: int) -> int:
+def _report(plan: Plan, run: rollout.Run, due: int, reported: int) -> int:
     """Call the callback if `due` episodes are done; return after how many it was called last."""
-    done = int(run.at[learning.EPISODE])
+    done = int(run.at[rollout.EPISODE])
     if plan.callback is None or done != due or done <= reported:
         return reported
     plan.callback(done, plan.episodes)
@@ -262,10 +269,10 @@ def _check(learner: TaskLearner) -> tuple[Any, ...] | None:
     return None if learner.watch is None else _optional(learner.watch.check)
 
 
-def _new_run(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) -> learning.Run:
+def _new_run(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) -> rollout.Run:
     """Create the state of a compiled run, with random numbers for the task and for the agent."""
     agent._uniforms.refill()
-    run = learning.Run(
+    run = rollout.Run(
         at=np.array([0, 0, -1, 0, 0, 0, 0]),
         discount=np.ones(1),
         uniforms=rng.random(BLOCK),
@@ -274,7 +281,7 @@ def _new_run(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) ->
         discounted=np.zeros(episodes),
         update_steps=np.empty(agent.setting.n_pairs, dtype=np.int64),
     )
-    run.at[learning.CHOICE] = agent._uniforms.n_used
+    run.at[rollout.CHOICE] = agent._uniforms.n_used
     return run
 
 
@@ -350,12 +357,12 @@ def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> R
     )
 
 
-def _compiled_task(m: TabularMDP) -> learning.Task:
+def _compiled_task(m: TabularMDP) -> rollout.Task:
     """Return the arrays from which compiled code draws the steps of a task."""
     t = m.transitions
     start_states, sums = np.flatnonzero(m.start), np.empty(t.p.size)
-    learning.cumulative(t.indptr, t.p, sums)
-    return learning.Task(
+    rollout.cumulative(t.indptr, t.p, sums)
+    return rollout.Task(
         indptr=t.indptr,
         successors=t.successors,
         sums=sums,
@@ -363,4 +370,5 @@ def _compiled_task(m: TabularMDP) -> learning.Task:
         ends=frozen(np.zeros(t.p.size, dtype=bool)) if t.ends is None else t.ends,
         start_states=start_states,
         start_sums=np.cumsum(m.start[start_states]),
+        entries=np.full(t.p.size, -1),
     )

@@ -8,8 +8,8 @@ from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.agents.task_learner import sources_used
 from heirloom.arrays import IntArray, frozen
-from heirloom.kernels import learning
-from heirloom.kernels.learning import CHOICE, EPISODE, STATE, STEP, STEPS, UNIFORM, UPDATES
+from heirloom.kernels import rollout
+from heirloom.kernels.rollout import CHOICE, EPISODE, STATE, STEP, STEPS, UNIFORM, UPDATES
 from heirloom.learning.recording import (
     LAYERS,
     MOST_STEPS,
@@ -240,11 +240,11 @@ def _task_of(env: Any) -> TabularMDP | None:
 
 def run_recorded_episode(
     agent: OptimisticAgent,
-    task: learning.Task,
-    run: learning.Run,
+    task: rollout.Task,
+    run: rollout.Run,
     rng: np.random.Generator,
     plan: "Plan",
-) -> learning.Run:
+) -> rollout.Run:
     """Run the next episode of a compiled run and record it; return the state of the run after it.
 
     It uses the same random numbers in the same order as compiled code, and calls the agent step by
@@ -255,7 +255,7 @@ def run_recorded_episode(
     episode, steps = int(at[EPISODE]), int(at[STEPS])
     discount, step, ended = 1.0, 0, False
     recorder.begin_episode(episode, steps)
-    s = int(task.start_states[learning.first_above(task.start_sums, _uniform(run, rng))])
+    s = int(task.start_states[rollout.first_above(task.start_sums, _uniform(run, rng))])
     while not ended and step != plan.max_steps:
         a = agent.act(s)
         j = _drawn(task, s * n_actions + a, _uniform(run, rng))
@@ -280,7 +280,7 @@ def run_recorded_episode(
     return run._replace(choices=agent._uniforms.block)
 
 
-def _uniform(run: learning.Run, rng: np.random.Generator) -> float:
+def _uniform(run: rollout.Run, rng: np.random.Generator) -> float:
     """Return the next random number of the task."""
     if run.at[UNIFORM] == run.uniforms.size:
         run.uniforms[:] = rng.random(run.uniforms.size)
@@ -289,7 +289,7 @@ def _uniform(run: learning.Run, rng: np.random.Generator) -> float:
     return float(run.uniforms[run.at[UNIFORM] - 1])
 
 
-def _drawn(task: learning.Task, pair: int, u: float) -> int:
+def _drawn(task: rollout.Task, pair: int, u: float) -> int:
     """Return the index of the transition that the uniform number `u` selects."""
     j, last = int(task.indptr[pair]), int(task.indptr[pair + 1]) - 1
     while j < last and u >= task.sums[j]:

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.learned import Known, rewards_outside
+from heirloom.mdp.rows import Rows, rewards_outside
 from heirloom.mdp.tabular import TabularMDP, value_range
 from heirloom.mdp.transitions import Outcomes, collect, pair_text
 from heirloom.naming import NamesLike
@@ -17,7 +17,7 @@ Unknown = Literal["optimistic", "pessimistic", "absent"]
 
 
 def mdp_of(
-    rows: Known,
+    rows: Rows,
     n_states: int,
     *,
     gamma: float,
@@ -46,6 +46,7 @@ def mdp_of(
     n_actions = known.size // n_states
     pairs = np.flatnonzero(known)
     outside = rewards_outside(rows, reward_range)
+    outside = outside[known[outside]]
     if outside.size:
         raise InvalidArgument(
             f"the learned mean reward of {pair_text(int(outside[0]), n_actions)} is "

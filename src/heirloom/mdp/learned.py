@@ -1,21 +1,22 @@
 """`LearnedModel`: the empirical model that an agent learns of the current task.
 
-A pair is known after `n_known` visits. Its empirical mean reward and transitions are then final,
-and further visits are ignored. Memory use is a few numbers per pair, plus room for its distinct
-outcomes, and for up to twice as many while it is unknown.
+Every visit is counted. A pair is known after `n_known` visits: its mean reward and transitions are
+then estimated, and again whenever its visits have grown by the factor `refresh`. Memory use is a
+few numbers per pair and per distinct outcome.
 """
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, read_only
-from heirloom.kernels import learning
+from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
+from heirloom.kernels import counting
 from heirloom.mdp.available import Availability
+from heirloom.mdp.rows import Rows, collected
 from heirloom.naming import NamesLike
 from heirloom.theory import n_known_for
-from heirloom.validation import Range, index, reward, sizes, truth, whole_number
+from heirloom.validation import Range, index, real_number, reward, sizes, truth, whole_number
 from heirloom.wording import counted_of
 
 if TYPE_CHECKING:
@@ -23,30 +24,12 @@ if TYPE_CHECKING:
     from heirloom.mdp.tabular import TabularMDP
 
 INITIAL_CAPACITY = 256  # transitions, and outcomes, for which a new model has room
-RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the limits of their range
 
 
-class Known(NamedTuple):
-    """The known pairs of a model, in the layout of the kernels.
-
-    Pair k has its successors and their probabilities `p` at `first[k]:last[k]`, and terminates with
-    probability `ends[k]`.
-    """
-
-    known: BoolArray
-    R: FloatArray
-    ends: FloatArray
-    first: IntArray
-    last: IntArray
-    successors: StateArray
-    p: FloatArray
-
-
-def rewards_outside(rows: Known, reward_range: Range) -> IntArray:
-    """Return the known pairs whose mean reward is outside a range by more than rounding errors."""
-    lo, hi = reward_range
-    tol = RELATIVE * max(abs(lo), abs(hi))
-    return np.flatnonzero(rows.known & ~((rows.R >= lo - tol) & (rows.R <= hi + tol)))
+def check_refresh(refresh: object) -> float | None:
+    """Return the factor `refresh`; raise `InvalidArgument` unless it is above 1, or None."""
+    expected = "expected a number above 1, or None to estimate each known pair once"
+    return None if refresh is None else real_number("refresh", refresh, expected, above=1)
 
 
 class LearnedModel:
@@ -56,16 +39,22 @@ class LearnedModel:
         n_states: the number of states, S.
         n_actions: the number of actions, A.
         n_known: the number of visits after which a pair is known; see also `with_accuracy`.
+        refresh: the factor by which the visits of a known pair grow until it is estimated again;
+            None if it never is.
     """
 
-    def __init__(self, n_states: int, n_actions: int, *, n_known: int) -> None:
+    def __init__(
+        self, n_states: int, n_actions: int, *, n_known: int, refresh: float | None = None
+    ) -> None:
         self._n_states, self._n_actions = sizes(n_states, n_actions)
         n_known = whole_number("n_known", n_known)
+        self._refresh = check_refresh(refresh)
         n_pairs = self.n_states * self.n_actions
         self._availability = Availability(self.n_states, self.n_actions)
-        widest = min(n_known, self.n_states)
-        self._largest_block = learning.largest_block(widest)
-        capacity = max(INITIAL_CAPACITY, self._largest_block)
+        self._entries: dict[tuple[int, int], int] = {}
+        """The entry of each pair and outcome that was counted step by step."""
+        widest = min(n_known, self.n_states) if refresh is None else self.n_states
+        capacity = max(INITIAL_CAPACITY, widest)
 
         def per_pair(dtype: type, value: float = 0) -> np.ndarray:
             return np.full(n_pairs, value, dtype=dtype)
@@ -73,27 +62,41 @@ class LearnedModel:
         def per_entry(dtype: type) -> np.ndarray:
             return np.empty(capacity, dtype=dtype)
 
-        self._arrays = learning.Model(
+        estimates = {
+            "R": per_pair(np.float64),
+            "ends": per_pair(np.float64),
+            "first": per_pair(np.int64),
+            "last": per_pair(np.int64),
+        }
+        # Without further looks, the first look is the last one.
+        copied = {name: value.copy() if refresh else value for name, value in estimates.items()}
+        self._arrays = counting.Model(
             n_known=n_known,
+            growth=np.inf if self._refresh is None else self._refresh,
             widest=widest,
             counts=per_pair(np.int64),
             known=per_pair(np.bool_),
-            reward_sums=np.zeros((n_pairs, 2)),
-            R=per_pair(np.float64),
-            ends=per_pair(np.float64),
-            first=per_pair(np.int64),
-            last=per_pair(np.int64),
+            due=per_pair(np.float64),
+            next_look=per_pair(np.int64, n_known),
+            looked=per_pair(np.int64),
+            **estimates,
+            **{f"{name}_1": value for name, value in copied.items()},
+            listed=per_pair(np.bool_),
             successors=per_entry(np.int32),
             p=per_entry(np.float64),
             owner=per_entry(np.int64),
             next_into=per_entry(np.int64),
             into=np.full(self.n_states, -1),
-            next_active=per_entry(np.int64),
-            into_active=np.full(self.n_states, -1),
+            next_into_1=per_entry(np.int64),
+            into_1=np.full(self.n_states, -1),
+            head=per_pair(np.int64, -1),
             outcomes=per_entry(np.int32),
             times=per_entry(np.int64),
-            head=per_pair(np.int64, -1),
-            sizes=np.array([0, 0] + [-1] * learning.N_SIZE_CLASSES),
+            rewards=per_entry(np.float64),
+            excess=np.empty((capacity, 2)),
+            place=per_entry(np.int64),
+            next_entry=per_entry(np.int64),
+            sizes=np.zeros(2, dtype=np.int64),
         )
 
     @classmethod
@@ -140,8 +143,13 @@ class LearnedModel:
         return int(self._arrays.n_known)
 
     @property
+    def refresh(self) -> float | None:
+        """The factor by which visits grow between two estimates of a known pair; None for one."""
+        return self._refresh
+
+    @property
     def counts(self) -> IntArray:
-        """Visits, [s, a], up to `n_known`."""
+        """All visits, [s, a]."""
         return self._by_pair(self._arrays.counts)
 
     @property
@@ -170,22 +178,68 @@ class LearnedModel:
     def reached(self) -> BoolArray:
         """The states that were visited, or were the successor of a transition, [s]."""
         reached = self.counts.sum(axis=1) > 0
-        arrays = self._arrays
-        reached[arrays.successors[: arrays.sizes[learning.N_TRANSITIONS]]] = True
-        blocks = arrays.head[arrays.head >= 0]  # the outcomes of pairs that are not known yet
-        n = arrays.outcomes[blocks].astype(np.int64)
-        before = np.cumsum(n) - n
-        outcomes = arrays.outcomes[np.repeat(blocks + 1 - before, n) + np.arange(n.sum())]
+        outcomes = self._arrays.outcomes[: self._arrays.sizes[counting.N_ENTRIES]]
         reached[outcomes[outcomes >= 0]] = True
         return reached
 
     @property
-    def rows(self) -> Known:
-        """The known pairs, in the layout of the kernels, as read-only views."""
+    def rows(self) -> Rows:
+        """The known pairs as the last look found them; their `counts` are the visits until then."""
         a = self._arrays
-        n = a.sizes[learning.N_TRANSITIONS]  # nothing was written to the entries from n on
-        arrays = (a.known, a.R, a.ends, a.first, a.last, a.successors[:n], a.p[:n])
-        return Known(*(read_only(array) for array in arrays))
+        return self._known_rows(a.looked, a.R, a.ends, a.first, a.last)
+
+    @property
+    def first_rows(self) -> Rows:
+        """The known pairs as the first look found them, as read-only views."""
+        a = self._arrays
+        counts = np.where(a.known, a.n_known, 0)
+        return self._known_rows(counts, a.R_1, a.ends_1, a.first_1, a.last_1)
+
+    def _known_rows(self, *arrays: np.ndarray) -> Rows:
+        a = self._arrays
+        n = a.sizes[counting.N_TRANSITIONS]  # nothing was written to the entries from n on
+        views = (a.known, *arrays, a.successors[:n], a.p[:n])
+        return Rows(*(read_only(array) for array in views))
+
+    @property
+    def visited_rows(self) -> Rows:
+        """The rows of all visited pairs: of known ones as in `rows`, of others from all visits."""
+        a, rows = self._arrays, self.rows
+        pairs, keys, times = self._outcomes()
+        is_open = ~a.known[pairs]
+        pairs, keys, times = pairs[is_open], keys[is_open], times[is_open]
+        known_keys, p = rows.outcomes(self.n_states)
+        both = np.concatenate([known_keys, keys]), np.concatenate([p, times / a.counts[pairs]])
+        counts, R = np.where(a.known, rows.counts, a.counts), self.mean_rewards
+        R[a.known] = rows.R[a.known]
+        return collected(a.known.copy(), counts, R, both, self.n_states)
+
+    @property
+    def all_visits(self) -> Rows:
+        """The rows of all visited pairs, from all visits so far."""
+        a = self._arrays
+        pairs, keys, times = self._outcomes()
+        p = times / a.counts[pairs]
+        copies = a.known.copy(), a.counts.copy(), self.mean_rewards
+        return collected(*copies, (keys, p), self.n_states)
+
+    @property
+    def mean_rewards(self) -> FloatArray:
+        """The mean of all rewards of each pair so far, over pairs; 0 where it was not visited."""
+        R = np.zeros(self._arrays.counts.size)
+        counting.mean_rewards(self._arrays, R)
+        return R
+
+    def _outcomes(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the pair k of each outcome, k * (S + 1) + successor or S for ⊥, and its times."""
+        a, n = self._arrays, int(self._arrays.sizes[counting.N_ENTRIES])
+        pairs, outcomes = np.empty(n, dtype=np.int64), a.outcomes[:n]
+        counting.entry_pairs(a.head, a.next_entry, pairs)
+        states = np.where(outcomes < 0, self.n_states, outcomes)
+        keys, inverse = np.unique(pairs * (self.n_states + 1) + states, return_inverse=True)
+        times = np.zeros(keys.size, dtype=np.int64)  # terminal transitions are one outcome
+        np.add.at(times, inverse, a.times[:n])
+        return keys // (self.n_states + 1), keys, times
 
     @property
     def widest(self) -> int:
@@ -248,7 +302,8 @@ class LearnedModel:
         k = self._pair(s, a)
         r = reward(s, a, r)
         s_next = index("next state", s_next, self.n_states)
-        return self._count(k, r, -1 if truth("terminated", terminated) else s_next)
+        due = self._count(k, r, -1 - s_next if truth("terminated", terminated) else s_next)
+        return k if due is not None and self._look(k) else None
 
     def _pair(self, s: int, a: int) -> int:
         """Return the pair k = s * A + a; raise `InvalidArgument` unless there is such a pair."""
@@ -257,52 +312,44 @@ class LearnedModel:
         )
 
     def _count(self, k: int, r: float, outcome: int) -> int | None:
-        """Count a visit as `observe` does; nothing is checked, and `outcome` is -1 for ⊥."""
-        arrays = self._arrays
-        if arrays.known[k]:
-            return None
-        if not self._has_room():
-            self._grow()
-            arrays = self._arrays
-        # This repeats the kernels `has_room` and `record`: calling compiled code would take longer.
-        block, seen = arrays.head.item(k), []
-        if block >= 0:
-            seen = arrays.outcomes[block + 1 : block + 1 + arrays.outcomes.item(block)].tolist()
-        if outcome in seen:
-            i = block + 1 + seen.index(outcome)
-        else:
-            blocks = arrays.outcomes, arrays.times, arrays.head, arrays.sizes
-            i = learning.add_outcome(*blocks, k, outcome)
-        arrays.times[i] += 1
-        sums = arrays.reward_sums
-        r, before = float(r), sums.item(k, 0)
-        total = before + r
-        added = total - before
-        sums[k, 0] = total
-        lost = (before - (total - added)) + (r - added)
-        if lost != 0.0:
-            sums[k, 1] += lost
-        count = arrays.counts[k] + 1
-        arrays.counts[k] = count
-        if count < arrays.n_known:
-            return None
-        learning.make_known(arrays, k)
-        return k
+        """Count a visit as `observe` does; nothing is checked, and `outcome` is -1 - s' for ⊥.
 
-    def _has_room(self) -> bool:
+        Returns the pair if it is due to be looked at, which the caller must do.
+        """
         arrays = self._arrays
-        if arrays.sizes[learning.N_OUTCOMES] + self._largest_block > arrays.outcomes.size:
-            return False
-        return bool(arrays.sizes[learning.N_TRANSITIONS] + arrays.widest <= arrays.p.size)
+        i = self._entries.get((k, outcome))
+        if i is None:
+            if not counting.has_room(arrays.sizes, arrays.outcomes, arrays.p, arrays.widest):
+                self._grow()
+                arrays = self._arrays
+            i = counting.entry_of(
+                *(arrays.head, arrays.next_entry, arrays.outcomes, arrays.times, arrays.rewards),
+                *(arrays.excess, arrays.place, arrays.sizes, k, outcome, r),
+            )
+            self._entries[k, outcome] = i
+        if r != arrays.rewards[i]:
+            counting.add_excess(arrays.rewards, arrays.excess, i, r)
+        arrays.times[i] += 1
+        arrays.counts[k] += 1
+        return k if arrays.counts[k] == arrays.next_look[k] else None
+
+    def _look(self, k: int) -> bool:
+        """Estimate pair k from all its visits; return whether it has become known."""
+        if not counting.has_room(
+            self._arrays.sizes, self._arrays.outcomes, self._arrays.p, self._arrays.widest
+        ):
+            self._grow()
+        is_first = not self._arrays.known[k]
+        counting.look(self._arrays, k)
+        return is_first
 
     def _grow(self) -> None:
-        """Double the capacity for transitions if it is used up, otherwise that for outcomes."""
-        growing = ["successors", "p", "owner", "next_into", "next_active"]
-        if self._arrays.sizes[learning.N_TRANSITIONS] + self._arrays.widest <= self._arrays.p.size:
-            growing = ["outcomes", "times"]
-        self._arrays = self._arrays._replace(
-            **{name: _doubled(getattr(self._arrays, name)) for name in growing},
-        )
+        """Double the capacity for transitions if it is used up, otherwise that for entries."""
+        growing = ["successors", "p", "owner", "next_into", "next_into_1"]
+        a = self._arrays
+        if a.sizes[counting.N_TRANSITIONS] + a.widest <= a.p.size:
+            growing = ["outcomes", "times", "rewards", "excess", "place", "next_entry"]
+        self._arrays = a._replace(**{name: _doubled(getattr(a, name)) for name in growing})
 
     def _by_pair(self, array: np.ndarray) -> np.ndarray:
         view = array.reshape(self.n_states, self.n_actions)
@@ -318,6 +365,6 @@ class LearnedModel:
 
 
 def _doubled(array: np.ndarray) -> np.ndarray:
-    larger = np.empty(2 * array.size, dtype=array.dtype)
-    larger[: array.size] = array
+    larger = np.empty((2 * len(array), *array.shape[1:]), dtype=array.dtype)
+    larger[: len(array)] = array
     return larger

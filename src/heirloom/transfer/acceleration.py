@@ -1,6 +1,6 @@
 """Upper bounds on the fixed point of `Q`, computed by policy iteration.
 
-The operator F of `kernels.learning` takes, for each pair, a minimum: of U, of the backup if the
+The operator F of `kernels.solving` takes, for each pair, a minimum: of U, of the backup if the
 pair is known, and of the backups through the rows of sources. If one operand is chosen for each
 pair, the result is an operator G >= F of a Markov decision process (`optimistic_program`): values
 of states are maxima over actions, and an adversary who maximises chooses the transitions of pairs
@@ -11,7 +11,8 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.kernels import largest_rows
-from heirloom.kernels.learning import Model, Near, Values
+from heirloom.kernels.counting import Model
+from heirloom.kernels.solving import Near, Values
 from heirloom.transfer.optimistic_program import OptimisticProgram, Rows
 
 
@@ -64,11 +65,11 @@ def _program(model: Model, values: Values, near: Near | None) -> OptimisticProgr
 
     # Where U is the smaller operand, the value is constant; but not where U is itself the bound
     # through the rows of sources, which will fall with V.
-    varies = program(rows, no_constant).backups(values.V) < values.U[rows.pairs]
+    varies = program(rows, no_constant).backups(values.V) < values.base[rows.pairs]
     if near is not None:
-        varies[known.size :] |= (near.decider == near.number)[rows.pairs[known.size :]]
+        varies[known.size :] |= (values.decider == near.number)[rows.pairs[known.size :]]
     rows = rows.keep(varies)
-    constant = values.U.copy()
+    constant = values.base.copy()
     constant[rows.pairs] = -np.inf
     return program(rows, constant.reshape(n_states, -1).max(axis=1))
 

@@ -16,34 +16,21 @@ prove this in one of two cases:
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
-from heirloom.arrays import BoolArray
+from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import distances
 from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.memory import TaskMemory
-from heirloom.transfer.radii import (
-    all_outcomes,
-    log_pairs_over_delta,
-    reward_radius,
-    transition_radii,
-)
+from heirloom.transfer.radii import Accuracy, Radii, all_outcomes
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.wording import are, counted
 
 DELTA = 1e-6  # probability that a valid p_min is ever refuted
 ROUNDING = 1e-8  # largest difference of exact models that is due to rounding, relative to the range
-
-
-class Radii(NamedTuple):
-    """How far learned mean rewards and distributions may be from the true ones."""
-
-    reward: float
-    l1: float
 
 
 def check_p_min(p_min: float, memory: TaskMemory, setting: Setting) -> None:
@@ -75,36 +62,32 @@ def check_p_min(p_min: float, memory: TaskMemory, setting: Setting) -> None:
 
 def _differ(source: Source, other: Source, setting: Setting) -> bool:
     """Return whether the learned models prove that two tasks have different true models."""
-    radii = _sum_of_radii(source, other, setting)
-    both = source.known & other.known
-    if radii.reward == math.inf or not both.any():
-        return False
-    if (np.abs(source.rows.R - other.rows.R) > radii.reward)[both].any():
+    radii, both = _sum_of_radii(source, other, setting), source.known & other.known
+    if (np.abs(source.rows.R - other.rows.R) > radii.rewards)[both].any():
         return True
-    return bool(_l1_exceeds(source, other, radii.l1)[both].any())
+    return bool(_differ_by(source, other, radii.transitions)[both].any())
 
 
-def _l1_exceeds(source: Source, other: Source, radius: float) -> BoolArray:
-    """Return at which pairs the L1 distance of distributions over states and ⊥ is larger."""
+def _differ_by(source: Source, other: Source, radius: FloatArray) -> BoolArray:
+    """Return at which pairs the total variation of transitions is larger than `radius`."""
     rows, other_rows = source.rows, other.rows
     l1 = np.empty(source.Q.size)
     matrices = [
         (np.append(0, which.last), which.successors, which.p) for which in (rows, other_rows)
     ]
     distances.weigh_differences(*matrices[0], *matrices[1], np.ones(source.V.size), l1)
-    return l1 + np.abs(rows.ends - other_rows.ends) > radius
+    return (l1 + np.abs(rows.ends - other_rows.ends)) / 2 > radius
 
 
 def _sum_of_radii(source: Source, other: Source, setting: Setting) -> Radii:
     """Return how far the learned models of two tasks may be apart if the tasks are equal."""
     if setting.epsilon == 0 and source.n_known == other.n_known == 1:
-        return Radii(ROUNDING * reward_scale(setting.reward_range), ROUNDING)
-    both = radii(source, setting), radii(other, setting)
-    return Radii(sum(r.reward for r in both), sum(r.l1 for r in both))
+        rounding = np.full(setting.n_pairs, ROUNDING)
+        return Radii(rounding * reward_scale(setting.reward_range), rounding / 2)
+    own, others = (radii(one, setting) for one in (source, other))
+    return Radii(own.rewards + others.rewards, own.transitions + others.transitions)
 
 
-def radii(source: Source, setting: Setting, delta: float = DELTA) -> Radii:
+def radii(source: Source, setting: Setting) -> Radii:
     """Return η and τ of a task, infinite if its number of visits is not recorded."""
-    n, log_pairs = source.n_known, log_pairs_over_delta(source.task, delta, setting)
-    tau = transition_radii(n, log_pairs, all_outcomes(setting)[:1])
-    return Radii(reward_radius(n, log_pairs, setting), 2 * float(tau[0]))
+    return Accuracy(exact=False, delta=DELTA).radii(source, setting, all_outcomes(setting))

@@ -11,16 +11,17 @@ from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.choices import Keep
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.learned import LearnedModel
+from heirloom.mdp.rows import Rows
 from heirloom.naming import Names, NamesLike, checked_label, checked_names
 from heirloom.options import Option, declared
 from heirloom.storage import archive
 from heirloom.transfer.bins import Edges
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source, check_rewards, check_values
+from heirloom.transfer.visits import Visits
 from heirloom.validation import instance, sizes, whole_number
 from heirloom.wording import counted, size_of_task
 
-MOST_VISITS = 2**53  # that are counted, so that sums do not overflow
 MOST_LINES = 30  # sources that the text of a memory lists
 
 
@@ -39,8 +40,8 @@ class EnvelopeState(NamedTuple):
 class TaskMemory:
     """The sources that an agent keeps, and statistics of all tasks that it has seen.
 
-    The statistics are the number of tasks, the maximum of their `Q`, learned distances and learned
-    envelopes.
+    The statistics are the number of tasks, the maximum of their `Q`, their visits, learned
+    distances and learned envelopes.
     """
 
     def __init__(
@@ -93,8 +94,8 @@ class TaskMemory:
 
         It is -infinity where no task has had the action.
         """
-        self.visits: IntArray | None = np.zeros(self.n_pairs, dtype=np.int64)
-        """The visits of each pair in all tasks, each time up to `n_known`; None if not recorded."""
+        self.visits = Visits(self.n_states, self.n_actions)
+        """The sums over all visits of all tasks, also of those that were forgotten or dropped."""
         self.learned: dict[str, tuple[FloatArray, int]] = {}
         """For the name of a model distance: its maximum over the first tasks, and their number.
 
@@ -146,6 +147,14 @@ class TaskMemory:
     def sources(self) -> tuple[Source, ...]:
         """The sources that are kept, in the order in which their tasks ended."""
         return tuple(self._sources)
+
+    @property
+    def pooled(self) -> Rows:
+        """The means and frequencies over all visits of all tasks, forgotten and dropped ones too.
+
+        Every pair that was visited in any task is known, from `counts` visits.
+        """
+        return self.visits.rows
 
     @property
     def n_pairs(self) -> int:
@@ -231,6 +240,7 @@ class TaskMemory:
                 check_rewards(source.rows, setting)
             if self.max_Q is not None:  # of all tasks, also those that are forgotten
                 check_values(self.max_Q, setting)
+            check_rewards(self.pooled, setting)
         self.setting = setting
 
     def compare_first(self, n_tasks: int) -> None:
@@ -251,14 +261,11 @@ class TaskMemory:
     def add(self, source: Source) -> None:
         """Add a task that ended, and forget a source if the memory is full."""
         self._check_fit(source)
-        visits = None
-        if source.n_known:  # the largest numbers of visits that are possible
-            visits = source.n_known - np.asarray(~source.known, dtype=np.int64)
-        self._add(source, visits)
+        self._add(source)
 
-    def _add(self, source: Source, visits: IntArray | None) -> None:
-        """Add a task that fits, with the visits of its pairs, as in `LearnedModel.counts`."""
-        self._count_visits(visits)
+    def _add(self, source: Source, visits: Rows | None = None) -> None:
+        """Add a task that fits; `visits` has all its visits if the source has only some of them."""
+        self.visits.add(source.rows if visits is None else visits)
         self.n_tasks += 1
         largest = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
         self.max_Q = frozen(largest)
@@ -277,16 +284,8 @@ class TaskMemory:
 
     def _drop(self, model: LearnedModel) -> None:
         """Count a task that is not stored, but whose known pairs were compared with the sources."""
-        self._count_visits(model.counts)
+        self.visits.add(model.all_visits)
         self.n_dropped += bool(model.known.any())
-
-    def _count_visits(self, visits: IntArray | None) -> None:
-        """Add the visits of a task, which is stored or not."""
-        if visits is None or self.visits is None:
-            self.visits = None
-        else:
-            added = np.minimum(visits.reshape(-1), MOST_VISITS)
-            self.visits = frozen(np.minimum(self.visits, MOST_VISITS) + added)
 
     def _check_fit(self, source: Source) -> None:
         """Raise unless a source has the states and actions of the memory, and its value range."""

@@ -10,17 +10,18 @@ from typing import Any, TypeVar
 import numpy as np
 
 from heirloom.arrays import frozen
-from heirloom.mdp.learned import Known
+from heirloom.mdp.rows import Rows, check_rows
 from heirloom.naming import checked_label
 from heirloom.storage.archive import Content, check, parsing, take
 from heirloom.transfer.bins import checked_edges, n_bins
 from heirloom.transfer.memory import EnvelopeState, TaskMemory
-from heirloom.transfer.rows import check_rows
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source, check_rewards, check_values
+from heirloom.transfer.visits import Visits
 from heirloom.validation import whole_number
 
 OPTIONS = ("n_states", "n_actions", "capacity", "keep", "state_names", "action_names")
+MOST_VISITS = 2**53  # of a pair in all tasks; more are not exact as a float64
 COUNTS = ("n_tasks", "n_dropped", "n_first", "n_kept_first")
 
 M = TypeVar("M", bound=TaskMemory)
@@ -47,9 +48,10 @@ def packed(memory: TaskMemory) -> Content:
         seen = tasks <= memory.n_tasks  # not the score of a task that was interrupted
         parts = {"E": E, "scores": scores[seen], "tasks": tasks[seen]}
         arrays |= {f"envelope/{name}/{part}": array for part, array in parts.items()}
-    for name in ("max_Q", "visits"):
-        if getattr(memory, name) is not None:
-            arrays[name] = getattr(memory, name)
+    if memory.max_Q is not None:
+        arrays["max_Q"] = memory.max_Q
+    arrays |= zip(("visits/outcomes", "visits/times"), memory.visits.outcomes, strict=True)
+    arrays["visits/rewards"] = memory.visits.reward_sums
     return Content(header, arrays)
 
 
@@ -71,11 +73,12 @@ def _packed_sources(memory: TaskMemory, sources: list[Source]) -> dict[str, np.n
         "uses": np.array([memory.uses.get(source.task, 0) for source in sources], np.int64),
         "n_known": np.array([source.n_known for source in sources], np.int64),
         "known": per_pair([each.known for each in rows], np.bool_),
+        "counts": per_pair([each.counts for each in rows], np.int64),
         "available": per_pair(masks, np.bool_),
         "R": per_pair([each.R for each in rows], np.float64),
         "ends": per_pair([each.ends for each in rows], np.float64),
         "Q": per_pair([source.Q for source in sources], np.float64),
-        "lengths": per_pair([each.last - each.first for each in rows], np.int32),
+        "lengths": per_pair([each.lengths for each in rows], np.int32),
         "successors": joined([each.successors for each in rows], np.int32),
         "p": joined([each.p for each in rows], np.float64),
     }
@@ -112,7 +115,7 @@ def _restore_statistics(
     shape = (memory.n_pairs,)
     if memory.n_tasks:
         memory.max_Q = _values(take(arrays, "max_Q", np.float64, shape), memory.setting)
-    memory.visits = take(arrays, "visits", np.int64, shape) if "visits" in arrays else None
+    memory.visits = _visits(memory, arrays)
     for name, n_compared in header["learned"].items():
         largest = take(arrays, f"learned/{name}", np.float64, shape)
         check(_is_finite(largest) and (largest >= 0).all(), f"learned/{name} has an invalid entry")
@@ -125,6 +128,26 @@ def _restore_statistics(
         check(_is_finite(E) and _is_finite(scores), f"envelope/{name} is not finite")
         _check_tasks(tasks, memory.n_tasks)
         memory.envelopes[name] = EnvelopeState(E, scores, tasks)
+
+
+def _visits(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> Visits:
+    """Return the visits of all tasks."""
+    outcomes = take(arrays, "visits/outcomes", np.int64, (-1,))
+    times = take(arrays, "visits/times", np.int64, outcomes.shape)
+    rewards = take(arrays, "visits/rewards", np.float64, (2, memory.n_pairs))
+    n_outcomes = memory.n_states + 1
+    in_range = ((outcomes >= 0) & (outcomes < memory.n_pairs * n_outcomes)).all()
+    check(in_range, "an entry of visits/outcomes is not an outcome of a pair")
+    check((outcomes[1:] > outcomes[:-1]).all(), "visits/outcomes do not increase")
+    check((times > 0).all(), "an entry of visits/times is not positive")
+    counts = np.bincount(outcomes // n_outcomes, times, minlength=1)  # as floats, without overflow
+    check(counts.max() <= MOST_VISITS, f"a pair has more than {MOST_VISITS} visits")
+    check(_is_finite(rewards), "visits/rewards has an entry that is not finite")
+    visits = Visits.of_sums(memory.n_states, outcomes, times, rewards)
+    check(_is_finite(visits.rows.R), "a mean reward of all visits is not finite")
+    if memory.setting is not None:
+        check_rewards(visits.rows, memory.setting)
+    return visits
 
 
 def _restore_sources(memory: TaskMemory, labels: list[Any], arrays: dict[str, np.ndarray]) -> None:
@@ -154,6 +177,7 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     check((n_known >= 0).all(), "n_known has a negative entry")
     shape = tasks.size, memory.n_pairs
     known, available = (take(arrays, name, np.bool_, shape) for name in ("known", "available"))
+    counts = take(arrays, "counts", np.int64, shape)
     R, ends, Q = (take(arrays, name, np.float64, shape) for name in ("R", "ends", "Q"))
     lengths = take(arrays, "lengths", np.int32, shape).astype(np.int64)
     successors = take(arrays, "successors", np.int32, (-1,))
@@ -161,8 +185,8 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     # Rows are stored task by task, so all tasks together are checked like a single one.
     last = np.cumsum(lengths).reshape(shape)
     first = last - lengths
-    per_pair = (array.reshape(-1) for array in (known, R, ends, first, last))
-    rows = Known._make((*per_pair, successors, p))
+    per_pair = (array.reshape(-1) for array in (known, counts, R, ends, first, last))
+    rows = Rows._make((*per_pair, successors, p))
     check_rows("rows", rows, memory.n_states)
     if memory.setting is not None:
         check_rewards(rows, memory.setting)
@@ -171,17 +195,17 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     )
     check(_is_finite(V), "a state has no action")
     check(not (available & np.isneginf(Q)).any(), "Q is -infinity at an available action")
-    check(not (known & ~available).any(), "a known action is not available")
-    if memory.visits is not None:  # compiled code subtracts those of stored tasks
-        least = n_known.astype(np.float64) @ known  # whole numbers could overflow
-        check((memory.visits >= least).all(), "visits is below that of stored tasks")
+    check(not (rows.exist.reshape(shape) & ~available).any(), "a visited action is not available")
+    least = counts.sum(axis=0, dtype=np.float64)  # whole numbers could overflow
+    check((memory.visits.counts >= least).all(), "a pair has fewer visits than in stored tasks")
     starts = first[:, :1]
     own_first, own_last = frozen(first - starts), frozen(last - starts)  # they count from 0
     has_all = available.all(axis=1).tolist()
     sources = []
     for i, (task, visits) in enumerate(zip(tasks.tolist(), n_known.tolist(), strict=True)):
         own = slice(first[i, 0], last[i, -1])
-        rows = Known(known[i], R[i], ends[i], own_first[i], own_last[i], successors[own], p[own])
+        of_pairs = known[i], counts[i], R[i], ends[i], own_first[i], own_last[i]
+        rows = Rows(*of_pairs, successors[own], p[own])
         mask = None if has_all[i] else available[i]
         sources.append(Source._of_valid(rows, Q[i], V[i], task, visits, mask))
     return sources

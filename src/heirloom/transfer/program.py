@@ -1,79 +1,107 @@
 """The dynamic program for `Q`: its arrays, and its solution in calls of limited length.
 
-`kernels.learning.update_values` lowers `Q` along a worklist. Each call does a limited amount of
-work, so that Ctrl-C is handled between calls. If γ is close to 1, a worklist needs about 1 / (1-γ)
-backups per pair. Updates are then lazy: only greedy pairs are backed up, and `refresh` backs up all
-others. `Q` is also lowered to upper bounds on its fixed point (`acceleration.caps`).
-"""
+`kernels.solving.solve` brings `Q` up to date along a queue of states. Each call does a limited
+amount of work, so that Ctrl-C is handled between calls. If γ is close to 1, a queue needs about
+1 / (1-γ) backups per pair. If values only fall, only greedy pairs are then backed up, and
+`complete` backs up all others. `Q` is also set to upper bounds on its fixed point
+(`acceleration.caps`).
 
-from typing import Literal
+If known pairs are estimated again and again, values are computed to a coarser tolerance, `COARSE`
+of the range of rewards: a thousandth of it is less than what a hundred visits leave uncertain. The
+values at the end of a task are exact again (`complete`).
+"""
 
 import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import NotConverged
-from heirloom.kernels import learning
-from heirloom.kernels.learning import Model, Near, Values
+from heirloom.kernels import solving
+from heirloom.kernels.counting import N_TRANSITIONS, Model
+from heirloom.kernels.solving import Near, Values
+from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer import acceleration
 from heirloom.transfer.setting import Setting
 
 # Up to this discount factor the worklist alone is quick enough: 3500 backups per pair suffice.
 MAX_PLAIN_GAMMA = 0.99
-# Units of work, as `update_values` counts it, before the first acceleration of an update.
+# Units of work, as `solve` counts it, before the first acceleration of an update.
 PATIENCE, PATIENCE_PER_PAIR = 10_000, 200
 MIN_ACCELERATIONS = 20
 MAX_SWEEPS = 50_000  # work per update, relative to the size of the program; enough for γ = 0.999
+COARSE = 1e-3  # largest error of values that are computed again and again, in the range of rewards
 NO_PAIRS, NO_CAPS = np.empty(0, dtype=np.int64), np.empty(0)
 
 
-def initial_values(setting: Setting, U: FloatArray) -> Values:
-    """Return `Q` = `U` and its `V`, with the work space of the solver; nothing is known yet."""
+def initial_values(
+    setting: Setting, U: FloatArray, decider: IntArray | None = None, *, falls: bool = True
+) -> Values:
+    """Return `Q` = `U` and its `V`, with the work space of the solver; nothing is known yet.
+
+    `falls` says that no model is estimated twice. `decider` has the number of the bound that
+    determines `U` at each pair, 0 by default.
+    """
     n_states, n_pairs = setting.n_states, setting.n_pairs
-    budget = learning.MAX_WORK
+    decider = np.zeros(n_pairs, dtype=np.int64) if decider is None else decider
+    budget, slack = solving.MAX_WORK, setting.slack
     if setting.gamma > MAX_PLAIN_GAMMA:
         budget = min(budget, PATIENCE + PATIENCE_PER_PAIR * n_pairs)
+    if not falls:
+        slack = max(slack, COARSE * reward_scale(setting.reward_range) * (1 - setting.gamma))
     return Values(
         gamma=setting.gamma,
         tie=setting.tie,
-        slack=setting.slack,
+        margin=setting.tie if falls and setting.gamma > MAX_PLAIN_GAMMA else np.inf,
+        slack=slack,
+        falls=falls,
+        base=U if falls else U.copy(),
+        base_decider=decider if falls else decider.copy(),
         U=U,
+        decider=decider,
         Q=U.copy(),
         V=U.reshape(n_states, -1).max(axis=1),
+        state=np.repeat(np.arange(n_states), setting.n_actions),
         pending=np.zeros(n_pairs),
-        queue=np.empty(n_pairs, dtype=np.int64),
-        queued=np.zeros(n_pairs, dtype=bool),
+        queue=np.empty(n_states, dtype=np.int64),
+        queued=np.zeros(n_states, dtype=bool),
         queue_state=np.zeros(2, dtype=np.int64),
         budget=budget,
-        decreased=np.empty(n_states, dtype=np.int64),
-        n_decreased=np.zeros(1, dtype=np.int64),
-        is_decreased=np.zeros(n_states, dtype=bool),
+        pull=np.empty(0),
+        most_pull=0.0,
+        top=np.zeros(4),
+        n_top=np.zeros(1, dtype=np.int64),
     )
 
 
+def with_near(values: Values, near: Near) -> Values:
+    """Return values that depend on `near`, too."""
+    if not near.any_successor:
+        return values
+    pull, V = np.zeros(values.Q.size), values.V
+    pull[near.pairs] = near.t[near.pairs]
+    top = max(float(V.max()), 0.0) if near.all_may_end else float(V.max())
+    values.top[:] = top, 0.0, 0.0, 0.0
+    values.n_top[0] = (V == top).sum() or V.size + 1  # if ⊥ has the largest value, it keeps it
+    return values._replace(pull=pull, most_pull=float(pull.max()))
+
+
 def update(model: Model, values: Values, near: Near | None, pairs: IntArray) -> None:
-    """Lower `Q` to its fixed point, starting at `pairs`, whose bound or model changed.
+    """Bring `Q` to its fixed point, starting at `pairs`, whose bound or model changed.
 
     Raises `NotConverged` as `finish` does.
     """
-    arrays = _plain(model, values, near)
-    learning.update_values(*arrays, pairs, NO_CAPS, values.budget, is_lazy(values))
-    if values.queue_state[learning.LENGTH]:
+    solving.solve(*_plain(model, values, near), pairs, NO_CAPS, values.budget)
+    if values.queue_state[solving.LENGTH]:
         finish(model, values, near)
 
 
-def is_lazy(values: Values) -> Literal[True] | None:
-    """Return True if only greedy pairs are backed up, otherwise None (see `kernels.learning`)."""
-    return True if values.gamma > MAX_PLAIN_GAMMA else None
-
-
-def refresh(model: Model, values: Values, near: Near | None) -> None:
-    """Lower `Q` at all pairs to its fixed point, after lazy updates; `V` is already there.
+def complete(model: Model, values: Values, near: Near | None, slack: float) -> None:
+    """Bring `Q` at all pairs to its fixed point, until no backup changes it by more than `slack`.
 
     Raises `NotConverged` as `finish` does.
     """
-    if is_lazy(values):
-        # With this tie, every pair is greedy.
-        update(model, values._replace(tie=np.inf), near, np.arange(values.Q.size))
+    if values.margin < np.inf or values.slack > slack:
+        exact = values._replace(margin=np.inf, slack=slack)
+        update(model, exact, near, np.arange(values.Q.size))
 
 
 def finish(model: Model, values: Values, near: Near | None) -> None:
@@ -82,21 +110,21 @@ def finish(model: Model, values: Values, near: Near | None) -> None:
     Raises `NotConverged` if this takes too long. `Q` is then still an upper bound, and the next
     update continues with it.
     """
-    work, accelerations, budget = 0, 0, learning.MAX_WORK
-    size = values.Q.size + int(model.sizes[learning.N_TRANSITIONS])
+    work, accelerations, budget = 0, 0, solving.MAX_WORK
+    size = values.Q.size + int(model.sizes[N_TRANSITIONS])
     if near is not None:
-        size += near.p.size + near.into_pair.size
-    while values.queue_state[learning.LENGTH]:
+        size += near.p.size + near.link_pair.size
+    while values.queue_state[solving.LENGTH]:
         if values.gamma > MAX_PLAIN_GAMMA:
             if accelerations >= MIN_ACCELERATIONS and work > MAX_SWEEPS * size:
                 raise _not_converged(model, values, near)
             pairs, caps = acceleration.caps(model, values, near)
             arrays, budget = _plain(model, values, near), values.budget + 8 * size
-            work += learning.update_values(*arrays, pairs, caps, budget, is_lazy(values))
+            work += solving.solve(*arrays, pairs, caps, budget)
             accelerations += 1
-            budget = min(values.budget * 2**accelerations, learning.MAX_WORK)
+            budget = min(values.budget * 2**accelerations, solving.MAX_WORK)
         arrays = _plain(model, values, near)
-        work += learning.update_values(*arrays, NO_PAIRS, NO_CAPS, budget, is_lazy(values))
+        work += solving.solve(*arrays, NO_PAIRS, NO_CAPS, budget)
 
 
 def _plain(model: Model, values: Values, near: Near | None) -> tuple[object, object, object]:

@@ -1,18 +1,31 @@
-"""How far the learned models of a task may be from the true ones.
+"""How far the learned models of a task may be from the true ones, after any numbers of visits.
 
-The first n visits of a pair are independent draws, whatever led the agent there. So all mean
-rewards R̂ and distributions T̂ (over K outcomes) of the known pairs of a task are within the
-following radii of the true ones (Hoeffding; Weissman et al., 2003):
+With probability 1 - δ, all mean rewards R̂ and distributions T̂ (over K outcomes) of all tasks are
+within the following radii of the true ones, after every number n of visits at once:
 
-    η = (hi - lo) √(ln(4 S A / δ_j) / 2n)                      for mean rewards
-    τ = ½ √(2 ln((2^K - 2) 2 S A / δ_j) / n)                   in total variation
+    η = (hi - lo) √((n/4 + ρ) (ln(1 + n/4ρ) + 2 ln(2 S A / δ_j))) / n                 mean rewards
+    τ = √((n/4 + ρ) (ln(1 + n/4ρ) + 2 ln((2^(K-1) - 1) 2 S A / δ_j))) / n      in total variation
 
-for all tasks at once with probability 1 - δ, if δ_j = 6 δ / (π² j²) and no two tasks have the same
-j. This is the number of the task, which counts forgotten tasks, plus the number of tasks that were
-dropped after they were compared. When a task is dropped, j of all stored tasks increases: it is
-then at least what it was when the task began, so that the radii only grow, and the sum of all δ_j
-that were ever used is at most δ. The radii are for a fixed number of visits, so that only known
-pairs may be compared.
+So they also hold at a random moment: when a task ends because an estimate looks extreme, or at the
+last of many looks at growing counts. Radii for a fixed n (Hoeffding; Weissman et al., 2003) do not.
+
+*Proof.* Let X_1, X_2, ... be the outcomes of a pair, in an interval of width 1, with the mean μ
+given everything before, and S_n = Σ_i (X_i - μ). exp(λ S_n - λ² n/8) is a supermartingale
+for every λ (Hoeffding's lemma), and so is its average over λ from a normal distribution with mean 0
+and variance 1/ρ (Robbins, 1970), which is
+
+    M_n = √(ρ / (n/4 + ρ)) exp(S_n² / (2 (n/4 + ρ))),    M_0 = 1.
+
+M ever exceeds 1 / ε with probability ε at most (Ville, 1939); otherwise
+|S_n| <= √((n/4 + ρ) (ln(1 + n/4ρ) + 2 ln(1/ε))) for all n. For rewards ε = δ_j / (2 S A). The total
+variation between T̂ and T is the largest |T̂(B) - T(B)| over sets B of outcomes. A set and its
+complement have the same difference, and ∅ has none, so that 2^(K-1) - 1 sets with
+ε = δ_j / ((2^(K-1) - 1) 2 S A) each are enough. The sum over pairs, rewards and transitions is δ_j.
+
+δ_j = 6 δ / (π² j²), and no two tasks have the same j. This is the number of the task, which counts
+forgotten tasks, plus the number of tasks that were dropped after they were compared. When a task is
+dropped, j of all stored tasks increases: it is then at least what it was when the task began, so
+that the radii only grow, and the sum of all δ_j that were ever used is at most δ.
 
 If the user declares the models exact, they are accurate to the ε of the setting instead: η = ε and
 τ = ε / 2, up to rounding.
@@ -25,6 +38,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
+from heirloom.kernels import checking as kernels
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
@@ -34,10 +48,35 @@ SMALLEST = 5e-324  # positive number; the share of δ of a task may underflow
 
 
 class Radii(NamedTuple):
-    """The radius of all mean rewards of a task, and those of its transitions, over pairs."""
+    """The radii of the mean rewards of a task, and those of its transitions, over pairs."""
 
-    reward: float
+    rewards: FloatArray
     transitions: FloatArray
+
+
+class TaskRadii(NamedTuple):
+    """The radii of a task as functions of the number of visits n, over pairs.
+
+    They are `eta` + `width` * radius(n, `log_rewards`) and `tau` + radius(n, `log_sets`). The
+    function (`kernels/checking.py`) is 0 if its second argument is -infinity.
+    """
+
+    eta: float
+    width: float
+    log_rewards: float
+    tau: FloatArray
+    log_sets: FloatArray
+
+    def at(self, visits: IntArray) -> Radii:
+        """Return the radii after these numbers of visits, which are infinite after 0."""
+        found = np.empty((2, visits.size))
+        kernels.fill_radii(visits, self.log_rewards, self.log_sets, found)
+        return Radii(self.eta + self.width * found[0], self.tau + found[1])
+
+    def of_pair(self, k: int, n: int) -> tuple[float, float]:
+        """Return the radii of pair k after n visits."""
+        eta = self.eta + self.width * kernels.radius(n, self.log_rewards)
+        return eta, float(self.tau[k]) + kernels.radius(n, self.log_sets[k])
 
 
 @dataclass(frozen=True)
@@ -50,51 +89,43 @@ class Accuracy:
     """The number of dropped tasks, `TaskMemory.n_dropped`."""
 
     def radii(self, source: Source, setting: Setting, outcomes: IntArray) -> Radii:
-        """Return the radii of a task, infinite if its number of visits is not recorded.
+        """Return the radii of a task, infinite where the number of visits is not recorded.
 
         `outcomes` has the number of possible outcomes, over pairs.
         """
-        return self.radii_of(source.n_known, source.task, setting, outcomes)
+        return self.of_task(source.task, setting, outcomes).at(visits_of(source))
 
-    def radii_of(self, n: int, task: int, setting: Setting, outcomes: IntArray) -> Radii:
-        """Return the radii of the task with this number if `n` visits make a pair known."""
+    def of_task(self, task: int, setting: Setting, outcomes: IntArray) -> TaskRadii:
+        """Return the radii of the task with this number as functions of visits."""
+        lo, hi = setting.reward_range
         if self.exact:
-            lo, hi = setting.reward_range
             rounding = ROUNDING * (hi - lo) + 8 * np.finfo(float).eps * max(abs(lo), abs(hi))
-            tau = setting.epsilon / 2 + ROUNDING
-            return Radii(setting.epsilon + rounding, np.where(outcomes > 1, tau, ROUNDING))
-        log_pairs = log_pairs_over_delta(task + self.n_dropped, self.delta, setting)
-        return Radii(
-            reward_radius(n, log_pairs, setting),
-            transition_radii(n, log_pairs, outcomes),
-        )
+            tau = np.where(outcomes > 1, setting.epsilon / 2 + ROUNDING, ROUNDING)
+            no_sets = np.full(outcomes.shape, -np.inf)
+            return TaskRadii(setting.epsilon + rounding, hi - lo, -math.inf, tau, no_sets)
+        share = max(6 * self.delta / (math.pi * max(task + self.n_dropped, 1)) ** 2, SMALLEST)
+        log_pairs = math.log(2 * setting.n_pairs) - math.log(share)
+        log_rewards = log_pairs if hi > lo else -math.inf
+        log_sets = log_subsets(outcomes) + log_pairs
+        return TaskRadii(0.0, hi - lo, log_rewards, np.zeros(outcomes.shape), log_sets)
 
 
-def log_pairs_over_delta(task: int, delta: float, setting: Setting) -> float:
-    """Return ln(2 S A / δ_j) for j = `task`."""
-    share = max(6 * delta / (math.pi * max(task, 1)) ** 2, SMALLEST)
-    return math.log(2 * setting.n_pairs) - math.log(share)
+def visits_of(source: Source) -> IntArray:
+    """Return the number of visits behind the model of each pair; 0 if it is not recorded."""
+    return np.where(source.known, source.rows.counts, 0)
 
 
-def reward_radius(n: int, log_pairs: float, setting: Setting) -> float:
-    """Return η for n visits, infinite if n is 0."""
-    lo, hi = setting.reward_range
-    if n == 0:
-        return math.inf
-    return (hi - lo) * math.sqrt((math.log(2) + log_pairs) / (2 * n))
+def most_visits(source: Source) -> int:
+    """Return the largest number of visits of a pair."""
+    return int(visits_of(source).max(initial=0))
 
 
-def transition_radii(n: int, log_pairs: float, outcomes: IntArray) -> FloatArray:
-    """Return τ for n visits and each number of outcomes; with one outcome there is no error."""
-    if n == 0:
-        return np.full(outcomes.shape, math.inf)
-    fewest, most = int(outcomes.min()), int(outcomes.max())
-    K = np.arange(max(fewest, 2), max(most, 2) + 1, dtype=np.float64)  # few, and shared by pairs
-    log_subsets = K * math.log(2) + np.log1p(-(2.0 ** (1 - K)))  # ln(2^K - 2)
-    radii = np.sqrt(2 * (log_subsets + log_pairs) / n) / 2
-    if fewest > 1:
-        return radii[outcomes - fewest]
-    return np.where(outcomes > 1, radii[np.maximum(outcomes, 2) - 2], 0.0)
+def log_subsets(outcomes: IntArray) -> FloatArray:
+    """Return ln(2^(K-1) - 1) for each number K of outcomes, -infinity for 1."""
+    fewest, most = max(int(outcomes.min()), 2), max(int(outcomes.max()), 2)
+    K = np.arange(fewest, most + 1, dtype=np.float64)  # few, and shared by pairs
+    logs = (K - 1) * math.log(2) + np.log1p(-(2.0 ** (1 - K)))
+    return np.where(outcomes > 1, logs[np.maximum(outcomes, fewest) - fewest], -np.inf)
 
 
 def all_outcomes(setting: Setting) -> IntArray:

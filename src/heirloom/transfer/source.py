@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.from_learned import Unknown, mdp_of
-from heirloom.mdp.learned import RELATIVE, Known, LearnedModel, rewards_outside
+from heirloom.mdp.learned import LearnedModel
+from heirloom.mdp.rows import RELATIVE, Rows, read_rows, rewards_outside, values
 from heirloom.mdp.tabular import TabularMDP, value_range
 from heirloom.mdp.transitions import pair_text
 from heirloom.naming import NamesLike, checked_label, with_name
-from heirloom.transfer.rows import compact, read_rows, values
 from heirloom.transfer.setting import Setting
 from heirloom.validation import Range, instance, shown, whole_number
 from heirloom.wording import counted, counted_of
@@ -21,14 +21,14 @@ from heirloom.wording import counted, counted_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Source:
-    """A task that ended: its known pairs, and upper bounds `Q` on its optimal values.
+    """A task that ended: what was observed of its pairs, and upper bounds `Q` on optimal values.
 
-    All arrays are read-only and over pairs k = s * A + a, except `V`, which is over states. The
-    rows of known pairs follow each other in the order of pairs, each with its successors in
-    increasing order; unknown pairs have no row. A source is checked when it is created.
+    All arrays are read-only and over pairs k = s * A + a, except `V`, which is over states. Every
+    pair that was visited has a row, whether it became known or not. Rows follow each other in the
+    order of pairs. A source is checked when it is created.
     """
 
-    rows: Known
+    rows: Rows
     Q: FloatArray
     V: FloatArray
     task: int = 0
@@ -65,7 +65,7 @@ class Source:
 
     @classmethod
     def of(cls, model: LearnedModel, Q: FloatArray, *, label: str = "", time: str = "") -> "Source":
-        """Make a source from a model; it keeps the known pairs only, in the order of pairs."""
+        """Make a source from a model; it keeps every visited pair, in the order of pairs."""
         instance("model", model, LearnedModel, "such as agent.model")
         Q = values("Q", Q, missing=True)
         n_pairs = model.n_states * model.n_actions
@@ -75,16 +75,16 @@ class Source:
                 "of the model"
             )
         V = frozen(Q.reshape(model.n_states, -1).max(axis=1))
-        sure = model._availability.sure
-        if sure is not None:
-            frozen(sure)
-        source = cls._of_valid(compact(model.rows), Q, V, n_known=model.n_known, available=sure)
+        rows, sure = model.visited_rows, model._availability.sure
+        if sure is not None:  # a pair that was visited exists, also if no mask was observed there
+            sure = frozen(sure | rows.exist)
+        source = cls._of_valid(rows, Q, V, n_known=model.n_known, available=sure)
         return source._with(label=checked_label("label", label), time=checked_label("time", time))
 
     @classmethod
     def _of_valid(
         cls,
-        rows: Known,
+        rows: Rows,
         Q: FloatArray,
         V: FloatArray,
         task: int = 0,
@@ -136,7 +136,7 @@ class Source:
     @property
     def widest(self) -> int:
         """The largest number of successors of a known pair."""
-        return int((self.rows.last - self.rows.first).max())
+        return self.rows.widest
 
     @property
     def known(self) -> BoolArray:
@@ -169,7 +169,7 @@ class Source:
         )
 
 
-def _checked_mask(available: object, rows: Known, Q: FloatArray) -> BoolArray | None:
+def _checked_mask(available: object, rows: Rows, Q: FloatArray) -> BoolArray | None:
     """Return which pairs surely exist; raise `InvalidArgument` unless it agrees with a source."""
     missing = np.isneginf(Q)
     if available is None:
@@ -189,9 +189,9 @@ def _checked_mask(available: object, rows: Known, Q: FloatArray) -> BoolArray | 
             "that surely exist, or None for all"
         )
     mask = np.array(available)
-    if (mask & missing).any() or (rows.known & ~mask).any():
+    if (mask & missing).any() or (rows.exist & ~mask).any():
         raise InvalidArgument(
-            "available contradicts Q or the known pairs: expected True where a pair is known, and "
+            "available contradicts Q or the rows: expected True where a pair was visited, and "
             "False where Q is -infinity"
         )
     return frozen(mask)
@@ -210,8 +210,8 @@ def check_values(Q: FloatArray, setting: Setting) -> None:
         )
 
 
-def check_rewards(rows: Known, setting: Setting) -> None:
-    """Raise `InvalidArgument` unless known rewards are in the range of a setting."""
+def check_rewards(rows: Rows, setting: Setting) -> None:
+    """Raise `InvalidArgument` unless mean rewards are in the range of a setting."""
     outside = rewards_outside(rows, setting.reward_range)
     if outside.size:
         k, (lo, hi) = int(outside[0]), setting.reward_range

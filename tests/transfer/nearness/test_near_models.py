@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import heirloom as hl
-from heirloom.kernels.learning import _largest_mean
+from heirloom.kernels import solving
 from heirloom.transfer.nearness.exact import family_nearness
 from tests.reference.nearness import largest_mean, near_Q
 from tests.strategies import RANGES, mixed, seeds
@@ -265,7 +265,7 @@ def test_largest_mean_is_that_of_the_linear_program(seed):
     successors, p = np.arange(n, dtype=np.int32), row[:n].copy()
     values = np.append(V, 0.0)
     highest = values.max()
-    mean = _largest_mean(0, n, successors, p, row[n], V, t, highest)
+    mean = solving.largest_mean(0, n, successors, p, row[n], V, t, highest)
     expected = largest_mean(row, values, t, np.ones(n + 1, dtype=bool))
     assert mean == pytest.approx(expected, abs=1e-9)
     assert (np.diff(V[successors]) >= 0).all()

@@ -7,6 +7,7 @@ import heirloom as hl
 from heirloom.transfer.radii import Accuracy, all_outcomes
 from heirloom.transfer.refutation.lower_values import lower_values
 from tests.partly_known import learned_exactly
+from tests.stopped_tasks import looks_extreme, stopped_memory
 from tests.strategies import draw_shape, draw_task, mixed, seeds
 
 ROUNDING = 1e-7
@@ -82,7 +83,8 @@ def test_lower_values_are_lower_bounds(seed):
     m = draw_task(rng)
     source = memory_of([m], rng, share=rng.choice([0.3, 1.0]))
     setting, rows = source.setting, source.sources[0].rows
-    radii = Accuracy(exact=True, delta=0.05).radii_of(1, 1, setting, all_outcomes(setting))
+    own = Accuracy(exact=True, delta=0.05).of_task(1, setting, all_outcomes(setting))
+    radii = own.at(np.ones(setting.n_pairs, dtype=np.int64))
     V = lower_values(rows, radii, setting)
     assert (V <= hl.solve(m).V + 1e-9 * max(1, np.abs(V).max())).all()
     if rows.known.all():
@@ -161,6 +163,20 @@ def test_true_nearness_is_contradicted_with_probability_delta_at_most(n_known):
         assert not hl.audit(
             memory, d_max=hl.metrics.family_distance(tasks), delta=1e-6
         ).contradicted
+    assert alarms <= 0.5 * n + 3 * np.sqrt(n / 4)
+
+
+@pytest.mark.parametrize("errors", [1.5, 2.5, 3.0])
+def test_true_claims_are_contradicted_with_probability_delta_at_most_if_tasks_end_when_extreme(
+    errors,
+):
+    """The tasks are all equal, and the largest reward is claimed exactly."""
+    alarms, n, p = 0, 100, 0.5
+    near = hl.Nearness(rewards=0.0, transitions=0.0, highest_rewards=p)
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        memory = stopped_memory([p] * 3, rng, looks_extreme(errors), last=3000)
+        alarms += hl.audit(memory, near, delta=0.5).contradicted
     assert alarms <= 0.5 * n + 3 * np.sqrt(n / 4)
 
 

@@ -10,6 +10,7 @@ from heirloom.kernels.pooling import pair_evidence
 from heirloom.transfer.refutation.pooled import RATES, is_due, pooled_evidence
 from heirloom.transfer.refutation.watch import Claims
 from published.checks import memory_of, small_task
+from tests.stopped_tasks import is_fixed, looks_extreme, stopped_memory, was_most_extreme
 from tests.strategies import seeds
 
 N = 5
@@ -78,11 +79,50 @@ def test_mean_evidence_against_a_true_claim_is_at_most_1_whatever_the_agent_visi
     assert np.mean(found) <= 1 + 3 * error
 
 
+@pytest.mark.parametrize("ends_at", [looks_extreme(1.5), looks_extreme(2.5), is_fixed])
+def test_mean_evidence_against_a_true_claim_is_at_most_1_when_tasks_end_as_they_look_extreme(
+    ends_at,
+):
+    """Tasks differ by exactly what is claimed, and have up to 1000 visits of each pair."""
+    claim, found = 0.1, []
+    claims = Claims(hl.Nearness(rewards=claim, transitions=claim), None)
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        memory = stopped_memory([0.45, 0.55] * 2, rng, ends_at, last=1000)
+        found.append(pooled_evidence(memory, claims, memory.setting).e)
+    error = np.std(found) / math.sqrt(len(found))
+    assert np.mean(found) <= 1 + 3 * error
+
+
+def test_evidence_at_moments_that_are_chosen_in_hindsight_is_not_valid():
+    """So that the test above has power, and the last of several looks would not do."""
+    found, claims = [], Claims(hl.Nearness(rewards=0.0, transitions=0.0), None)
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        memory = stopped_memory([0.5] * 8, rng, was_most_extreme, last=200)
+        found.append(min(pooled_evidence(memory, claims, memory.setting).e, 20.0))
+    error = np.std(found) / math.sqrt(len(found))
+    assert np.mean(found) > 1 + 3 * error
+
+
+def test_small_difference_is_detected_after_many_visits():
+    """A difference of 0.03 where 0.01 is claimed."""
+    near = hl.Nearness(rewards=0.01, transitions=1.0)
+    for n, is_found in ((100, False), (20_000, True)):
+        memory = stopped_memory([0.485, 0.515] * 4, np.random.default_rng(0), is_fixed, last=n)
+        pooled = pooled_evidence(memory, Claims(near, None), memory.setting)
+        assert pooled.refutes(0.05) == is_found
+
+
 def test_visits_of_pairs_that_are_not_known_weaken_the_evidence():
     values = []
     for visits in (0, N - 1):
         memory = memory_of("rewards", 0.9, N, np.random.default_rng(0))
-        memory._count_visits(np.full(4, visits))
+        model = hl.LearnedModel(2, 2, n_known=N)
+        for k in range(4 * visits):
+            model.observe(k // 2 % 2, k % 2, 0.5, 0, terminated=False)
+        assert not model.known.any()
+        memory.add(hl.bounds.Source.of(model, np.full(4, 2.0)))
         near = hl.Nearness(rewards=0.1, transitions=1.0)
         values.append(pooled_evidence(memory, Claims(near, None), memory.setting).log_e)
     assert values[1] < values[0]
@@ -144,16 +184,22 @@ def test_saved_memory_keeps_the_number_of_visits(tmp_path):
     learn(agent, [0.2, 0.8])
     agent.memory.save(tmp_path / "memory")
     loaded = hl.TaskMemory.load(tmp_path / "memory")
-    assert np.array_equal(loaded.visits, agent.memory.visits)
-    assert (loaded.visits > 0).any()
+    assert np.array_equal(loaded.visits.counts, agent.memory.visits.counts)
+    assert (loaded.visits.counts > 0).any()
 
 
 def test_evidence_is_unknown_if_visits_were_not_recorded():
     agent = agent_with(0.1, on_refutation="ignore")
     learn(agent, [0.2, 0.8])
-    agent.memory.visits = None
-    assert evidence(agent, 0.1) is None
-    assert hl.audit(agent.memory, hl.Nearness(rewards=0.1, transitions=0.1)).pooled_e is None
+    given = hl.TaskMemory(agent.n_states, agent.n_actions)
+    given.bind(agent.setting)
+    for source in agent.memory.sources:
+        rows = source.rows
+        is_given = {"counts": rows.counts * 0, "known": rows.exist}
+        given.add(hl.bounds.Source(rows._replace(**is_given), source.Q, source.V))
+    claims = Claims(hl.Nearness(rewards=0.1, transitions=0.1), None)
+    assert pooled_evidence(given, claims, agent.setting) is None
+    assert hl.audit(given, claims.nearness).pooled_e is None
 
 
 def test_evidence_is_pooled_after_powers_of_two():

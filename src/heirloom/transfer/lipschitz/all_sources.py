@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen, read_only
-from heirloom.kernels import dissimilarity, learning
+from heirloom.kernels import counting, dissimilarity
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.bound import NO_PAIRS, Change
@@ -101,7 +101,7 @@ class AllSources:
         self._result_arrays = tuple(self._result)
         self._index, self._n_known = np.full(n_pairs, -1), 0
         self._waiting: list[int] = []  # pairs that became known since the last update
-        self._model_arrays: learning.Model | None = None
+        self._model_arrays: counting.Model | None = None
         self._task_rows: Any = None
         self._solutions, self._limits = Solutions(solver, setting), solver.work.limits
         if self._limits[dissimilarity.N_UNFINISHED]:
@@ -200,7 +200,10 @@ class OneSource:
         """Return the pairs where the prior is below D̂(M ‖ M̄), by more than rounding."""
         widest = max(self.source.widest, self.model.widest)
         weights = self.distance.weigh(self.source.V, widest, self.setting)
-        rows, pairs = (self.model.rows, self.source.rows), frozen(np.arange(self.setting.n_pairs))
+        rows, pairs = (
+            (self.model.first_rows, self.source.rows),
+            frozen(np.arange(self.setting.n_pairs)),
+        )
         D = measure(self.distance, *rows, weights, pairs, self.setting)
         scale = np.maximum(reward_scale(self.setting.reward_range), D)
         used = self.prior < D - ROUNDING * scale
@@ -234,7 +237,7 @@ def dissimilarity_by_sweeps(D: FloatArray, model: LearnedModel, setting: Setting
     """Return d̂(M ‖ M̄) at all pairs, known ones too, for D̂(M ‖ M̄) and the model of the task."""
     largest = float(D.max()) / (1 - setting.gamma)
     d, d_state = np.full(setting.n_pairs, largest), np.full(setting.n_states, largest)
-    lower_by_sweeps(D, model.rows, setting, d, d_state)
+    lower_by_sweeps(D, model.first_rows, setting, d, d_state)
     return d
 
 

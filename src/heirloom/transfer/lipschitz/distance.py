@@ -7,8 +7,7 @@ import numpy as np
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import distances
-from heirloom.mdp.learned import Known
-from heirloom.transfer.rows import check_known, values
+from heirloom.mdp.rows import Rows, check_in_any_order, values
 from heirloom.transfer.setting import Setting
 from heirloom.validation import instance, real_number, shown, truth, whole_number
 
@@ -31,7 +30,7 @@ class ModelDistance(Protocol):
         """
 
     def between(
-        self, m: Known, m_bar: Known, weights: Any, pairs: IntArray, setting: Setting
+        self, m: Rows, m_bar: Rows, weights: Any, pairs: IntArray, setting: Setting
     ) -> FloatArray:
         """Return D̂(M ‖ M̄) at `pairs`, with weights from the values of M̄."""
 
@@ -78,23 +77,22 @@ class WeightedL1:
         return least_distance(real_number("largest_V_bar", largest_V_bar, expected), setting)
 
     def between(
-        self, m: Known, m_bar: Known, weights: Weights, pairs: IntArray, setting: Setting
+        self, m: Rows, m_bar: Rows, weights: Weights, pairs: IntArray, setting: Setting
     ) -> FloatArray:
         """Return D̂(M ‖ M̄) at `pairs`."""
         _check_setting(setting)
         widest = 0
         for name, rows in (("m", m), ("m_bar", m_bar)):
-            check_known(name, rows, setting.n_pairs, setting.n_states)
-            lengths = (rows.last - rows.first)[rows.known]
-            widest = max(widest, int(lengths.max(initial=0)))
+            check_in_any_order(name, rows, setting.n_pairs, setting.n_states)
+            widest = max(widest, rows.widest)
         _check_weights(weights, widest, setting)
         return _between(m, m_bar, weights, checked_pairs(pairs, setting), setting)
 
 
 def measure(
     distance: ModelDistance,
-    m: Known,
-    m_bar: Known,
+    m: Rows,
+    m_bar: Rows,
     weights: Any,
     pairs: IntArray,
     setting: Setting,
@@ -161,7 +159,7 @@ def _weigh(V_bar: FloatArray, widest: int, setting: Setting) -> Weights:
 
 
 def _between(
-    m: Known, m_bar: Known, weights: Weights, pairs: IntArray, setting: Setting
+    m: Rows, m_bar: Rows, weights: Weights, pairs: IntArray, setting: Setting
 ) -> FloatArray:
     D = np.empty(pairs.size)
     parameters = tuple(parameters_of(setting))

@@ -6,7 +6,7 @@ import numpy as np
 
 from heirloom.arrays import IntArray
 from heirloom.kernels import dissimilarity, distances
-from heirloom.kernels.learning import Model
+from heirloom.kernels.counting import Model
 from heirloom.transfer.source import Source
 
 
@@ -55,18 +55,18 @@ class KnownRows(NamedTuple):
 
     @classmethod
     def of_task(cls, model: Model, index: IntArray) -> "KnownRows":
-        """Wrap the known rows of the current task: `index[k]` is k if known, else -1."""
+        """Wrap the first looks at the current task: `index[k]` is k if known, else -1."""
         unused = np.empty(0, dtype=np.int64)
         linked = distances.LinkedRows(
             index=index,
             start=unused,
             row_pair=unused,
             rows=distances.Rows(
-                model.R, model.ends, model.first, model.last, model.successors, model.p
+                model.R_1, model.ends_1, model.first_1, model.last_1, model.successors, model.p
             ),
             owner=model.owner,
-            into=model.into,
-            next_into=model.next_into,
+            into=model.into_1,
+            next_into=model.next_into_1,
         )
         return cls(linked, _graph(linked))
 

@@ -161,7 +161,7 @@ class ByCall:
         for i, source in enumerate(sources):
             self._lower(self.D.to_source[i], self._to_source(i, pairs), pairs)
             if distance.both_ways:
-                rows = source.rows, model.rows
+                rows = source.rows, model.first_rows
                 D = measure(distance, *rows, task_weights, pairs, setting)
                 self._lower(self.D.from_source[i], D, pairs)
         self.D.largest[:, TO_SOURCE] = self.D.to_source.max(axis=1)
@@ -189,7 +189,7 @@ class ByCall:
                 self.D.largest[i, TO_SOURCE] = self.D.to_source[i].max()
             if not self.distance.both_ways:
                 continue
-            rows = self.sources[i].rows, self.model.rows
+            rows = self.sources[i].rows, self.model.first_rows
             D = measure(self.distance, *rows, task_weights, pairs, self.setting)
             if self._lower(self.D.from_source[i], D, pairs):
                 self.D.largest[i, FROM_SOURCE] = self.D.from_source[i].max()
@@ -197,7 +197,7 @@ class ByCall:
 
     def _to_source(self, i: int, pairs: IntArray) -> FloatArray:
         """Return D̂ from the task to the source i at `pairs`."""
-        rows = self.model.rows, self.sources[i].rows
+        rows = self.model.first_rows, self.sources[i].rows
         return measure(self.distance, *rows, self._weights[i], pairs, self.setting)
 
     def _lower(self, D: FloatArray, D_new: FloatArray, pairs: IntArray) -> bool:

@@ -79,7 +79,8 @@ def _least_values(source: Source, setting: Setting) -> FloatArray:
 
 def _solved(source: Source, setting: Setting) -> FloatArray:
     if setting.gamma <= MAX_PLAIN_GAMMA:
-        radii = Radii(setting.epsilon, np.full(setting.n_pairs, setting.epsilon / 2))
+        epsilon = np.full(setting.n_pairs, setting.epsilon)
+        radii = Radii(epsilon, epsilon / 2)
         return lower_values(source.rows, radii, setting)
     # Sweeps would take long: the pessimistic task is solved instead, if models are exact.
     (lo, hi), gamma, terminating = setting.reward_range, setting.gamma, setting.terminating

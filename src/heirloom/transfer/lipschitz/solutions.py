@@ -157,8 +157,7 @@ def lower_by_sweeps(
 
     Raises `NotConverged` as `Solutions.finish` does.
     """
-    widest = int((rows.last - rows.first).max())
-    max_sweeps = max(1, budgets(setting, widest)[0] // d.size)
+    max_sweeps = max(1, budgets(setting, rows.widest)[0] // d.size)
     parameters = setting.gamma, setting.epsilon, setting.slack
     index, accelerations, gap = np.where(rows.known, np.arange(d.size), -1), 0, np.inf
     while not dissimilarity.lower_dissimilarity(rows, D, *parameters, d, d_state, max_sweeps)[1]:

@@ -7,13 +7,13 @@ import numpy as np
 from heirloom.arrays import BoolArray, IntArray
 from heirloom.choices import Scope
 from heirloom.errors import InvalidArgument
-from heirloom.kernels.learning import Near
+from heirloom.kernels.solving import Near, Values
 from heirloom.mdp.learned import LearnedModel
 from heirloom.transfer.bound import Bound, Details, check_arguments, check_begun
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.learned import LearnedNearness
-from heirloom.transfer.nearness.rows import LearnerArrays, near_rows, reward_tasks
+from heirloom.transfer.nearness.rows import near_rows, reward_tasks
 from heirloom.transfer.nearness.successors import Successors
 from heirloom.transfer.setting import Setting
 from heirloom.validation import instance, one_of, positive_probability, shown
@@ -101,10 +101,11 @@ class NearModels(Bound):
         self._near: Near | None = None
         return False
 
-    def _rows(self, learner: LearnerArrays) -> Near | None:
+    def _rows(self, values: Values, number: int, available: BoolArray | None) -> Near | None:
         """Return what the learner solves for together with `Q`, or None if nothing is bounded."""
         if self.nearness is not None:
-            self._near = near_rows(self.sources, self.nearness, self.setting, learner)
+            options: Any = {"number": number, "available": available}
+            self._near = near_rows(self.sources, self.nearness, self.setting, values, **options)
         if self._near is not None:
             self.U = self._near.U
         return self._near

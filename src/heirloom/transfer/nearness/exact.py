@@ -9,13 +9,14 @@ from scipy import sparse
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument, NotConverged
 from heirloom.kernels import distances
-from heirloom.mdp.learned import Known, LearnedModel
+from heirloom.mdp.learned import LearnedModel
+from heirloom.mdp.rows import Rows
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.metrics.pseudometrics import check_comparable, tolerance_of
 from heirloom.planning.certificate import ROUNDOFF
 from heirloom.transfer import program
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
+from heirloom.transfer.nearness.rows import near_rows
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import instance, shown
@@ -97,15 +98,13 @@ def near_bound(
     setting = replace(setting, tol=max(tolerance.error / 2, rounding / 2))
     U = np.where(available, setting.v_max, -np.inf)
     values = program.initial_values(setting, U)
-    decider = np.zeros(setting.n_pairs, dtype=np.int64)
-    near = near_rows(
-        [_source(m_bar)], nearness, setting, LearnerArrays(values.V, decider, 1, available)
-    )
+    near = near_rows([_source(m_bar)], nearness, setting, values, available=available)
     if near is not None:
         near = near._replace(limit=np.inf)  # also differences from v_max below `same` count
+        values = program.with_near(values, near)
         model = LearnedModel(m.n_states, m.n_actions, n_known=1)
         program.update(model._arrays, values, near, near.pairs)
-        program.refresh(model._arrays, values, near)
+        program.complete(model._arrays, values, near, setting.slack)
     error = max(tolerance.error, rounding) / 2 + 2 * rounding
     if not tolerance.admits(error, float(np.abs(U[np.isfinite(U)]).max())):
         raise NotConverged(
@@ -119,8 +118,9 @@ def _source(m: TabularMDP) -> Source:
     """Return a task with a known model as a source of which every available pair is known."""
     t, rows = m.transitions, m.transitions.continuing
     n_pairs = rows.indptr.size - 1
-    known = Known(
+    given = Rows(
         known=m.available.reshape(-1),
+        counts=np.zeros(n_pairs, dtype=np.int64),
         R=t.R,
         ends=t.end_probability,
         first=rows.indptr[:-1],
@@ -128,7 +128,7 @@ def _source(m: TabularMDP) -> Source:
         successors=rows.successors,
         p=rows.p,
     )
-    return Source(known, np.full(n_pairs, m.v_max), np.full(m.n_states, m.v_max), task=1)
+    return Source(given, np.full(n_pairs, m.v_max), np.full(m.n_states, m.v_max), task=1)
 
 
 def _rounding(m_bar: TabularMDP, setting: Setting) -> float:

@@ -7,11 +7,11 @@ import numpy as np
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.kernels import distances
-from heirloom.mdp.learned import Known, LearnedModel
+from heirloom.mdp.learned import LearnedModel
+from heirloom.mdp.rows import Rows, compact
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.exact import ROUNDING
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer.rows import compact
 from heirloom.transfer.source import Source
 from heirloom.validation import Range, check_range, real_number, shown
 from heirloom.wording import counted, size_of_task
@@ -75,7 +75,7 @@ def _listed(
     return listed
 
 
-def _read(i: int, model: object) -> tuple[Known, tuple[int, int], BoolArray]:
+def _read(i: int, model: object) -> tuple[Rows, tuple[int, int], BoolArray]:
     """Return the rows of a model, its numbers of states and actions, and its missing pairs."""
     if isinstance(model, LearnedModel):
         missing = ~model.available.reshape(-1)
@@ -87,7 +87,7 @@ def _read(i: int, model: object) -> tuple[Known, tuple[int, int], BoolArray]:
     )
 
 
-def _total_variation(rows: Known, other: Known, n_states: int) -> FloatArray:
+def _total_variation(rows: Rows, other: Rows, n_states: int) -> FloatArray:
     """Return ½ Σ |T - T̄| over the states and ⊥ at each pair; meaningless at unknown pairs."""
     L1 = np.empty(rows.R.size)
     matrices = [(frozen(np.append(x.first, x.last[-1:])), x.successors, x.p) for x in (rows, other)]

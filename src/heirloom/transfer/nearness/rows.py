@@ -8,28 +8,15 @@ from numpy.typing import NDArray
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
 from heirloom.kernels import nearness as kernels
-from heirloom.kernels.learning import NOT_LISTED, Near
+from heirloom.kernels.counting import NOT_LISTED
+from heirloom.kernels.solving import Near, Values
 from heirloom.mdp.tabular import value_range
-from heirloom.transfer import program
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import Successors, no_successors
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
 ROUNDING = 1e-12  # of the probability of termination
-
-
-class LearnerArrays(NamedTuple):
-    """The learner's values, and the number of the bound that determines `U` at each pair.
-
-    `number` is that of the bound `NearModels`. `available` marks the pairs of actions that exist,
-    None for all.
-    """
-
-    V: FloatArray
-    decider: IntArray
-    number: int
-    available: BoolArray | None = None
 
 
 class SourceRows(NamedTuple):
@@ -49,9 +36,19 @@ class SourceRows(NamedTuple):
 
 
 def near_rows(
-    sources: list[Source], nearness: Nearness, setting: Setting, learner: LearnerArrays
+    sources: list[Source],
+    nearness: Nearness,
+    setting: Setting,
+    values: Values,
+    *,
+    number: int = 1,
+    available: BoolArray | None = None,
 ) -> Near | None:
-    """Return the bounds that `sources` and `nearness` give, or None if there are none."""
+    """Return the bounds that `sources` and `nearness` give, or None if there are none.
+
+    `number` is that of the bound in `values.decider`. `available` marks the pairs of actions that
+    exist, None for all.
+    """
     n_states, n_pairs = setting.n_states, setting.n_pairs
     hi, epsilon = setting.reward_range[1], setting.epsilon
     t = np.minimum(1.0, nearness._per_pair("transitions", n_pairs) + epsilon / 2)
@@ -72,49 +69,42 @@ def near_rows(
     # No expected value is below that of the task of which all rewards are the smallest possible.
     lowest = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)[0]
     useful &= reward + setting.gamma * min(lowest, 0.0) < setting.v_max
-    if learner.available is not None:
-        useful &= learner.available
+    if available is not None:
+        useful &= available
     pairs = np.flatnonzero(useful)
     if pairs.size == 0:
         return None
-    V, all_may_end = learner.V, bool(may_end.all())
-    top = max(float(V.max()), 0.0) if all_may_end else float(V.max())
     first, possible = nearness.successors or no_successors(n_pairs)
     # Mass of ⊥ has to move if the task does not terminate; if it is more than t, the model of the
     # source or the nearness is not accurate.
     pair = np.repeat(np.arange(n_pairs), np.diff(rows.start))
     leaves = ~may_end[pair] & (rows.ends <= t[pair] + ROUNDING)
     return Near(
-        any_successor,
-        all_may_end,
-        setting.v_max - setting.same,
-        learner.number,
-        float(t[pairs].max()),
-        pairs,
-        reward,
-        t,
-        may_end,
-        rows.start,
-        rows.first,
-        rows.last,
-        np.where(leaves, -rows.ends, rows.ends),
-        rows.tasks,
-        rows.successors,
-        rows.p,
-        first,
-        possible,
-        **_links(pairs, rows, t, nearness.successors, setting),
-        w=np.full(n_pairs, np.inf),
+        any_successor=any_successor,
+        all_may_end=bool(may_end.all()),
+        on_known=False,
+        limit=setting.v_max - setting.same,
+        number=number,
+        pairs=pairs,
+        reward=reward,
+        t=t,
+        may_end=may_end,
+        rows=rows.start,
+        first=rows.first,
+        last=rows.last,
+        ends=np.where(leaves, -rows.ends, rows.ends),
+        tasks=rows.tasks,
+        successors=rows.successors,
+        p=rows.p,
+        possible_first=first,
+        possible=possible,
         best=np.full(n_pairs, -1),
         value=np.full(rows.first.size, -np.inf),
         seen=np.zeros(rows.first.size),
         decrease=np.zeros(n_pairs),
-        top=np.array([top, 0.0, 0.0]),
-        # If ⊥ has the largest value, it keeps it.
-        n_top=np.array([(V == top).sum() or n_states + 1]),
+        **_links(pairs, rows, t, nearness.successors, n_states, falls=bool(values.falls)),
         U=np.full(n_pairs, setting.v_max),
         source=np.zeros(n_pairs, dtype=np.int64),
-        decider=learner.decider,
     )
 
 
@@ -221,49 +211,40 @@ def _links(
     rows: SourceRows,
     t: FloatArray,
     possible: Successors | None,
-    setting: Setting,
+    n_states: int,
+    *,
+    falls: bool,
 ) -> dict[str, np.ndarray]:
     """Return those fields of `Near` that say on which states the bound of each pair depends."""
     first, states = possible or no_successors(t.size)
     arguments = (
         *(pairs, rows.start, rows.first, rows.last, rows.successors, rows.p, t),
-        *(first, states, possible is None),
+        *(first, states, possible is None, not falls, n_states),
     )
-    none = np.empty(0, dtype=np.int64)
-    into = np.zeros(setting.n_states + 1, dtype=np.int64)
-    links, link_state, next_link, witness_weight = none, none, none, np.empty(0)
-    n_pairs = 0
-    if setting.gamma > program.MAX_PLAIN_GAMMA:
-        n_pairs = t.size
-        links, witness_weight = np.zeros(n_pairs + 1, dtype=np.int64), np.zeros(n_pairs)
-        # Updates read links in no order, so that small numbers save time.
-        small: type = np.int32
-        kernels.link_by_pair(*arguments, links, none.astype(small), np.empty(0), witness_weight)
-        np.cumsum(links, out=links)
-        if max(int(links[-1]), n_pairs) > np.iinfo(small).max:
-            small = np.int64
-        link_state, into_weight = np.empty(int(links[-1]), dtype=small), np.empty(int(links[-1]))
-        if link_state.size:
-            kernels.link_by_pair(*arguments, links, link_state, into_weight, witness_weight)
-        into[:] = -1
-        into_pair: np.ndarray = np.repeat(np.arange(n_pairs, dtype=small), np.diff(links))
-        next_link = np.full(into_pair.size, NOT_LISTED, dtype=small)
-    else:
-        kernels.link(*arguments, into, none, np.empty(0))
-        np.cumsum(into, out=into)
-        into_pair, into_weight = np.empty(int(into[-1]), dtype=np.int64), np.empty(int(into[-1]))
-        if into_pair.size:
-            kernels.link(*arguments, into, into_pair, into_weight)
+    n_pairs = t.size
+    links, witness_weight = np.zeros(n_pairs + 1, dtype=np.int64), np.zeros(n_pairs)
+    # Updates read links in no order, so that small numbers save time.
+    small: type = np.int32
+    kernels.link(*arguments, links, np.empty(0, dtype=small), np.empty(0), witness_weight)
+    np.cumsum(links, out=links)
+    if max(int(links[-1]), n_pairs) > np.iinfo(small).max:
+        small = np.int64
+    link_state: np.ndarray = np.empty(int(links[-1]), dtype=small)
+    link_weight = np.empty(link_state.size)
+    if link_state.size:
+        kernels.link(*arguments, links, link_state, link_weight, witness_weight)
+    n_witnesses = n_pairs if falls and possible is not None else 0
     return {
-        "into": into,
-        "into_pair": into_pair,
-        "into_weight": into_weight,
         "links": links,
         "link_state": link_state,
-        "next_link": next_link,
+        "link_weight": link_weight,
+        "link_pair": np.repeat(np.arange(n_pairs, dtype=small), np.diff(links)),
+        "next_link": np.full(link_state.size, NOT_LISTED, dtype=small),
+        "into": np.full(n_states, -1),
+        "listed": np.zeros(n_pairs, dtype=bool),
         "witness_weight": witness_weight,
-        "witness": np.full(n_pairs, -1),
-        "next_witness": np.full(n_pairs, -1),
-        "last_witness": np.full(n_pairs, -1),
-        "witness_into": np.full(setting.n_states, -1),
+        "witness": np.full(n_witnesses, -1),
+        "next_witness": np.full(n_witnesses, -1),
+        "last_witness": np.full(n_witnesses, -1),
+        "witness_into": np.full(n_states, -1),
     }

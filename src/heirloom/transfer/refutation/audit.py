@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.kernels.audit import SEEN, SURE
+from heirloom.transfer import program
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer.nearness.rows import LearnerArrays, near_rows
+from heirloom.transfer.nearness.rows import near_rows
 from heirloom.transfer.radii import Accuracy, all_outcomes
 from heirloom.transfer.refutation.audit_result import Audit, formatted_range
 from heirloom.transfer.refutation.contradiction import Contradiction, Part
@@ -226,10 +227,9 @@ class _Auditor:
             return None if np.isinf(useful).any() else bool((d_max.reshape(-1) < useful).any())
         if nearness is not None:
             n_pairs, v_max = self.setting.n_pairs, self.setting.v_max
-            decider = np.zeros(n_pairs, dtype=np.int64)
-            learner = LearnerArrays(np.full(self.setting.n_states, v_max), decider, 1)
+            values = program.initial_values(self.setting, np.full(n_pairs, v_max))
             sources = list(self.memory.sources)
-            return near_rows(sources, nearness, self.setting, learner) is not None
+            return near_rows(sources, nearness, self.setting, values) is not None
         return None
 
     def _blind(self, found: Differences, nearness: Nearness | None) -> tuple[str, ...]:

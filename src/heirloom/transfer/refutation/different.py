@@ -17,7 +17,7 @@ def count_different_tasks(
     """
     if not sources:
         return ()
-    outcomes = all_outcomes(setting)[:1]
+    outcomes = all_outcomes(setting)
     radii = [accuracy.radii(source, setting, outcomes) for source in sources]
     sizes = np.array([source.rows.p.size for source in sources])
     chosen = np.zeros(len(sources), dtype=bool)
@@ -31,8 +31,8 @@ def count_different_tasks(
         np.array([one.last for one in rows]),
         np.concatenate([one.successors for one in rows]),
         np.concatenate([one.p for one in rows]),
-        np.array([radius.reward for radius in radii]),
-        np.array([radius.transitions[0] for radius in radii]),
+        np.array([radius.rewards for radius in radii]),
+        np.array([radius.transitions for radius in radii]),
         chosen,
     )
     return tuple(

@@ -10,7 +10,7 @@ import numpy as np
 
 from heirloom.arrays import FloatArray
 from heirloom.kernels import audit as kernels
-from heirloom.mdp.learned import Known
+from heirloom.mdp.rows import Rows
 from heirloom.mdp.tabular import value_range
 from heirloom.transfer.radii import Radii
 from heirloom.transfer.setting import Setting
@@ -21,16 +21,14 @@ TOLERANCE = (
 ROUNDING = 1e-12  # relative to the largest value, far above the error of the backups
 
 
-def lower_values(rows: Known, radii: Radii, setting: Setting) -> FloatArray:
+def lower_values(rows: Rows, radii: Radii, setting: Setting) -> FloatArray:
     """Return lower bounds on V* of a task whose models are within their radii, over states."""
     v_min, v_max = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
     V = np.full(setting.n_states, v_min)
-    if not np.isfinite(radii.reward):
-        return V
     slack = TOLERANCE * (1 - setting.gamma) * (v_max - v_min)
     parameters = setting.gamma, v_max - v_min, setting.terminating, slack
     if slack > 0:
-        kernels.raise_values(*rows, radii.reward, radii.transitions, parameters, V)
+        kernels.raise_values(*rows, radii.rewards, radii.transitions, parameters, V)
     largest = max(abs(v_min), abs(v_max)) / (1 - setting.gamma)
     return np.maximum(V - ROUNDING * largest, v_min)
 

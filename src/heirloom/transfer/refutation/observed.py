@@ -10,9 +10,10 @@ from heirloom.transfer.refutation.watch import TaskWatch
 
 
 class Observed(NamedTuple):
-    """The model of a pair that became known, over the states and ⊥ (the last entry)."""
+    """The model of a pair after n visits, over the states and ⊥ (the last entry)."""
 
     pair: int
+    n: int
     R: float
     T: FloatArray
 
@@ -34,6 +35,7 @@ class Difference(NamedTuple):
 def differences(watch: TaskWatch, seen: Observed) -> list[Difference]:
     """Return how far the model of a pair is from that of each source that knows the pair."""
     found, n_states = [], watch.setting.n_states
+    own_eta, own_tau = watch.own.of_pair(seen.pair, seen.n)
     for i, (source, radii) in enumerate(zip(watch.sources, watch.source_radii, strict=True)):
         if not source.known[seen.pair]:
             continue
@@ -43,9 +45,9 @@ def differences(watch: TaskWatch, seen: Observed) -> list[Difference]:
         T[rows.successors[row]] = rows.p[row]
         T[n_states] = rows.ends[seen.pair]
         gap = np.abs(T - seen.T)
-        tau = float(watch.radii.transitions[seen.pair] + radii.transitions[seen.pair])
+        tau = own_tau + float(radii.transitions[seen.pair])
         reward = abs(seen.R - float(rows.R[seen.pair]))
-        eta = watch.radii.reward + radii.reward
+        eta = own_eta + float(radii.rewards[seen.pair])
         distance, check = 0.0, watch.check
         if check is not None and len(check.W):
             weighted = float(check.W[i] @ gap[:-1] + check.W_end * gap[-1])

@@ -14,16 +14,24 @@ never increases on average with a visit. It starts at 1. The same is true of
     P = Π_k (1 - q + q Π_j F_jk(b_k))
 
 over pairs k and tasks j, since a step visits one pair, and of any average of such P over fixed λ
-and q. Therefore P ever exceeds 1 / δ with probability δ at most (Ville, 1939), at whatever times
-one looks, and however the agent chose its visits and its user chose the next task.
+and q. So P is a supermartingale in the steps of a life that starts at 1 (an e-process): its mean is
+at most 1 at every stopping time, and it ever exceeds 1 / δ with probability δ at most (Ville,
+1939). It does not matter how the agent chose its visits, how often one looks, and whether tasks end
+or are dropped because their estimates look extreme.
+
+This needs the mean of *all* n visits of a pair until its task ended, for counts that go on growing.
+A model that is frozen after `n_known` visits has the mean of the first min(n, n_known): this number
+is a stopping time, and F stays as it is from there on. The mean of an earlier look would not do if
+later visits were left out: which look was the last one is only known later.
 
 The following steps only make P smaller, so that this remains true:
 
 - b_k is not known: the minimum over b_k is taken.
 - The outcomes of a pair that did not become known, or whose task is no longer stored, are not
-  known, but only the number of visits (`TaskMemory.visits`). As cosh >= 1, each of these visits
+  used, but only the number of visits (`TaskMemory.visits`). As cosh >= 1, each of these visits
   contributes the factor exp(-λ r / 2 - λ² w² / 8). Leaving these pairs out would not be valid:
-  whether a pair becomes known may depend on its first outcomes.
+  whether a pair becomes known may depend on its first outcomes. A task whose model was given, and
+  has no visits, is left out as a whole.
 
 For transitions, outcomes have numbers (states from 0, and S for ⊥), and the sets of outcomes are
 those whose numbers have a certain binary digit 1. The factors of a pair are averaged over the
@@ -47,7 +55,8 @@ from heirloom.transfer.refutation.watch import Claims
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
-RATES = np.array([0.125, 0.25, 0.5, 1.0, 2.0])  # λ w; a difference of d w is detected best by 2 d
+# λ w: a difference of d w more than claimed is detected best by 2 d; small ones need many visits.
+RATES = np.array([2.0**-7, 2.0**-5, 0.125, 0.25, 0.5, 1.0, 2.0])
 SHARES = (1.0, 0.1, 0.01)  # q: the share of the pairs that are expected to contradict the claim
 SHARE_OF_DELTA = 0.5  # of pooled evidence; the rest is that of single pairs
 LARGE = 50.0
@@ -79,12 +88,12 @@ def pooled_evidence(
 ) -> Pooled | None:
     """Return the evidence against the claims.
 
-    None if the visits were not recorded. The e-value is 0 if no data could contradict the claims.
-    With `from_above`, it is an upper bound on the evidence, which takes less time.
+    None if no stored task has recorded visits. The e-value is 0 if no data could contradict the
+    claims. With `from_above`, it is an upper bound on the evidence, which takes less time.
     """
     stored = {source.task: source for source in (*memory._first, *memory.sources)}
     sources = [stored[task] for task in sorted(stored)]
-    if memory.visits is None or not sources or any(one.n_known == 0 for one in sources):
+    if not any(source.rows.counts.any() for source in sources):
         return None
     n_pairs, (lo, hi) = setting.n_pairs, setting.reward_range
     nearness, d_max = claims
@@ -98,7 +107,7 @@ def pooled_evidence(
     if (r >= hi - lo).all() and (t >= 1).all():
         return Pooled(-math.inf, np.zeros(n_pairs), np.zeros(n_pairs))
     data = _gathered(sources, n_pairs)
-    left_out = memory.visits - data.visits
+    left_out = memory.visits.counts - data.visits
 
     def logs(i: int, claim: FloatArray, width: float) -> FloatArray:
         found = np.zeros((RATES.size, n_pairs))
@@ -137,8 +146,7 @@ def _gathered(sources: list[Source], n_pairs: int) -> _Data:
     order = np.argsort(pairs, kind="stable")
     start = np.zeros(n_pairs + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs, minlength=n_pairs), out=start[1:])
-    lengths = [gathered(source).pairs.size for source in sources]
-    n = np.repeat([source.n_known for source in sources], lengths)[order]
+    n = np.concatenate([source.rows.counts[source.known] for source in sources])[order]
     X = np.take(np.concatenate([_means(source) for source in sources], axis=1), order, axis=1)
     total = np.concatenate([[0], np.cumsum(n)])
     return _Data(start, n, X, np.diff(total[start]))

@@ -24,7 +24,7 @@ def rows_by_pair(sources: list[Source], radii: list[Radii], setting: Setting) ->
     shift = np.repeat(np.cumsum(sizes) - sizes, lengths)[order]
     start = np.zeros(n_pairs + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs, minlength=n_pairs), out=start[1:])
-    eta = np.array([min(radius.reward, hi - lo) for radius in radii], dtype=np.float64)
+    eta = [radius.rewards[one.pairs] for radius, one in zip(radii, own, strict=True)]
     tau = [radius.transitions[one.pairs] for radius, one in zip(radii, own, strict=True)]
     return Rows(
         start=start,
@@ -35,7 +35,7 @@ def rows_by_pair(sources: list[Source], radii: list[Radii], setting: Setting) ->
         last=_joined([one.last for one in own], np.int64)[order] + shift,
         successors=_joined([source.rows.successors for source in sources], np.int32),
         p=_joined([source.rows.p for source in sources], np.float64),
-        eta=np.repeat(eta, lengths)[order],
+        eta=np.minimum(_joined(eta, np.float64)[order], hi - lo),
         tau=np.minimum(_joined(tau, np.float64)[order], 1.0),
     )
 

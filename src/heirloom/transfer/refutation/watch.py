@@ -1,10 +1,11 @@
-"""Compare the pairs that become known in a task with prior knowledge, while the task is learned.
+"""Compare the known pairs of a task with prior knowledge, while the task is learned.
 
 The test is the one of `audit`, for the current task and each source: models are compared at pairs
 that are known in both, and an alarm needs a difference beyond the claim and the radii of both
 models. The radii are those of `transfer/radii.py`, so that a true claim is refuted with probability
-δ at most, over all tasks of an agent together. A `d_max` is compared with distances that are
-weighed with lower values of the sources only, since those of the task at hand are not yet known.
+δ at most, over all tasks of an agent together, however often a pair is looked at. A `d_max` is
+compared with distances that are weighed with lower values of the sources only, since those of the
+task at hand are not yet known.
 """
 
 from dataclasses import dataclass, replace
@@ -15,14 +16,14 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.kernels.audit import Rows
-from heirloom.kernels.learning import Check
+from heirloom.kernels.checking import Check
 from heirloom.transfer.bound import Bound
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.lipschitz.distance import WeightedL1
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import no_successors
-from heirloom.transfer.radii import Accuracy, Radii, all_outcomes
+from heirloom.transfer.radii import Accuracy, Radii, TaskRadii, all_outcomes, most_visits
 from heirloom.transfer.refutation.differences import possible_outcomes
 from heirloom.transfer.refutation.lower_values import lower_values, lower_weights, two_largest
 from heirloom.transfer.refutation.rows import rows_by_pair
@@ -62,7 +63,10 @@ class TaskWatch:
     sources: list[Source]
     task: int
     """The number of the task."""
-    radii: Radii
+    own: TaskRadii
+    """The radii of the task."""
+    smallest: Radii
+    """The radii of the task after the most visits."""
     source_radii: list[Radii]
     check: Check | None
     """None if no pair of the task can contradict the claims, for example with too few visits."""
@@ -78,28 +82,32 @@ class TaskWatch:
         sources: list[Source],
         *,
         task: int,
-        n_known: int,
+        most: int,
     ) -> "TaskWatch":
-        """Prepare the comparison of a task with these sources."""
+        """Prepare the comparison of a task with these sources.
+
+        `most` is the largest number of visits after which a pair is compared.
+        """
         nearness, n_sources = claims.nearness, len(sources)
         fixed = _fixed(nearness, setting)
-        number, most = task + accuracy.n_dropped, max((one.n_known for one in sources), default=0)
-        key = replace(accuracy, n_dropped=0), n_known, most
+        number, most_before = task + accuracy.n_dropped, _most_visits(sources)
+        key = replace(accuracy, n_dropped=0), most, most_before
         blind = fixed.blind.get(key)
         if blind is not None and n_sources and claims.d_max is None and blind.number <= number:
             check = blind.in_later_task()
-            return cls(claims, setting, [], task, blind.radii, [], check, n_sources)
+            return cls(claims, setting, [], task, blind.own, blind.smallest, [], check, n_sources)
         outcomes = fixed.outcomes if claims.d_max is None else all_outcomes(setting)
-        own = accuracy.radii_of(n_known, task, setting, outcomes)
-        if _is_blind(claims, accuracy, setting, sources, own, outcomes):
+        own = accuracy.of_task(task, setting, outcomes)
+        smallest = own.at(np.full(setting.n_pairs, most))
+        if _is_blind(claims, accuracy, setting, sources, smallest, outcomes):
             sources = []
         others = [accuracy.radii(source, setting, outcomes) for source in sources]
-        watch = cls(claims, setting, sources, task, own, others, None, n_sources)
+        watch = cls(claims, setting, sources, task, own, smallest, others, None, n_sources)
         watch = replace(watch, check=watch._check(accuracy))
         if watch.blind and claims.d_max is None:
             assert nearness is not None
             if nearness.highest_rewards is None:  # otherwise the check depends on the radii
-                fixed.blind[key] = _Blind(number, own, watch.check)
+                fixed.blind[key] = _Blind(number, own, smallest, watch.check)
         return watch
 
     def _check(self, accuracy: Accuracy) -> Check | None:
@@ -107,23 +115,23 @@ class TaskWatch:
         setting = self.setting
         fixed = _fixed(nearness, setting)
         (lo, hi), n_pairs = setting.reward_range, setting.n_pairs
+        eta, tau = self.smallest
         if not self.sources:
             high = self._highest(np.inf)
-            if nearness is None or not (fixed.excludes or np.min(high) < hi):
+            if nearness is None or not (fixed.excludes or (high + eta < hi).any()):
                 return None
             return self._with_rows(fixed, np.full(n_pairs, -np.inf), high)
         rows = rows_by_pair(self.sources, self.source_radii, setting)
         low, high = self._interval(rows)
         limit, prior = np.full(n_pairs, np.inf), np.full(n_pairs, np.inf)
+        least_tau = _of_rows(np.minimum, rows.tau, rows, np.inf)
         if nearness is not None:
-            limit = nearness._per_pair("transitions", n_pairs) + self.radii.transitions
-            limit = np.where(
-                limit + _of_rows(np.minimum, rows.tau, rows, np.inf) < 1, limit, np.inf
-            )
-        if d_max is not None and (self.radii.transitions < 1.0).any():
+            limit = nearness._per_pair("transitions", n_pairs)
+            limit = np.where(limit + tau + least_tau < 1, limit, np.inf)
+        if d_max is not None and (tau < 1.0).any():
             largest = hi - lo + 2 * setting.gamma * (setting.v_max - setting.floor)
             prior[:] = np.where(d_max < largest, d_max, np.inf).reshape(-1)
-        fires = bool((low > lo).any() or (high < hi).any())
+        fires = bool((low - eta > lo).any() or (high + eta < hi).any())
         needs_rows = bool((limit < 1.0).any() or np.isfinite(prior).any())
         if not (fixed.excludes or fires or needs_rows):
             return None
@@ -132,7 +140,7 @@ class TaskWatch:
             return check
         W, top = _weights(self.sources if np.isfinite(prior).any() else [], setting, accuracy)
         shared = {name: getattr(rows, name) for name in rows._fields}
-        return check._replace(**shared, limit=limit, d_max=prior, W=W, top=top)
+        return check._replace(**shared, least_tau=least_tau, limit=limit, d_max=prior, W=W, top=top)
 
     def _with_rows(self, fixed: "_Fixed", low: FloatArray, high: FloatArray) -> Check:
         """Return a check of rewards and successors, without rows of sources."""
@@ -140,12 +148,15 @@ class TaskWatch:
             active=np.ones(1, dtype=bool),
             low=low,
             high=high,
-            task_eta=float(self.radii.reward),
-            task_tau=np.minimum(self.radii.transitions, 1.0),
+            task_eta=self.own.eta,
+            width=self.own.width,
+            log_rewards=self.own.log_rewards,
+            task_tau=self.own.tau,
+            log_sets=self.own.log_sets,
         )
 
     def _interval(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
-        """Return the interval in which the claims put the mean reward of each pair."""
+        """Return the interval in which the claims put the true mean reward of each pair."""
         n_pairs = self.setting.n_pairs
         r = np.full(n_pairs, np.inf)
         nearness, d_max = self.claims
@@ -153,7 +164,6 @@ class TaskWatch:
             r = np.minimum(r, nearness._per_pair("rewards", n_pairs))
         if d_max is not None:
             r = np.minimum(r, d_max.reshape(-1))
-        r = r + self.radii.reward
         lowest = _of_rows(np.minimum, rows.R + rows.eta, rows, np.inf)
         highest = _of_rows(np.maximum, rows.R - rows.eta, rows, -np.inf)
         return highest - r, self._highest(lowest + r)
@@ -162,8 +172,7 @@ class TaskWatch:
         """Return `high`, or less where the nearness gives the largest mean reward."""
         n_pairs, nearness = self.setting.n_pairs, self.claims.nearness
         if nearness is not None and nearness.highest_rewards is not None:
-            absolute = nearness._per_pair("highest_rewards", n_pairs) + self.radii.reward
-            return np.minimum(high, absolute)
+            return np.minimum(high, nearness._per_pair("highest_rewards", n_pairs))
         return np.full(n_pairs, high)
 
     @property
@@ -177,7 +186,7 @@ def _is_blind(
     accuracy: Accuracy,
     setting: Setting,
     sources: list[Source],
-    own: Radii,
+    smallest: Radii,
     outcomes: IntArray,
 ) -> bool:
     """Return whether no source can contradict the claims, whatever the task is.
@@ -186,16 +195,22 @@ def _is_blind(
     """
     if not sources:
         return True
-    n_known = max(source.n_known for source in sources)
-    best = accuracy.radii_of(n_known, 1, setting, outcomes)
+    visits = np.full(setting.n_pairs, _most_visits(sources))
+    best = accuracy.of_task(1, setting, outcomes).at(visits)
     (lo, hi), (nearness, d_max) = setting.reward_range, claims
+    reward = smallest.rewards + best.rewards
     if d_max is not None:
-        return bool(own.reward + best.reward >= hi - lo and (own.transitions >= 1.0).all())
+        return bool((reward >= hi - lo).all() and (smallest.transitions >= 1.0).all())
     assert nearness is not None
-    reward = own.reward + best.reward + float(nearness.rewards.min())
-    transitions = own.transitions + best.transitions
+    transitions = smallest.transitions + best.transitions
     limit = transitions + nearness._per_pair("transitions", setting.n_pairs)
-    return bool(reward >= hi - lo and (limit >= 1.0).all())
+    reward = reward + nearness._per_pair("rewards", setting.n_pairs)
+    return bool((reward >= hi - lo).all() and (limit >= 1.0).all())
+
+
+def _most_visits(sources: list[Source]) -> int:
+    """Return the largest number of visits of a pair in a source."""
+    return max((most_visits(source) for source in sources), default=0)
 
 
 def _of_rows(ufunc: np.ufunc, values: FloatArray, rows: Rows, empty: float) -> FloatArray:
@@ -214,7 +229,8 @@ class _Blind(NamedTuple):
     """
 
     number: int
-    radii: Radii
+    own: TaskRadii
+    smallest: Radii
     check: Check | None
 
     def in_later_task(self) -> Check | None:
@@ -233,7 +249,7 @@ class _Fixed(NamedTuple):
     """A check without rows of sources."""
     blind: dict[tuple[Accuracy, int, int], _Blind]
     """Cases in which no source can contradict the nearness, by the accuracy without
-    dropped tasks, the number of visits of a pair in the task, and the largest one in a source."""
+    dropped tasks, the largest number of visits in the task, and the largest one in a source."""
 
 
 # A nearness serves many tasks. The key of an agent without one is None.
@@ -261,8 +277,12 @@ def _fixed(nearness: Nearness | None, setting: Setting) -> _Fixed:
         possible_first=first,
         possible=states,
         may_end=may_end,
+        least_tau=np.full(n_pairs, np.inf),
         task_eta=0.0,
+        width=0.0,
+        log_rewards=0.0,
         task_tau=nothing,
+        log_sets=nothing,
         limit=np.full(n_pairs, np.inf),
         d_max=np.full(n_pairs, np.inf),
         W=np.empty((0, setting.n_states)),

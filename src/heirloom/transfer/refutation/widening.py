@@ -51,7 +51,7 @@ def widened_nearness(
         options["terminates"] = terminates
     highest = nearness.highest_rewards
     if highest is not None:
-        eta = watch.radii.reward
+        eta = watch.own.of_pair(k, seen.n)[0]
         above = seen.R - eta > highest.reshape(-1)[k if highest.ndim else 0]
         options["highest_rewards"] = _raised(highest, k, seen.R + eta) if above else highest
     return Nearness(**options)

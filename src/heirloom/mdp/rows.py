@@ -1,0 +1,240 @@
+"""`Rows`: estimated models of pairs, from the learned model through the memory to the kernels.
+
+Compiled code reads rows without checking indices, so this module also checks them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
+from heirloom.errors import InvalidArgument
+from heirloom.mdp.transitions import SUM_TOLERANCE
+from heirloom.validation import LARGEST_REWARD, Range, instance, shown
+
+RELATIVE = 1e-9  # by how much rounding may take rewards and values beyond the limits of their range
+MOST_VISITS = 2**40  # of a pair in one task, so that sums over tasks do not overflow
+ROUNDING = 1e-3  # of p * counts, which is a whole number; above the error for `MOST_VISITS`
+
+
+class Rows(NamedTuple):
+    """Estimated models of the pairs k = s * A + a, in the layout of the kernels.
+
+    A pair that was visited has a row: its mean reward, its frequency of termination `ends[k]`, and
+    the frequencies `p` of its successors, in increasing order, both at `first[k]:last[k]`. `known`
+    marks the pairs whose row counts as a model; other rows are estimates from fewer visits.
+    """
+
+    known: BoolArray
+    counts: IntArray
+    """The visits that the row is estimated from; 0 without a row, and for a row that was given."""
+    R: FloatArray
+    ends: FloatArray
+    first: IntArray
+    last: IntArray
+    successors: StateArray
+    p: FloatArray
+
+    @property
+    def lengths(self) -> IntArray:
+        """The number of successors of each pair."""
+        return self.last - self.first
+
+    @property
+    def exist(self) -> BoolArray:
+        """The pairs that have a row."""
+        return self.known | (self.counts > 0)
+
+    @property
+    def widest(self) -> int:
+        """The largest number of successors of a known pair."""
+        return int(self.lengths.max(initial=0, where=self.known))
+
+    def outcomes(self, n_states: int) -> tuple[IntArray, FloatArray]:
+        """Return the outcomes of all rows, k * (S + 1) + successor or S for ⊥, and frequencies.
+
+        They are in no order.
+        """
+        ending = np.flatnonzero(self.ends > 0)
+        owner = np.repeat(np.arange(self.known.size), self.lengths)
+        taken = _entries(self)
+        inner = owner * (n_states + 1) + self.successors[taken]
+        outcomes = np.concatenate([inner, ending * (n_states + 1) + n_states])
+        return outcomes, np.concatenate([self.p[taken], self.ends[ending]])
+
+
+# The types of the fields of `Rows`.
+DTYPES = (
+    *(np.bool_, np.int64, np.float64, np.float64),
+    *(np.int64, np.int64, np.int32, np.float64),
+)
+N_PER_PAIR = 6  # fields with one entry per pair, before `successors` and `p`
+
+
+def collected(
+    known: BoolArray,
+    counts: IntArray,
+    R: FloatArray,
+    outcomes: tuple[IntArray, FloatArray],
+    n_states: int,
+) -> Rows:
+    """Return read-only rows in the order of pairs, from outcomes as in `Rows.outcomes`."""
+    order = np.argsort(outcomes[0])
+    pairs, states = np.divmod(outcomes[0][order], n_states + 1)
+    p = outcomes[1][order]
+    at_end = states == n_states
+    ends = np.zeros(known.size)
+    ends[pairs[at_end]] = p[at_end]
+    inner = ~at_end
+    lengths = np.bincount(pairs[inner], minlength=known.size)
+    last = np.cumsum(lengths)
+    successors = states[inner].astype(np.int32)
+    rows = Rows(known, counts, R, ends, last - lengths, last, successors, p[inner])
+    for array in rows:
+        frozen(array)
+    return rows
+
+
+def compact(rows: Rows) -> Rows:
+    """Copy rows, one after the other in the order of pairs, as read-only arrays."""
+    last = np.cumsum(rows.lengths)
+    taken = _entries(rows)
+    copied = Rows(
+        known=rows.known.copy(),
+        counts=rows.counts.copy(),
+        R=rows.R.copy(),
+        ends=rows.ends.copy(),
+        first=last - rows.lengths,
+        last=last,
+        successors=rows.successors[taken],
+        p=rows.p[taken],
+    )
+    for array in copied:
+        frozen(array)
+    return copied
+
+
+def _entries(rows: Rows) -> IntArray:
+    """Return where the successors of all pairs are, in the order of pairs."""
+    lengths = rows.lengths
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(rows.first - before, lengths) + np.arange(int(lengths.sum()))
+
+
+def rewards_outside(rows: Rows, reward_range: Range) -> IntArray:
+    """Return the pairs whose mean reward is outside a range by more than rounding errors."""
+    lo, hi = reward_range
+    tol = RELATIVE * max(abs(lo), abs(hi))
+    return np.flatnonzero(rows.exist & ~((rows.R >= lo - tol) & (rows.R <= hi + tol)))
+
+
+def read_rows(rows: object, n_pairs: int, n_states: int) -> Rows:
+    """Return the rows of a source as read-only arrays; raise `InvalidArgument` unless valid."""
+    given = instance("rows", rows, Rows, "such as source.rows")
+    arrays = (
+        _read_only_array(name, array, dtype)
+        for name, array, dtype in zip(Rows._fields, given, DTYPES, strict=True)
+    )
+    read = Rows(*arrays)
+    _check_sizes("rows", read, n_pairs)
+    check_rows("rows", read, n_states)
+    return read
+
+
+def check_in_any_order(name: str, rows: object, n_pairs: int, n_states: int) -> None:
+    """Raise `InvalidArgument` unless `rows` are valid; they need not follow each other.
+
+    `name` is their name in messages.
+    """
+    given = instance(name, rows, Rows, "such as model.rows")
+    for field, array, dtype in zip(Rows._fields, given, DTYPES, strict=True):
+        if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype != dtype:
+            raise InvalidArgument(
+                f"{name}.{field} is {shown(array)}: expected an array of {np.dtype(dtype)} with "
+                "one axis"
+            )
+    _check_sizes(name, given, n_pairs)
+    size = min(given.successors.size, given.p.size)
+    inside = (given.first >= 0) & (given.first <= given.last) & (given.last <= size)
+    _check(name, bool(inside.all()), f"a row is not between 0 and {size}")
+    check_rows(name, compact(given), n_states)
+
+
+def check_rows(name: str, rows: Rows, n_states: int) -> None:
+    """Raise `InvalidArgument` unless rows are distributions over states and ⊥.
+
+    They must follow each other in the order of pairs, without gaps, and their entries must be
+    multiples of 1 / counts, unless counts is 0.
+    """
+    _, counts, R, ends, first, last, successors, p = rows
+    for field, array in (("R", R), ("ends", ends), ("p", p)):
+        _check(name, bool(np.isfinite(array).all()), f"{field} has an entry that is not finite")
+    _check(name, bool((np.abs(R) <= LARGEST_REWARD).all()), "R has an entry that is too large")
+    _check(
+        name,
+        bool(((counts >= 0) & (counts <= MOST_VISITS)).all()),
+        f"an entry of counts is not from 0 to {MOST_VISITS}",
+    )
+    inside = (first >= 0) & (first <= p.size) & (last >= 0) & (last <= p.size)
+    _check(name, bool(inside.all()), f"a row is not between 0 and {p.size}, the size of p")
+    lengths, exist = rows.lengths, rows.exist
+    lengths_fit = (lengths >= 0) & (exist | (lengths == 0))
+    _check(name, bool(lengths_fit.all()), "a row has a wrong length")
+    _check(name, bool((last == np.cumsum(lengths)).all()), "the rows do not follow each other")
+    _check(
+        name,
+        successors.size == p.size == lengths.sum(),
+        "the sum of lengths is not the number of successors",
+    )
+    in_range = (successors >= 0) & (successors < n_states)
+    _check(name, bool(in_range.all()), f"a successor is not from 0 to {n_states - 1}")
+    _check(name, bool((p >= 0).all() and (ends >= 0).all()), "a probability is negative")
+    owner = np.repeat(np.arange(lengths.size), lengths)
+    increasing = (np.diff(successors) > 0) | (np.diff(owner) > 0)
+    _check(name, bool(increasing.all()), "the successors of a pair are not in increasing order")
+    sums = np.bincount(owner, p, minlength=lengths.size) + ends  # 0 where there is no row
+    _check(name, bool((np.abs(sums - exist) <= SUM_TOLERANCE).all()), "a row does not sum to 1")
+    times = np.concatenate([p * counts[owner], ends * counts])
+    whole = bool((np.abs(times - np.rint(times)) <= ROUNDING).all())
+    _check(name, whole, "a frequency is not a number of visits, divided by counts")
+
+
+def values(name: str, value: object, *, missing: bool = False) -> FloatArray:
+    """Return finite numbers as a read-only array with one axis.
+
+    With `missing`, -infinity is allowed, which stands for an action that is not available.
+    """
+    array = _read_only_array(name, value, np.float64)
+    if not (np.isfinite(array) | (missing & np.isneginf(array))).all():
+        raise InvalidArgument(f"{name} has an entry that is not finite: expected finite numbers")
+    return array
+
+
+def _read_only_array(name: str, value: object, dtype: type) -> np.ndarray:
+    """Return a read-only array with one axis; an array that others can write to is copied."""
+    expected = np.dtype(dtype)
+    kinds = {"b": "b", "i": "iu", "f": "biuf"}[expected.kind]
+    if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in kinds:
+        raise InvalidArgument(
+            f"{name} is {shown(value)}: expected an array of {expected} with one axis"
+        )
+    is_final = value.flags.owndata and not value.flags.writeable and value.flags.c_contiguous
+    if not is_final or value.dtype != expected:
+        converted = value.astype(expected)
+        if expected.kind == "i" and (converted != value).any():
+            raise InvalidArgument(f"{name} has entries beyond the range of {expected}")
+        value = frozen(converted)
+    return value
+
+
+def _check_sizes(name: str, rows: Rows, n_pairs: int) -> None:
+    per_pair = zip(Rows._fields[:N_PER_PAIR], rows[:N_PER_PAIR], strict=True)
+    for field, array in per_pair:
+        _check(name, array.size == n_pairs, f"{field} has {array.size} entries, not {n_pairs}")
+
+
+def _check(name: str, is_valid: bool, problem: str) -> None:  # noqa: FBT001 -- like an assertion
+    if not is_valid:
+        raise InvalidArgument(
+            f"{name} is not valid ({problem}): expected the rows of a learned model or of a source"
+        )
