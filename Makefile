@@ -33,7 +33,7 @@ help:
 $(SETUP): pyproject.toml constraints.txt $(OTHER_PYTHON)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Heirloom needs Python 3.11 or later: make PYTHON=...")'
 	@echo "[set-up 1/2] Creating the virtual environment $(VENV) (10 seconds) ..."
-	@$(if $(OTHER_PYTHON),rm -rf $(VENV))
+	@$(if $(OTHER_PYTHON),if [ -e $(SETUP) ]; then rm -rf $(VENV); fi)
 	@$(PYTHON) -m venv $(VENV)
 	@echo "[set-up 2/2] Installing Heirloom and the libraries that a run and its report need in $(VENV) (700 MB, a minute) ..."
 	@$(INSTALL) '.[report]'

@@ -175,7 +175,5 @@ def test_rewards_of_forgotten_tasks_are_compared_with_the_setting_of_an_agent():
         model = hl.LearnedModel(1, 1, n_known=1)
         model.observe(0, 0, r, 0, terminated=False)
         memory.add(hl.bounds.Source.of(model, np.ones(1)))
-    with pytest.raises(
-        hl.errors.InvalidArgument, match="s=0, a=0 is 2.75, outside"
-    ):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"s=0, a=0 is 2\.75, outside"):
         hl.RMax(n_states=1, n_actions=1, gamma=0.9, n_known=1, memory=memory)
