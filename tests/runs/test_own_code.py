@@ -110,7 +110,7 @@ def test_family_that_exits_is_an_error(tmp_path, monkeypatch, options):
             **options,
         }
     )
-    with pytest.raises(hl.InvalidArgument, match=r"a family, a measure or an agent called sys.exit\(0\)"):
+    with pytest.raises(hl.InvalidArgument, match=r"a measure or an agent called sys.exit\(0\)"):
         run(spec, tmp_path / "run", jobs=1)
 
 
