@@ -146,7 +146,7 @@ def print_size(specs: "Sequence[ExperimentSpec]", location: Path, jobs: int | No
 
     console, n, seconds = _console(), jobs or processors(), 0.0
     for spec in specs:
-        with no_exit("the code of a family or an agent"):
+        with no_exit("the code of a family, a measure or an agent"):
             size = check_size(spec, location)
             seconds += estimate_seconds(spec) / min(n, size.jobs)
         console.print(f"{spec.name}: {size}.", soft_wrap=True)
