@@ -52,8 +52,8 @@ def _program(model: Model, values: Values, near: Near | None) -> OptimisticProgr
         return _highest_outcomes(pairs, V, near)
 
     if near is not None:
-        unknown = near.pairs[~model.known[near.pairs]]
-        added = _near_rows(near, unknown, values.V, highest(unknown, values.V)[1], shift=p.size)
+        pairs = near.pairs if near.on_known else near.pairs[~model.known[near.pairs]]
+        added = _near_rows(near, pairs, values.V, highest(pairs, values.V)[1], shift=p.size)
         rows = Rows(*(np.concatenate(both) for both in zip(rows, added, strict=True)))
         successors = np.concatenate([successors, near.successors])
         p = np.concatenate([p, near.p])
@@ -63,11 +63,15 @@ def _program(model: Model, values: Values, near: Near | None) -> OptimisticProgr
     def program(rows: Rows, constant: FloatArray) -> OptimisticProgram:
         return OptimisticProgram(rows, (successors, p), values.gamma, constant, n_actions, highest)
 
+    backups = program(rows, no_constant).backups(values.V)
     # Where U is the smaller operand, the value is constant; but not where U is itself the bound
     # through the rows of sources, which will fall with V.
-    varies = program(rows, no_constant).backups(values.V) < values.base[rows.pairs]
-    if near is not None:
+    varies = backups < values.base[rows.pairs]
+    if near is not None and values.falls:
         varies[known.size :] |= (values.decider == near.number)[rows.pairs[known.size :]]
+    if near is not None and near.on_known:  # of two rows of a pair, the one with the smaller backup
+        order = np.lexsort((backups, rows.pairs))
+        varies[order[1:]] &= np.diff(rows.pairs[order]) > 0
     rows = rows.keep(varies)
     constant = values.base.copy()
     constant[rows.pairs] = -np.inf

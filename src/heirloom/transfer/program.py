@@ -118,9 +118,10 @@ def finish(model: Model, values: Values, near: Near | None) -> None:
         if values.gamma > MAX_PLAIN_GAMMA:
             if accelerations >= MIN_ACCELERATIONS and work > MAX_SWEEPS * size:
                 raise _not_converged(model, values, near)
-            pairs, caps = acceleration.caps(model, values, near)
-            arrays, budget = _plain(model, values, near), values.budget + 8 * size
-            work += solving.solve(*arrays, pairs, caps, budget)
+            if values.falls or not accelerations:  # otherwise Q is set to the caps, and would rise
+                pairs, caps = acceleration.caps(model, values, near)
+                arrays, budget = _plain(model, values, near), values.budget + 8 * size
+                work += solving.solve(*arrays, pairs, caps, budget)
             accelerations += 1
             budget = min(values.budget * 2**accelerations, solving.MAX_WORK)
         arrays = _plain(model, values, near)

@@ -82,7 +82,7 @@ def near_rows(
     return Near(
         any_successor=any_successor,
         all_may_end=bool(may_end.all()),
-        on_known=False,
+        on_known=not values.falls,
         limit=setting.v_max - setting.same,
         number=number,
         pairs=pairs,
