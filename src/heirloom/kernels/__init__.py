@@ -28,6 +28,7 @@ from numba.core import caching, event
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime.nrt import rtsys
 
+QUICK_WITH = "0.68.1"  # the version of numba whose code we load without its compiler
 LONGEST_WAIT = 120.0  # seconds for another process to compile a kernel
 POLL = 0.02  # seconds between two looks whether it has
 PREFIX = "heirloom2-"  # of the names of files in numba's cache, which have another format
@@ -120,6 +121,8 @@ class KernelCache(caching.NullCache):
     def _load(self, sig: Any, target_context: Any) -> Any:
         assert self._found is not None
         try:
+            if numba.__version__ != QUICK_WITH:
+                return self._found.load_overload(sig, target_context)
             # Numba's own method first imports all that it may need to compile, which takes a third
             # of a second. Compiled code needs only the run time system.
             rtsys.initialize(target_context)
