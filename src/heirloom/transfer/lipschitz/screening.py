@@ -85,6 +85,26 @@ def _backups(source: Source, setting: Setting) -> FloatArray:
     return np.where(source.known, rows.R + setting.gamma * next_V, -np.inf)
 
 
+def useful_below(sources: list[Source], setting: Setting) -> FloatArray:
+    """Return the number below which a `d_max` can lower the bound, over pairs; 0 if none can.
+
+    At a pair that is unknown in a new task, the bound of a source is at least Q̄ + d_max / (1-γq).
+    So it can be below v_max only if d_max < (v_max - Q̄) (1-γq). A distance that follows from the
+    models alone cannot lower the bound, if the values of the source meet the conditions above.
+
+    It is infinite if a source does not meet the conditions, so that no number is certain.
+    """
+    limit = np.zeros(setting.n_pairs)
+    for source in sources:
+        if not measured_distances_cannot(source, setting):
+            return np.full(setting.n_pairs, np.inf)
+        stays = probability_of_staying(source, setting)
+        np.maximum(
+            limit, (setting.v_max - source.completed_Q) * (1 - setting.gamma * stays), out=limit
+        )
+    return limit
+
+
 def _owners(source: Source) -> IntArray:
     """Return the pair of each transition; the rows are in the order of pairs."""
     return np.repeat(np.arange(source.known.size), source.rows.last - source.rows.first)

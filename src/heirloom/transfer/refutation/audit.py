@@ -8,8 +8,10 @@ from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
+from heirloom.kernels import audit as kernels
 from heirloom.kernels.audit import SEEN, SURE
 from heirloom.transfer import program
+from heirloom.transfer.lipschitz.screening import useful_below
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import near_rows
@@ -17,9 +19,7 @@ from heirloom.transfer.radii import Accuracy, all_outcomes
 from heirloom.transfer.refutation.audit_result import Audit, formatted_range
 from heirloom.transfer.refutation.contradiction import Contradiction, Part
 from heirloom.transfer.refutation.differences import Differences, Largest, possible_outcomes
-from heirloom.transfer.refutation.different import count_different_tasks
 from heirloom.transfer.refutation.pooled import SHARE_OF_DELTA, pooled_evidence
-from heirloom.transfer.refutation.usefulness import useful_below
 from heirloom.transfer.refutation.watch import Claims
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
@@ -257,3 +257,35 @@ def _as_text(nearness: Nearness | None, d_max: FloatArray | None, p_min: float |
     if d_max.ndim == 0:
         return f"d_max = {float(d_max):g}"
     return f"d_max = {formatted_range(d_max)}"
+
+
+def count_different_tasks(
+    sources: list[Source], setting: Setting, accuracy: Accuracy
+) -> tuple[int, ...]:
+    """Return the numbers of tasks that are proved to be all different from each other.
+
+    Two tasks differ if their true models do, at a pair that is known in both.
+    """
+    if not sources:
+        return ()
+    outcomes = all_outcomes(setting)
+    radii = [accuracy.radii(source, setting, outcomes) for source in sources]
+    sizes = np.array([source.rows.p.size for source in sources])
+    chosen = np.zeros(len(sources), dtype=bool)
+    rows = [source.rows for source in sources]
+    kernels.count_different(
+        np.cumsum(sizes) - sizes,
+        np.array([one.R for one in rows]),
+        np.array([one.known for one in rows]),
+        np.array([one.ends for one in rows]),
+        np.array([one.first for one in rows]),
+        np.array([one.last for one in rows]),
+        np.concatenate([one.successors for one in rows]),
+        np.concatenate([one.p for one in rows]),
+        np.array([radius.rewards for radius in radii]),
+        np.array([radius.transitions for radius in radii]),
+        chosen,
+    )
+    return tuple(
+        source.task for source, is_chosen in zip(sources, chosen, strict=True) if is_chosen
+    )
