@@ -78,7 +78,8 @@ def _of_paper(
 ) -> FamilySetting:
     """Return the settings of an experiment of the paper; agents keep all sources."""
     keys = ("tasks", "distinct_tasks", "episodes", "steps")
-    kept = {key: x for key, x in spec.agents[0].options.items() if key not in ("capacity", "keep")}
+    (given,) = (agent.options for agent in spec.agents if agent.name == "MaxQInit")
+    kept = {key: value for key, value in given.items() if key not in ("capacity", "keep")}
     return FamilySetting(
         title,
         spec.family.model_dump(),
