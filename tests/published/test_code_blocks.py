@@ -101,10 +101,11 @@ def test_python_block_that_starts_a_cluster_runs(block, tmp_path):
 def test_spec_shown_in_a_document_runs(block, tmp_path, monkeypatch):
     """It runs with fewer repetitions, tasks and episodes.
 
-    `mine.py` is the last Python block of the document, or the first one of a tutorial.
+    `mine.py` is the last Python block before it in the document, or the first one of a tutorial.
     """
     document = block.location.split(":")[0]
-    codes = [b.code for b in BLOCKS if b.location.startswith(document) and b.language == "python"]
+    before = [b for b in BLOCKS[: BLOCKS.index(block)] if b.location.startswith(document)]
+    codes = [b.code for b in before if b.language == "python"]
     mine = codes[:1] if document.startswith("tutorials/") else codes[-1:]
     (tmp_path / "mine.py").write_text("\n".join(mine))
     monkeypatch.syspath_prepend(tmp_path)

@@ -117,7 +117,7 @@ def test_family_that_exits_is_an_error(tmp_path, monkeypatch, options):
         }
     )
     with pytest.raises(
-        hl.errors.InvalidArgument, match=r"a measure or an agent called sys.exit\(0\)"
+        hl.errors.InvalidArgument, match=r"family, a measure or an agent called sys.exit\(0\)"
     ):
         run(spec, tmp_path / "run", jobs=1)
 

@@ -48,23 +48,24 @@ def _messages(
     misspelt = {c for key in unknown for c in difflib.get_close_matches(key[:100], keys, n=1)}
     messages: dict[str, list[str]] = {}
     for details in sorted(found, key=lambda each: each["type"] != "extra_forbidden"):
-        kind, given = details["type"], details["input"]
-        names = [part for part in details["loc"] if isinstance(part, str)]
+        kind, loc, given = details["type"], details["loc"], details["input"]
+        names = [part for part in loc if isinstance(part, str)]
         parts = [shortened(part) for part in names if part in (*keys, *unknown) or _is_key(part)]
-        if agent_numbers and names[:1] == ["agents"] and len(details["loc"]) > 1:
-            parts.insert(1, str(agent_numbers[int(details["loc"][1])] + 1))
+        if agent_numbers and names[:1] == ["agents"] and len(loc) > 1:
+            parts.insert(1, str(agent_numbers[int(loc[1])] + 1))
         key = ".".join(parts)
         before = messages.setdefault(key, [])
         if kind == "extra_forbidden":
             allowed = what if len(parts) == 1 else f"a key of {parts[-2]}"
             before.append(f"{key} is not {allowed}{did_you_mean(parts[-1], keys)}")
-        elif kind == "missing" and isinstance(details["loc"][-1], str):
+        elif kind == "missing" and isinstance(loc[-1], str):
             if names[-1] not in misspelt:
                 before.append(f"{key} is missing: add it")
         elif kind in ("value_error", "assertion_error"):
             lines = str(details["msg"]).partition(", ")[2].split("\n")
             before += [_with_key(key, line) for line in lines]
-        elif not (kind == "too_short" and given):  # agents are wrong, not few
+        elif kind != "too_short" or sum(each["loc"][: len(loc)] == loc for each in found) == 1:
+            # Otherwise agents are wrong, not few.
             reason = str(details["msg"])
             reason = reason[0].lower() + reason[1:]
             if before:  # one message for all alternatives of a type
