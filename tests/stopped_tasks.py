@@ -3,7 +3,7 @@
 import numpy as np
 
 import heirloom as hl
-from heirloom.mdp.learned import Known
+from heirloom.mdp.rows import Rows
 
 FIRST = 5  # visits of each pair before which no task ends
 
@@ -21,8 +21,9 @@ def stopped_memory(probabilities, rng, ends_at, *, last):
     for p in probabilities:
         means = (rng.random((last, 2)) < p).cumsum(axis=0) / visits
         i = ends_at(means[FIRST - 1 :], visits[FIRST - 1 :], p) + FIRST - 1
-        rows = Known(
+        rows = Rows(
             known=np.ones(2, dtype=bool),
+            counts=np.full(2, i + 1),
             R=means[i],
             ends=np.zeros(2),
             first=np.array([0, 2]),

@@ -74,9 +74,12 @@ def test_values_at_the_end_of_a_task_are_those_of_the_last_estimates(kind, gamma
         exact = np.minimum(U[pairs], caps[pairs])
         error = np.abs(Q[pairs] - exact).max(initial=0.0)
         assert error <= 2 * agent.setting.tol + 1e-12 * agent.setting.v_max
-        rows = agent.model.rows
-        assert rows.counts[rows.known].max() > 2
-        assert agent.model.counts.sum() >= rows.counts.sum()
+        counts = agent.model.counts.reshape(-1)
+        assert (agent.memory.sources[-1].rows.counts == counts).all()
+        assert (
+            agent.memory.pooled.counts == sum(s.rows.counts for s in agent.memory.sources)
+        ).all()
+        assert counts.max() > 2
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)

@@ -36,9 +36,9 @@ class Lived:
             agent.observe(s, a, r, s_next, terminated=ends)
             steps[s * N_ACTIONS + a].append((r, N_STATES if ends else s_next))
             s = 0 if ends else s_next
-        counts = agent.model.counts.ravel()
+        most = agent.n_known if agent.options["refresh"] is None else None
         for k, seen in steps.items():
-            self.visits[k] += seen[: counts[k]]
+            self.visits[k] += seen[:most]
         if dropped:
             agent.drop_task()
         else:
@@ -63,12 +63,14 @@ class Lived:
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("capacity", [None, 1])
-def test_pooled_rows_are_those_of_all_visits_of_all_tasks(capacity, seed):
+@pytest.mark.parametrize(("capacity", "refresh"), [(None, None), (1, None), (None, 1.5), (1, 1.5)])
+def test_pooled_rows_are_those_of_all_visits_of_all_tasks(capacity, refresh, seed):
+    """Models that are estimated once have the visits until a pair became known."""
     rng = np.random.default_rng(seed)
     memory = hl.TaskMemory(N_STATES, N_ACTIONS, capacity=capacity)
     n_known = int(rng.integers(1, 7))
-    agent = hl.RMax(**SIZES, gamma=0.9, n_known=n_known, memory=memory, seed=seed)
+    options = {"n_known": n_known, "refresh": refresh, "memory": memory, "seed": seed}
+    agent = hl.RMax(**SIZES, gamma=0.9, **options)
     lived = Lived()
     for i in range(12):
         lived.task(agent, rng, dropped=i % 4 == 1)

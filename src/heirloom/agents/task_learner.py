@@ -243,6 +243,8 @@ class TaskLearner:
     def end(self, memory: TaskMemory, *, label: str = "", time: str = "") -> None:
         """Store the task as a source, and count the pairs whose bound came from each source."""
         instance("memory", memory, TaskMemory, "such as agent.memory")
+        if self.model.refresh is not None:
+            self.model._look_at_all()
         program.complete(self.model._arrays, self._values, self._near, self.setting.slack)
         self.greedy.clear()
         source = Source.of(self.model, self._values.Q, label=label, time=time)
@@ -252,7 +254,7 @@ class TaskLearner:
             for task, n_pairs in zip(*np.unique(used, return_counts=True), strict=True):
                 memory._use(int(task), int(n_pairs))
             bound.end_task(source, memory)
-        memory._add(source, self.model.all_visits)
+        memory._add(source)
 
     @property
     def Q(self) -> FloatArray:

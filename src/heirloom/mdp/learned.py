@@ -343,6 +343,11 @@ class LearnedModel:
         counting.look(self._arrays, k)
         return is_first
 
+    def _look_at_all(self) -> None:
+        """Estimate all known pairs from all their visits."""
+        for k in np.flatnonzero(self._arrays.known & (self._arrays.counts > self._arrays.looked)):
+            self._look(int(k))
+
     def _grow(self) -> None:
         """Double the capacity for transitions if it is used up, otherwise that for entries."""
         growing = ["successors", "p", "owner", "next_into", "next_into_1"]

@@ -95,7 +95,10 @@ class TaskMemory:
         It is -infinity where no task has had the action.
         """
         self.visits = Visits(self.n_states, self.n_actions)
-        """The sums over all visits of all tasks, also of those that were forgotten or dropped."""
+        """The sums over the visits of all tasks, also of those that were forgotten or dropped.
+
+        Of models that are estimated once, they are the visits until a pair became known.
+        """
         self.learned: dict[str, tuple[FloatArray, int]] = {}
         """For the name of a model distance: its maximum over the first tasks, and their number.
 
@@ -263,9 +266,9 @@ class TaskMemory:
         self._check_fit(source)
         self._add(source)
 
-    def _add(self, source: Source, visits: Rows | None = None) -> None:
-        """Add a task that fits; `visits` has all its visits if the source has only some of them."""
-        self.visits.add(source.rows if visits is None else visits)
+    def _add(self, source: Source) -> None:
+        """Add a task that fits."""
+        self.visits.add(source.rows)
         self.n_tasks += 1
         largest = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
         self.max_Q = frozen(largest)
@@ -284,7 +287,7 @@ class TaskMemory:
 
     def _drop(self, model: LearnedModel) -> None:
         """Count a task that is not stored, but whose known pairs were compared with the sources."""
-        self.visits.add(model.all_visits)
+        self.visits.add(model.visited_rows if model.refresh is None else model.all_visits)
         self.n_dropped += bool(model.known.any())
 
     def _check_fit(self, source: Source) -> None:
