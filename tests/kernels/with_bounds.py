@@ -26,10 +26,12 @@ from tests.kernels.with_filled_memory import (
 )
 
 TESTS = (
+    "tests/kernels/test_confidence.py",
     "tests/kernels/test_kernels_agree_with_reference.py",
     "tests/kernels/test_krylov.py",
     "tests/kernels/test_largest_rows.py",
     "tests/agents/test_agents.py",
+    "tests/agents/test_refresh.py",
     "tests/agents/test_refutation.py",
     "tests/learning/test_discount_factors_close_to_1.py",
     "tests/learning/test_learn.py",
