@@ -111,3 +111,24 @@ def test_table_of_a_run_has_paired_differences_with_intervals(tmp_path):
     rmax, other = summaries(results)
     assert rmax.difference is None
     assert (other.baseline, other.difference) == ("RMax", expected)
+
+
+def test_table_of_a_sweep_replaces_its_own_file_and_no_other(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from heirloom.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.toml").write_text(TOML + "[sweep]\nepisodes = [2, 3]\n")
+    command = ["run", "x.toml", "--out", "mine", "--jobs", "1"]
+    table = tmp_path / "mine/sweep.csv"
+    table.parent.mkdir()
+    table.write_text("run,notes\n1,my own table\n")
+    outcome = CliRunner().invoke(app, command)
+    assert outcome.exit_code == 1
+    assert "is not a table of a sweep" in " ".join(outcome.output.split())
+    assert table.read_text() == "run,notes\n1,my own table\n"
+    table.unlink()
+    for _ in range(2):
+        assert CliRunner().invoke(app, command).exit_code == 0
+        assert len(table.read_text().splitlines()) == 3

@@ -252,8 +252,8 @@ def run(
             typer.echo(f'Results are in {location}; heirloom.results("{location}") loads them.')
             typer.echo(f"Figures are in {figures}. `heirloom report {location}` writes a page.")
         if len(finished) > 1:
-            file = write_sweep(finished, root)
             print_sweep(finished, spec.stem)
+            file = write_sweep(finished, root)
             typer.echo(f'This table is in {file}; heirloom.results("{root}") loads all results.')
 
 

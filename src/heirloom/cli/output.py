@@ -216,14 +216,28 @@ def write_sweep(finished: "Mapping[str, xr.Dataset]", folder: Path) -> Path:
     keys, rows = swept_summaries(finished)
     text = io.StringIO()
     writer = csv.writer(text)
-    columns = ("mean_return", "ci95", "baseline", "difference", "difference_ci95")
-    writer.writerow(["run", *keys, "agent", *columns, "optimal", "updates"])
+    columns = ("agent", "mean_return", "ci95", "baseline", "difference", "difference_ci95")
+    writer.writerow(["run", *keys, *columns, "optimal", "updates"])
+    _check_own_table(folder / "sweep.csv", ",".join((*columns, "optimal", "updates")))
     for label, values, each in rows:
         compared = ("", "") if each.difference is None else each.difference
         cells = (label, *values, each.agent, *each.mean, each.baseline, *compared)
         shown = (for_spreadsheet(x) if isinstance(x, str) else x for x in cells)
         writer.writerow([*shown, each.optimal, each.updates])
     return write_output(folder, "sweep.csv", text.getvalue().encode())
+
+
+def _check_own_table(file: Path, columns: str) -> None:
+    """Raise `CannotWrite` if `file` is not a table of a sweep, which ends with these columns."""
+    from heirloom.errors import CannotWrite
+
+    if file.is_file():
+        with open(file, encoding="utf-8", errors="replace") as lines:
+            if not lines.readline(1_000_000).rstrip().endswith(columns):
+                raise CannotWrite(
+                    f"{file} is not a table of a sweep, so Heirloom does not replace it: move it "
+                    "away and repeat the command, which computes nothing again"
+                )
 
 
 def write_figures(results: "xr.Dataset", title: str, folder: Path) -> Path:
