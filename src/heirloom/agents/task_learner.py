@@ -262,7 +262,7 @@ class TaskLearner:
         if self._values.margin == np.inf:
             return self._values.Q
         Q = self._values.Q.copy()
-        solving.known_backups(self.model._arrays, self._values.V, self.setting.gamma, Q)
+        solving.known_backups(self.model._arrays, self._values, Q)
         return Q
 
     def _update_values(self, pairs: IntArray) -> None:

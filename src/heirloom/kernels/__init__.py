@@ -61,6 +61,15 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
+def inlined(function: Callable[..., Any]) -> Any:
+    """Decorate a part of kernels, which costs nothing to call, even with tuples of many arrays.
+
+    Its code is inserted where it is called, without counting references to arrays. So it cannot
+    create arrays or return them; neither can the functions that it calls.
+    """
+    return njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)(function)
+
+
 class KernelCache(caching.NullCache):
     """The cache of a kernel on disk; without a folder for it, nothing is cached."""
 

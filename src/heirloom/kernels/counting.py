@@ -50,6 +50,8 @@ class Model(NamedTuple):
     next_look: Any
     looked: Any
     R: Any
+    high: Any
+    radius: Any
     ends: Any
     first: Any
     last: Any
@@ -152,22 +154,28 @@ def _write_row(model, k):
     while i >= 0:
         n_distinct += model.outcomes[i] >= 0
         i = model.next_entry[i]
-    seen = np.empty(n_distinct, dtype=np.int64)  # outcome and entry in one number, to sort
-    n_distinct, i = 0, model.head[k]
+    n, start = model.counts[k], model.sizes[N_TRANSITIONS]
+    j, i = start, model.head[k]
     while i >= 0:
         if model.outcomes[i] >= 0:
-            seen[n_distinct] = np.int64(model.outcomes[i]) * INDEX_LIMIT + i
-            n_distinct += 1
+            model.next_into[j] = np.int64(model.outcomes[i]) * INDEX_LIMIT + i
+            j += 1
         i = model.next_entry[i]
-    seen.sort()
-    n, start = model.counts[k], model.sizes[N_TRANSITIONS]
+    _sort(model.next_into, start, j)
     for v in range(n_distinct):
-        i, j = seen[v] % INDEX_LIMIT, start + v
+        j = start + v
+        i = model.next_into[j] % INDEX_LIMIT
         model.place[i] = v
         model.successors[j], model.p[j] = model.outcomes[i], model.times[i] / n
         model.owner[j], model.next_into[j], model.next_into_1[j] = k, NOT_LISTED, -1
     model.sizes[N_TRANSITIONS] = start + n_distinct
     model.first[k], model.last[k], model.listed[k] = start, start + n_distinct, False
+
+
+@njit(cache=True, _nrt=True)
+def _sort(numbers, first, last):
+    """Sort a part of an array."""
+    numbers[first:last].sort()
 
 
 @njit(cache=True)

@@ -12,7 +12,7 @@ import numpy as np
 from heirloom.kernels import njit
 from heirloom.kernels.checking import Check, pair_contradicts
 from heirloom.kernels.counting import Model, add_excess, entry_of, has_room, look
-from heirloom.kernels.solving import LENGTH, MAX_WORK, Near, Values, update
+from heirloom.kernels.solving import LENGTH, MAX_WORK, Values, named_near, update
 
 (
     DONE,
@@ -80,16 +80,8 @@ def rollout(
     task, model, values, near, check, run, episodes, max_steps, explore, pause, pause_looks
 ):
     """Call `_rollout` with named tuples made from plain ones."""
-    named = Task(*task), Model(*model), Values(*values), _named(near), _named_check(check)
+    named = Task(*task), Model(*model), Values(*values), named_near(near), _named_check(check)
     return _rollout(*named, Run(*run), episodes, max_steps, explore, pause, pause_looks)
-
-
-@njit(cache=True)
-def _named(near):
-    """Return a named tuple for a plain one, or None for None, which compiles to less code."""
-    if near is None:
-        return None
-    return Near(*near)
 
 
 @njit(cache=True)
@@ -100,7 +92,7 @@ def _named_check(check):
     return Check(*check)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", _nrt=False)
 def _rollout(
     task, model, values, near, check, run, episodes, max_steps, explore, pause, pause_looks
 ):
@@ -201,9 +193,8 @@ def _rollout(
 @njit(cache=True)
 def update_pair(model, values, near, k):
     """Bring the values up to date after a look at pair k; return the work done."""
-    changed = np.empty(1, dtype=np.int64)
-    changed[0] = k
-    return update(model, values, near, changed, np.empty(0), values.budget)
+    values.changed[0] = k
+    return update(model, values, near, values.changed, values.no_caps, values.budget)
 
 
 @njit(cache=True)

@@ -2,13 +2,18 @@
 
 `Q` is the fixed point of
 
-    Q = U off K,    Q = min(U, R̂ + γ Σ T̂ V) on K,    V = max_a Q
+    Q = U off K,    Q = min(U, max R + γ Σ T V) on K,    V = max_a Q
 
-where `U` is the minimum of constant bounds (`base`) and, if sets of models are given (`Near`), of
+where the maximum is over the models that the visits of a known pair admit: the estimate (R̂, T̂)
+alone, or rewards up to `high` and the distributions T within total variation `radius` of T̂. `U` is
+the minimum of constant bounds (`base`) and, if sets of models are given (`Near`), of
 
     r + γ max Σ T V,    over the distributions T near to the row of a source.
 
 An action that is not available has U = Q = -infinity, so that it is never a maximum.
+
+If `sense` is -1, minima and maxima over models and bounds change places, and `U` are lower bounds:
+Q is then a lower bound on Q*. All code below calculates with `sense` times the values of models.
 
 `solve` brings `Q` up to date from its last solution, along a queue of states. It stops when no
 backup would change a pair by more than `slack`. If every model is looked at only once, values only
@@ -27,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heirloom.kernels import njit
+from heirloom.kernels import inlined, njit
 from heirloom.kernels.counting import NOT_LISTED, Model
 
 FRONT, LENGTH = range(2)
@@ -53,9 +58,12 @@ class Values(NamedTuple):
     any outcome, `top[TOP]`, which `n_top[0]` states have. Its total decrease is `top[FALLEN]`, and
     its total change `top[MOVED]`, of which `pending` includes `top[COUNTED]`. If no pair depends on
     it, `pull` is empty.
+
+    `row` and `row_p` have room for a row of the model, and `changed` for one pair.
     """
 
     gamma: Any
+    sense: Any
     tie: Any
     margin: Any
     slack: Any
@@ -76,12 +84,16 @@ class Values(NamedTuple):
     most_pull: Any
     top: Any
     n_top: Any
+    row: Any
+    row_p: Any
+    changed: Any
+    no_caps: Any
 
 
 class Near(NamedTuple):
-    """Upper bounds on the rewards and transitions of pairs, from rows near to those of the task.
+    """Sets of models of pairs, from rows near to those of the task.
 
-    The mean reward of pair k is at most `reward[k]`. Its transitions are within total variation
+    The mean reward of pair k is at most `reward[k]` (with sense -1, at least `-reward[k]`). Its transitions are within total variation
     `t[k]` of each of the rows `rows[k]:rows[k + 1]`. Row i has the successors
     `successors[first[i]:last[i]]` with probabilities `p`, terminates with probability |ends[i]|,
     and belongs to the task `tasks[i]`. `ends[i]` is negative if this mass has to move, because the
@@ -148,18 +160,18 @@ class Near(NamedTuple):
 @njit(cache=True)
 def solve(model, values, near, pairs, caps, budget):
     """Call `update` with named tuples made from plain ones; `near` may be None."""
-    return update(Model(*model), Values(*values), _named(near), pairs, caps, budget)
+    return update(Model(*model), Values(*values), named_near(near), pairs, caps, budget)
 
 
 @njit(cache=True)
-def _named(near):
+def named_near(near):
     """Return a named tuple for a plain one, or None for None, which compiles to less code."""
     if near is None:
         return None
     return Near(*near)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", _nrt=False)
 def update(model, values, near, pairs, caps, budget):
     """Bring `Q` and `V` to the fixed point, starting at `pairs`, whose bound or model changed.
 
@@ -170,236 +182,61 @@ def update(model, values, near, pairs, caps, budget):
     Stops earlier after about `budget` units of work: the queue is then not empty, and the next call
     continues with it. A unit is the visit of a transition or of a pair. Returns the work done.
     """
-    # Local names: each use of a field of a tuple would count a reference to its array.
-    queue, queued, queue_state = values.queue, values.queued, values.queue_state
-    Q, V, U, pending, margin = values.Q, values.V, values.U, values.pending, values.margin
-    slack, gamma, falls, top = values.slack, values.gamma, values.falls, values.top
-    known, R, first, last, listed = model.known, model.R, model.first, model.last, model.listed
-    successors, p, owner = model.successors, model.p, model.owner
-    into, next_into, state = model.into, model.next_into, values.state
-    if near is not None:
-        any_successor, all_may_end, on_known = near.any_successor, near.all_may_end, near.on_known
-        limit, number, reward, t = near.limit, near.number, near.reward, near.t
-        may_end, rows, row_first, row_last = near.may_end, near.rows, near.first, near.last
-        row_ends, row_tasks, row_successors, row_p = near.ends, near.tasks, near.successors, near.p
-        possible_first, possible = near.possible_first, near.possible
-        best_row, row_value, row_seen, fallen = near.best, near.value, near.seen, near.decrease
-        links, link_state, link_weight = near.links, near.link_state, near.link_weight
-        link_pair, next_link, link_into = near.link_pair, near.next_link, near.into
-        linked, near_U, near_source = near.listed, near.U, near.source
-        witness, witness_weight, witness_into = near.witness, near.witness_weight, near.witness_into
-        next_witness, last_witness = near.next_witness, near.last_witness
-        base, decider, base_decider = values.base, values.decider, values.base_decider
-        n_top, pull, most_pull = values.n_top, values.pull, values.most_pull
-    depends_on_top = values.pull.size > 0
-    if depends_on_top:
+    slack, work = values.slack, pairs.size
+    if values.pull.size > 0:
         slack /= 2  # the change of `top` that is not counted yet changes a pair by as much at most
-    n_actions, is_eager, work = Q.size // V.size, margin == np.inf, pairs.size
     for k in pairs:
-        _outdate(model, values, near, k, caps)
-        push(queue, queued, queue_state, state[k])
-    front, n_queued = queue_state
-    while n_queued > 0 and work < budget:
-        s = queue[front]
-        front = front + 1 if front + 1 < queue.size else 0
-        n_queued -= 1
-        queued[s] = False
-        start, stop = s * n_actions, (s + 1) * n_actions
-        k, best = start - 1, -np.inf
-        while True:
-            if is_eager:
-                k += 1
-                while k < stop and pending[k] <= slack:
-                    k += 1
-                if k == stop:
-                    break
-            else:  # the largest value that may be wrong, unless it is below that of the state
-                k, best = -1, Q[start]
-                for i in range(start, stop):
-                    best = max(best, Q[i])
-                    if pending[i] > slack and (k < 0 or Q[i] > Q[k]):
-                        k = i
-                if k < 0 or Q[k] < best - margin:
-                    break
-            value, above = U[k], 0.0
-            if near is not None:
-                if on_known or not known[k]:
-                    highest, best_state = top[TOP], -1
-                    if not any_successor:
-                        highest = -np.inf
-                        for j in range(possible_first[k], possible_first[k + 1]):
-                            if V[possible[j]] > highest:
-                                highest, best_state = V[possible[j]], possible[j]
-                        work += possible_first[k + 1] - possible_first[k]
-                    if may_end[k] and highest <= 0.0:
-                        highest, best_state = 0.0, -1
-                    smallest, row = highest, -1
-                    if t[k] < 1.0:
-                        total = fallen[k]
-                        if any_successor:
-                            total += t[k] * top[FALLEN]
-                        # The row that was the best comes first: most others need no evaluation.
-                        best_before, is_counted = best_row[k], linked[k]
-                        for n in range(rows[k] - 1, rows[k + 1]):
-                            i = n if n >= rows[k] else best_before
-                            if i < 0 or (n >= rows[k] and i == best_before):
-                                continue
-                            # While a pair is not in lists, decreases are not counted.
-                            if is_counted and row_value[i] - (total - row_seen[i]) >= smallest:
-                                continue
-                            mean = largest_mean(
-                                row_first[i],
-                                row_last[i],
-                                row_successors,
-                                row_p,
-                                row_ends[i],
-                                V,
-                                t[k],
-                                highest,
-                            )
-                            row_value[i], row_seen[i] = mean, total
-                            work += 2 * (row_last[i] - row_first[i])
-                            if mean < smallest:
-                                smallest, row = mean, i
-                    best_row[k] = row
-                    bound, value = reward[k] + gamma * smallest, base[k]
-                    above = max(bound - min(value, limit), 0.0)
-                    if bound < value and bound < limit:
-                        value, decider[k], near_U[k] = bound, number, bound
-                        near_source[k] = 0 if row < 0 else row_tasks[row]
-                    elif not falls:
-                        decider[k], near_U[k] = base_decider[k], bound
-                    U[k] = value
-                    if witness.size > 0 and witness[k] != best_state:
-                        set_witness(
-                            k, best_state, witness, next_witness, last_witness, witness_into
-                        )
-            if known[k]:
-                expected = 0.0
-                for j in range(first[k], last[k]):
-                    expected += p[j] * V[successors[j]]
-                backup = R[k] + gamma * expected
-                work += last[k] - first[k]
-                above = max(backup - value, 0.0)
-                value = min(value, backup)
-                if is_eager and not listed[k]:
-                    listed[k] = enter(first[k], last[k], successors, next_into, into)
-            # If values only fall, a backup above U by x changes a pair after it has fallen by x.
-            pending[k] = -above if falls else 0.0
-            Q[k] = min(Q[k], value) if falls else value
-            work += n_actions
-        if is_eager:
-            best = Q[start]
-            for k in range(start + 1, stop):
-                best = max(best, Q[k])
-        else:
-            for k in range(start, stop):
-                if known[k] and not listed[k] and pending[k] <= slack:
-                    if Q[k] >= best - margin:
-                        listed[k] = enter(first[k], last[k], successors, next_into, into)
-                    else:  # changes of its successors will not be counted
-                        pending[k] = np.inf
-        if near is not None:
-            for k in range(start, stop):
-                if linked[k] or (known[k] and not on_known) or pending[k] > slack:
-                    continue
-                if Q[k] >= best - margin:
-                    linked[k] = enter(links[k], links[k + 1], link_state, next_link, link_into)
-                else:
-                    pending[k] = np.inf
-        before = V[s]
+        outdate(model, values, near, k, caps)
+        push(values, values.state[k])
+    while values.queue_state[LENGTH] > 0 and work < budget:
+        s = pop(values)
+        best, done = back_up_state(model, values, near, s, slack)
+        work += done
+        before = values.V[s]
         if best != before:
-            V[s] = best
-            change = gamma * abs(best - before)
-            j, previous = into[s], -1
-            while j >= 0:
-                k, following = owner[j], next_into[j]
-                work += 1
-                has_moved = not falls and (j < first[k] or j >= last[k])
-                if has_moved or (not is_eager and Q[k] < V[state[k]] - margin):
-                    if not has_moved:
-                        pending[k], listed[k] = np.inf, False
-                    remove(into, next_into, s, previous, j)
-                else:
-                    previous = j
-                    pending[k] += change * p[j]
-                    if pending[k] > slack and not queued[state[k]]:
-                        queued[state[k]] = True
-                        end = front + n_queued
-                        queue[end if end < queue.size else end - queue.size] = state[k]
-                        n_queued += 1
-                j = following
+            values.V[s] = best
+            work += spread(model, values, s, before, slack)
             if near is not None:
-                decrease = max(before - best, 0.0)
-                j, previous = link_into[s], -1
-                while j >= 0:
-                    k, following = link_pair[j], next_link[j]
-                    work += 1
-                    is_done = known[k] and not on_known
-                    if is_done or (not is_eager and Q[k] < V[state[k]] - margin):
-                        linked[k] = False
-                        if not is_done:
-                            pending[k] = np.inf
-                        remove(link_into, next_link, s, previous, j)
-                    else:
-                        previous = j
-                        fallen[k] += link_weight[j] * decrease
-                        pending[k] += change * link_weight[j]
-                        if pending[k] > slack and not queued[state[k]]:
-                            queued[state[k]] = True
-                            end = front + n_queued
-                            queue[end if end < queue.size else end - queue.size] = state[k]
-                            n_queued += 1
-                    j = following
-                k = witness_into[s]
-                while k >= 0:
-                    following = next_witness[k]
-                    work += 1
-                    if known[k] or (not is_eager and Q[k] < V[state[k]] - margin):
-                        if not known[k]:
-                            pending[k], linked[k] = np.inf, False
-                        set_witness(k, -1, witness, next_witness, last_witness, witness_into)
-                    else:
-                        fallen[k] += witness_weight[k] * decrease
-                        pending[k] += change * witness_weight[k]
-                        if pending[k] > slack and not queued[state[k]]:
-                            queued[state[k]] = True
-                            end = front + n_queued
-                            queue[end if end < queue.size else end - queue.size] = state[k]
-                            n_queued += 1
-                    k = following
-                if depends_on_top and (before >= top[TOP] or best > top[TOP]):
-                    work += move_top(V, all_may_end, before, best, top, n_top)
+                work += spread_near(model, values, near, s, before, slack)
         if near is not None:
-            change = gamma * (top[MOVED] - top[COUNTED])
-            if depends_on_top and n_queued == 0 and change * most_pull > slack:
-                # The largest value of an outcome changed, which may change the bound of any pair.
-                top[COUNTED] = top[MOVED]
-                work += Q.size
-                for k in range(Q.size):
-                    pending[k] += change * pull[k]
-                    is_active = pull[k] > 0.0 and Q[k] >= V[state[k]] - margin
-                    if is_active and pending[k] > slack and not queued[state[k]]:
-                        queued[state[k]] = True
-                        end = front + n_queued
-                        queue[end if end < queue.size else end - queue.size] = state[k]
-                        n_queued += 1
-    queue_state[:] = front, n_queued
+            if values.pull.size > 0 and values.queue_state[LENGTH] == 0:
+                work += spread_top(values, slack)
     return work
 
 
-@njit(cache=True)
-def push(queue, queued, queue_state, s):
+@inlined
+def push(values, s):
     """Add a state at the end of the queue, unless it is there."""
-    if not queued[s]:
-        queued[s] = True
+    queue, queue_state = values.queue, values.queue_state
+    if not values.queued[s]:
+        values.queued[s] = True
         end = queue_state[FRONT] + queue_state[LENGTH]
         queue[end if end < queue.size else end - queue.size] = s
         queue_state[LENGTH] += 1
 
 
-@njit(cache=True)
-def _outdate(model, values, near, k, caps):
+@inlined
+def pop(values):
+    """Remove the first state of the queue and return it."""
+    queue, queue_state = values.queue, values.queue_state
+    front = queue_state[FRONT]
+    s = queue[front]
+    queue_state[FRONT] = front + 1 if front + 1 < queue.size else 0
+    queue_state[LENGTH] -= 1
+    values.queued[s] = False
+    return s
+
+
+@inlined
+def raise_pending(values, k, change, slack):
+    """Count that a backup of pair k may change it by `change` more."""
+    values.pending[k] += change
+    if values.pending[k] > slack:
+        push(values, values.state[k])
+
+
+@inlined
+def outdate(model, values, near, k, caps):
     """Mark pair k as one that must be backed up; `caps[k]` is an upper bound, if there are any."""
     Q, U, base, known = values.Q, values.U, values.base, model.known[k]
     if caps.size > 0 and caps[k] < np.inf:
@@ -417,6 +254,8 @@ def _outdate(model, values, near, k, caps):
             values.pull[k] = 0.0
     elif near is None or base[k] == -np.inf:
         U[k], values.decider[k] = base[k], values.base_decider[k]
+    if known and model.radius.size > 0 and values.pull.size > 0:
+        values.pull[k] = max(values.pull[k], model.radius[k])
     # It is -infinity for an action that is not available.
     varies = known or (near is not None and U[k] > -np.inf)
     if not varies:
@@ -424,17 +263,250 @@ def _outdate(model, values, near, k, caps):
     values.pending[k] = np.inf if varies else 0.0
 
 
-@njit(cache=True)
+@inlined
+def back_up_state(model, values, near, s, slack):
+    """Back up the pairs of a state that need it; return the value of the state, and the work."""
+    Q, pending, margin = values.Q, values.pending, values.margin
+    n_actions, is_eager, work = Q.size // values.V.size, margin == np.inf, 0
+    start, stop = s * n_actions, (s + 1) * n_actions
+    k, best = start - 1, -np.inf
+    while True:
+        if is_eager:
+            k += 1
+            while k < stop and pending[k] <= slack:
+                k += 1
+            if k == stop:
+                break
+        else:  # the largest value that may be wrong, unless it is below that of the state
+            k, best = -1, Q[start]
+            for i in range(start, stop):
+                best = max(best, Q[i])
+                if pending[i] > slack and (k < 0 or Q[i] > Q[k]):
+                    k = i
+            if k < 0 or Q[k] < best - margin:
+                break
+        work += n_actions + back_up(model, values, near, k)
+    if is_eager:
+        best = Q[start]
+        for k in range(start + 1, stop):
+            best = max(best, Q[k])
+    for k in range(start, stop):
+        if model.known[k] and not model.listed[k] and pending[k] <= slack:
+            if Q[k] >= best - margin:
+                enter_row(model, k)
+            else:  # changes of its successors will not be counted
+                pending[k] = np.inf
+    if near is not None:
+        for k in range(start, stop):
+            is_done = near.listed[k] or (model.known[k] and not near.on_known)
+            if is_done or pending[k] > slack:
+                continue
+            if Q[k] >= best - margin:
+                enter(near.links[k], near.links[k + 1], near.link_state, near.next_link, near.into)
+                near.listed[k] = True
+            else:
+                pending[k] = np.inf
+    return best, work
+
+
+@inlined
+def back_up(model, values, near, k):
+    """Back up pair k, and return the work done."""
+    sense, known = values.sense, model.known[k]
+    value, above, highest, work = sense * values.U[k], 0.0, 0.0, 0
+    if near is not None:
+        if near.on_known or not known:
+            highest, best_state, work = highest_outcome(values, near, k)
+            smallest, row, done = smallest_mean(values, near, k, highest)
+            value, above = near_value(values, near, k, smallest, row)
+            work += done
+            if near.witness.size > 0 and near.witness[k] != best_state:
+                set_witness(near, k, best_state)
+    if known:
+        backup = own_backup(model, values, k, highest)
+        work += model.last[k] - model.first[k]
+        above = max(backup - value, 0.0)
+        value = min(value, backup)
+    # If values only fall, a backup above U by x changes a pair after it has fallen by x.
+    values.pending[k] = -above if values.falls else 0.0
+    values.Q[k] = min(values.Q[k], value) if values.falls else sense * value
+    return work
+
+
+@inlined
+def own_backup(model, values, k, highest):
+    """Return the largest R + γ Σ T V of the models that the visits of a known pair admit."""
+    first, last, V, sense = model.first[k], model.last[k], values.V, values.sense
+    if model.radius.size > 0 and model.radius[k] > 0.0:
+        n = last - first
+        for i in range(n):  # a copy, because it is sorted
+            values.row[i], values.row_p[i] = model.successors[first + i], model.p[first + i]
+        expected = extreme_mean(
+            *(0, n, values.row, values.row_p, model.ends[k], V, sense),
+            *(min(model.radius[k], 1.0), highest),
+        )
+        return sense * model.high[k] + values.gamma * expected
+    expected = 0.0
+    for j in range(first, last):
+        expected += model.p[j] * V[model.successors[j]]
+    return sense * (model.high[k] + values.gamma * expected)
+
+
+@inlined
+def highest_outcome(values, near, k):
+    """Return the largest value of a possible outcome of pair k, its state or -1, and the work."""
+    highest, state, work, V, sense = values.top[TOP], -1, 0, values.V, values.sense
+    if not near.any_successor:
+        highest = -np.inf
+        for j in range(near.possible_first[k], near.possible_first[k + 1]):
+            v = sense * V[near.possible[j]]
+            if v > highest:
+                highest, state = v, near.possible[j]
+        work = near.possible_first[k + 1] - near.possible_first[k]
+    if near.may_end[k] and highest <= 0.0:
+        highest, state = 0.0, -1
+    return highest, state, work
+
+
+@inlined
+def smallest_mean(values, near, k, highest):
+    """Return the smallest of the largest means of the rows of pair k, its row or -1, and the work.
+
+    It is `highest` if no row gives less.
+    """
+    smallest, row, work, t = highest, -1, 0, near.t[k]
+    if t < 1.0:
+        total = near.decrease[k]
+        if near.any_successor:
+            total += t * values.top[FALLEN]
+        # The row that was the best comes first: most others need no evaluation.
+        best_before, is_counted, start = near.best[k], near.listed[k], near.rows[k]
+        for n in range(start - 1, near.rows[k + 1]):
+            i = n if n >= start else best_before
+            if i < 0 or (n >= start and i == best_before):
+                continue
+            # While a pair is not in lists, decreases are not counted.
+            if is_counted and near.value[i] - (total - near.seen[i]) >= smallest:
+                continue
+            mean = extreme_mean(
+                *(near.first[i], near.last[i], near.successors, near.p, near.ends[i]),
+                *(values.V, values.sense, t, highest),
+            )
+            near.value[i], near.seen[i] = mean, total
+            work += 2 * (near.last[i] - near.first[i])
+            if mean < smallest:
+                smallest, row = mean, i
+    near.best[k] = row
+    return smallest, row, work
+
+
+@inlined
+def near_value(values, near, k, smallest, row):
+    """Set the bound of pair k from its smallest mean; return it, and by how much it is above."""
+    sense = values.sense
+    bound, value = near.reward[k] + values.gamma * smallest, sense * values.base[k]
+    above = max(bound - min(value, near.limit), 0.0)
+    if bound < value and bound < near.limit:
+        value, values.decider[k], near.U[k] = bound, near.number, sense * bound
+        near.source[k] = 0 if row < 0 else near.tasks[row]
+    elif not values.falls:
+        values.decider[k], near.U[k] = values.base_decider[k], sense * bound
+    values.U[k] = sense * value
+    return value, above
+
+
+@inlined
+def spread(model, values, s, before, slack):
+    """Tell the pairs whose row leads to state s that its value changed; return the work."""
+    change, work = values.gamma * abs(values.V[s] - before), 0
+    into, next_into, Q, V = model.into, model.next_into, values.Q, values.V
+    j, previous = into[s], -1
+    while j >= 0:
+        k, following = model.owner[j], next_into[j]
+        work += 1
+        has_moved = not values.falls and (j < model.first[k] or j >= model.last[k])
+        if has_moved or Q[k] < V[values.state[k]] - values.margin:
+            if not has_moved:
+                values.pending[k], model.listed[k] = np.inf, False
+            remove(into, next_into, s, previous, j)
+        else:
+            previous = j
+            raise_pending(values, k, change * model.p[j], slack)
+        j = following
+    return work
+
+
+@inlined
+def spread_near(model, values, near, s, before, slack):
+    """Tell the pairs whose bound depends on state s that its value changed; return the work."""
+    known, Q, V, margin = model.known, values.Q, values.V, values.margin
+    change, work = values.gamma * abs(V[s] - before), 0
+    decrease = max(values.sense * (before - V[s]), 0.0)
+    j, previous = near.into[s], -1
+    while j >= 0:
+        k, following = near.link_pair[j], near.next_link[j]
+        work += 1
+        is_done = known[k] and not near.on_known
+        if is_done or Q[k] < V[values.state[k]] - margin:
+            near.listed[k] = False
+            if not is_done:
+                values.pending[k] = np.inf
+            remove(near.into, near.next_link, s, previous, j)
+        else:
+            previous = j
+            near.decrease[k] += near.link_weight[j] * decrease
+            raise_pending(values, k, change * near.link_weight[j], slack)
+        j = following
+    k = near.witness_into[s]
+    while k >= 0:
+        following = near.next_witness[k]
+        work += 1
+        if known[k] or Q[k] < V[values.state[k]] - margin:
+            if not known[k]:
+                values.pending[k], near.listed[k] = np.inf, False
+            set_witness(near, k, -1)
+        else:
+            near.decrease[k] += near.witness_weight[k] * decrease
+            raise_pending(values, k, change * near.witness_weight[k], slack)
+        k = following
+    if values.pull.size > 0:
+        work += move_top(values, near.all_may_end, values.sense * before, values.sense * V[s])
+    return work
+
+
+@inlined
+def spread_top(values, slack):
+    """Tell the pairs that depend on the largest value of an outcome that it changed."""
+    top, Q, V = values.top, values.Q, values.V
+    change = values.gamma * (top[MOVED] - top[COUNTED])
+    if change * values.most_pull <= slack:
+        return 0
+    top[COUNTED] = top[MOVED]
+    for k in range(Q.size):
+        values.pending[k] += change * values.pull[k]
+        is_active = values.pull[k] > 0.0 and Q[k] >= V[values.state[k]] - values.margin
+        if is_active and values.pending[k] > slack:
+            push(values, values.state[k])
+    return Q.size
+
+
+@inlined
+def enter_row(model, k):
+    """Enter the transitions of the row of pair k into the lists of their successors."""
+    enter(model.first[k], model.last[k], model.successors, model.next_into, model.into)
+    model.listed[k] = True
+
+
+@inlined
 def enter(first, last, states, following, into):
-    """Enter the entries first:last into the lists of their states, if in none; return True."""
+    """Enter the entries first:last into the lists of their states, if in none."""
     for j in range(first, last):
         if following[j] == NOT_LISTED:
             following[j] = into[states[j]]
             into[states[j]] = j
-    return True
 
 
-@njit(cache=True)
+@inlined
 def remove(into, following, s, previous, j):
     """Remove entry j, which follows `previous` (-1 if it is the first), from the list of s."""
     if previous < 0:
@@ -444,33 +516,36 @@ def remove(into, following, s, previous, j):
     following[j] = NOT_LISTED
 
 
-@njit(cache=True)
-def set_witness(k, state, witness, following, previous, witness_into):
+@inlined
+def set_witness(near, k, state):
     """Move pair k from the list of its witness to that of `state`, or to none if it is -1."""
+    witness, following, previous = near.witness, near.next_witness, near.last_witness
     if witness[k] >= 0:
         before, after = previous[k], following[k]
         if before >= 0:
             following[before] = after
         else:
-            witness_into[witness[k]] = after
+            near.witness_into[witness[k]] = after
         if after >= 0:
             previous[after] = before
     witness[k] = state
     if state >= 0:
-        after = witness_into[state]
+        after = near.witness_into[state]
         following[k], previous[k] = after, -1
         if after >= 0:
             previous[after] = k
-        witness_into[state] = k
+        near.witness_into[state] = k
 
 
-@njit(cache=True)
-def move_top(V, all_may_end, before, after, top, n_top):
+@inlined
+def move_top(values, all_may_end, before, after):
     """Update the largest value of an outcome, after the value of a state changed.
 
     Returns the work done.
     """
-    work = 1
+    top, n_top, V, sense = values.top, values.n_top, values.V, values.sense
+    if before < top[TOP] and after <= top[TOP]:
+        return 0
     if after > top[TOP]:
         top[MOVED] += after - top[TOP]
         top[TOP], n_top[0] = after, 1
@@ -479,36 +554,36 @@ def move_top(V, all_may_end, before, after, top, n_top):
     elif n_top[0] > 1:
         n_top[0] -= 1
     else:
-        work = V.size
         largest = 0.0 if all_may_end else -np.inf
         for s in range(V.size):
-            largest = max(largest, V[s])
+            largest = max(largest, sense * V[s])
         count = 0
         for s in range(V.size):
-            count += V[s] == largest
+            count += sense * V[s] == largest
         top[FALLEN] += top[TOP] - largest
         top[MOVED] += top[TOP] - largest
         top[TOP] = largest
         n_top[0] = count if count > 0 else V.size + 1  # ⊥ has the largest value, and keeps it
-    return work
+        return V.size
+    return 1
 
 
-@njit(cache=True, error_model="numpy")
-def largest_mean(first, last, successors, p, end, V, t, highest):
-    """Return the largest Σ T V over the T within total variation t of a row, and sort the row.
+@inlined
+def extreme_mean(first, last, successors, p, end, V, sense, t, highest):
+    """Return the largest Σ T v, v = sense V, over the T within total variation t of a row.
 
     Up to t of mass moves from the outcomes with the smallest values to one with value `highest`.
     ⊥ has probability `end` and value 0; if `end` is negative, the mass -end <= t of ⊥ has to move.
-    The successors of the row are sorted in place by their values, by insertion: the order seldom
+    The row is sorted in place by the values of its successors, by insertion: the order seldom
     changes, so that one pass is usually enough.
     """
     mean = 0.0
     for j in range(first, last):
         s, q = successors[j], p[j]
-        v = V[s]
+        v = sense * V[s]
         mean += q * v
         i = j
-        while i > first and V[successors[i - 1]] > v:
+        while i > first and sense * V[successors[i - 1]] > v:
             successors[i], p[i] = successors[i - 1], p[i - 1]
             i -= 1
         if i < j:
@@ -520,7 +595,7 @@ def largest_mean(first, last, successors, p, end, V, t, highest):
     while left > 0.0:
         v, mass = np.inf, 0.0
         if j < last:
-            v, mass = V[successors[j]], p[j]
+            v, mass = sense * V[successors[j]], p[j]
         if end > 0.0 and v > 0.0:
             v, mass, end = 0.0, end, 0.0
         else:
@@ -533,12 +608,9 @@ def largest_mean(first, last, successors, p, end, V, t, highest):
     return mean
 
 
-@njit(cache=True)
-def known_backups(model, V, gamma, Q):
-    """Lower Q[k] to R + γ Σ T V at the known pairs k."""
+@njit(cache=True, error_model="numpy", _nrt=False)
+def known_backups(model, values, Q):
+    """Lower Q[k] to the backup of V at the known pairs k, none of which has a radius."""
     for k in range(Q.size):
         if model.known[k]:
-            expected = 0.0
-            for j in range(model.first[k], model.last[k]):
-                expected += model.p[j] * V[model.successors[j]]
-            Q[k] = min(Q[k], model.R[k] + gamma * expected)
+            Q[k] = min(Q[k], own_backup(model, values, k, 0.0))

@@ -79,6 +79,8 @@ class LearnedModel:
             due=per_pair(np.float64),
             next_look=per_pair(np.int64, n_known),
             looked=per_pair(np.int64),
+            high=estimates["R"],
+            radius=np.empty(0),
             **estimates,
             **{f"{name}_1": value for name, value in copied.items()},
             listed=per_pair(np.bool_),

@@ -49,6 +49,7 @@ def initial_values(
         slack = max(slack, COARSE * reward_scale(setting.reward_range) * (1 - setting.gamma))
     return Values(
         gamma=setting.gamma,
+        sense=1.0,
         tie=setting.tie,
         margin=setting.tie if falls and setting.gamma > MAX_PLAIN_GAMMA else np.inf,
         slack=slack,
@@ -69,6 +70,10 @@ def initial_values(
         most_pull=0.0,
         top=np.zeros(4),
         n_top=np.zeros(1, dtype=np.int64),
+        row=np.empty(n_states, dtype=np.int32),
+        row_p=np.empty(n_states),
+        changed=np.empty(1, dtype=np.int64),
+        no_caps=np.empty(0),
     )
 
 
