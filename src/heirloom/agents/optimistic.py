@@ -26,7 +26,6 @@ from heirloom.options import Option, declared
 from heirloom.storage import archive
 from heirloom.transfer.bound import Bound
 from heirloom.transfer.memory import TaskMemory
-from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.setting import Setting
 from heirloom.validation import (
     Range,
@@ -185,11 +184,6 @@ class OptimisticAgent:
         self.bounds = _checked_bounds(bounds)
         for bound in self.bounds:
             bound.check(self.setting)
-        if sum(isinstance(bound, NearModels) for bound in self.bounds) > 1:
-            raise InvalidArgument(
-                "bounds contains several NearModels: combine them with &, as in "
-                "hl.NearModels(nearness & other)"
-            )
         self.refutation = Refutation(
             options["on_refutation"], exact=options["exact"], delta=options["refutation_delta"]
         )
@@ -347,10 +341,7 @@ class OptimisticAgent:
         if task.model._count(k, r, -1 - s_next if terminated else s_next) is None:
             return False
         is_first = task.model._look(k)
-        if is_first:
-            task._update(k)
-        else:
-            task._update_known(k)
+        task._looked(k, is_first=is_first)
         if task.watch is not None:
             task.check(k)
         return is_first
@@ -496,10 +487,7 @@ def _limits(setting: Setting) -> tuple[int, int, float, float, bool]:
 
 
 # The methods of a bound that an agent calls.
-BOUND_METHODS = (
-    *("check", "begin_task", "refine", "end_task"),
-    *("sources_used", "details", "options"),
-)
+BOUND_METHODS = [name for name, value in vars(Bound).items() if name[0] != "_" and callable(value)]
 
 
 def _checked_bounds(bounds: Sequence[Bound]) -> list[Bound]:

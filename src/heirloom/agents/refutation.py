@@ -10,13 +10,11 @@ from heirloom.choices import OnRefutation
 from heirloom.errors import RefutedKnowledge, RefutedKnowledgeWarning
 from heirloom.mdp.rows import MOST_VISITS
 from heirloom.naming import with_name
-from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
-from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.radii import Accuracy
 from heirloom.transfer.refutation.observed import Difference, Observed, differences, outside
 from heirloom.transfer.refutation.pooled import SHARE_OF_DELTA, Pooled, is_due, pooled_evidence
-from heirloom.transfer.refutation.watch import Claims, TaskWatch
+from heirloom.transfer.refutation.watch import TaskWatch, claims_of
 from heirloom.transfer.refutation.widening import (
     raised_where,
     revise,
@@ -56,7 +54,7 @@ class Refutation:
         """Prepare the comparison of a task with the sources; None if nothing is claimed."""
         if self.reaction == "ignore" or (self.reaction == "warn" and self.warned):
             return None
-        claims = Claims.of(list(learner.bounds))
+        claims = claims_of(learner.bounds)
         if claims.nearness is None and claims.d_max is None:
             return None
         memory = learner.memory
@@ -92,13 +90,34 @@ class Refutation:
             return
         self._widen_at(learner, watch, seen, found)
 
+    def check_evidence(self, learner: "TaskLearner", pair: int) -> None:
+        """React if a pair that was looked at contradicts evidence that checks itself."""
+        if self.reaction == "ignore" or (self.reaction == "warn" and self.warned):
+            return
+        for bound in learner.bounds:
+            found = bound.contradiction(pair)
+            if found is None:
+                continue
+            message = f"the knowledge of {type(bound).__name__} is refuted: {found}. {REMEDY}"
+            if self.reaction == "raise":
+                raise RefutedKnowledge(message)
+            if self.reaction == "warn":
+                self.warned = True
+                warnings.warn(message, RefutedKnowledgeWarning, stacklevel=2)
+                return
+            self.n_widened += 1
+            bound.widen(pair)
+            revise(learner.memory, learner.setting)
+            learner.restart()
+            return
+
     def end_task(self, learner: "TaskLearner") -> None:
         """React if the evidence of all stored pairs and tasks together refutes the knowledge."""
         memory, setting = learner.memory, learner.setting
         is_off = self.reaction == "ignore" or (self.reaction == "warn" and self.warned)
         if is_off or self.accuracy.exact or not is_due(memory.n_tasks):
             return
-        claims = Claims.of(list(learner.bounds))
+        claims = claims_of(learner.bounds)
         if claims.nearness is None and claims.d_max is None:
             return
         pooled = pooled_evidence(memory, claims, setting, from_above=True)
@@ -118,10 +137,10 @@ class Refutation:
         largest = setting.reward_range[1] - setting.reward_range[0]
         largest += 2 * setting.gamma * (setting.v_max - setting.floor)
         for bound in learner.bounds:
-            if type(bound) is NearModels and claims.nearness is not None:
-                bound.nearness = widened_everywhere(claims.nearness, pooled, setting)
-            elif type(bound) is Lipschitz and bound.d_max is not None:
-                bound.d_max = raised_where(bound.d_max, pooled.rewards > 0, largest)
+            bound.widen_claims(
+                lambda nearness: widened_everywhere(nearness, pooled, setting),
+                lambda d_max: raised_where(d_max, pooled.rewards > 0, largest),
+            )
         revise(memory, setting)
 
     def _widen_at(
@@ -130,10 +149,10 @@ class Refutation:
         """Widen the knowledge to the model of a pair, and compute everything anew."""
         self.n_widened += 1
         for bound in learner.bounds:
-            if type(bound) is NearModels and watch.claims.nearness is not None:
-                bound.nearness = widened_nearness(watch.claims.nearness, seen, found, watch)
-            elif type(bound) is Lipschitz and bound.d_max is not None:
-                bound.d_max = widened_d_max(bound.d_max, seen, found, learner.setting)
+            bound.widen_claims(
+                lambda nearness: widened_nearness(nearness, seen, found, watch),
+                lambda d_max: widened_d_max(d_max, seen, found, learner.setting),
+            )
         revise(learner.memory, learner.setting)
         learner.restart()
 

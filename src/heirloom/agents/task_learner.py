@@ -19,9 +19,8 @@ from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import value_range
 from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, Change
-from heirloom.transfer.envelope import Envelope
 from heirloom.transfer.memory import TaskMemory
-from heirloom.transfer.nearness.bound import NearModels
+from heirloom.transfer.model_sets import ModelSets, combined, smallest_rewards
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import index, instance, shown
@@ -59,7 +58,7 @@ class TaskLearner:
             self.model._availability.give(available)
         self.texts: dict[str, str] = {}
         """The label and the time of the task, if they are known before it ends."""
-        self._is_restarted = False
+        self._is_restarted = self._is_restarting = False
         self._begin()
 
     def _begin(self) -> None:
@@ -81,13 +80,21 @@ class TaskLearner:
         """The pairs of actions that do not exist, which have U = Q = -infinity; None for none."""
         if self.missing is not None:
             U[self.missing], decider[self.missing] = -np.inf, 0
-        falls = self.model.refresh is None
+        self._sets = self._model_sets()
+        own = next((one for _, one in self._sets if one.is_own), None)
+        if own is not None:
+            self.model._use_slots(own.radius)
+        self._own = own
+        self.follows = any(one.follows for _, one in self._sets)
+        """Whether evidence must look at each pair that the model looks at."""
+        falls = self.model.refresh is None and own is None and not self.follows
         self._values = program.initial_values(setting, U, decider, falls=falls)
         self._known = self.model._arrays.known
         self._V = self._values.V.copy()
         """The smallest values so far, with which bounds are refined, over states."""
-        self._tell_envelopes()
-        self._near = self._near_rows()  # solved for together with `Q`; None if there are none
+        for bound in bounds:
+            bound.join(bounds, restarted=self._is_restarted)
+        self._near = self._solved_sets()  # solved for together with `Q`; None if there are none
         self.greedy: dict[int, list[int]] = {}
         """Cache of greedy actions by state; it must be cleared whenever `Q` changes."""
         self.watch = None if self.refutation is None else self.refutation.begin_task(self)
@@ -98,10 +105,11 @@ class TaskLearner:
 
         Values may increase. The model of the task is kept.
         """
-        self._is_restarted = True
+        self._is_restarted = self._is_restarting = True
         self._begin()
         for pair in np.flatnonzero(self._known):
             self._update(int(pair))
+        self._is_restarting = False
 
     def check(self, pair: int) -> None:
         """React if `pair`, which became known, contradicts prior knowledge."""
@@ -117,8 +125,7 @@ class TaskLearner:
         if not pairs.size:
             return
         for bound in self.bounds:
-            if callable(getattr(bound, "exclude", None)):
-                bound.exclude(pairs)
+            bound.exclude(pairs)
         self._exclude(pairs)
         self._update_values(pairs)
 
@@ -127,23 +134,55 @@ class TaskLearner:
         values.base[pairs], values.base_decider[pairs] = -np.inf, 0
         values.U[pairs], values.decider[pairs] = -np.inf, 0
 
-    def _near_rows(self) -> solving.Near | None:
-        available = None if self.missing is None else ~self.missing
-        for i, bound in enumerate(self.bounds):
-            if isinstance(bound, NearModels):
-                near = bound._rows(self._values, i + 1, available)
-                if near is not None:
-                    self._values = program.with_near(self._values, near)
-                    program.update(self.model._arrays, self._values, near, near.pairs)
-                return near
-        return None
+    def _model_sets(self) -> list[tuple[int, ModelSets]]:
+        """Return the sets of models that bounds give, with the number of each bound."""
+        given = [(i + 1, bound.model_sets()) for i, bound in enumerate(self.bounds)]
+        sets = [(i, one) for i, one in given if one is not None]
+        for i, one in sets:
+            _check_slots(self.bounds[i - 1], one, self.setting.n_pairs)
+        if sum(one.is_own for _, one in sets) > 1:
+            raise InvalidArgument(
+                "several bounds say how far estimates can be from the truth (bonus, radius): "
+                "expected one of them at most"
+            )
+        return sets
 
-    def _tell_envelopes(self) -> None:
-        """Give envelopes the nearness on which they may rest, and whether the task widened it."""
-        near = next((bound for bound in self.bounds if isinstance(bound, NearModels)), None)
-        for bound in self.bounds:
-            if isinstance(bound, Envelope):
-                bound._near, bound._is_restarted = near, self._is_restarted
+    def _solved_sets(self) -> solving.Near | None:
+        """Begin to solve for what follows from the sets of models of all bounds."""
+        available = None if self.missing is None else ~self.missing
+        near = combined(self._sets, self.setting, self._values, available) if self._sets else None
+        if near is None:
+            return None
+        has_radii = self._own is not None and self._own.radius is not None
+        self._values = program.with_near(self._values, near, has_radii=has_radii)
+        for i, one in self._sets:
+            if one.reward is not None:
+                self.bounds[i - 1].solved_with(near)
+        program.update(self.model._arrays, self._values, near, near.pairs)
+        return near
+
+    def _look(self, pair: int) -> IntArray:
+        """Let evidence look at a pair; return all pairs whose sets of models changed."""
+        changed = [np.array([pair])]
+        for i, one in self._sets:
+            if one.follows:
+                changed.append(
+                    _checked_pairs(
+                        self.bounds[i - 1],
+                        "look",
+                        self.bounds[i - 1].look(pair),
+                        self.setting.n_pairs,
+                    )
+                )
+        pairs = np.concatenate(changed)
+        if self._own is not None:
+            bonus, arrays = self._own.bonus, self.model._arrays
+            added = 0.0 if bonus is None else bonus[pairs]
+            highest = self.setting.reward_range[1]
+            arrays.high[pairs] = np.minimum(arrays.R[pairs] + added, highest)
+        if self._near is not None and self.follows:
+            self._near.reward[pairs] = smallest_rewards(self._sets, self.setting, pairs)
+        return pairs
 
     @property
     def refines(self) -> bool:
@@ -167,9 +206,17 @@ class TaskLearner:
         self._update(pair)
         self.check(pair)
 
+    def _looked(self, pair: int, *, is_first: bool) -> None:
+        """Update the values after a look at a pair, which became known if it was the first."""
+        if is_first:
+            self._update(pair)
+        else:
+            self._update_values(self._look(pair))
+            self._check_evidence(pair)
+
     def _update(self, pair: int) -> None:
         """Update as `update` does, without checks."""
-        values, changed = self._values, [np.array([pair])]
+        values, changed = self._values, [self._look(pair)]
         if self._refined:
             change = self._change(pair)
         for i in self._refined:
@@ -181,6 +228,7 @@ class TaskLearner:
                 changed.append(self._lower(values.base, values.base_decider, i, lowered))
         self._update_values(np.concatenate(changed) if len(changed) > 1 else changed[0])
         self._is_updated[pair] = True
+        self._check_evidence(pair)
 
     def _change(self, pair: int) -> Change:
         """Describe that a pair became known, with arrays that bounds cannot write to."""
@@ -188,9 +236,10 @@ class TaskLearner:
         self._V[decreased] = self._values.V[decreased]
         return Change(pair, read_only(self._values.U), read_only(self._V), read_only(decreased))
 
-    def _update_known(self, pair: int) -> None:
-        """Bring `Q` to its new fixed point, after a known pair was looked at again."""
-        self._update_values(np.array([pair]))
+    def _check_evidence(self, pair: int) -> None:
+        """React if the evidence contradicts itself at a pair; not while the task begins again."""
+        if self.follows and self.refutation is not None and not self._is_restarting:
+            self.refutation.check_evidence(self, pair)
 
     def _check_refined(self, i: int, lowered: object) -> None:
         """Raise `InvalidArgument` unless the user-defined bound i was only lowered, at `lowered`.
@@ -199,23 +248,9 @@ class TaskLearner:
         """
         bound, before = self.bounds[i], self._checked_U[i]
         name, n_pairs = type(bound).__name__, before.size
-        if (
-            not isinstance(lowered, np.ndarray)
-            or lowered.ndim != 1
-            or lowered.dtype.kind not in "iu"
-        ):
-            raise InvalidArgument(
-                f"refine of the bound {name} returned {shown(lowered)}: expected an array of whole "
-                "numbers, the pairs k = s * A + a where it has lowered U"
-            )
+        lowered = _checked_pairs(bound, "refine", lowered, n_pairs)
         if lowered.size == 0:
             return
-        if not (lowered.min() >= 0 and lowered.max() < n_pairs):
-            outside = lowered[(lowered < 0) | (lowered >= n_pairs)][0]
-            raise InvalidArgument(
-                f"refine of the bound {name} returned pair {outside}: expected pairs from 0 to "
-                f"{n_pairs - 1}"
-            )
         _check_array(bound, "refine", n_pairs)
         _check_numbers(bound, "refine", lowered, self.setting)
         raised = lowered[bound.U[lowered] > before[lowered]]
@@ -245,6 +280,8 @@ class TaskLearner:
         instance("memory", memory, TaskMemory, "such as agent.memory")
         if self.model.refresh is not None:
             self.model._look_at_all()
+            for pair in np.flatnonzero(self._known) if self.follows else ():
+                self._look(int(pair))
         program.complete(self.model._arrays, self._values, self._near, self.setting.slack)
         self.greedy.clear()
         source = Source.of(self.model, self._values.Q, label=label, time=time)
@@ -299,6 +336,35 @@ def sources_used(bound: Bound, n_pairs: int) -> IntArray:
             f"array of whole numbers of shape ({n_pairs},), the task that decides U at each pair"
         )
     return used
+
+
+def _checked_pairs(bound: Bound, method: str, pairs: object, n_pairs: int) -> IntArray:
+    """Return the pairs that a method of a bound returned; raise `InvalidArgument` unless valid."""
+    name = type(bound).__name__
+    if not isinstance(pairs, np.ndarray) or pairs.ndim != 1 or pairs.dtype.kind not in "iu":
+        raise InvalidArgument(
+            f"{method} of the bound {name} returned {shown(pairs)}: expected an array of whole "
+            "numbers, the pairs k = s * A + a that it has changed"
+        )
+    outside = pairs[(pairs < 0) | (pairs >= n_pairs)]
+    if outside.size:
+        raise InvalidArgument(
+            f"{method} of the bound {name} returned pair {outside[0]}: expected pairs from 0 to "
+            f"{n_pairs - 1}"
+        )
+    return pairs.astype(np.int64, copy=False)
+
+
+def _check_slots(bound: Bound, sets: ModelSets, n_pairs: int) -> None:
+    """Raise `InvalidArgument` unless each slot of the sets is a float64 array over pairs."""
+    for slot in ("reward", "bonus", "radius", "t"):
+        array = getattr(sets, slot)
+        is_valid = isinstance(array, np.ndarray) and array.shape == (n_pairs,)
+        if array is not None and not (is_valid and array.dtype == np.float64):
+            raise InvalidArgument(
+                f"model_sets of the bound {type(bound).__name__} has {slot} {shown(array)}: "
+                f"expected a float64 array over the pairs k = s * A + a, of shape ({n_pairs},)"
+            )
 
 
 def _is_user_defined(bound: Bound) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heirloom.kernels import njit
+from heirloom.kernels import inlined, njit
 from heirloom.kernels.counting import Model
 
 RHO = 1.0  # ρ; a larger one gives smaller radii after many visits and larger ones after few
@@ -58,7 +58,7 @@ class Check(NamedTuple):
     gamma: Any
 
 
-@njit(cache=True, error_model="numpy")
+@inlined
 def radius(n, log_sets):
     """Return √((n/4 + ρ) (ln(1 + n/4ρ) + 2 L)) / n, the radius of a mean of n visits.
 
@@ -87,7 +87,7 @@ def contradicts(model, check, k):
     return pair_contradicts(named, Check(*check), k, named.looked[k])
 
 
-@njit(cache=True, error_model="numpy")
+@inlined
 def pair_contradicts(model, check, k, n):
     """Return whether the model of pair k, after n visits, contradicts what `check` says about it.
 

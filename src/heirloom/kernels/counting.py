@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heirloom.kernels import njit
+from heirloom.kernels import inlined, njit
 
 N_TRANSITIONS, N_ENTRIES = range(2)
 NOT_LISTED = -2  # instead of the next entry of a list
@@ -31,7 +31,9 @@ class Model(NamedTuple):
     probability `ends[k]` of termination, and the successors `successors[first[k]:last[k]]`, in
     increasing order, with probabilities `p`; entry i is at `first[k] + place[i]`. The first look
     stays stored: it found `R_1`, `ends_1` and the row `first_1[k]:last_1[k]`. The next look is at
-    visit `next_look[k]`, which is `due[k]` rounded up.
+    visit `next_look[k]`, which is `due[k]` rounded up. The mean reward of the task is at most
+    `high[k]`, and its transitions are within total variation `radius[k]` of the row, as evidence
+    says; without evidence `high` is `R`, and `radius` is empty.
 
     Transition j belongs to the pair `owner[j]`. The transitions into state s that the first looks
     found form a list, which starts at `into_1[s]` and continues with `next_into_1`, until -1.
@@ -77,13 +79,13 @@ class Model(NamedTuple):
     sizes: Any
 
 
-@njit(cache=True)
+@inlined
 def has_room(sizes, outcomes, p, widest):
     """Return whether one more entry and one more row fit into the arrays."""
     return sizes[N_ENTRIES] < outcomes.size and sizes[N_TRANSITIONS] + widest <= p.size
 
 
-@njit(cache=True)
+@inlined
 def entry_of(head, next_entry, outcomes, times, rewards, excess, place, sizes, k, outcome, reward):
     """Return the entry of an outcome of pair k; a new one, with `reward`, if there is none."""
     i, last = head[k], -1
@@ -102,7 +104,7 @@ def entry_of(head, next_entry, outcomes, times, rewards, excess, place, sizes, k
     return i
 
 
-@njit(cache=True)
+@inlined
 def add_excess(rewards, excess, i, reward):
     """Add the difference between a reward and the first one of entry i, without rounding."""
     difference, rest = two_sum(reward, -rewards[i])
@@ -110,7 +112,7 @@ def add_excess(rewards, excess, i, reward):
     excess[i, 1] += lost + rest
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy", _nrt=False)
 def look(model, k):
     """Estimate pair k from all its visits so far, and set its next look."""
     if not (model.known[k] and _update_row(model, k)):
@@ -129,7 +131,7 @@ def look(model, k):
         model.next_look[k] = NEVER if model.due[k] >= NEVER else np.int64(np.ceil(model.due[k]))
 
 
-@njit(cache=True)
+@inlined
 def _update_row(model, k):
     """Write the probabilities of the row of pair k again; return False if it must be written anew.
 
@@ -147,7 +149,7 @@ def _update_row(model, k):
     return is_same
 
 
-@njit(cache=True)
+@inlined
 def _write_row(model, k):
     """Write the row of pair k behind all others, in increasing order of its successors."""
     n_distinct, i = 0, model.head[k]
@@ -178,7 +180,7 @@ def _sort(numbers, first, last):
     numbers[first:last].sort()
 
 
-@njit(cache=True)
+@inlined
 def _keep_first_look(model, k):
     """Store what the first look at pair k found, and link its transitions."""
     model.R_1[k], model.ends_1[k] = model.R[k], model.ends[k]
@@ -188,7 +190,7 @@ def _keep_first_look(model, k):
         model.into_1[model.successors[j]] = j
 
 
-@njit(cache=True)
+@inlined
 def mean_reward(model, k):
     """Return the mean of all rewards of pair k, which was visited."""
     total, lost, i = 0.0, 0.0, model.head[k]

@@ -3,9 +3,9 @@
 import numpy as np
 
 from heirloom.kernels import njit
+from heirloom.kernels.counting import two_product, two_sum
 
 ROUNDOFF = 2.0**-53
-SPLIT = 2.0**27 + 1  # splits a float64 into two halves, whose products are exact
 UNDERFLOW = 2.0**-1020  # far above the error of a product of two numbers that underflows
 
 
@@ -35,43 +35,20 @@ def weigh(weights, x, x_low, indptr, mean, low, error, excess):
         for j in range(indptr[k], indptr[k + 1]):
             w, term = weights[j], x[j]
             lowest, highest = min(lowest, term), max(highest, term)
-            product, rest = _product(w, term)
+            product, rest = two_product(w, term)
             size += abs(product)
             if has_low:
                 rest += w * x_low[j]
-            total, remainder = _sum(total, product)
+            total, remainder = two_sum(total, product)
             lost += remainder + rest
-            mass, remainder = _sum(mass, w)
+            mass, remainder = two_sum(mass, w)
             lost_mass += remainder
         q = total / mass
-        product, rest = _product(q, mass)
+        product, rest = two_product(q, mass)
         correction = (((total - product) - rest) + lost - q * lost_mass) / mass
-        result, low[k] = _sum(q, correction)
+        result, low[k] = two_sum(q, correction)
         mean[k] = min(max(result, lowest), highest)
         excess[k] = (mass - 1.0) + lost_mass
         n = indptr[k + 1] - indptr[k] + 2
         bound = (32 * (n * ROUNDOFF) ** 2 * size + n * UNDERFLOW) / mass
         error[k] = bound + abs(result - mean[k])
-
-
-@njit(cache=True)
-def _sum(a, b):
-    """Return a + b rounded to float64, and the exact remainder (Knuth, 1969)."""
-    total = a + b
-    b_rounded = total - a
-    return total, (a - (total - b_rounded)) + (b - b_rounded)
-
-
-@njit(cache=True)
-def _product(a, b):
-    """Return a b rounded to float64, and the exact remainder (Dekker, 1971), without underflow."""
-    product = a * b
-    scaled = SPLIT * a
-    a_high = scaled - (scaled - a)
-    a_low = a - a_high
-    scaled = SPLIT * b
-    b_high = scaled - (scaled - b)
-    b_low = b - b_high
-    return product, a_low * b_low - (
-        ((product - a_high * b_high) - a_low * b_high) - a_high * b_low
-    )

@@ -54,6 +54,7 @@ def link(
     possible,
     any_successor,
     to_all,
+    whole,
     n_states,
     links,
     link_state,
@@ -67,7 +68,8 @@ def link(
     changes by x, the largest mean changes by at most Σ T |x|. The links of pair k are the states of
     its rows, weighed with their largest probability in a row. `witness_weight[k]` is the weight of
     the witness in addition: t, or 1 for a pair whose bound may be the largest possible value,
-    because it has no rows, or one that leads to a state that is not possible. If values may rise,
+    because it has no rows, or one that leads to a state that is not possible, or because the model
+    of the task has a radius of its own (`whole`). If values may rise,
     every possible outcome may become the witness: with `to_all`, they are all linked.
 
     Call twice: with empty `link_state`, `links[k + 1]` counts the links of pair k; then, after a
@@ -78,7 +80,8 @@ def link(
     is_possible, is_touched = np.zeros(n_states, np.bool_), np.zeros(n_states, np.bool_)
     touched = np.empty(n_states, dtype=np.int64)
     for k in pairs:
-        n_touched, bounded_by_largest = 0, start[k] == start[k + 1] or t[k] >= 1.0
+        n_touched = 0
+        bounded_by_largest = whole or start[k] == start[k + 1] or t[k] >= 1.0
         for j in range(possible_first[k], possible_first[k + 1]):
             is_possible[possible[j]] = True
         if t[k] < 1.0:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heirloom.kernels import njit
+from heirloom.kernels import inlined, njit
 from heirloom.kernels.checking import Check, pair_contradicts
 from heirloom.kernels.counting import Model, add_excess, entry_of, has_room, look
 from heirloom.kernels.solving import LENGTH, MAX_WORK, Values, named_near, update
@@ -190,14 +190,14 @@ def _rollout(
     return status, pair
 
 
-@njit(cache=True)
+@inlined
 def update_pair(model, values, near, k):
     """Bring the values up to date after a look at pair k; return the work done."""
     values.changed[0] = k
     return update(model, values, near, values.changed, values.no_caps, values.budget)
 
 
-@njit(cache=True)
+@inlined
 def _count_new(model, entries, k, j, outcome, reward):
     """Find or add the entry of an outcome of pair k, and assign it to transition j of the task.
 
@@ -214,7 +214,7 @@ def _count_new(model, entries, k, j, outcome, reward):
     return i
 
 
-@njit(cache=True)
+@inlined
 def choose(known, counts, Q, first, n_actions, tie, explore, u):
     """Choose a pair as `_rollout` describes; return it, and 1 if the random number u was used."""
     k = first
@@ -237,7 +237,7 @@ def choose(known, counts, Q, first, n_actions, tie, explore, u):
     return k, 0
 
 
-@njit(cache=True)
+@inlined
 def drawn(sums, j, last, u):
     """Return the first of the transitions j, ..., last whose cumulative probability is above u."""
     while last - j > SHORT:
@@ -288,7 +288,7 @@ def first_above(sums, u):
     return low
 
 
-@njit(cache=True)
+@inlined
 def choose_greedy(Q, first, n_actions, threshold, u):
     """Choose one of the pairs first, ..., first + n_actions - 1 with Q >= threshold.
 

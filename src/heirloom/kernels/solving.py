@@ -93,13 +93,14 @@ class Values(NamedTuple):
 class Near(NamedTuple):
     """Sets of models of pairs, from rows near to those of the task.
 
-    The mean reward of pair k is at most `reward[k]` (with sense -1, at least `-reward[k]`). Its transitions are within total variation
-    `t[k]` of each of the rows `rows[k]:rows[k + 1]`. Row i has the successors
-    `successors[first[i]:last[i]]` with probabilities `p`, terminates with probability |ends[i]|,
-    and belongs to the task `tasks[i]`. `ends[i]` is negative if this mass has to move, because the
-    task does not terminate there. The transitions of the task may terminate if `may_end[k]`, and
-    `all_may_end` says whether all pairs may. If `any_successor`, they may lead to any state,
-    otherwise to the states `possible[possible_first[k]:possible_first[k + 1]]`. `pairs` are the
+    The mean reward of pair k is at most `reward[k]` (with sense -1, at least `-reward[k]`). Its
+    transitions are within total variation `t[k]` of each of the rows `rows[k]:rows[k + 1]`. Row i
+    has the successors `successors[first[i]:last[i]]` with probabilities `p`, terminates with
+    probability |ends[i]|, and belongs to the task `tasks[i]`. `ends[i]` is negative if this mass
+    has to move, because the task does not terminate there. The transitions of the task may
+    terminate if `may_end[k]`, and `all_may_end` says whether all pairs may. If `any_successor`,
+    they may lead to any state, otherwise to the states
+    `possible[possible_first[k]:possible_first[k + 1]]`. `pairs` are the
     pairs that can have a bound; if `on_known`, the bounds also hold at known pairs.
 
     `best[k]` is the row that gave the smallest bound, or -1. Row i gave the bound `value[i]` when

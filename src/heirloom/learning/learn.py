@@ -184,7 +184,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
     stride, reported = episodes if plan.callback is None else plan.stride, 0
     limit = -1 if plan.max_steps is None else plan.max_steps
     recorder, looks = plan.recorder, plan.on_update is not None
-    looks = looks or (recorder is not None and recorder.looks_at_updates)
+    looks = looks or (recorder is not None and recorder.looks_at_updates) or learner.follows
     pause = learner.refines or looks
     while (episode := int(run.at[rollout.EPISODE])) < episodes:
         due = until = min(episodes, (episode // stride + 1) * stride)
@@ -212,24 +212,17 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
         )
         uniforms.n_used = int(run.at[rollout.CHOICE])
         learner.greedy.clear()
-        if status in (rollout.KNOWN, rollout.REFUTED):
-            learner._update(pair)
-            if status == rollout.REFUTED and agent.refutation is not None:
+        if status in (rollout.KNOWN, rollout.LOOKED, rollout.REFUTED, rollout.REFUTED_AGAIN):
+            is_first = status in (rollout.KNOWN, rollout.REFUTED)
+            learner._looked(pair, is_first=is_first)
+            if status in (rollout.REFUTED, rollout.REFUTED_AGAIN):
                 agent.refutation.react(learner, pair)
-                values, near = tuple(learner._values), _optional(learner._near)
-                check, pause = _check(learner), learner.refines or looks
+            values, near = tuple(learner._values), _optional(learner._near)
+            check, pause = _check(learner), learner.refines or looks
             if recorder is not None:
                 recorder.after_update(int(run.at[rollout.STEPS]))
-            if plan.on_update is not None:
+            if is_first and plan.on_update is not None:
                 plan.on_update()
-        elif status in (rollout.LOOKED, rollout.REFUTED_AGAIN):
-            learner._update_known(pair)
-            if status == rollout.REFUTED_AGAIN and agent.refutation is not None:
-                agent.refutation.react(learner, pair)
-                values, near = tuple(learner._values), _optional(learner._near)
-                check, pause = _check(learner), learner.refines or looks
-            if recorder is not None:
-                recorder.after_update(int(run.at[rollout.STEPS]))
         elif status == rollout.NO_UNIFORMS:
             run.uniforms[:] = rng.random(BLOCK)
             run.at[rollout.UNIFORM] = 0

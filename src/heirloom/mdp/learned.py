@@ -335,6 +335,11 @@ class LearnedModel:
         arrays.counts[k] += 1
         return k if arrays.counts[k] == arrays.next_look[k] else None
 
+    def _use_slots(self, radius: FloatArray | None) -> None:
+        """Let evidence say how far the models of known pairs can be from the estimates."""
+        own = self._arrays.R.copy(), np.zeros(self._arrays.R.size) if radius is None else radius
+        self._arrays = self._arrays._replace(high=own[0], radius=own[1])
+
     def _look(self, k: int) -> bool:
         """Estimate pair k from all its visits; return whether it has become known."""
         if not counting.has_room(

@@ -41,11 +41,11 @@ def _program(model: Model, values: Values, near: Near | None) -> OptimisticProgr
     successors, p = model.successors[:n], model.p[:n]
     rows = Rows(
         known,
-        model.R[known],
+        model.high[known],
         model.first[known],
         model.last[known],
         model.ends[known],
-        np.zeros(known.size),
+        np.minimum(model.radius[known], 1.0) if model.radius.size else np.zeros(known.size),
     )
 
     def highest(pairs: IntArray, V: FloatArray) -> tuple[IntArray, FloatArray]:

@@ -1,25 +1,33 @@
 """Upper bounds on `Q*` of the current task, each refined as the task is learned.
 
 The pointwise minimum of bounds is a bound, so an agent takes a list of them. `Bound` is the whole
-interface that the learner, the explanation, the memory and the saved agent use.
+interface that the learner, the explanation, the memory and the saved agent use. A bound gives a
+number for each pair (`U`), or sets of models (`model_sets`), from which the learner computes the
+numbers together with `Q`; then it is called evidence.
 """
 
-from typing import Annotated, Any, NamedTuple, Protocol, TypedDict, Unpack
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypedDict, Unpack
 
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.choices import Scope
 from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
+from heirloom.kernels.solving import Near
 from heirloom.mdp.learned import LearnedModel
 from heirloom.options import Option, declared, options_of
 from heirloom.theory import tasks_for_max_q
 from heirloom.transfer.different_tasks import check_p_min
 from heirloom.transfer.memory import TaskMemory
+from heirloom.transfer.model_sets import ModelSets
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import index, instance, shown
 from heirloom.wording import counted_of, size_of_task
+
+if TYPE_CHECKING:
+    from heirloom.transfer.nearness.knowledge import Nearness
 
 NO_PAIRS = frozen(np.empty(0, dtype=np.int64))
 
@@ -61,6 +69,16 @@ class Details(NamedTuple):
     An explanation shows each note after the name of the bound and a colon."""
 
 
+class Claims(NamedTuple):
+    """What was given to a bound as knowledge of how tasks differ; None for nothing.
+
+    What a bound learns is no claim: it holds with a stated probability.
+    """
+
+    nearness: "Nearness | None" = None
+    d_max: FloatArray | None = None
+
+
 class Bound(Protocol):
     """An upper bound on Q* of the current task.
 
@@ -83,6 +101,55 @@ class Bound(Protocol):
     def refine(self, change: Change) -> IntArray:
         """Lower `U` after a change, and return the unknown pairs where it was lowered."""
         return NO_PAIRS
+
+    def model_sets(self) -> ModelSets | None:
+        """Return sets of models of the pairs of the task that began; None for none."""
+        return None
+
+    def solved_with(self, near: Near) -> None:
+        """Take note of the arrays in which the learner keeps what follows from `model_sets`."""
+        return
+
+    def look(self, pair: int) -> IntArray:
+        """Write to the slots of `model_sets` after a look at a pair; return all that changed.
+
+        It is called if the sets have `follows`, whenever the model of a pair was estimated.
+        """
+        return NO_PAIRS
+
+    def contradiction(self, pair: int) -> str | None:
+        """Return how the model of a pair contradicts the knowledge, in words; None if it does not.
+
+        It is called after `look`. The words follow "the knowledge is refuted: ".
+        """
+        return None
+
+    def widen(self, pair: int) -> None:
+        """Widen the knowledge so that the model of a pair no longer contradicts it.
+
+        The agent calls it after a contradiction with `on_refutation="widen"`, and then begins the
+        task again with its model.
+        """
+        return
+
+    def claims(self) -> Claims:
+        """Return the claims of the bound, which the agent compares with what it learns."""
+        return Claims()
+
+    def widen_claims(
+        self,
+        nearness: "Callable[[Nearness], Nearness]",
+        d_max: Callable[[FloatArray], FloatArray],
+    ) -> None:
+        """Replace claims that were refuted by wider ones."""
+        return
+
+    def join(self, bounds: "Sequence[Bound]", *, restarted: bool) -> None:
+        """Take note of all bounds of the agent, and whether the task widened a claim.
+
+        The agent calls it after `begin_task` of all bounds.
+        """
+        return
 
     def exclude(self, pairs: IntArray) -> None:
         """Take note that the actions of `pairs` are not available in the current task.
@@ -112,6 +179,20 @@ class Bound(Protocol):
         Values are numbers, strings, None or arrays. None means that the bound cannot be saved.
         """
         return None
+
+
+class Evidence(Bound):
+    """A bound that gives sets of models only. To define one, derive a class from this one.
+
+    Define `model_sets`, and if its slots change with the visits, `look`. `contradiction` and
+    `widen` let the agent check it.
+    """
+
+    def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
+        """Keep the arguments, and set `U` to `v_max`."""
+        self.setting, self.model, self.memory = setting, model, memory
+        self.U = np.full(setting.n_pairs, setting.v_max)
+        return False
 
 
 PMin = Annotated[

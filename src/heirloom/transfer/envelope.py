@@ -27,6 +27,7 @@ are covered together with probability m / (m + n). Three rules make it true:
 """
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated, Any, TypedDict, Unpack
 
@@ -39,8 +40,7 @@ from heirloom.options import Option, declared, options_of
 from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, Details, check_arguments, check_begun
 from heirloom.transfer.memory import EnvelopeState, TaskMemory
-from heirloom.transfer.nearness.bound import NearModels
-from heirloom.transfer.nearness.rows import near_rows
+from heirloom.transfer.model_sets import combined
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.wording import counted
@@ -107,7 +107,7 @@ class Envelope(Bound):
         self.calibration = given
         self.rank = max(1, math.ceil((1 - Fraction(self.alpha)) * (self.calibration + 1)))
         """The score in use is the k-th smallest one."""
-        self._near: NearModels | None = None  # the given nearness of the same agent, if it has one
+        self._near: Bound | None = None  # the bound of the same agent with a given nearness
         self._is_restarted = False  # whether the current task widened a claim of the agent
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
@@ -120,6 +120,11 @@ class Envelope(Bound):
         if self._state is not None and self._state.scores.size >= self.calibration:
             np.minimum(self.U, self._envelope(self._state, self.rank), out=self.U)
         return False
+
+    def join(self, bounds: Sequence[Bound], *, restarted: bool) -> None:
+        """Take note of a given nearness, on which the calibration may rest."""
+        given = (bound for bound in bounds if bound.claims().nearness is not None)
+        self._near, self._is_restarted = next(given, None), restarted
 
     def end_task(self, source: Source, memory: TaskMemory) -> None:
         """Score the task that ended, if it is a calibration task that did not widen a claim."""
@@ -178,10 +183,9 @@ class Envelope(Bound):
         setting = self.setting
         available = self.model.available.reshape(-1)
         values = program.initial_values(setting, np.where(available, setting.v_max, -np.inf))
-        near, given = None, self._near
-        if given is not None and given.learned is None and given.nearness is not None:
-            near = near_rows(given.sources, given.nearness, setting, values, available=available)
-            values = values if near is None else program.with_near(values, near)
+        sets = None if self._near is None else self._near.model_sets()
+        near = None if sets is None else combined([(1, sets)], setting, values, available)
+        values = values if near is None else program.with_near(values, near)
         program.update(self.model._arrays, values, near, np.arange(setting.n_pairs))
         program.complete(self.model._arrays, values, near, setting.slack)
         return values.Q

@@ -77,8 +77,8 @@ def initial_values(
     )
 
 
-def with_near(values: Values, near: Near) -> Values:
-    """Return values that depend on `near`, too."""
+def with_near(values: Values, near: Near, *, has_radii: bool = False) -> Values:
+    """Return values that depend on `near`, too; `has_radii` says that the model has radii."""
     if not near.any_successor:
         return values
     pull, V = np.zeros(values.Q.size), values.V
@@ -86,7 +86,7 @@ def with_near(values: Values, near: Near) -> Values:
     top = max(float(V.max()), 0.0) if near.all_may_end else float(V.max())
     values.top[:] = top, 0.0, 0.0, 0.0
     values.n_top[0] = (V == top).sum() or V.size + 1  # if ⊥ has the largest value, it keeps it
-    return values._replace(pull=pull, most_pull=float(pull.max()))
+    return values._replace(pull=pull, most_pull=1.0 if has_radii else float(pull.max()))
 
 
 def update(model: Model, values: Values, near: Near | None, pairs: IntArray) -> None:

@@ -255,18 +255,19 @@ def test_no_backup_would_lower_a_value_by_more_than_the_slack():
     assert V[1] - 0.5 * (0.8 * V[0] + 0.2 * V[1]) <= agent.setting.slack
 
 
+@pytest.mark.parametrize("sense", [1.0, -1.0])
 @pytest.mark.parametrize("seed", seeds(20))
-def test_largest_mean_is_that_of_the_linear_program(seed):
+def test_extreme_mean_is_that_of_the_linear_program(seed, sense):
     """The row is sorted by value, and remains the same distribution."""
     rng = np.random.default_rng(seed)
     n, t = int(rng.integers(1, 9)), rng.choice([0.0, 0.1, 0.5, 1.0])
     row = rng.dirichlet(np.ones(n + 1))
     V = rng.choice([-1.0, 0.0, 0.5, 2.0], n) if seed % 2 else rng.normal(size=n)
     successors, p = np.arange(n, dtype=np.int32), row[:n].copy()
-    values = np.append(V, 0.0)
+    values = sense * np.append(V, 0.0)
     highest = values.max()
-    mean = solving.largest_mean(0, n, successors, p, row[n], V, t, highest)
+    mean = solving.extreme_mean(0, n, successors, p, row[n], V, sense, t, highest)
     expected = largest_mean(row, values, t, np.ones(n + 1, dtype=bool))
     assert mean == pytest.approx(expected, abs=1e-9)
-    assert (np.diff(V[successors]) >= 0).all()
+    assert (np.diff(sense * V[successors]) >= 0).all()
     assert np.array_equal(row[successors], p)

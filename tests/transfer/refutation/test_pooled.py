@@ -7,8 +7,9 @@ import pytest
 
 import heirloom as hl
 from heirloom.kernels.pooling import pair_evidence
+from heirloom.transfer.bound import Claims
 from heirloom.transfer.refutation.pooled import RATES, is_due, pooled_evidence
-from heirloom.transfer.refutation.watch import Claims
+from heirloom.transfer.refutation.watch import claims_of
 from published.checks import memory_of, small_task
 from tests.stopped_tasks import is_fixed, looks_extreme, stopped_memory, was_most_extreme
 from tests.strategies import seeds
@@ -175,7 +176,7 @@ def test_widened_d_max_is_no_longer_refuted(d_max):
     agent = hl.LRMax(d_max=d_max, seed=0, on_refutation="widen", explore=0.5, **OPTIONS)
     learn(agent, FALSE)
     assert agent.refutation.n_widened == 1
-    claims = Claims.of(agent.bounds)
+    claims = claims_of(agent.bounds)
     assert pooled_evidence(agent.memory, claims, agent.setting).e < 1
 
 

@@ -7,8 +7,9 @@ import pytest
 
 import heirloom as hl
 from heirloom.kernels.checking import pair_contradicts
+from heirloom.transfer.bound import Claims
 from heirloom.transfer.radii import Accuracy
-from heirloom.transfer.refutation.watch import Claims, TaskWatch
+from heirloom.transfer.refutation.watch import TaskWatch
 from tests.stopped_tasks import looks_extreme, stopped_memory
 
 LAST = 600  # visits

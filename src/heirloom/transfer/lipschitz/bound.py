@@ -1,5 +1,6 @@
 """`Lipschitz`: an upper bound on Q* from the values of earlier tasks and distances to them."""
 
+from collections.abc import Callable
 from itertools import compress
 from typing import Annotated, Any, Literal, Unpack
 
@@ -16,6 +17,7 @@ from heirloom.transfer.bound import (
     NO_PAIRS,
     Bound,
     Change,
+    Claims,
     Confidence,
     Details,
     Dropped,
@@ -106,6 +108,17 @@ class Lipschitz(Bound):
             raise InvalidArgument(
                 f"d_max has shape {self.d_max.shape}: expected a number, or shape {shape}"
             )
+
+    def claims(self) -> Claims:
+        """Return the prior that was given, if it is about the distance of the paper."""
+        return Claims(d_max=self.d_max) if isinstance(self.distance, WeightedL1) else Claims()
+
+    def widen_claims(
+        self, nearness: Callable[[Any], Any], d_max: Callable[[FloatArray], FloatArray]
+    ) -> None:
+        """Widen the prior, if it was given."""
+        if self.d_max is not None:
+            self.d_max = d_max(self.d_max)
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` from all sources, if there is a prior; return whether sources are used."""

@@ -1,19 +1,21 @@
 """`NearModels`: an upper bound on Q* from the models of earlier tasks that are near to this one."""
 
+from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, IntArray
+from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.choices import Scope
 from heirloom.errors import InvalidArgument
-from heirloom.kernels.solving import Near, Values
+from heirloom.kernels.solving import Near
 from heirloom.mdp.learned import LearnedModel
-from heirloom.transfer.bound import Bound, Details, check_arguments, check_begun
+from heirloom.transfer.bound import Bound, Claims, Details, check_arguments, check_begun
 from heirloom.transfer.memory import TaskMemory
+from heirloom.transfer.model_sets import ModelSets
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.learned import LearnedNearness
-from heirloom.transfer.nearness.rows import near_rows, reward_tasks
+from heirloom.transfer.nearness.rows import near_sets, reward_tasks
 from heirloom.transfer.nearness.successors import Successors
 from heirloom.transfer.setting import Setting
 from heirloom.validation import instance, one_of, positive_probability, shown
@@ -101,14 +103,26 @@ class NearModels(Bound):
         self._near: Near | None = None
         return False
 
-    def _rows(self, values: Values, number: int, available: BoolArray | None) -> Near | None:
-        """Return what the learner solves for together with `Q`, or None if nothing is bounded."""
-        if self.nearness is not None:
-            options: Any = {"number": number, "available": available}
-            self._near = near_rows(self.sources, self.nearness, self.setting, values, **options)
-        if self._near is not None:
-            self.U = self._near.U
-        return self._near
+    def model_sets(self) -> ModelSets | None:
+        """Return the sets of models near to the sources; None if nothing is bounded."""
+        if self.nearness is None:
+            return None
+        return near_sets(self.sources, self.nearness, self.setting)
+
+    def solved_with(self, near: Near) -> None:
+        """Take note of the arrays in which the learner keeps the bound."""
+        self._near, self.U = near, near.U
+
+    def claims(self) -> Claims:
+        """Return the nearness, if it was given."""
+        return Claims() if self.learned is not None else Claims(nearness=self.nearness)
+
+    def widen_claims(
+        self, nearness: Callable[[Nearness], Nearness], d_max: Callable[[FloatArray], FloatArray]
+    ) -> None:
+        """Widen the nearness, if it was given."""
+        if self.learned is None and self.nearness is not None:
+            self.nearness = nearness(self.nearness)
 
     def sources_used(self) -> IntArray:
         """Return the task that determines `U` at each pair; 0 if no source does.

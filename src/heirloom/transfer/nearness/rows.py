@@ -1,4 +1,4 @@
-"""The bounds that sources and a nearness give at each pair of a new task, as kernel arguments."""
+"""The sets of models that sources and a nearness give at each pair of a new task."""
 
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -6,50 +6,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
+from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.kernels import nearness as kernels
-from heirloom.kernels.counting import NOT_LISTED
-from heirloom.kernels.solving import Near, Values
-from heirloom.mdp.tabular import value_range
+from heirloom.transfer.model_sets import ModelSets, SourceRows
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer.nearness.successors import Successors, no_successors
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
-ROUNDING = 1e-12  # of the probability of termination
 
-
-class SourceRows(NamedTuple):
-    """The known rows of all sources, ordered by pair: `start[k]:start[k + 1]` for pair k.
-
-    `lowest_rewards` is the smallest mean reward of each pair in any source, or infinity.
-    """
-
-    start: IntArray
-    lowest_rewards: FloatArray
-    first: IntArray
-    last: IntArray
-    ends: FloatArray
-    tasks: IntArray
-    successors: StateArray
-    p: FloatArray
-
-
-def near_rows(
-    sources: list[Source],
-    nearness: Nearness,
-    setting: Setting,
-    values: Values,
-    *,
-    number: int = 1,
-    available: BoolArray | None = None,
-) -> Near | None:
-    """Return the bounds that `sources` and `nearness` give, or None if there are none.
-
-    `number` is that of the bound in `values.decider`. `available` marks the pairs of actions that
-    exist, None for all.
-    """
-    n_states, n_pairs = setting.n_states, setting.n_pairs
+def near_sets(sources: list[Source], nearness: Nearness, setting: Setting) -> ModelSets | None:
+    """Return the sets of models that `sources` and `nearness` give, or None for no bound."""
+    n_pairs = setting.n_pairs
     hi, epsilon = setting.reward_range[1], setting.epsilon
     t = np.minimum(1.0, nearness._per_pair("transitions", n_pairs) + epsilon / 2)
     r = nearness._per_pair("rewards", n_pairs) + epsilon
@@ -62,49 +29,12 @@ def near_rows(
     reward = np.full(n_pairs, hi)
     if nearness.highest_rewards is not None:
         reward = np.minimum(reward, nearness._per_pair("highest_rewards", n_pairs))
-    reward = np.minimum(reward, rows.lowest_rewards + r)
-    t[np.diff(rows.start) == 0] = 1.0
-    any_successor = nearness.successors is None
-    useful = (reward < hi) | (t < 1.0) | (not any_successor) | continues
-    # No expected value is below that of the task of which all rewards are the smallest possible.
-    lowest = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)[0]
-    useful &= reward + setting.gamma * min(lowest, 0.0) < setting.v_max
-    if available is not None:
-        useful &= available
-    pairs = np.flatnonzero(useful)
-    if pairs.size == 0:
-        return None
-    first, possible = nearness.successors or no_successors(n_pairs)
-    # Mass of ⊥ has to move if the task does not terminate; if it is more than t, the model of the
-    # source or the nearness is not accurate.
-    pair = np.repeat(np.arange(n_pairs), np.diff(rows.start))
-    leaves = ~may_end[pair] & (rows.ends <= t[pair] + ROUNDING)
-    return Near(
-        any_successor=any_successor,
-        all_may_end=bool(may_end.all()),
-        on_known=not values.falls,
-        limit=setting.v_max - setting.same,
-        number=number,
-        pairs=pairs,
-        reward=reward,
+    return ModelSets(
+        reward=np.minimum(reward, rows.lowest_rewards + r),
         t=t,
+        rows=rows,
+        successors=nearness.successors,
         may_end=may_end,
-        rows=rows.start,
-        first=rows.first,
-        last=rows.last,
-        ends=np.where(leaves, -rows.ends, rows.ends),
-        tasks=rows.tasks,
-        successors=rows.successors,
-        p=rows.p,
-        possible_first=first,
-        possible=possible,
-        best=np.full(n_pairs, -1),
-        value=np.full(rows.first.size, -np.inf),
-        seen=np.zeros(rows.first.size),
-        decrease=np.zeros(n_pairs),
-        **_links(pairs, rows, t, nearness.successors, n_states, falls=bool(values.falls)),
-        U=np.full(n_pairs, setting.v_max),
-        source=np.zeros(n_pairs, dtype=np.int64),
     )
 
 
@@ -204,47 +134,3 @@ def _may_end(nearness: Nearness, setting: Setting) -> BoolArray:
     if nearness.terminates is not None:
         may_end &= nearness._per_pair("terminates", setting.n_pairs)
     return may_end
-
-
-def _links(
-    pairs: IntArray,
-    rows: SourceRows,
-    t: FloatArray,
-    possible: Successors | None,
-    n_states: int,
-    *,
-    falls: bool,
-) -> dict[str, np.ndarray]:
-    """Return those fields of `Near` that say on which states the bound of each pair depends."""
-    first, states = possible or no_successors(t.size)
-    arguments = (
-        *(pairs, rows.start, rows.first, rows.last, rows.successors, rows.p, t),
-        *(first, states, possible is None, not falls, n_states),
-    )
-    n_pairs = t.size
-    links, witness_weight = np.zeros(n_pairs + 1, dtype=np.int64), np.zeros(n_pairs)
-    # Updates read links in no order, so that small numbers save time.
-    small: type = np.int32
-    kernels.link(*arguments, links, np.empty(0, dtype=small), np.empty(0), witness_weight)
-    np.cumsum(links, out=links)
-    if max(int(links[-1]), n_pairs) > np.iinfo(small).max:
-        small = np.int64
-    link_state: np.ndarray = np.empty(int(links[-1]), dtype=small)
-    link_weight = np.empty(link_state.size)
-    if link_state.size:
-        kernels.link(*arguments, links, link_state, link_weight, witness_weight)
-    n_witnesses = n_pairs if falls and possible is not None else 0
-    return {
-        "links": links,
-        "link_state": link_state,
-        "link_weight": link_weight,
-        "link_pair": np.repeat(np.arange(n_pairs, dtype=small), np.diff(links)),
-        "next_link": np.full(link_state.size, NOT_LISTED, dtype=small),
-        "into": np.full(n_states, -1),
-        "listed": np.zeros(n_pairs, dtype=bool),
-        "witness_weight": witness_weight,
-        "witness": np.full(n_witnesses, -1),
-        "next_witness": np.full(n_witnesses, -1),
-        "last_witness": np.full(n_witnesses, -1),
-        "witness_into": np.full(n_states, -1),
-    }

@@ -11,16 +11,17 @@ from heirloom.errors import InvalidArgument
 from heirloom.kernels import audit as kernels
 from heirloom.kernels.audit import SEEN, SURE
 from heirloom.transfer import program
+from heirloom.transfer.bound import Claims
 from heirloom.transfer.lipschitz.screening import useful_below
 from heirloom.transfer.memory import TaskMemory
+from heirloom.transfer.model_sets import combined
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer.nearness.rows import near_rows
+from heirloom.transfer.nearness.rows import near_sets
 from heirloom.transfer.radii import Accuracy, all_outcomes
 from heirloom.transfer.refutation.audit_result import Audit, formatted_range
 from heirloom.transfer.refutation.contradiction import Contradiction, Part
 from heirloom.transfer.refutation.differences import Differences, Largest, possible_outcomes
 from heirloom.transfer.refutation.pooled import SHARE_OF_DELTA, pooled_evidence
-from heirloom.transfer.refutation.watch import Claims
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import instance, numbers, positive_probability, shown, truth, weights
@@ -226,10 +227,10 @@ class _Auditor:
         if d_max is not None:
             return None if np.isinf(useful).any() else bool((d_max.reshape(-1) < useful).any())
         if nearness is not None:
-            n_pairs, v_max = self.setting.n_pairs, self.setting.v_max
-            values = program.initial_values(self.setting, np.full(n_pairs, v_max))
-            sources = list(self.memory.sources)
-            return near_rows(sources, nearness, self.setting, values) is not None
+            setting = self.setting
+            sets = near_sets(list(self.memory.sources), nearness, setting)
+            values = program.initial_values(setting, np.full(setting.n_pairs, setting.v_max))
+            return sets is not None and combined([(1, sets)], setting, values) is not None
         return None
 
     def _blind(self, found: Differences, nearness: Nearness | None) -> tuple[str, ...]:

@@ -49,9 +49,9 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.kernels import pooling as kernels
+from heirloom.transfer.bound import Claims
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.rows import gathered
-from heirloom.transfer.refutation.watch import Claims
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 

@@ -8,6 +8,7 @@ compared with distances that are weighed with lower values of the sources only, 
 task at hand are not yet known.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -17,10 +18,7 @@ import numpy as np
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.kernels.audit import Rows
 from heirloom.kernels.checking import Check
-from heirloom.transfer.bound import Bound
-from heirloom.transfer.lipschitz.bound import Lipschitz
-from heirloom.transfer.lipschitz.distance import WeightedL1
-from heirloom.transfer.nearness.bound import NearModels
+from heirloom.transfer.bound import Bound, Claims
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import no_successors
 from heirloom.transfer.radii import Accuracy, Radii, TaskRadii, all_outcomes, most_visits
@@ -31,27 +29,14 @@ from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
 
-class Claims(NamedTuple):
-    """The nearness and the `d_max` that were given to the bounds of an agent; None without one.
-
-    A nearness that is learned is no claim: it holds with a stated probability.
-    """
-
-    nearness: Nearness | None
-    d_max: FloatArray | None
-
-    @classmethod
-    def of(cls, bounds: list[Bound]) -> "Claims":
-        """Return the claims of bounds: those of `NearModels`, and the smallest `d_max` given."""
-        nearness, d_max = None, None
-        for bound in bounds:
-            if type(bound) is NearModels and bound.learned is None:
-                nearness = bound.nearness
-            is_l1 = type(bound) is Lipschitz and type(bound.distance) is WeightedL1
-            if is_l1 and bound.d_max is not None:  # type: ignore[attr-defined]
-                own = bound.d_max  # type: ignore[attr-defined]
-                d_max = own if d_max is None else np.minimum(d_max, own)
-        return cls(nearness, d_max)
+def claims_of(bounds: Sequence[Bound]) -> Claims:
+    """Return the claims of bounds together: the nearness, and the smallest `d_max`."""
+    nearness, d_max = None, None
+    for own in (bound.claims() for bound in bounds):
+        nearness = own.nearness if nearness is None else nearness
+        if own.d_max is not None:
+            d_max = own.d_max if d_max is None else np.minimum(d_max, own.d_max)
+    return Claims(nearness, d_max)
 
 
 @dataclass(frozen=True, eq=False)

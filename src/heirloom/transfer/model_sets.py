@@ -1,0 +1,216 @@
+"""Sets of models of the pairs, as evidence gives them: one slot for each pair.
+
+The learner computes with the intersection of all sets: the smallest of their largest values. A slot
+may change whenever a pair is looked at.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray
+from heirloom.errors import InvalidArgument
+from heirloom.kernels import nearness as kernels
+from heirloom.kernels.counting import NOT_LISTED
+from heirloom.kernels.solving import Near, Values
+from heirloom.mdp.tabular import value_range
+from heirloom.transfer.nearness.successors import Successors, common_successors, no_successors
+from heirloom.transfer.setting import Setting
+
+ROUNDING = 1e-12  # of the probability of termination
+
+
+class SourceRows(NamedTuple):
+    """The known rows of all sources, ordered by pair: `start[k]:start[k + 1]` for pair k.
+
+    `lowest_rewards` is the smallest mean reward of each pair in any source, or infinity.
+    """
+
+    start: IntArray
+    lowest_rewards: FloatArray
+    first: IntArray
+    last: IntArray
+    ends: FloatArray
+    tasks: IntArray
+    successors: StateArray
+    p: FloatArray
+
+
+@dataclass(eq=False)
+class ModelSets:
+    """What evidence says of the models of pairs k = s * A + a; None where it says nothing.
+
+    `reward`, `bonus` and `radius` are slots: evidence may write to these arrays when a pair is
+    looked at (`Bound.look`).
+    """
+
+    reward: FloatArray | None = None
+    """The largest mean reward of each pair, known or not."""
+    bonus: FloatArray | None = None
+    """How far the mean reward of a known pair can be above the estimate."""
+    radius: FloatArray | None = None
+    """The largest total variation between the transitions of a known pair and the estimate."""
+    t: FloatArray | None = None
+    """The largest total variation between the transitions of a pair and each of its `rows`."""
+    rows: SourceRows | None = None
+    """Transitions of other tasks."""
+    successors: Successors | None = None
+    """The successors that are possible."""
+    may_end: BoolArray | None = None
+    """Where transitions may terminate."""
+    follows: bool = False
+    """Whether `look` writes to slots, so that it must be called after each look at a pair."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it says how far the estimates of known pairs can be from the truth."""
+        return self.bonus is not None or self.radius is not None
+
+
+def combined(
+    given: Sequence[tuple[int, ModelSets]],
+    setting: Setting,
+    values: Values,
+    available: BoolArray | None = None,
+) -> Near | None:
+    """Return the intersection of sets as kernels read it, or None if it says nothing.
+
+    Each set comes with the number of its bound in `values.decider`. `available` marks the pairs of
+    actions that exist, None for all.
+    """
+    n_states, n_pairs = setting.n_states, setting.n_pairs
+    with_rows = [(number, one) for number, one in given if one.rows is not None]
+    if len(with_rows) > 1:
+        raise InvalidArgument(
+            "several bounds give rows of other tasks: combine their nearness with &, as in "
+            "hl.NearModels(nearness & other)"
+        )
+    possible, may_end = None, np.full(n_pairs, setting.terminating)
+    for _, one in given:
+        possible = common_successors(possible, one.successors)
+        if one.may_end is not None:
+            may_end &= one.may_end
+    changes = any(one.follows or one.is_own for _, one in given)
+    rows, t = _no_rows(n_pairs), np.ones(n_pairs)
+    number = next((number for number, one in given if one.reward is not None), 0)
+    if with_rows:
+        number, one = with_rows[0]
+        rows, t = one.rows, one.t.copy()  # type: ignore[assignment, union-attr]
+    t[np.diff(rows.start) == 0] = 1.0
+    reward = smallest_rewards(given, setting, np.arange(n_pairs))
+    useful = _useful(setting, reward, t, may_end, any_successor=possible is None) | changes
+    if available is not None:
+        useful &= available
+    pairs = np.flatnonzero(useful)
+    if pairs.size == 0:
+        return None
+    first, states = possible or no_successors(n_pairs)
+    # Mass of ⊥ has to move if the task does not terminate; if it is more than t, the model of the
+    # source or the nearness is not accurate.
+    pair = np.repeat(np.arange(n_pairs), np.diff(rows.start))
+    leaves = ~may_end[pair] & (rows.ends <= t[pair] + ROUNDING)
+    whole = any(one.radius is not None for _, one in given)
+    return Near(
+        any_successor=possible is None,
+        all_may_end=bool(may_end.all()),
+        on_known=not values.falls,
+        limit=setting.v_max - setting.same,
+        number=number,
+        pairs=pairs,
+        reward=reward,
+        t=t,
+        may_end=may_end,
+        rows=rows.start,
+        first=rows.first,
+        last=rows.last,
+        ends=np.where(leaves, -rows.ends, rows.ends),
+        tasks=rows.tasks,
+        successors=rows.successors,
+        p=rows.p,
+        possible_first=first,
+        possible=states,
+        best=np.full(n_pairs, -1),
+        value=np.full(rows.first.size, -np.inf),
+        seen=np.zeros(rows.first.size),
+        decrease=np.zeros(n_pairs),
+        **_links(pairs, rows, t, possible, n_states, falls=bool(values.falls), whole=whole),
+        U=np.full(n_pairs, setting.v_max),
+        source=np.zeros(n_pairs, dtype=np.int64),
+    )
+
+
+def smallest_rewards(
+    given: Sequence[tuple[int, ModelSets]], setting: Setting, pairs: IntArray
+) -> FloatArray:
+    """Return the largest mean reward that all sets admit, at each of `pairs`."""
+    reward = np.full(pairs.size, setting.reward_range[1])
+    for _, one in given:
+        if one.reward is not None:
+            reward = np.minimum(reward, one.reward[pairs])
+    return reward
+
+
+def _useful(
+    setting: Setting, reward: FloatArray, t: FloatArray, may_end: BoolArray, *, any_successor: bool
+) -> BoolArray:
+    """Return the pairs whose bound can be below `v_max`."""
+    hi, gamma = setting.reward_range[1], setting.gamma
+    # An episode that cannot end at once has a smaller value, if all rewards are negative.
+    continues = ~may_end & (hi + gamma * setting.v_max < setting.v_max - setting.same)
+    useful = (reward < hi) | (t < 1.0) | (not any_successor) | continues
+    # No expected value is below that of the task of which all rewards are the smallest possible.
+    lowest = value_range(setting.reward_range, gamma, terminating=setting.terminating)[0]
+    return useful & (reward + gamma * min(lowest, 0.0) < setting.v_max)
+
+
+def _no_rows(n_pairs: int) -> SourceRows:
+    whole, real = np.empty(0, dtype=np.int64), np.empty(0)
+    start, states = np.zeros(n_pairs + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
+    return SourceRows(start, np.full(n_pairs, np.inf), whole, whole, real, whole, states, real)
+
+
+def _links(
+    pairs: IntArray,
+    rows: SourceRows,
+    t: FloatArray,
+    possible: Successors | None,
+    n_states: int,
+    *,
+    falls: bool,
+    whole: bool,
+) -> dict[str, np.ndarray]:
+    """Return those fields of `Near` that say on which states the bound of each pair depends."""
+    first, states = possible or no_successors(t.size)
+    arguments = (
+        *(pairs, rows.start, rows.first, rows.last, rows.successors, rows.p, t),
+        *(first, states, possible is None, not falls, whole, n_states),
+    )
+    n_pairs = t.size
+    links, witness_weight = np.zeros(n_pairs + 1, dtype=np.int64), np.zeros(n_pairs)
+    # Updates read links in no order, so that small numbers save time.
+    small: type = np.int32
+    kernels.link(*arguments, links, np.empty(0, dtype=small), np.empty(0), witness_weight)
+    np.cumsum(links, out=links)
+    if max(int(links[-1]), n_pairs) > np.iinfo(small).max:
+        small = np.int64
+    link_state: np.ndarray = np.empty(int(links[-1]), dtype=small)
+    link_weight = np.empty(link_state.size)
+    if link_state.size:
+        kernels.link(*arguments, links, link_state, link_weight, witness_weight)
+    n_witnesses = n_pairs if falls and possible is not None else 0
+    return {
+        "links": links,
+        "link_state": link_state,
+        "link_weight": link_weight,
+        "link_pair": np.repeat(np.arange(n_pairs, dtype=small), np.diff(links)),
+        "next_link": np.full(link_state.size, NOT_LISTED, dtype=small),
+        "into": np.full(n_states, -1),
+        "listed": np.zeros(n_pairs, dtype=bool),
+        "witness_weight": witness_weight,
+        "witness": np.full(n_witnesses, -1),
+        "next_witness": np.full(n_witnesses, -1),
+        "last_witness": np.full(n_witnesses, -1),
+        "witness_into": np.full(n_states, -1),
+    }
