@@ -4,11 +4,13 @@ from heirloom.transfer.bound import Bound as Bound
 from heirloom.transfer.bound import Change as Change
 from heirloom.transfer.bound import Constant as Constant
 from heirloom.transfer.bound import Details as Details
+from heirloom.transfer.bound import Evidence as Evidence
 from heirloom.transfer.bound import MaxQ as MaxQ
 from heirloom.transfer.envelope import Envelope as Envelope
 from heirloom.transfer.lipschitz.bound import Lipschitz as Lipschitz
 from heirloom.transfer.lipschitz.distance import ModelDistance as ModelDistance
 from heirloom.transfer.lipschitz.distance import WeightedL1 as WeightedL1
+from heirloom.transfer.model_sets import ModelSets as ModelSets
 from heirloom.transfer.nearness.bound import NearModels as NearModels
 from heirloom.transfer.setting import Setting as Setting
 from heirloom.transfer.source import Source as Source

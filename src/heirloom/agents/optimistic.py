@@ -262,6 +262,27 @@ class OptimisticAgent:
         self._limits = _limits(self.setting)
         self.in_task = True
 
+    @property
+    def compiled(self) -> bool:
+        """Whether `learn` can run the agent in compiled code, on an exact task.
+
+        It cannot, if a derived class overrides `act` or `observe` or has a method `begin_episode`.
+        """
+        kind = type(self)
+        is_own = kind.act is OptimisticAgent.act and kind.observe is OptimisticAgent.observe
+        return is_own and not hasattr(self, "begin_episode")
+
+    def resume_task(self) -> None:
+        """Complete what an interruption left undone in the current task, to continue with it."""
+        if not self.in_task:
+            raise WrongOrder("there is no task to resume: call learn without resume=True")
+        self.task.resume()
+
+    def name_task(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """Add the label and the time of the current task, if they are given; return both."""
+        self.task.texts = {**self.task.texts, **texts}
+        return self.task.texts
+
     def observe_mask(self, s: int, mask: ArrayLike) -> None:
         """Observe which actions are available in state `s`: 1 for each that is, 0 for the others.
 

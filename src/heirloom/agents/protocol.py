@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from heirloom.transfer.memory import TaskMemory
+
 
 class Agent(Protocol):
     """A learner that faces tasks one after the other.
@@ -25,3 +27,9 @@ class Agent(Protocol):
 
     def end_task(self) -> None:
         """End the task, and store what may help with later ones."""
+
+
+def memory_of(agent: Agent) -> TaskMemory | None:
+    """Return the memory of tasks that an agent has; None for an agent without one."""
+    memory = getattr(agent, "memory", None)
+    return memory if isinstance(memory, TaskMemory) else None

@@ -302,6 +302,11 @@ class TaskLearner:
         solving.known_backups(self.model._arrays, self._values, Q)
         return Q
 
+    @property
+    def U(self) -> FloatArray:
+        """The minimum of `v_max` and of all bounds, over pairs."""
+        return self._values.U
+
     def _update_values(self, pairs: IntArray) -> None:
         program.update(self.model._arrays, self._values, self._near, pairs)
         self.greedy.clear()

@@ -25,7 +25,6 @@ from heirloom.transfer.lipschitz.all_sources import (
     OneSource,
     dissimilarity_by_sweeps,
 )
-from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.validation import shown
 
 
@@ -124,7 +123,7 @@ class Transfer(Observer):
     def result(self) -> dict[str, Any]:
         """Count the pairs of each kind and of each source."""
         agent = self.agent
-        if not isinstance(agent, OptimisticAgent):
+        if not hasattr(agent, "bounds"):
             sizes = {"bound_pairs": len(KINDS), "source_task": N_SOURCES, "source_pairs": N_SOURCES}
             nothing = {name: np.full(n, NOT_RECORDED) for name, n in sizes.items()}
             return nothing | {"dropped_sources": NOT_RECORDED, "refutations": NOT_RECORDED}
@@ -178,7 +177,7 @@ class LipschitzObserver(Observer):
     def begin_task(self, agent: Any, task: Any) -> None:
         """Measure the bound at the beginning of the task, which counts as a computation."""
         super().begin_task(agent, task)
-        self._bounds = [b for b in getattr(agent, "bounds", []) if isinstance(b, Lipschitz)]
+        self._bounds = [b for b in getattr(agent, "bounds", []) if hasattr(b, "drops")]
         for bound in self._bounds:
             bound.drops = False
         self.after_update()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -121,12 +121,10 @@ def learn(
     plan = replace(plan, masks=masks)
     if not resume:
         begin(agent, env, masks=masks)
-    elif isinstance(agent, OptimisticAgent):
-        if not agent.in_task:
-            raise WrongOrder("there is no task to resume: call learn without resume=True")
-        agent.task.resume()
-    if isinstance(agent, OptimisticAgent):
-        texts = agent.task.texts = {**agent.task.texts, **texts}
+    elif hasattr(agent, "resume_task"):
+        agent.resume_task()
+    if hasattr(agent, "name_task"):
+        texts = agent.name_task(texts)
     adopt_names(agent, env)
     recorder = None
     if choice is not None:
@@ -141,8 +139,8 @@ def learn(
 
 def run_episodes(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan) -> Record:
     """Run the episodes of a task that the agent has begun."""
-    if isinstance(env, TabularMDP) and isinstance(agent, OptimisticAgent) and _can_compile(agent):
-        record = _learn_compiled(agent, env, plan)
+    if isinstance(env, TabularMDP) and getattr(agent, "compiled", None) is True:
+        record = _learn_compiled(cast("OptimisticAgent", agent), env, plan)
     elif isinstance(env, TabularMDP):
         masks = env.transitions.available is not None
         record = _learn_step_by_step(agent, env.to_gymnasium(), replace(plan, masks=masks))
@@ -151,16 +149,6 @@ def run_episodes(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan
     if plan.recorder is None:
         return record
     return replace(record, recording=plan.recorder.result(record.update_steps))
-
-
-def _can_compile(agent: OptimisticAgent) -> bool:
-    """Whether compiled code can run the agent.
-
-    It cannot, if the agent's class overrides `act` or `observe` or has a method `begin_episode`.
-    """
-    kind = type(agent)
-    overrides = kind.act is not OptimisticAgent.act or kind.observe is not OptimisticAgent.observe
-    return not overrides and not hasattr(agent, "begin_episode")
 
 
 def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record:

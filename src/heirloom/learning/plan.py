@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from heirloom.agents.optimistic import OptimisticAgent
-from heirloom.agents.protocol import Agent
+from heirloom.agents.protocol import Agent, memory_of
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.learning.recorder import Recorder
 from heirloom.mdp.from_arrays import rewards_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.naming import Names, checked_label
 from heirloom.transfer.bins import Edges, same_edges
+from heirloom.transfer.setting import Setting
 from heirloom.validation import LARGEST_SIZE, shown, whole_number
 from heirloom.wording import size_of_task
 
@@ -84,14 +84,15 @@ def _check_fit(
                 f"gamma is {agent.gamma} for the agent and {env.gamma} for the task: use the same "  # type: ignore[attr-defined]
                 "gamma for both"
             )
-        if isinstance(agent, OptimisticAgent):
-            if env.terminating and not agent.setting.terminating:
+        setting = getattr(agent, "setting", None)
+        if isinstance(setting, Setting):
+            if env.terminating and not setting.terminating:
                 raise IncompatibleTasks(
                     "the task can terminate, but the agent has terminating=False: create it with "
                     "terminating=True"
                 )
             rewards = rewards_of(env.transitions)[0]
-            (lo, hi), least, most = agent.setting.reward_range, rewards.min(), rewards.max()
+            (lo, hi), least, most = setting.reward_range, rewards.min(), rewards.max()
             if least < lo or most > hi:
                 raise IncompatibleTasks(
                     f"the rewards of the task are from {least:g} to {most:g}, outside the agent's "
@@ -140,9 +141,9 @@ def _check_time_limit(env: "TabularMDP | gym.Env[Any, Any]") -> None:
 
 def adopt_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
     """Give the memory of an agent the names of states and actions that its task has."""
-    if not isinstance(agent, OptimisticAgent):
+    memory, names = memory_of(agent), _names_of(env)
+    if memory is None:
         return
-    memory, names = agent.memory, _names_of(env)
     if not isinstance(env, TabularMDP):
         memory.edges = edges_of(env) or memory.edges
     # The names are valid: a task has checked them, or `read_names` has.
@@ -162,11 +163,10 @@ def check_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
 
     Tasks may have other names than earlier ones: only a name that has moved is an error.
     """
-    if not isinstance(agent, OptimisticAgent):
+    memory = memory_of(agent)
+    if memory is None:
         return
-    for noun, before, now in zip(
-        ("state", "action"), agent.memory.names, _names_of(env), strict=True
-    ):
+    for noun, before, now in zip(("state", "action"), memory.names, _names_of(env), strict=True):
         if before is None or now is None or before == now:
             continue
         numbers = {name: i for i, name in enumerate(before)}
@@ -195,9 +195,10 @@ def edges_of(env: "gym.Env[Any, Any]") -> Edges | None:
 
 def check_edges(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
     """Raise `IncompatibleTasks` if the states of an environment are other bins than the agent's."""
-    if isinstance(env, TabularMDP) or not isinstance(agent, OptimisticAgent):
+    memory = memory_of(agent)
+    if isinstance(env, TabularMDP) or memory is None:
         return
-    edges, known = edges_of(env), agent.memory.edges
+    edges, known = edges_of(env), memory.edges
     if edges is None or known is None or same_edges(edges, known):
         return
     raise IncompatibleTasks(

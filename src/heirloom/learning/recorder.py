@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heirloom.agents.optimistic import OptimisticAgent
-from heirloom.agents.protocol import Agent
-from heirloom.agents.task_learner import sources_used
+from heirloom.agents.protocol import Agent, memory_of
+from heirloom.agents.task_learner import TaskLearner, sources_used
 from heirloom.arrays import IntArray, frozen
 from heirloom.kernels import rollout
 from heirloom.kernels.rollout import CHOICE, EPISODE, STATE, STEP, STEPS, UNIFORM, UPDATES
@@ -21,6 +21,7 @@ from heirloom.learning.recording import (
 from heirloom.mdp.scene import scene_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.naming import Names
+from heirloom.transfer.setting import Setting
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -118,6 +119,7 @@ class Recorder:
     def result(self, update_steps: IntArray) -> Recording:
         """Return what was recorded."""
         agent, task = self._agent, _task_of(self._env)
+        memory, setting = memory_of(agent), getattr(agent, "setting", None)
         names = _names_of(self._env)
         columns = zip(*self._frames, strict=True) if self._frames else ((),) * 4
         states, actions, rewards, snapshots = columns
@@ -128,11 +130,11 @@ class Recorder:
         return Recording(
             agent=type(agent).__name__,
             repetition=1,
-            task=agent.memory.n_tasks + 1 if isinstance(agent, OptimisticAgent) else 1,
+            task=1 if memory is None else memory.n_tasks + 1,
             n_states=self._sizes[0],
             n_actions=self._sizes[1],
             n_episodes=self._n_episodes,
-            v_max=agent.setting.v_max if isinstance(agent, OptimisticAgent) else None,
+            v_max=setting.v_max if isinstance(setting, Setting) else None,
             state_names=names.states,
             action_names=names.actions,
             scene=scene_of(self._env) if task is None else task.scene,
@@ -154,20 +156,19 @@ class Recorder:
     def _read(self) -> dict[str, np.ndarray]:
         """Return the arrays over pairs that the agent has."""
         agent = self._agent
-        if isinstance(agent, OptimisticAgent):
-            values = agent.task._values
-            known = agent.model._arrays.known
-            arrays = {"Q": agent.task.Q, "U": values.U, "known": known}
-            return {**arrays, "decided": self._decided(agent)}
+        task = getattr(agent, "task", None)
+        if isinstance(task, TaskLearner):
+            arrays = {"Q": task.Q, "U": task.U, "known": task.model.known.reshape(-1)}
+            return {**arrays, "decided": self._decided(task)}
         Q: Any = getattr(agent, "Q", None)
         has_values = isinstance(Q, np.ndarray) and Q.shape == self._sizes and Q.dtype.kind == "f"
         return {"Q": Q.reshape(-1)} if has_values else {}
 
-    def _decided(self, agent: OptimisticAgent) -> IntArray:
+    def _decided(self, task: TaskLearner) -> IntArray:
         """Return what decides `U` at each pair: i * TASKS + task for the bound i, 0 for `v_max`."""
-        decider = agent.task.decider
+        decider = task.decider
         decided = decider * TASKS
-        for i, bound in enumerate(agent.bounds):
+        for i, bound in enumerate(task.bounds):
             chosen = decider == i + 1
             if chosen.any():
                 decided[chosen] += sources_used(bound, decider.size)[chosen]
@@ -188,8 +189,8 @@ class Recorder:
 
     def _task_name(self, task: int) -> str:
         """Return the number of a task, with its label if it has one."""
-        agent = self._agent
-        return agent.memory.task_name(task) if isinstance(agent, OptimisticAgent) else str(task)
+        memory = memory_of(self._agent)
+        return str(task) if memory is None else memory.task_name(task)
 
 
 class _Layer:

@@ -194,6 +194,10 @@ class Evidence(Bound):
         self.U = np.full(setting.n_pairs, setting.v_max)
         return False
 
+    def solved_with(self, near: Near) -> None:
+        """Let `U` be what follows from the sets of all bounds."""
+        self.U = near.U
+
 
 PMin = Annotated[
     float,
