@@ -13,7 +13,6 @@ import numpy as np
 from heirloom.kernels import njit
 
 SEEN, SURE = range(2)
-SMALL = 1e-6  # total variations up to which the smallest mean need not be exact
 
 
 class Rows(NamedTuple):
@@ -247,99 +246,6 @@ def _weighted(rows, a, b, W, W_end):
     for v in range(j, j_end):
         total += W[successors[v]] * p[v]
     return total
-
-
-@njit(cache=True)
-def raise_values(known, counts, R, ends, first, last, successors, p, eta, tau, parameters, V):
-    """Raise V, a lower bound on V*, to the fixed point of the most pessimistic model, from below.
-
-        V(s) = max_a max(v_min, R - η + γ min Σ T V) over the known pairs (s, a), and at least v_min
-
-    The minimum is over the distributions T within total variation τ[k] of the row; if τ[k] is
-    small, it is bounded by Σ T̂ V - τ `width`, where `width` is that of the range of values. Every
-    iterate is a lower bound. The iteration stops when no value increases by more than `slack`.
-    """
-    gamma, width, terminating, slack = parameters
-    n_states = V.size
-    n_actions = known.size // n_states
-    increase = np.inf
-    while increase > slack:
-        lowest = V.min()
-        if terminating:
-            lowest = min(lowest, 0.0)
-        increase = 0.0
-        for s in range(n_states):
-            for k in range(s * n_actions, (s + 1) * n_actions):
-                if not known[k]:
-                    continue
-                mean = lowest
-                if tau[k] < SMALL:
-                    mean = -tau[k] * width
-                    for j in range(first[k], last[k]):
-                        mean += p[j] * V[successors[j]]
-                elif tau[k] < 1.0:
-                    mean = _smallest_mean(
-                        first[k], last[k], successors, p, ends[k], V, tau[k], lowest
-                    )
-                value = R[k] - eta[k] + gamma * mean
-                if value > V[s]:
-                    increase = max(increase, value - V[s])
-                    V[s] = value
-
-
-@njit(cache=True)
-def lower_values(known, counts, R, ends, first, last, successors, p, gamma, slack, Q, V):
-    """Lower Q from v_max to the fixed point Q = R + γ Σ T V of the known pairs, V = max_a Q.
-
-    Unknown pairs keep their Q. Values never increase. The iteration stops when no value decreases
-    by more than `slack`.
-    """
-    n_actions = Q.size // V.size
-    decrease = np.inf
-    while decrease > slack:
-        decrease = 0.0
-        for s in range(V.size):
-            best = -np.inf
-            for k in range(s * n_actions, (s + 1) * n_actions):
-                if known[k]:
-                    mean = 0.0
-                    for j in range(first[k], last[k]):
-                        mean += p[j] * V[successors[j]]
-                    Q[k] = min(Q[k], R[k] + gamma * mean)
-                best = max(best, Q[k])
-            decrease = max(decrease, V[s] - best)
-            V[s] = best
-
-
-@njit(cache=True)
-def _smallest_mean(first, last, successors, p, end, V, tau, lowest):
-    """Return the smallest Σ T V over the T within total variation τ of a row.
-
-    Up to τ of mass moves from the outcomes with the largest values to one with value `lowest`.
-    """
-    mean = 0.0
-    for j in range(first, last):
-        mean += p[j] * V[successors[j]]
-    left, taken_value, taken = tau, np.inf, -1
-    while left > 0.0:
-        largest, at = -np.inf, -1
-        for j in range(first, last):
-            v = V[successors[j]]
-            if v > largest and (v < taken_value or (v == taken_value and j > taken)):
-                largest, at = v, j
-        if (
-            end > 0.0
-            and largest < 0.0
-            and (taken_value > 0.0 or (taken_value == 0.0 and taken < last))
-        ):
-            largest, at = 0.0, last
-        if at < 0 or largest <= lowest:
-            break
-        moved = min(left, end if at == last else p[at])
-        mean -= moved * (largest - lowest)
-        left -= moved
-        taken_value, taken = largest, at
-    return mean
 
 
 @njit(cache=True)

@@ -16,10 +16,13 @@ import numpy as np
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import NotConverged
 from heirloom.kernels import solving
-from heirloom.kernels.counting import N_TRANSITIONS, Model
+from heirloom.kernels.counting import N_TRANSITIONS, NOT_LISTED, Model
 from heirloom.kernels.solving import Near, Values
+from heirloom.mdp.learned import LearnedModel
+from heirloom.mdp.rows import Rows
 from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer import acceleration
+from heirloom.transfer.model_sets import ModelSets, combined
 from heirloom.transfer.setting import Setting
 
 # Up to this discount factor the worklist alone is quick enough: 3500 backups per pair suffice.
@@ -83,10 +86,58 @@ def with_near(values: Values, near: Near, *, has_radii: bool = False) -> Values:
         return values
     pull, V = np.zeros(values.Q.size), values.V
     pull[near.pairs] = near.t[near.pairs]
+    V = values.sense * V
     top = max(float(V.max()), 0.0) if near.all_may_end else float(V.max())
     values.top[:] = top, 0.0, 0.0, 0.0
     values.n_top[0] = (V == top).sum() or V.size + 1  # if ⊥ has the largest value, it keeps it
     return values._replace(pull=pull, most_pull=1.0 if has_radii else float(pull.max()))
+
+
+def upper_values(rows: Rows, setting: Setting, U: FloatArray) -> Values:
+    """Return the fixed point of Q = min(U, R + γ Σ T V) on known rows, and Q = U elsewhere."""
+    model, values = _model_of(rows, setting), initial_values(setting, U)
+    update(model, values, None, np.flatnonzero(rows.known))
+    complete(model, values, None, setting.slack)
+    return values
+
+
+def lower_values(
+    rows: Rows, eta: FloatArray, tau: FloatArray, setting: Setting, v_min: float, slack: float
+) -> Values:
+    """Return lower bounds on Q* and V*, if known rows are within η and τ of the models of a task.
+
+    Unknown pairs have the value `v_min`, the least that is possible. The values rise from there,
+    until no backup would raise one by more than `slack`; so every value on the way is a bound.
+    """
+    model = _model_of(rows, setting)._replace(high=rows.R - eta, radius=np.minimum(tau, 1.0))
+    base = np.full(setting.n_pairs, v_min)
+    values = initial_values(setting, base, falls=False)._replace(sense=-1.0, slack=slack)
+    near = combined([(1, ModelSets(radius=model.radius))], setting, values)
+    if near is None:
+        return values
+    near = near._replace(reward=np.full(base.size, -setting.reward_range[0]), limit=np.inf)
+    values = with_near(values, near, has_radii=True)
+    update(model, values, near, np.flatnonzero(rows.known))
+    return values
+
+
+def _model_of(rows: Rows, setting: Setting) -> Model:
+    """Return rows as a learned model, with the lists that the solver needs."""
+    blank = LearnedModel(setting.n_states, setting.n_actions, n_known=1)._arrays
+    n, R = rows.p.size, rows.R.copy()
+    blank.sizes[N_TRANSITIONS] = n
+    return blank._replace(
+        known=rows.known.copy(),
+        R=R,
+        high=R,
+        ends=rows.ends.copy(),
+        first=rows.first.copy(),
+        last=rows.last.copy(),
+        successors=rows.successors.copy(),
+        p=rows.p.copy(),
+        owner=np.repeat(np.arange(R.size), rows.lengths),
+        next_into=np.full(n, NOT_LISTED),
+    )
 
 
 def update(model: Model, values: Values, near: Near | None, pairs: IntArray) -> None:
@@ -122,8 +173,11 @@ def finish(model: Model, values: Values, near: Near | None) -> None:
     while values.queue_state[solving.LENGTH]:
         if values.gamma > MAX_PLAIN_GAMMA:
             if accelerations >= MIN_ACCELERATIONS and work > MAX_SWEEPS * size:
+                if values.sense < 0:
+                    return  # lower values are bounds wherever they stop
                 raise _not_converged(model, values, near)
-            if values.falls or not accelerations:  # otherwise Q is set to the caps, and would rise
+            # Caps are upper bounds. If values may rise, Q is set to them, which would not end.
+            if values.sense > 0 and (values.falls or not accelerations):
                 pairs, caps = acceleration.caps(model, values, near)
                 arrays, budget = _plain(model, values, near), values.budget + 8 * size
                 work += solving.solve(*arrays, pairs, caps, budget)

@@ -9,9 +9,9 @@ worst transitions within their radii, and unknown pairs have the value `v_min`.
 import numpy as np
 
 from heirloom.arrays import FloatArray
-from heirloom.kernels import audit as kernels
 from heirloom.mdp.rows import Rows
 from heirloom.mdp.tabular import value_range
+from heirloom.transfer import program
 from heirloom.transfer.radii import Radii
 from heirloom.transfer.setting import Setting
 
@@ -26,9 +26,8 @@ def lower_values(rows: Rows, radii: Radii, setting: Setting) -> FloatArray:
     v_min, v_max = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
     V = np.full(setting.n_states, v_min)
     slack = TOLERANCE * (1 - setting.gamma) * (v_max - v_min)
-    parameters = setting.gamma, v_max - v_min, setting.terminating, slack
     if slack > 0:
-        kernels.raise_values(*rows, radii.rewards, radii.transitions, parameters, V)
+        V = program.lower_values(rows, radii.rewards, radii.transitions, setting, v_min, slack).V
     largest = max(abs(v_min), abs(v_max)) / (1 - setting.gamma)
     return np.maximum(V - ROUNDING * largest, v_min)
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from heirloom.arrays import BoolArray, FloatArray, frozen
-from heirloom.kernels import audit as kernels
+from heirloom.transfer import program
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.learned import REWARDS, TRANSITIONS
@@ -149,7 +149,6 @@ def revise(memory: TaskMemory, setting: Setting) -> None:
 
 def _own_values(source: Source, setting: Setting) -> Source:
     """Return a source with the values that follow from its own model alone, from above."""
-    Q = np.where(source.missing, -np.inf, setting.v_max)
-    V = np.full(setting.n_states, setting.v_max)
-    kernels.lower_values(*source.rows, setting.gamma, setting.slack, Q, V)
-    return source._with(Q=frozen(Q), V=frozen(V))
+    U = np.where(source.missing, -np.inf, setting.v_max)
+    values = program.upper_values(source.rows, setting, U)
+    return source._with(Q=frozen(values.Q), V=frozen(values.V))
