@@ -104,75 +104,59 @@ def _rollout(
     a pair became known and contradicts `check`, REFUTED_AGAIN if a known pair does so that was
     looked at again; KNOWN if `pause` and another pair became known, LOOKED if `pause_looks` and a
     known pair was looked at again (in these cases the pair is returned, and `Q` is not yet updated
-    for it); NO_UNIFORMS or NO_CHOICES if random numbers ran
-    out; NO_ROOM if the model must grow; UNFINISHED if an update of `Q` used up its budget, so that
-    the caller must finish it; PAUSED if all updates of this call took long, so that Python can
-    handle Ctrl-C. The next call resumes where this one stopped.
+    for it); NO_UNIFORMS or NO_CHOICES if random numbers ran out; NO_ROOM if the model must grow;
+    UNFINISHED if an update of `Q` used up its budget, so that the caller must finish it; PAUSED if
+    all updates of this call took long, so that Python can handle Ctrl-C. The next call resumes
+    where this one stopped.
     """
-    # Local variables, because each use of a field would change the reference count of its array.
-    indptr, successors, sums, rewards, ends = (
-        task.indptr,
-        task.successors,
-        task.sums,
-        task.rewards,
-        task.ends,
-    )
-    start_states, start_sums, entries = task.start_states, task.start_sums, task.entries
-    known, Q, gamma, tie = model.known, values.Q, values.gamma, values.tie
-    counts, times, next_look = model.counts, model.times, model.next_look
-    at, uniforms, choices, returns, discounted = (
-        run.at,
-        run.uniforms,
-        run.choices,
-        run.returns,
-        run.discounted,
-    )
+    at, Q = run.at, values.Q
     n_actions = Q.size // values.V.size
     episode, step, s, steps, uniform, choice, updates = at
     discount, status, pair, work = run.discount[0], DONE, -1, 0
     room = has_room(model.sizes, model.outcomes, model.p, model.widest)
     while episode < episodes:
-        if uniform == uniforms.size:
+        if uniform == run.uniforms.size:
             status = NO_UNIFORMS
             break
+        u = run.uniforms[uniform]
         if s < 0:
-            s, step, discount = start_states[first_above(start_sums, uniforms[uniform])], 0, 1.0
+            s, step, discount = task.start_states[first_above(task.start_sums, u)], 0, 1.0
             uniform += 1
             continue
-        if choice == choices.size:
+        if choice == run.choices.size:
             status = NO_CHOICES
             break
         if not room:
             status = NO_ROOM
             break
-        k, used = choose(known, counts, Q, s * n_actions, n_actions, tie, explore, choices[choice])
+        k, used = choose(model, values, s * n_actions, n_actions, explore, run.choices[choice])
         choice += used
-        j = drawn(sums, indptr[k], indptr[k + 1] - 1, uniforms[uniform])
         uniform += 1
-        reward, ended, s = rewards[j], ends[j], successors[j]
-        returns[episode] += reward
-        discounted[episode] += discount * reward
-        discount *= gamma
+        j = drawn(task.sums, task.indptr[k], task.indptr[k + 1] - 1, u)
+        reward, ended, s = task.rewards[j], task.ends[j], task.successors[j]
+        run.returns[episode] += reward
+        run.discounted[episode] += discount * reward
+        discount *= values.gamma
         step += 1
         steps += 1
-        i = entries[j]
+        i = task.entries[j]
         if i < 0:
-            i = _count_new(model, entries, k, j, -1 - s if ended else s, reward)
+            i = _count_new(model, task.entries, k, j, -1 - s if ended else s, reward)
             room = has_room(model.sizes, model.outcomes, model.p, model.widest)
-        times[i] += 1
-        counts[k] += 1
+        model.times[i] += 1
+        model.counts[k] += 1
         if ended or step == max_steps:
             episode += 1
             s = -1
-        if counts[k] == next_look[k]:
-            is_first = not known[k]
+        if model.counts[k] == model.next_look[k]:
+            is_first = not model.known[k]
             look(model, k)
             room = has_room(model.sizes, model.outcomes, model.p, model.widest)
             if is_first:
                 run.update_steps[updates] = steps
                 updates += 1
             if check is not None:
-                if pair_contradicts(model, check, k, counts[k]):
+                if pair_contradicts(model, check, k, model.counts[k]):
                     status, pair = REFUTED if is_first else REFUTED_AGAIN, k
                     break
             if pause if is_first else pause_looks:
@@ -215,9 +199,9 @@ def _count_new(model, entries, k, j, outcome, reward):
 
 
 @inlined
-def choose(known, counts, Q, first, n_actions, tie, explore, u):
+def choose(model, values, first, n_actions, explore, u):
     """Choose a pair as `_rollout` describes; return it, and 1 if the random number u was used."""
-    k = first
+    Q, tie, k = values.Q, values.tie, first
     best, second = Q[k], -np.inf
     for i in range(first + 1, first + n_actions):
         q = Q[i]
@@ -227,7 +211,7 @@ def choose(known, counts, Q, first, n_actions, tie, explore, u):
             second = q
     if explore > 0.0:
         if u < explore:
-            k = explored(known, counts, Q, first, n_actions, u / explore)
+            k = explored(model.known, model.counts, Q, first, n_actions, u / explore)
         elif second >= best - tie:
             u = (u - explore) / (1.0 - explore)
             k = choose_greedy(Q, first, n_actions, best - tie, u)
