@@ -70,7 +70,7 @@ class AgentOptions(TypedDict, total=False):
         float,
         Option(
             "the assumed accuracy of the models of known pairs, in reward and in L1 norm; 0 if "
-            "they are exact.",
+            "they are exact, or estimates about which nothing is assumed.",
             0.0,
             ge=0,
         ),
@@ -121,8 +121,9 @@ class AgentOptions(TypedDict, total=False):
     exact: Annotated[
         bool,
         Option(
-            "whether the models of known pairs are exact, up to `epsilon`, when they are compared "
-            "with knowledge; otherwise they are estimates, and few visits cannot refute anything.",
+            "whether the models of known pairs are exact, up to `epsilon`: in deterministic tasks. "
+            "Otherwise they are estimates: few visits cannot refute knowledge, and bounds of a "
+            "nearness pool the visits of all earlier tasks.",
             default=False,
         ),
     ]

@@ -40,7 +40,6 @@ from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, Details, check_arguments, check_begun
 from heirloom.transfer.memory import EnvelopeState, TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
-from heirloom.transfer.nearness.rows import near_rows
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.wording import counted
@@ -179,8 +178,8 @@ class Envelope(Bound):
         available = self.model.available.reshape(-1)
         values = program.initial_values(setting, np.where(available, setting.v_max, -np.inf))
         near, given = None, self._near
-        if given is not None and given.learned is None and given.nearness is not None:
-            near = near_rows(given.sources, given.nearness, setting, values, available=available)
+        if given is not None and given.learned is None:
+            near = given.near(values, available=available)
             values = values if near is None else program.with_near(values, near)
         program.update(self.model._arrays, values, near, np.arange(setting.n_pairs))
         program.complete(self.model._arrays, values, near, setting.slack)

@@ -16,7 +16,7 @@ from heirloom.metrics.pseudometrics import check_comparable, tolerance_of
 from heirloom.planning.certificate import ROUNDOFF
 from heirloom.transfer import program
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer.nearness.rows import near_rows
+from heirloom.transfer.nearness.rows import near_rows, rows_of_sources
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import instance, shown
@@ -98,7 +98,8 @@ def near_bound(
     setting = replace(setting, tol=max(tolerance.error / 2, rounding / 2))
     U = np.where(available, setting.v_max, -np.inf)
     values = program.initial_values(setting, U)
-    near = near_rows([_source(m_bar)], nearness, setting, values, available=available)
+    rows = rows_of_sources([_source(m_bar)], setting)
+    near = near_rows(rows, nearness, setting, values, available=available)
     if near is not None:
         near = near._replace(limit=np.inf)  # also differences from v_max below `same` count
         values = program.with_near(values, near)

@@ -14,11 +14,11 @@ from heirloom.transfer import program
 from heirloom.transfer.lipschitz.screening import useful_below
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer.nearness.rows import near_rows
-from heirloom.transfer.radii import Accuracy, all_outcomes
+from heirloom.transfer.nearness.rows import near_rows, rows_of_memory
+from heirloom.transfer.radii import Accuracy, all_outcomes, possible_outcomes
 from heirloom.transfer.refutation.audit_result import Audit, formatted_range
 from heirloom.transfer.refutation.contradiction import Contradiction, Part
-from heirloom.transfer.refutation.differences import Differences, Largest, possible_outcomes
+from heirloom.transfer.refutation.differences import Differences, Largest
 from heirloom.transfer.refutation.pooled import SHARE_OF_DELTA, pooled_evidence
 from heirloom.transfer.refutation.watch import Claims
 from heirloom.transfer.setting import Setting
@@ -228,8 +228,8 @@ class _Auditor:
         if nearness is not None:
             n_pairs, v_max = self.setting.n_pairs, self.setting.v_max
             values = program.initial_values(self.setting, np.full(n_pairs, v_max))
-            sources = list(self.memory.sources)
-            return near_rows(sources, nearness, self.setting, values) is not None
+            rows = rows_of_memory(self.memory, self.setting)
+            return near_rows(rows, nearness, self.setting, values) is not None
         return None
 
     def _blind(self, found: Differences, nearness: Nearness | None) -> tuple[str, ...]:

@@ -23,8 +23,14 @@ from heirloom.transfer.lipschitz.distance import WeightedL1
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import no_successors
-from heirloom.transfer.radii import Accuracy, Radii, TaskRadii, all_outcomes, most_visits
-from heirloom.transfer.refutation.differences import possible_outcomes
+from heirloom.transfer.radii import (
+    Accuracy,
+    Radii,
+    TaskRadii,
+    all_outcomes,
+    most_visits,
+    possible_outcomes,
+)
 from heirloom.transfer.refutation.lower_values import lower_values, lower_weights, two_largest
 from heirloom.transfer.refutation.rows import rows_by_pair
 from heirloom.transfer.setting import Setting
