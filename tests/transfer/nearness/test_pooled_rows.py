@@ -66,9 +66,9 @@ def exact_source(m, visits):
 def check_initial_bound(rng):
     """Earlier tasks were observed exactly, with any numbers of visits; some are forgotten."""
     tasks = [rational(m) for m in draw_family(rng, deterministic=False)]
+    near = hl.NearModels(draw_nearness(rng, tasks))
     if rng.random() < 0.3:
         tasks = [restricted(m, draw_available(rng, m)) for m in tasks]
-    near = hl.NearModels(draw_nearness(rng, tasks))
     n_states, n_actions = tasks[0].R.shape
     memory = hl.TaskMemory(n_states, n_actions, capacity=int(rng.integers(1, 4)))
     agent = agent_for(tasks, [near], rng, memory=memory)
@@ -189,11 +189,11 @@ def live(seed, *, confidence, refresh):
 @pytest.mark.parametrize("refresh", [None, 1.5])
 def test_no_bound_fails_while_all_pooled_sets_hold(refresh):
     """Without radii, bounds fail in the same lives, so that the test has power."""
-    given = np.sum([live(seed, confidence=0.5, refresh=refresh) for seed in range(12)], axis=0)
+    given = np.sum([live(seed, confidence=0.5, refresh=refresh) for seed in range(6)], axis=0)
+    plain = np.sum([live(seed, confidence=None, refresh=refresh) for seed in range(6)], axis=0)
     held, fails, says = given
-    assert held > 30
-    assert says > 10
-    plain = np.sum([live(seed, confidence=None, refresh=refresh) for seed in range(12)], axis=0)
+    assert held > 20
+    assert says > 20
     assert plain[1] > 10 + fails
 
 
