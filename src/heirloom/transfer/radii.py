@@ -127,11 +127,6 @@ def visits_of(source: Source) -> IntArray:
     return np.where(source.known, source.rows.counts, 0)
 
 
-def most_visits(source: Source) -> int:
-    """Return the largest number of visits of a pair."""
-    return int(visits_of(source).max(initial=0))
-
-
 def log_subsets(outcomes: IntArray) -> FloatArray:
     """Return ln(2^(K-1) - 1) for each number K of outcomes, -infinity for 1."""
     fewest, most = max(int(outcomes.min()), 2), max(int(outcomes.max()), 2)

@@ -212,9 +212,9 @@ def pooled_rows(
     if radii is not None:
         return _rows_by_pair(parts, radii)
     for source in sources:
-        given = source.known & (source.rows.counts == 0)
-        if given.any():
-            parts.append(_Part(source.task, source.rows, _known_rows(source.rows, given)))
+        if source.has_given_rows:
+            given = _known_rows(source.rows, source.known & (source.rows.counts == 0))
+            parts.append(_Part(source.task, source.rows, given))
     return _rows_by_pair(parts, Radii(np.zeros(setting.n_pairs), np.zeros(setting.n_pairs)))
 
 

@@ -23,14 +23,7 @@ from heirloom.transfer.lipschitz.distance import WeightedL1
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import no_successors
-from heirloom.transfer.radii import (
-    Accuracy,
-    Radii,
-    TaskRadii,
-    all_outcomes,
-    most_visits,
-    possible_outcomes,
-)
+from heirloom.transfer.radii import Accuracy, Radii, TaskRadii, all_outcomes, possible_outcomes
 from heirloom.transfer.refutation.lower_values import lower_values, lower_weights, two_largest
 from heirloom.transfer.refutation.rows import rows_by_pair
 from heirloom.transfer.setting import Setting
@@ -216,7 +209,7 @@ def _is_blind(
 
 def _most_visits(sources: list[Source]) -> int:
     """Return the largest number of visits of a pair in a source."""
-    return max((most_visits(source) for source in sources), default=0)
+    return max((source.most_visits for source in sources), default=0)
 
 
 def _of_rows(ufunc: np.ufunc, values: FloatArray, rows: Rows, empty: float) -> FloatArray:
