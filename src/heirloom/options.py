@@ -53,6 +53,7 @@ class Option:
         ge: the smallest value of a number.
         gt: a number that the value must exceed.
         le: the largest value of a number.
+        lt: a number that the value must not reach.
         spec: the type of the key in a spec; by default the type of the option. None if a spec has
             no such key.
     """
@@ -62,6 +63,7 @@ class Option:
     ge: float | None = None
     gt: float | None = None
     le: float | None = None
+    lt: float | None = None
     spec: Any = EMPTY
 
 
@@ -84,6 +86,7 @@ def _check_of(each: Declared) -> Callable[[str, Any], Any] | None:
     if each.option is None or others:
         return None
     least, above, most = each.option.ge, each.option.gt, each.option.le
+    below = each.option.lt
     check: Callable[[str, Any], Any]
     if kind is bool:
         check = truth
@@ -93,6 +96,7 @@ def _check_of(each: Declared) -> Callable[[str, Any], Any] | None:
         check = partial(whole_number, least=int(least))
     elif kind is float and (least, above) != (None, None):
         upper = "" if most is None else f" and at most {most:g}"
+        upper = upper if below is None else f" and below {below:g}"
         limits = f" above {above:g}{upper}" if least is None else f", {least:g} or more"
         limits = limits if least is None or most is None else f" from {least:g} to {most:g}"
         check = partial(
@@ -101,12 +105,19 @@ def _check_of(each: Declared) -> Callable[[str, Any], Any] | None:
             least=-math.inf if least is None else least,
             above=-math.inf if above is None else above,
             most=math.inf if most is None else most,
+            below=math.inf if below is None else below,
         )
     else:
         return None
     if NoneType not in kinds:
         return check
     return lambda name, value: None if value is None else check(name, value)
+
+
+def checked(name: str, declared: Any, value: Any) -> Any:
+    """Return the value of an option of the type `declared`; raise `InvalidArgument` if invalid."""
+    check = _check_of(_declared(declared, EMPTY))
+    return value if check is None else check(name, value)
 
 
 @lru_cache

@@ -80,13 +80,14 @@ def real_number(
     least: float = -np.inf,
     above: float = -np.inf,
     most: float = np.inf,
+    below: float = np.inf,
 ) -> float:
-    """Return `value` as a finite float, at least `least`, above `above` and at most `most`.
+    """Return `value` as a finite float, from `least` to `most`, above `above` and below `below`.
 
     The message of the error ends with `expected`, such as "expected a positive number".
     """
     number = math.nan if isinstance(value, bool | np.bool_) else float_or_nan(value)
-    if not (math.isfinite(number) and least <= number <= most and number > above):
+    if not (math.isfinite(number) and least <= number <= most and above < number < below):
         raise InvalidArgument(f"{name} is {shown(value)}: {expected}")
     return number
 

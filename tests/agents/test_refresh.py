@@ -82,15 +82,16 @@ def test_values_at_the_end_of_a_task_are_those_of_the_last_estimates(kind, gamma
         assert counts.max() > 2
 
 
+@pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("seed", range(5))
-def test_q_and_u_are_above_q_star_with_exact_models(seed, gamma):
-    """Tasks are deterministic, so that every estimate is exact."""
+def test_q_and_u_are_above_q_star_with_exact_models(seed, gamma, exact):
+    """Tasks are deterministic, so that every estimate is exact, whether that is declared or not."""
     rng = np.random.default_rng(seed)
     tasks = draw_deterministic_family(rng, n_tasks=4, gamma=gamma, terminating=0.2)
     near = hl.family_nearness(tasks)
     sizes = {"n_states": tasks[0].n_states, "n_actions": tasks[0].n_actions, "gamma": gamma}
-    options = {"n_known": 1, "refresh": 1.2, "exact": True, "on_refutation": "raise", "seed": 0}
+    options = {"n_known": 1, "refresh": 1.2, "exact": exact, "on_refutation": "raise", "seed": 0}
     agents = [
         hl.RMax(**sizes, **options),
         hl.LRMax(d_max=hl.metrics.family_distance(tasks), **sizes, **options),

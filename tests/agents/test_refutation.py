@@ -254,8 +254,10 @@ def test_spec_passes_the_options_of_checks_to_agents():
     assert spec.agents[0].options["on_refutation"] == "widen"
 
 
-@pytest.mark.parametrize("n_known", [5, 10, 50, 500])
-def test_true_knowledge_is_refuted_with_probability_delta_at_most_in_a_lifetime(n_known):
+@pytest.mark.parametrize(
+    ("n_known", "refresh"), [(5, None), (10, None), (50, None), (500, None), (2, 1.5), (50, 1.5)]
+)
+def test_true_knowledge_is_refuted_with_probability_delta_at_most_in_a_lifetime(n_known, refresh):
     """With δ = 0.5 and stochastic tasks, so that a test that is too strict would show."""
     refuted, n = 0, 10
     for seed in range(n):
@@ -264,12 +266,45 @@ def test_true_knowledge_is_refuted_with_probability_delta_at_most_in_a_lifetime(
         task = hl.garnet(2, 2, branching=2, gamma=0.5, seed=rng)
         options = {**OPTIONS, "n_states": 2, "n_actions": 2, "gamma": 0.5, "exact": False}
         options |= {"n_known": n_known, "on_refutation": "raise", "refutation_delta": 0.5}
-        agent = hl.NearRMax(nearness=near, seed=seed, **options)
+        agent = hl.NearRMax(nearness=near, seed=seed, refresh=refresh, **options)
         try:
             for k in range(5):
                 hl.learn(agent, task, episodes=50, max_steps=200, seed=100 * seed + k)
         except hl.errors.RefutedKnowledge:
             refuted += 1
+    assert refuted <= 0.5 * n + 3 * np.sqrt(n / 4)
+
+
+def is_refuted(seed, **options):
+    """Whether a true claim is refuted in a life whose tasks end when an estimate looks extreme."""
+    rng = np.random.default_rng(seed)
+    agent = hl.NearRMax(
+        nearness=hl.Nearness(rewards=0.0, transitions=0.0, highest_rewards=0.5),
+        **{"n_states": 1, "n_actions": 1, "gamma": 0.5, "terminating": False, "seed": 0},
+        **{"on_refutation": "raise", "refutation_delta": 0.5, **options},
+    )
+    try:
+        for _ in range(8):
+            agent.begin_task()
+            rewards = rng.integers(2, size=1000)
+            visits = np.arange(1, rewards.size + 1)
+            errors = np.abs(rewards.cumsum() / visits - 0.5) / (0.5 / np.sqrt(visits))
+            extreme = np.flatnonzero((errors > 2) & (visits >= 10))
+            for reward in rewards[: extreme[0] + 1 if extreme.size else None]:
+                agent.observe(0, 0, float(reward), 0, terminated=False)
+            agent.end_task()
+    except hl.errors.RefutedKnowledge:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("n_known", [2, 20])
+def test_true_knowledge_is_refuted_with_probability_delta_at_most_if_tasks_end_when_extreme(
+    n_known,
+):
+    """Models are estimated again as visits grow, and the last look is that of the extreme one."""
+    n = 40
+    refuted = sum(is_refuted(seed, n_known=n_known, refresh=1.5) for seed in range(n))
     assert refuted <= 0.5 * n + 3 * np.sqrt(n / 4)
 
 

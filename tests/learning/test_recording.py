@@ -141,9 +141,12 @@ def test_long_episode_is_recorded_up_to_a_limit(monkeypatch):
     assert np.diff(result.recording.starts)[0] == 8
 
 
-def test_recording_shows_the_labels_of_its_task_and_of_the_tasks_that_decide_bounds():
+@pytest.mark.parametrize(
+    ("exact", "source"), [(True, "task 1 (Lyon, week 1)"), (False, "all earlier tasks")]
+)
+def test_recording_shows_the_labels_of_its_task_and_of_the_tasks_that_decide_bounds(exact, source):
     m = hl.grid_world(["S..G"], gamma=0.9)
-    options = {"n_states": 4, "n_actions": 4, "gamma": 0.9, "n_known": 1, "seed": 0}
+    options = {"n_states": 4, "n_actions": 4, "gamma": 0.9, "n_known": 1, "seed": 0, "exact": exact}
     agent = hl.NearRMax(nearness=hl.Nearness(rewards=0.1, transitions=0.0), **options)
     for label, week in (("Lyon", "week 1"), ("Nîmes", None)):
         record = hl.learn(
@@ -153,7 +156,7 @@ def test_recording_shows_the_labels_of_its_task_and_of_the_tasks_that_decide_bou
     (again,) = decode(encode([r]).tobytes(), "x")
     assert again.label == r.label == "Nîmes"
     assert "task 2 (Nîmes)" in repr(r)
-    assert "NearModels, task 1 (Lyon, week 1)" in again.deciders
+    assert f"NearModels, {source}" in again.deciders
     assert set(r.deciders) <= set(agent.explain().names)
 
 

@@ -38,8 +38,8 @@ def learn_all(agent, tasks, **length):
     ids=["other rewards", "other transitions"],
 )
 def test_more_different_tasks_than_p_min_admits_raise_an_error(name, tasks):
-    """Tasks count as exact with n_known = 1 and ε = 0. Nothing is lost, and no task begins."""
-    agent = AGENTS[name](**OPTIONS, n_known=1, p_min=0.5)
+    """Models are declared exact. Nothing is lost, and no task begins."""
+    agent = AGENTS[name](**OPTIONS, n_known=1, p_min=0.5, exact=True)
     learn_all(agent, tasks)
     with pytest.raises(
         hl.errors.InvalidArgument,
@@ -48,12 +48,12 @@ def test_more_different_tasks_than_p_min_admits_raise_an_error(name, tasks):
         agent.begin_task()
     assert not agent.in_task
     assert agent.memory.n_tasks == len(tasks)
-    again = AGENTS[name](**OPTIONS, n_known=1, p_min=1 / 3, memory=agent.memory)
+    again = AGENTS[name](**OPTIONS, n_known=1, p_min=1 / 3, exact=True, memory=agent.memory)
     again.begin_task()
 
 
 def test_refutation_survives_saving_and_loading(tmp_path):
-    agent = hl.MaxQInit(**OPTIONS, n_known=1, p_min=0.5)
+    agent = hl.MaxQInit(**OPTIONS, n_known=1, p_min=0.5, exact=True)
     learn_all(agent, [task(0.1), task(0.2), task(0.3)])
     agent.save(tmp_path / "agent")
     with pytest.raises(hl.errors.InvalidArgument, match="holds 3 different tasks"):
@@ -63,7 +63,7 @@ def test_refutation_survives_saving_and_loading(tmp_path):
 def test_as_many_different_tasks_as_p_min_admits_are_accepted():
     """Also where 1 / p_min is rounded: n tasks of probability 1 / n, for n up to 60."""
     for n in range(1, 61):
-        agent = hl.MaxQInit(**OPTIONS, n_known=1, p_min=1 / n)
+        agent = hl.MaxQInit(**OPTIONS, n_known=1, p_min=1 / n, exact=True)
         learn_all(agent, [task(i / 100) for i in range(n)])
         agent.begin_task()
         agent.drop_task()
@@ -74,7 +74,7 @@ def test_as_many_different_tasks_as_p_min_admits_are_accepted():
 
 def test_tasks_that_were_forgotten_are_not_counted():
     memory = hl.TaskMemory(2, 1, capacity=2)
-    agent = hl.MaxQInit(**OPTIONS, n_known=1, p_min=0.5, memory=memory)
+    agent = hl.MaxQInit(**OPTIONS, n_known=1, p_min=0.5, exact=True, memory=memory)
     learn_all(agent, [task(i / 10) for i in range(6)])
     agent.begin_task()
 
@@ -85,10 +85,12 @@ def test_tasks_without_a_common_known_pair_do_not_count_as_different():
         model = hl.LearnedModel(2, 1, n_known=1)
         model.observe(s, 0, r, 0, terminated=False)
         memory.add(hl.bounds.Source.of(model, np.full(2, 10.0)))
-    hl.MaxQInit(**OPTIONS, n_known=1, p_min=1.0, memory=memory).begin_task()
+    hl.MaxQInit(**OPTIONS, n_known=1, p_min=1.0, exact=True, memory=memory).begin_task()
 
 
-@pytest.mark.parametrize("options", [{"n_known": 1, "epsilon": 0.01}, {"n_known": 10}])
+@pytest.mark.parametrize(
+    "options", [{"n_known": 1}, {"n_known": 1, "epsilon": 0.01}, {"n_known": 10}]
+)
 def test_few_visits_of_models_that_are_not_exact_never_refute(options):
     """The released maze of the paper has n_known = 1, ε = 0.01 and stochastic tasks."""
     agent = hl.MaxQInit(**OPTIONS, p_min=1.0, **options)
@@ -122,6 +124,14 @@ def test_sampling_noise_does_not_refute_p_min_and_large_differences_do(make):
     learn_all(agent, [make(0.02)], **length)
     with pytest.raises(hl.errors.InvalidArgument, match="holds 2 different tasks"):
         agent.begin_task()
+
+
+@pytest.mark.parametrize("n_known", [1, 10])
+def test_valid_p_min_is_not_refuted_by_models_that_are_estimated_again(n_known):
+    """The same stochastic task, 20 times: no two estimates are equal."""
+    agent = hl.MaxQInit(**OPTIONS, n_known=n_known, refresh=1.5, p_min=1.0)
+    learn_all(agent, [noisy_reward(0.3)] * 20, episodes=20, max_steps=20)
+    agent.begin_task()
 
 
 def failure_probability(n, radius):

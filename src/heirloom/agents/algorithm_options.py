@@ -98,7 +98,7 @@ def _field(each: Declared) -> tuple[Any, Any]:
     option = each.option
     assert option is not None
     doc = option.doc[0].upper() + option.doc[1:]
-    limits: Any = {name: getattr(option, name) for name in ("ge", "gt", "le")}
+    limits: Any = {name: getattr(option, name) for name in ("ge", "gt", "le", "lt")}
     has_own_type = option.spec is not EMPTY
     default = (None if has_own_type else ...) if each.default is EMPTY else each.default
     kind = option.spec if has_own_type else each.type

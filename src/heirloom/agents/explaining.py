@@ -93,8 +93,8 @@ def _bounds(agent: OptimisticAgent, details: list[Details]) -> tuple[list[str], 
 
 
 def _name(agent: OptimisticAgent, i: int, task: int | None = None) -> str:
-    """Unique name of the bound i, or of the part of it that comes from a source task."""
+    """Unique name of the bound i, or of the part of it that comes from a source."""
     name = type(agent.bounds[i]).__name__
     if [type(bound).__name__ for bound in agent.bounds].count(name) > 1:
         name += f" {i + 1}"
-    return name if task is None else f"{name}, task {agent.memory.task_name(task)}"
+    return name if task is None else f"{name}, {agent.memory.source_name(task)}"

@@ -10,7 +10,7 @@ from heirloom.agents.paper_algorithms import LearningOptions, with_p_min
 from heirloom.errors import InvalidArgument
 from heirloom.options import Option, chosen, declared
 from heirloom.transfer.bound import Confidence, MaxQ, PMin
-from heirloom.transfer.nearness.bound import NearModels
+from heirloom.transfer.nearness.bound import NearModels, PooledConfidence
 from heirloom.transfer.nearness.knowledge import Nearness
 
 
@@ -59,8 +59,13 @@ class NearRMax(OptimisticAgent):
     """RMax that uses the models of earlier tasks, given by how much the models of tasks can differ.
 
     If the nearness is true for the family and known models are exact, every bound is valid, and the
-    bound on the sample complexity is at most that of RMax. Give `nearness`; or give `p_min`, and
-    the agent learns it from the first tasks, in which it takes the same actions as RMax.
+    bound on the sample complexity is at most that of RMax. By default, models are estimates, and
+    those of earlier tasks are pooled: means over all visits of all of them. With `confidence`,
+    bounds allow for the errors of these means; `heirloom.NearModels` says what is then guaranteed.
+    With `exact=True` or `epsilon`, each earlier task gives a bound, and the smallest one is used.
+
+    Give `nearness`; or give `p_min`, and the agent learns it from the first tasks, in which it
+    takes the same actions as RMax.
 
     Examples:
         >>> import heirloom as hl
@@ -74,9 +79,11 @@ class NearRMax(OptimisticAgent):
         *,
         nearness: NearnessOption = None,
         p_min: PMin | None = None,
+        confidence: PooledConfidence = None,
         **options: Unpack[LearningOptions],
     ) -> None:
-        near = NearModels(nearness, p_min=p_min, **chosen(Confidence, options))
+        learning = chosen(Confidence, options)
+        near = NearModels(nearness, p_min=p_min, confidence=confidence, **learning)
         super().__init__(bounds=[near], **chosen(AgentOptions, options))
 
 
@@ -94,12 +101,13 @@ class NearRMaxQInit(OptimisticAgent):
         *,
         p_min: PMin,
         nearness: NearnessOption = None,
+        confidence: PooledConfidence = None,
         **options: Unpack[LearningOptions],
     ) -> None:
-        confidence = chosen(Confidence, options)
+        learning = chosen(Confidence, options)
         learned = p_min if nearness is None else None
-        near = NearModels(nearness, p_min=learned, **confidence)
-        bounds = [near, MaxQ(p_min=p_min, **confidence)]
+        near = NearModels(nearness, p_min=learned, confidence=confidence, **learning)
+        bounds = [near, MaxQ(p_min=p_min, **learning)]
         super().__init__(bounds=bounds, **chosen(AgentOptions, options))
 
 

@@ -69,7 +69,7 @@ class AgentOptions(TypedDict, total=False):
         float,
         Option(
             "the assumed accuracy of the models of known pairs, in reward and in L1 norm; 0 if "
-            "they are exact.",
+            "they are exact, or estimates about which nothing is assumed.",
             0.0,
             ge=0,
         ),
@@ -120,8 +120,9 @@ class AgentOptions(TypedDict, total=False):
     exact: Annotated[
         bool,
         Option(
-            "whether the models of known pairs are exact, up to `epsilon`, when they are compared "
-            "with knowledge; otherwise they are estimates, and few visits cannot refute anything.",
+            "whether the models of known pairs are exact, up to `epsilon`: in deterministic tasks. "
+            "Otherwise they are estimates: few visits cannot refute knowledge, and bounds of a "
+            "nearness pool the visits of all earlier tasks.",
             default=False,
         ),
     ]
@@ -184,6 +185,11 @@ class OptimisticAgent:
         self.bounds = _checked_bounds(bounds)
         for bound in self.bounds:
             bound.check(self.setting)
+        if sum(bound.claims().nearness is not None for bound in self.bounds) > 1:
+            raise InvalidArgument(
+                "bounds contains several NearModels: combine them with &, as in "
+                "hl.NearModels(nearness & other)"
+            )
         self.refutation = Refutation(
             options["on_refutation"], exact=options["exact"], delta=options["refutation_delta"]
         )

@@ -83,9 +83,10 @@ class Transfer(Observer):
     """Number of pairs per task whose bound came from each kind of bound and each source task.
 
     Everything is measured once, at the end of a task, so it does not slow learning. A pair that is
-    known counts for the bound that it had when it became known. A refutation that is found when a
-    task is stored counts in the next task. Agents without bounds, such as Q-learning, have -1
-    everywhere. Actions that are missing are not counted.
+    known counts for the bound that it had when it became known. A bound that follows from several
+    tasks together counts for no source task. A refutation that is found when a task is stored
+    counts in the next task. Agents without bounds, such as Q-learning, have -1 everywhere. Actions
+    that are missing are not counted.
     """
 
     variables: ClassVar = {

@@ -21,6 +21,7 @@ from heirloom.learning.recording import (
 from heirloom.mdp.scene import scene_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.naming import Names
+from heirloom.transfer.memory import SEVERAL
 from heirloom.transfer.setting import Setting
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from heirloom.learning.plan import Plan
 
 TASKS = 2**32  # more than the tasks that an agent numbers
+LOWEST = min(SEVERAL)  # the smallest number of a source
 
 
 class Recorder:
@@ -165,13 +167,16 @@ class Recorder:
         return {"Q": Q.reshape(-1)} if has_values else {}
 
     def _decided(self, task: TaskLearner) -> IntArray:
-        """Return what decides `U` at each pair: i * TASKS + task for the bound i, 0 for `v_max`."""
+        """Return what decides `U` at each pair: the bound i and a source, or 0 for `v_max`.
+
+        The number is i * TASKS + source, and sources are counted from `LOWEST`.
+        """
         decider = task.decider
         decided = decider * TASKS
         for i, bound in enumerate(task.bounds):
             chosen = decider == i + 1
             if chosen.any():
-                decided[chosen] += sources_used(bound, decider.size)[chosen]
+                decided[chosen] += sources_used(bound, decider.size)[chosen] - LOWEST
         return decided
 
     def _named(self, changes: Changes) -> tuple[tuple[str, ...], Changes]:
@@ -179,18 +184,15 @@ class Recorder:
         codes, index = np.unique(np.append(0, changes.values), return_inverse=True)
         names = []
         kinds = [type(bound).__name__ for bound in getattr(self._agent, "bounds", [])]
+        memory: Any = getattr(self._agent, "memory", None)
         for code in codes.tolist():
-            i, task = divmod(code, TASKS)
+            i, shifted = divmod(code, TASKS)
             name = "v_max" if i == 0 else kinds[i - 1]
             name += f" {i}" if kinds.count(name) > 1 else ""
-            names.append(f"{name}, task {self._task_name(task)}" if task else name)
+            source = shifted + LOWEST if i else 0
+            names.append(f"{name}, {memory.source_name(source)}" if source else name)
         values = frozen(index[1:].astype(LAYERS["decided"]))
         return tuple(names), changes._replace(values=values)
-
-    def _task_name(self, task: int) -> str:
-        """Return the number of a task, with its label if it has one."""
-        memory = memory_of(self._agent)
-        return str(task) if memory is None else memory.task_name(task)
 
 
 class _Layer:

@@ -56,7 +56,7 @@ class Details(NamedTuple):
     """Information about a bound for an explanation."""
 
     sources: tuple[int, ...] = ()
-    """Numbers in the memory of the tasks that may determine the bound at some pair."""
+    """What may determine the bound at some pair, as in `sources_used`, without 0."""
     prior_used: dict[int, BoolArray] = {}  # noqa: RUF012 -- never written to
     """For the number of each source in use: the pairs where the prior is the smaller distance."""
     dropped: tuple[Dropped, ...] = ()
@@ -165,7 +165,10 @@ class Bound(Protocol):
         return
 
     def sources_used(self) -> IntArray:
-        """Return the number in the memory of the task that determines `U` at each pair, or 0."""
+        """Return what determines `U` at each pair: the number of a task in the memory, or 0.
+
+        Negative numbers stand for several tasks together (`TaskMemory.source_name`).
+        """
         check_begun(self)
         return np.zeros(self.U.size, dtype=np.int64)
 

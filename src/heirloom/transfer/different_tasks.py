@@ -6,9 +6,8 @@ than that, each different from all others, refutes `p_min`; bounds that rest on 
 Two tasks differ if their true models differ at a pair that is known in both. The learned models
 prove this in one of two cases:
 
-- They are exact, and differ. Models count as exact only if they were declared so, with `epsilon=0`,
-  and one visit makes a pair known: `n_known=1` means that rewards and transitions are
-  deterministic. With a larger `n_known`, tasks may be stochastic: `epsilon=0` is the default.
+- They are exact, and differ. Models count as exact only if they were declared so, with
+  `exact=True` and `epsilon=0`.
 - They differ by more than sampling explains. All mean rewards and distributions of a task are
   within the radii η and τ (`radii.py`) of the true ones. Tasks i and j differ if
   |R̂_i - R̂_j| > η_i + η_j or TV(T̂_i, T̂_j) > τ_i + τ_j at a pair. With δ = 1e-6, a valid `p_min` is
@@ -55,8 +54,7 @@ def check_p_min(p_min: float, memory: TaskMemory, setting: Setting) -> None:
             f"p_min is {p_min:g}, so that there {are(limit)} at most {counted(limit, 'task')}, but "
             f"the memory holds {len(different)} different tasks (numbers {tasks}): give "
             f"p_min={1 / len(different):.3g} or less, and a new memory, because Q of these tasks "
-            "may not be an upper bound; if n_known is 1 and tasks are stochastic, use a larger "
-            "n_known"
+            "may not be an upper bound; if tasks are stochastic, do not use exact=True"
         )
 
 
@@ -81,7 +79,7 @@ def _differ_by(source: Source, other: Source, radius: FloatArray) -> BoolArray:
 
 def _sum_of_radii(source: Source, other: Source, setting: Setting) -> Radii:
     """Return how far the learned models of two tasks may be apart if the tasks are equal."""
-    if setting.epsilon == 0 and source.n_known == other.n_known == 1:
+    if setting.exact and setting.epsilon == 0:
         rounding = np.full(setting.n_pairs, ROUNDING)
         return Radii(rounding * reward_scale(setting.reward_range), rounding / 2)
     own, others = (radii(one, setting) for one in (source, other))

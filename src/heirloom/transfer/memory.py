@@ -23,6 +23,9 @@ from heirloom.validation import instance, sizes, whole_number
 from heirloom.wording import counted, size_of_task
 
 MOST_LINES = 30  # sources that the text of a memory lists
+# What determines a bound is a task, or several tasks together, which have negative numbers.
+ALL_TASKS, FIRST_TASKS = -1, -2
+SEVERAL = {ALL_TASKS: "all earlier tasks", FIRST_TASKS: "the first tasks"}
 
 
 class EnvelopeState(NamedTuple):
@@ -62,7 +65,8 @@ class TaskMemory:
             Option(
                 'which sources a full memory keeps: the "first" ones, the "latest" ones, or the '
                 '"most_used" ones, which determined the bounds of the most pairs; "most_used" '
-                "always keeps the most recent task, too."
+                "always keeps the most recent task, too, and forgets the oldest of those that "
+                "were used equally often."
             ),
         ] = "latest",
         state_names: Annotated[
@@ -105,7 +109,10 @@ class TaskMemory:
         The parts of a learned nearness are "nearness.rewards" and "nearness.transitions".
         """
         self.uses: dict[int, int] = {}
-        """For the number of each source: how many bounds it determined, summed over later tasks."""
+        """For the number of each source: how many bounds it determined, summed over later tasks.
+
+        A bound that follows from all visits of several tasks counts for none of them.
+        """
         self.setting: Setting | None = None
         """The setting of the agent that uses the memory, shared by all tasks; None before."""
         self.n_first = 0
@@ -205,6 +212,13 @@ class TaskMemory:
         task = whole_number("task", task, least=0)
         stored = (one for one in (*self._sources, *self._first) if one.task == task)
         return next((one.name for one in stored), str(task))
+
+    def source_name(self, source: int) -> str:
+        """Return "task 3" and its label, or which tasks determine a bound together.
+
+        `source` is an entry of `sources_used` of a bound that is not 0.
+        """
+        return SEVERAL.get(source) or f"task {self.task_name(source)}"
 
     def first_tasks(self) -> list[Source]:
         """Return tasks 1, 2, ..., up to the first one that is no longer stored."""

@@ -23,19 +23,26 @@ ROUNDING = 1e-12  # of the probability of termination
 
 
 class SourceRows(NamedTuple):
-    """The known rows of all sources, ordered by pair: `start[k]:start[k + 1]` for pair k.
+    """What earlier tasks say about each pair: rows near to that of the task, ordered by pair.
 
-    `lowest_rewards` is the smallest mean reward of each pair in any source, or infinity.
+    Pair k has the rows `start[k]:start[k + 1]`. `lowest_rewards` is its smallest mean reward in any
+    of them before equal rows were dropped, or infinity, and `reward_tasks` says where it is from.
+    `tasks` says from where each row is: the number of a task, or what a memory calls several
+    tasks (`TaskMemory.source_name`). Each row is within `eta[k]` and `tau[k]` of what the nearness
+    speaks about, in mean reward and in total variation.
     """
 
     start: IntArray
     lowest_rewards: FloatArray
+    reward_tasks: IntArray
     first: IntArray
     last: IntArray
     ends: FloatArray
     tasks: IntArray
     successors: StateArray
     p: FloatArray
+    eta: FloatArray
+    tau: FloatArray
 
 
 @dataclass(eq=False)
@@ -157,18 +164,31 @@ def _useful(
 ) -> BoolArray:
     """Return the pairs whose bound can be below `v_max`."""
     hi, gamma = setting.reward_range[1], setting.gamma
-    # An episode that cannot end at once has a smaller value, if all rewards are negative.
-    continues = ~may_end & (hi + gamma * setting.v_max < setting.v_max - setting.same)
-    useful = (reward < hi) | (t < 1.0) | (not any_successor) | continues
+    useful = (reward < hi) | (t < 1.0) | (not any_successor) | continues(may_end, setting)
     # No expected value is below that of the task of which all rewards are the smallest possible.
     lowest = value_range(setting.reward_range, gamma, terminating=setting.terminating)[0]
     return useful & (reward + gamma * min(lowest, 0.0) < setting.v_max)
 
 
+def continues(may_end: BoolArray, setting: Setting) -> BoolArray:
+    """Return where an episode cannot end at once, and has a smaller value because of that.
+
+    That is so if all rewards are negative.
+    """
+    continued = setting.reward_range[1] + setting.gamma * setting.v_max
+    return ~may_end & (continued < setting.v_max - setting.same)
+
+
 def _no_rows(n_pairs: int) -> SourceRows:
     whole, real = np.empty(0, dtype=np.int64), np.empty(0)
     start, states = np.zeros(n_pairs + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
-    return SourceRows(start, np.full(n_pairs, np.inf), whole, whole, real, whole, states, real)
+    lowest, of_pairs, zeros = (
+        np.full(n_pairs, np.inf),
+        np.zeros(n_pairs, dtype=np.int64),
+        np.zeros(n_pairs),
+    )
+    rows = whole, whole, real, whole, states, real
+    return SourceRows(start, lowest, of_pairs, *rows, zeros, zeros)
 
 
 def _links(

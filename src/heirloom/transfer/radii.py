@@ -27,6 +27,11 @@ forgotten tasks, plus the number of tasks that were dropped after they were comp
 dropped, j of all stored tasks increases: it is then at least what it was when the task began, so
 that the radii only grow, and the sum of all δ_j that were ever used is at most δ.
 
+The visits of a pair in all tasks together are one such sequence X_1, X_2, ..., in which the mean
+μ_i of X_i is that of the task at hand. So the mean over all visits of a life is within the radii of
+the mean of the μ_i, which is a mixture of the models of the tasks, with n the number of all these
+visits. Here δ is not divided among tasks.
+
 If the user declares the models exact, they are accurate to the ε of the setting instead: η = ε and
 τ = ε / 2, up to rounding.
 """
@@ -39,6 +44,7 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.kernels import checking as kernels
+from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
@@ -103,21 +109,22 @@ class Accuracy:
             tau = np.where(outcomes > 1, setting.epsilon / 2 + ROUNDING, ROUNDING)
             no_sets = np.full(outcomes.shape, -np.inf)
             return TaskRadii(setting.epsilon + rounding, hi - lo, -math.inf, tau, no_sets)
-        share = max(6 * self.delta / (math.pi * max(task + self.n_dropped, 1)) ** 2, SMALLEST)
-        log_pairs = math.log(2 * setting.n_pairs) - math.log(share)
-        log_rewards = log_pairs if hi > lo else -math.inf
-        log_sets = log_subsets(outcomes) + log_pairs
-        return TaskRadii(0.0, hi - lo, log_rewards, np.zeros(outcomes.shape), log_sets)
+        share = 6 * self.delta / (math.pi * max(task + self.n_dropped, 1)) ** 2
+        return radii_for(share, setting, outcomes)
+
+
+def radii_for(delta: float, setting: Setting, outcomes: IntArray) -> TaskRadii:
+    """Return radii that fail at any pair and number of visits with probability δ at most."""
+    lo, hi = setting.reward_range
+    log_pairs = math.log(2 * setting.n_pairs) - math.log(max(delta, SMALLEST))
+    log_rewards = log_pairs if hi > lo else -math.inf
+    log_sets = log_subsets(outcomes) + log_pairs
+    return TaskRadii(0.0, hi - lo, log_rewards, np.zeros(outcomes.shape), log_sets)
 
 
 def visits_of(source: Source) -> IntArray:
     """Return the number of visits behind the model of each pair; 0 if it is not recorded."""
     return np.where(source.known, source.rows.counts, 0)
-
-
-def most_visits(source: Source) -> int:
-    """Return the largest number of visits of a pair."""
-    return int(visits_of(source).max(initial=0))
 
 
 def log_subsets(outcomes: IntArray) -> FloatArray:
@@ -131,3 +138,13 @@ def log_subsets(outcomes: IntArray) -> FloatArray:
 def all_outcomes(setting: Setting) -> IntArray:
     """Return the number of outcomes of each pair if all are possible: the states, and ⊥."""
     return np.full(setting.n_pairs, setting.n_states + int(setting.terminating))
+
+
+def possible_outcomes(nearness: Nearness, setting: Setting) -> IntArray:
+    """Return the number of outcomes of each pair that a nearness allows."""
+    outcomes = all_outcomes(setting)
+    if nearness.successors is not None:
+        outcomes = np.diff(nearness.successors.first) + int(setting.terminating)
+    if nearness.terminates is not None and setting.terminating:
+        outcomes = outcomes - ~nearness._per_pair("terminates", setting.n_pairs)
+    return np.maximum(outcomes, 1)

@@ -33,6 +33,7 @@ class Setting:
         terminating: whether tasks may terminate. True is always valid.
         v_max: an upper bound on all values; hi / (1-γ) unless a smaller bound is known.
         epsilon: the assumed accuracy of known pairs, in mean reward and in L1 norm of transitions.
+        exact: whether the models of known pairs are declared to be exact, up to `epsilon`.
         tol: the largest error of fixed points, which are always computed from above. Default: 1e-11
             times the range of rewards, or the rounding error if that is larger.
     """
@@ -44,6 +45,7 @@ class Setting:
     terminating: bool = True
     v_max: float = np.inf
     epsilon: float = 0.0
+    exact: bool = False
     tol: float | None = None
     slack: float = field(init=False)
     """The largest decrease by one more backup at which iterations stop; the error is then `tol`."""
@@ -77,6 +79,7 @@ class Setting:
             terminating=terminating,
             v_max=min(given, v_max),
             epsilon=real_number("epsilon", self.epsilon, "expected a number, 0 or more", least=0),
+            exact=truth("exact", self.exact),
             tol=tol,
             slack=tol * (1 - gamma),
             same=SAME * scale,
@@ -87,6 +90,11 @@ class Setting:
     def n_pairs(self) -> int:
         """The number of pairs, S·A."""
         return self.n_states * self.n_actions
+
+    @property
+    def is_accurate(self) -> bool:
+        """Whether known models are declared to be exact or `epsilon`-accurate, not estimates."""
+        return self.exact or self.epsilon > 0
 
     @property
     def floor(self) -> float:

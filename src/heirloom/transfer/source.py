@@ -1,6 +1,7 @@
 """`Source`: a task that ended, from which values are transferred."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,17 @@ class Source:
     def known(self) -> BoolArray:
         """The known set of the task."""
         return self.rows.known
+
+    # A source serves many tasks: what each of them asks for is computed once.
+    @cached_property
+    def most_visits(self) -> int:
+        """The largest number of visits of a known pair."""
+        return int(self.rows.counts.max(initial=0, where=self.known))
+
+    @cached_property
+    def has_given_rows(self) -> bool:
+        """Whether a known row was given instead of estimated: it has no visits."""
+        return bool((self.known & (self.rows.counts == 0)).any())
 
     def to_mdp(
         self,

@@ -188,16 +188,17 @@ def test_compiled_and_step_by_step_learning_are_identical():
 
 
 @pytest.mark.parametrize(
-    ("n_known", "epsilon", "are_learned"), [(1, 0.0, True), (1, 0.1, False), (2, 0.0, False)]
+    ("exact", "epsilon", "are_learned"),
+    [(True, 0.0, True), (True, 0.1, False), (False, 0.1, False), (False, 0.0, False)],
 )
-def test_successors_are_learned_only_from_models_declared_exact(n_known, epsilon, are_learned):
+def test_successors_are_learned_only_from_models_declared_exact(exact, epsilon, are_learned):
     tasks = [maze(layout=layout) for layout in ("orange", "green") for _ in range(2)]
     bound = learned_bound(4)
-    agent = agent_for(tasks[0], [bound], np.random.default_rng(0), n_known=n_known, epsilon=epsilon)
+    agent = agent_for(tasks[0], [bound], np.random.default_rng(0), exact=exact, epsilon=epsilon)
     for m in tasks:
         model = learned_exactly(m, np.ones(m.R.shape, dtype=bool))
         source = Source.of(model, np.full(m.R.size, m.v_max))
-        agent.memory.add(Source(source.rows, source.Q, source.V, n_known=n_known))
+        agent.memory.add(Source(source.rows, source.Q, source.V, n_known=1))
     agent.begin_task()
     assert (bound.nearness.successors is not None) == are_learned
     if are_learned:
@@ -272,7 +273,7 @@ def test_nearness_and_p_min_together_are_refused():
 def test_more_different_tasks_than_p_min_admits_are_refused():
     rng = np.random.default_rng(7)
     tasks = draw_deterministic_family(rng, n_tasks=4)
-    agent = near_rmax(tasks[0], p_min=0.5)
+    agent = near_rmax(tasks[0], p_min=0.5, exact=True)
     with pytest.raises(hl.errors.InvalidArgument, match="so that there are at most 2 tasks"):
         lifetime(agent, tasks)
 

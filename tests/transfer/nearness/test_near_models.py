@@ -92,11 +92,15 @@ def check_task(agent, m, rng, *, episodes=6, max_steps=8):
 
 
 def check_family(rng):
-    """A lifetime on deterministic tasks, where one visit makes a pair known exactly."""
+    """A lifetime on deterministic tasks, where one visit makes a pair known exactly.
+
+    Where models are declared exact, each source gives a bound; otherwise their visits are pooled.
+    """
     tasks = draw_family(rng, deterministic=True)
     near = hl.NearModels(draw_nearness(rng, tasks))
     extra = [[], [hl.Lipschitz(d_max=hl.metrics.family_distance(tasks))]][rng.integers(2)]
-    agent = agent_for(tasks, [near, *extra], rng, tol=float(rng.choice([1e-8, 1e-2])))
+    options = {"tol": float(rng.choice([1e-8, 1e-2])), "exact": bool(rng.integers(2))}
+    agent = agent_for(tasks, [near, *extra], rng, **options)
     drawn = [tasks[i] for i in rng.integers(len(tasks), size=5)]
     return np.array([check_task(agent, m, rng) for m in drawn]).sum(axis=0)
 

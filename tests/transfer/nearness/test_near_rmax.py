@@ -44,12 +44,13 @@ def test_saved_agent_continues_with_identical_results(tmp_path, nearness):
     assert repr(loaded.bounds[0].nearness) == repr(nearness)
 
 
-def test_explanation_names_the_sources_and_the_parts_of_the_knowledge():
-    agent = hl.NearRMax(nearness=FAMILY.nearness, **OPTIONS, seed=0)
+@pytest.mark.parametrize(("epsilon", "source"), [(0.01, "task 1"), (0.0, "all earlier tasks")])
+def test_explanation_names_the_sources_and_the_parts_of_the_knowledge(epsilon, source):
+    agent = hl.NearRMax(nearness=FAMILY.nearness, **OPTIONS | {"epsilon": epsilon}, seed=0)
     learn_all(agent, tasks(3), episodes=1000)
     explanation = agent.explain()
     assert sum(explanation.n_decided.values()) == 484
-    assert explanation.n_decided["NearModels, task 1"] > 0
+    assert explanation.n_decided[f"NearModels, {source}"] > 0
     assert set(explanation.knowledge_used) <= {
         f"NearModels, {part}" for part in ("rewards", "transitions", "successors")
     }
@@ -166,20 +167,23 @@ def test_near_rmax_transfers_in_the_corridor_from_the_second_task_on():
     assert returns["NearRMax"] > 1.3 * returns["RMax"]
 
 
-def test_source_whose_rewards_alone_are_used_is_named():
+@pytest.mark.parametrize(
+    ("exact", "number", "source"), [(True, 1, "task 1"), (False, -1, "all earlier tasks")]
+)
+def test_source_whose_rewards_alone_are_used_is_named(exact, number, source):
     """Transitions may differ by anything: only the reward of the source bounds the value."""
     agent = hl.NearRMax(
         nearness=hl.Nearness(rewards=[[0.1], [0.1]], transitions=1, highest_rewards=[[1], [0.3]]),
-        **{"n_states": 2, "n_actions": 1, "gamma": 0.5, "n_known": 1, "seed": 0},
+        **{"n_states": 2, "n_actions": 1, "gamma": 0.5, "n_known": 1, "seed": 0, "exact": exact},
     )
     agent.begin_task()
     for s in range(2):
         agent.observe(s, 0, 0.25, s, terminated=False)
     agent.end_task()
     agent.begin_task()
-    assert agent.bounds[0].sources_used().tolist() == [1, 0]
+    assert agent.bounds[0].sources_used().tolist() == [number, 0]
     explanation = agent.explain()
-    assert "from 'NearModels, task 1' (by its rewards)" in explanation.why(0, 0)
+    assert f"from 'NearModels, {source}' (by its rewards)" in explanation.why(0, 0)
     assert "from 'NearModels' (by its highest_rewards)" in explanation.why(1, 0)
 
 

@@ -17,7 +17,7 @@ from heirloom.planning.certificate import ROUNDOFF
 from heirloom.transfer import program
 from heirloom.transfer.model_sets import combined
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer.nearness.rows import near_sets
+from heirloom.transfer.nearness.rows import near_sets, rows_of_sources
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import instance, shown
@@ -99,8 +99,8 @@ def near_bound(
     setting = replace(setting, tol=max(tolerance.error / 2, rounding / 2))
     U = np.where(available, setting.v_max, -np.inf)
     values = program.initial_values(setting, U)
-    sets = near_sets([_source(m_bar)], nearness, setting)
-    near = None if sets is None else combined([(1, sets)], setting, values, available)
+    sets = near_sets(rows_of_sources([_source(m_bar)], setting), nearness, setting)
+    near = combined([(1, sets)], setting, values, available)
     if near is not None:
         near = near._replace(limit=np.inf)  # also differences from v_max below `same` count
         values = program.with_near(values, near)

@@ -31,9 +31,14 @@ What must be counted, and what need not be:
   reward among the first tasks, stays as it is or increases when r includes the later task.
 - The values Q of sources are not used. So it does not matter on which knowledge they rest.
 
-`successors` are learned only where models are exact (`epsilon=0` and `n_known=1`, deterministic
-tasks): there the current task leads to a successor of one of the first m tasks. In all other cases
-a successor that was not seen is not impossible.
+Where models are estimates, the bound uses the mean over all visits of the first m tasks, a mixture
+Σ w_j R̂_j and Σ w_j T̂_j of what was learned of them. At a pair that all of them know, it satisfies
+the same inequalities, because |·| and the total variation are convex; at other pairs there is
+nothing to show.
+
+`successors` are learned only from models that are declared exact (`exact=True` and `epsilon=0`,
+deterministic tasks): there the current task leads to a successor of one of the first m tasks. In
+all other cases a successor that was not seen is not impossible.
 """
 
 from typing import NamedTuple
@@ -211,7 +216,7 @@ class LearnedNearness:
         At pairs that a first task does not know, every successor is possible.
         """
         known = self.known_in_all
-        exact = self.setting.epsilon == 0 and all(source.n_known == 1 for source in self.sources)
+        exact = self.setting.exact and self.setting.epsilon == 0
         n_states, n_pairs = self.setting.n_states, self.setting.n_pairs
         n_entries = known.sum() * len(self.sources) + (~known).sum() * n_states
         if not exact or not known.any() or n_entries > MOST_SUCCESSORS:

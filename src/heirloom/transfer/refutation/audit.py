@@ -16,11 +16,11 @@ from heirloom.transfer.lipschitz.screening import useful_below
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.model_sets import combined
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer.nearness.rows import near_sets
-from heirloom.transfer.radii import Accuracy, all_outcomes
+from heirloom.transfer.nearness.rows import near_sets, rows_of_memory
+from heirloom.transfer.radii import Accuracy, all_outcomes, possible_outcomes
 from heirloom.transfer.refutation.audit_result import Audit, formatted_range
 from heirloom.transfer.refutation.contradiction import Contradiction, Part
-from heirloom.transfer.refutation.differences import Differences, Largest, possible_outcomes
+from heirloom.transfer.refutation.differences import Differences, Largest
 from heirloom.transfer.refutation.pooled import SHARE_OF_DELTA, pooled_evidence
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
@@ -228,9 +228,9 @@ class _Auditor:
             return None if np.isinf(useful).any() else bool((d_max.reshape(-1) < useful).any())
         if nearness is not None:
             setting = self.setting
-            sets = near_sets(list(self.memory.sources), nearness, setting)
+            sets = near_sets(rows_of_memory(self.memory, setting), nearness, setting)
             values = program.initial_values(setting, np.full(setting.n_pairs, setting.v_max))
-            return sets is not None and combined([(1, sets)], setting, values) is not None
+            return combined([(1, sets)], setting, values) is not None
         return None
 
     def _blind(self, found: Differences, nearness: Nearness | None) -> tuple[str, ...]:

@@ -130,13 +130,3 @@ class Differences:
         tasks[owner[order]] = self._numbers[self.rows.source[order] + 1][:, None]
         tasks[largest == 0] = 0
         return Largest(largest, tasks)
-
-
-def possible_outcomes(nearness: Nearness, setting: Setting) -> IntArray:
-    """Return the number of outcomes of each pair that a nearness allows."""
-    outcomes = all_outcomes(setting)
-    if nearness.successors is not None:
-        outcomes = np.diff(nearness.successors.first) + int(setting.terminating)
-    if nearness.terminates is not None and setting.terminating:
-        outcomes = outcomes - ~nearness._per_pair("terminates", setting.n_pairs)
-    return np.maximum(outcomes, 1)

@@ -21,8 +21,7 @@ from heirloom.kernels.checking import Check
 from heirloom.transfer.bound import Bound, Claims
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import no_successors
-from heirloom.transfer.radii import Accuracy, Radii, TaskRadii, all_outcomes, most_visits
-from heirloom.transfer.refutation.differences import possible_outcomes
+from heirloom.transfer.radii import Accuracy, Radii, TaskRadii, all_outcomes, possible_outcomes
 from heirloom.transfer.refutation.lower_values import lower_values, lower_weights, two_largest
 from heirloom.transfer.refutation.rows import rows_by_pair
 from heirloom.transfer.setting import Setting
@@ -195,7 +194,7 @@ def _is_blind(
 
 def _most_visits(sources: list[Source]) -> int:
     """Return the largest number of visits of a pair in a source."""
-    return max((most_visits(source) for source in sources), default=0)
+    return max((source.most_visits for source in sources), default=0)
 
 
 def _of_rows(ufunc: np.ufunc, values: FloatArray, rows: Rows, empty: float) -> FloatArray:
