@@ -9,6 +9,7 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
@@ -32,16 +33,17 @@ DIGITS = 4  # of the ends of the reward range, which are rounded outwards
 class BoxFamily(TaskFamily):
     """Tasks with independent parameters, each drawn uniformly from its interval.
 
-    A derived class defines `gamma`, the discount factor of all tasks, `intervals` and `build`. What
-    `build` returns must be affine in each parameter separately: probabilities, mean rewards, and
-    rewards of transitions. A parameter that has a few values only is listed in `choices`; `build`
-    may depend on it in any way.
+    A derived class defines `gamma`, the discount factor of all tasks, `intervals` and `build`; a
+    dataclass may have a field of the type `Interval` for each parameter instead of `intervals`.
+    What `build` returns must be affine in each parameter separately: probabilities, mean rewards,
+    and rewards of transitions. A parameter that has a few values only is listed in `choices`;
+    `build` may depend on it in any way.
     """
 
     @property
-    @abstractmethod
     def intervals(self) -> Mapping[str, Interval]:
-        """The interval of each parameter, by its name."""
+        """The interval of each parameter, by its name: by default the fields of that type."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.type is Interval}  # type: ignore[arg-type]
 
     @property
     def choices(self) -> Mapping[str, tuple[Any, ...]]:

@@ -80,7 +80,7 @@ class TaskFamily(ABC):
         corners = self.corners
         return None if corners is None else family_nearness(corners)
 
-    @property
+    @cached_property
     def options(self) -> FamilyOptions:
         """What an agent must know, as keyword arguments: `hl.RMax(n_known=10, **options)`."""
         m = self.draw(np.random.default_rng(0))

@@ -96,11 +96,6 @@ class Ferry(BoxFamily):
     cycle: ClassVar[tuple[bool, ...]] = ()
     """Whether the ferry sinks in each task of a sequence, over and over; random if empty."""
 
-    @property
-    def intervals(self) -> dict[str, Interval]:
-        """The intervals of slip and of the reward of the goal."""
-        return {"slip": self.slip, "reward": self.reward}
-
     def build(self, *, reward_range: Range | None, **parameters: Any) -> TabularMDP:
         """Build the task with these parameters."""
         return ferry(gamma=self.gamma, reward_range=reward_range, **parameters)

@@ -43,7 +43,6 @@ MAZE = (
     ".#.....#...",
 )
 LARGEST_K = 100_000  # inner cells of a T
-LARGEST_WIDTH = 1e100  # of a heat map, in cells; squares of larger numbers would overflow
 HEAT_MAP = (".#.G", "....", ".###", "S...")
 OTHER_HEAT_MAP = (".#G.", "....", ".###", "S...")
 
@@ -115,10 +114,7 @@ def heat_map(
     if len(goals) != 1:
         raise InvalidArgument(f"the map has {len(goals)} goals: expected exactly one `G`")
     goal = goals[0]
-    what = f"expected a number from {1 / LARGEST_WIDTH:g} to {LARGEST_WIDTH:g}"
-    width = real_number("width", width, what, least=1 / LARGEST_WIDTH)
-    if width > LARGEST_WIDTH:
-        raise InvalidArgument(f"width is {width}: {what}")
+    width = real_number("width", width, "expected a positive number of cells", above=0)
     peak = probability("peak", peak)
     squared = ((grid.positions - goal) ** 2).sum(axis=1)
     rewards = peak * np.exp(-squared / (2 * width**2))

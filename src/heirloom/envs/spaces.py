@@ -1,23 +1,78 @@
-"""Numbers and names for the values of Gymnasium's finite spaces.
+"""Numbers and names for the values of Gymnasium's finite spaces, and the base of `wrappers`.
 
 The last component of a value varies fastest.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
 
 from heirloom.errors import UnsupportedEnvironment
 from heirloom.mdp.gymnasium import named_actions
 from heirloom.naming import all_different, shortened
-from heirloom.validation import shown
+from heirloom.validation import index, shown
 
 LARGEST = 2**31 - 1
 
 MOST_NAMED = 20_000  # states; texts of more would take too much time and memory
+
+
+class NumberingWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """A wrapper whose observations and actions are whole numbers from 0 up.
+
+    Args:
+        env: the environment.
+        n_states: the number of observations.
+        arguments: those of the derived class, from which Gymnasium makes it again.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], n_states: int, /, **arguments: Any) -> None:
+        RecordConstructorArgs.__init__(self, **arguments)
+        gym.Wrapper.__init__(self, env)
+        self.n_states, self.n_actions = n_states, size_of_space(env.action_space, "action", env)
+        self.observation_space = spaces.Discrete(self.n_states)
+        self.action_space = spaces.Discrete(self.n_actions)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Begin an episode and return the number of the first observation."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self.state_of(observation), info
+
+    def step(self, action: int) -> tuple[int, Any, bool, bool, dict[str, Any]]:
+        """Take the action with this number and return the number of the next observation."""
+        observation, reward, terminated, truncated, info = self.env.step(self.action_of(action))
+        return self.state_of(observation), reward, terminated, truncated, info
+
+    @abstractmethod
+    def state_of(self, observation: Any) -> int:
+        """Return the number of an observation."""
+
+    def action_of(self, action: int) -> Any:
+        """Return the environment's action with this number."""
+        return value_of(self.env.action_space, index("action", action, self.n_actions))
+
+    @property
+    def action_names(self) -> tuple[str, ...] | None:
+        """Names of the actions, in the order of their numbers; None if they are only numbers."""
+        if isinstance(self.env.action_space, spaces.Discrete):
+            return named_actions(self.env, self.n_actions)
+        return names_of_values(self.env.action_space, self.n_actions)
+
+
+def check_environment(env: object) -> None:
+    """Raise `UnsupportedEnvironment` unless `env` is a Gymnasium environment."""
+    if not isinstance(env, gym.Env):
+        raise UnsupportedEnvironment(
+            f"env is {shown(env)}, which is not a Gymnasium environment: gymnasium.make(name) "
+            "makes one"
+        )
 
 
 def size_of_space(space: gym.Space[Any], what: str, env: gym.Env[Any, Any]) -> int:
@@ -123,14 +178,6 @@ def names_of_values(space: gym.Space[Any], number: int) -> tuple[str, ...] | Non
     if number > MOST_NAMED:
         return None
     return all_different([shortened(str(value_of(space, i))) for i in range(number)])
-
-
-def names_of_actions(env: gym.Env[Any, Any], number: int) -> tuple[str, ...] | None:
-    """Return the names of the actions of a wrapped environment; None if they are only numbers."""
-    space = env.action_space
-    if isinstance(space, spaces.Discrete):
-        return named_actions(env, number)
-    return names_of_values(space, number)
 
 
 def names_of_seen(seen: dict[Any, int], number: int) -> tuple[str, ...] | None:

@@ -93,9 +93,7 @@ def taxi(
         gamma: the discount factor.
     """
     rain = probability("rain", rain)
-    fare = real_number("fare", fare, "expected a number from 0 to 20", least=0)
-    if fare > 20:
-        raise InvalidArgument(f"fare is {fare}: expected a number from 0 to 20")
+    fare = real_number("fare", fare, "expected a number from 0 to 20", least=0, most=20)
     env = gym.make("Taxi-v4", is_rainy=rain > 0, rainy_probability=1 - rain)
     closed = _closed_roads(blocked)
 
@@ -129,9 +127,7 @@ def cliff_walking(*, wind: float = 0.0, fall: float = 100.0, gamma: float = 0.95
         gamma: the discount factor.
     """
     wind = probability("wind", wind)
-    fall = real_number("fall", fall, "expected a cost from 1 to 100", least=1)
-    if fall > 100:
-        raise InvalidArgument(f"fall is {fall}: expected a cost from 1 to 100")
+    fall = real_number("fall", fall, "expected a cost from 1 to 100", least=1, most=100)
     env = gym.make("CliffWalking-v1")
     table = env.unwrapped.P  # type: ignore[attr-defined]
     with_wind = {
