@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from heirloom.errors import InvalidArgument
-from heirloom.experiments.job import Functions, family_of, run_job, shared_results, with_declaration
+from heirloom.experiments.job import (
+    Functions,
+    draw_tasks,
+    family_of,
+    learn_job,
+    shared_results,
+    with_declaration,
+)
 from heirloom.experiments.measures import measure_class
 from heirloom.experiments.reading import MOST_JOBS
 from heirloom.experiments.spec import ExperimentSpec
@@ -144,14 +151,15 @@ def estimate_seconds(spec: ExperimentSpec) -> float:
             measured[agent.algorithm] = _seconds_per_job(spec, i)
         mean = sum(measured.values()) / len(measured)
         total += measured.get(agent.algorithm, mean)
-    shared = _timed(lambda: shared_results(spec.with_changes(tasks=1, repetitions=1), 0))
+    first = draw_tasks(spec.with_changes(tasks=1), 0)
+    shared = _timed(lambda: shared_results(first, spec.steps))
     return (total + shared * spec.tasks) * spec.repetitions
 
 
 def _seconds_per_job(spec: ExperimentSpec, agent: int) -> float:
     def seconds(tasks: int, episodes: int) -> float:
         part = spec.with_changes(tasks=tasks, episodes=episodes, repetitions=1)
-        return _timed(lambda: run_job(part, agent, 0))
+        return _timed(lambda: learn_job(part, agent, 0, draw_tasks(part, 0)))
 
     seconds(min(2, spec.tasks), 1)  # compiles kernels
     return extrapolated(seconds, spec.tasks, spec.episodes)
