@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli.app import app
-from heirloom.report.agents_table import baseline_of, cells, columns
+from heirloom.report.agents_table import baseline_of, columns, over_repetitions
 from heirloom.report.between_runs import differences, welch_interval
 from heirloom.report.charts import all_curves, chart_data, key
 from heirloom.report.page import render
@@ -106,10 +106,8 @@ def test_numbers_of_an_incomplete_run_are_those_of_the_jobs_that_exist():
         partial[name][2, 3:] = np.nan
     partial["updates"][2, 3:] = -1
     sources = read_sources(partial)
-    mean, explored = (
-        cells(sources.runs[0], baseline_of(sources.runs, sources.runs[0]))[2][k].found.mean
-        for k in (0, -1)
-    )
+    found = columns(sources.runs[0], 2, baseline_of(sources.runs, sources.runs[0]))
+    mean, explored = (over_repetitions(found[k].values).mean for k in (0, -1))
     assert mean == pytest.approx(full.returns.values[2, :3].mean())
     assert explored == pytest.approx(full.updates.values[2, :3].mean())
     assert "NaN" not in json.dumps(data_of(render(sources)))
@@ -208,14 +206,10 @@ def test_steps_until_near_optimal_are_called_an_upper_bound_and_never_a_lower_on
     run = read_sources(folder / "run").runs[0]
     run = replace(run, arrays={**run.arrays, "optimal": np.full_like(run.optimal, 1e6)})
     baseline = baseline_of([run], run)
-    titles = [column.title for column in columns(run, baseline)]
-    steps, episodes = (
-        titles.index(f"{name} until near-optimal{suffix}")
-        for name, suffix in (("Steps", ", at most"), ("Episodes", ""))
-    )
-    for row in cells(run, baseline):
-        assert row[episodes].at_least  # nothing reaches this optimum
-        assert not row[steps].at_least
+    for agent in range(len(run.agents)):
+        at_least = {column.title: column.at_least for column in columns(run, agent, baseline)}
+        assert at_least["Episodes until near-optimal"]  # nothing reaches this optimum
+        assert not at_least["Steps until near-optimal, at most"]
 
 
 def test_baseline_must_be_an_agent(folder, tmp_path):
