@@ -144,13 +144,9 @@ class FiniteFamily(TaskFamily):
         ranges = [m.reward_range for m in self.tasks.values()]
         return min(lo for lo, _ in ranges), max(hi for _, hi in ranges)
 
-    @property
+    @cached_property
     def d_max(self) -> FloatArray:
         """The largest distance between any two of the tasks, [s, a]: a valid prior."""
-        return self._d_max
-
-    @cached_property
-    def _d_max(self) -> FloatArray:
         return frozen(family_distance(self.all_tasks))
 
     @property

@@ -9,11 +9,12 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from heirloom import validation
 from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap, grid_world
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.validation import one_of, probability, real_number, shown, whole_number
+from heirloom.validation import one_of, probability, real_number, whole_number
 
 Interval = tuple[float, float]
 Layout = Literal["orange", "green"]
@@ -145,15 +146,8 @@ def checked_variant(variant: Variant) -> Variant:
 
 def checked_interval(name: str, interval: Interval) -> Interval:
     """Return an interval within [0, 1]; raise `InvalidArgument` if it is not one."""
-    try:
-        lo, hi = (probability(name, end) for end in interval)
-    except (TypeError, ValueError):
-        lo, hi = 1.0, 0.0
-    if lo > hi:
-        raise InvalidArgument(
-            f"{name} is {shown(interval)}: expected an interval (lo, hi) with 0 <= lo <= hi <= 1"
-        )
-    return lo, hi
+    what = "expected an interval (lo, hi) with 0 <= lo <= hi <= 1"
+    return validation.interval(name, interval, what, least=0, most=1)
 
 
 def goal_rewards(variant: Variant) -> Interval:
