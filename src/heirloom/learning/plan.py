@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.errors import IncompatibleTasks, InvalidArgument
-from heirloom.learning.recorder import Recorder
+from heirloom.learning.recorder import Recorder, exact_task_of, names_of
 from heirloom.mdp.from_arrays import rewards_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.naming import Names, checked_label
@@ -124,8 +124,8 @@ def _check_time_limit(env: "TabularMDP | gym.Env[Any, Any]") -> None:
     What may end them is a transition of an exact task that terminates, or a time limit that an
     environment declares: the wrapper `TimeLimit`, or `max_episode_steps` in its `spec`.
     """
-    task = env if isinstance(env, TabularMDP) else getattr(env.unwrapped, "task", None)
-    if isinstance(task, TabularMDP) and task.terminating:
+    task = exact_task_of(env)
+    if task is not None and task.terminating:
         return
     if isinstance(env, TabularMDP):
         raise InvalidArgument("max_steps is None and the task never terminates: give max_steps")
@@ -142,19 +142,11 @@ def adopt_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
     """Give the memory of an agent the names of states and actions that its task has."""
     if not isinstance(agent, OptimisticAgent):
         return
-    memory, names = agent.memory, _names_of(env)
+    memory, names = agent.memory, names_of(env)
     if not isinstance(env, TabularMDP):
         memory.edges = edges_of(env) or memory.edges
     # The names are valid: a task has checked them, or `read_names` has.
     memory.names = Names(names.states or memory.state_names, names.actions or memory.action_names)
-
-
-def _names_of(env: "TabularMDP | gym.Env[Any, Any]") -> Names:
-    if isinstance(env, TabularMDP):
-        return Names(env.state_names, env.action_names)
-    from heirloom.mdp.gymnasium import read_names
-
-    return read_names(env)
 
 
 def check_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
@@ -165,7 +157,7 @@ def check_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
     if not isinstance(agent, OptimisticAgent):
         return
     for noun, before, now in zip(
-        ("state", "action"), agent.memory.names, _names_of(env), strict=True
+        ("state", "action"), agent.memory.names, names_of(env), strict=True
     ):
         if before is None or now is None or before == now:
             continue

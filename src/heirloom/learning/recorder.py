@@ -117,8 +117,8 @@ class Recorder:
 
     def result(self, update_steps: IntArray) -> Recording:
         """Return what was recorded."""
-        agent, task = self._agent, _task_of(self._env)
-        names = _names_of(self._env)
+        agent, task = self._agent, exact_task_of(self._env)
+        names = names_of(self._env)
         columns = zip(*self._frames, strict=True) if self._frames else ((),) * 4
         states, actions, rewards, snapshots = columns
         layers = {name: layer.changes() for name, layer in self._layers.items()}
@@ -223,7 +223,7 @@ class _Layer:
         return Changes(as_array(self._ends, "i8"), frozen(pairs), frozen(values))
 
 
-def _names_of(env: Any) -> Names:
+def names_of(env: "TabularMDP | gym.Env[Any, Any]") -> Names:
     """Return the names of the states and actions of what is learned."""
     if isinstance(env, TabularMDP):
         return Names(env.state_names, env.action_names)
@@ -232,7 +232,7 @@ def _names_of(env: Any) -> Names:
     return read_names(env)
 
 
-def _task_of(env: Any) -> TabularMDP | None:
+def exact_task_of(env: Any) -> TabularMDP | None:
     """Return the exact task that is learned, if it is known."""
     task = env if isinstance(env, TabularMDP) else getattr(env.unwrapped, "task", None)
     return task if isinstance(task, TabularMDP) else None
