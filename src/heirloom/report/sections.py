@@ -14,7 +14,7 @@ from heirloom.report.markup import block, table, text
 from heirloom.report.replay import replay_section
 from heirloom.report.sources import ShownRun, Sources
 from heirloom.runs.compare import is_comparison
-from heirloom.runs.recordings import recordings_of
+from heirloom.runs.recordings import recordings_in
 from heirloom.stats import MIN_REPETITIONS
 from heirloom.wording import are, counted, counted_of
 
@@ -262,7 +262,7 @@ def replays(runs: list[ShownRun]) -> str:
             recording
             for run in runs
             if run.stored is not None
-            for recording in recordings_of(run.stored)
+            for recording in recordings_in(run.stored)
             if recording.episodes.size
         ]
     except HeirloomError as error:
@@ -291,16 +291,11 @@ def _section(content: str) -> str:
 
 def not_recorded(runs: list[ShownRun]) -> str:
     """Say, as HTML, how to record where transfer came from in runs that did not."""
-    compared = {run.spec is None or is_comparison(run.spec) for run in runs}
-    of_spec = 'Add <code>measure = "transfer"</code> to its spec'
-    of_compare = 'Give <code>compare</code> the argument <code>measure="transfer"</code>'
-    remedy = of_compare if compared == {True} else of_spec
-    if len(compared) > 1:
-        remedy += f", or {of_compare[0].lower()}{of_compare[1:]},"
     which = "This run has" if len(runs) == 1 else "These runs have"
     return (
-        f"{which} not recorded where transfer came from. {remedy} to record it; this does not "
-        "change what the agents learn."
+        f"{which} not recorded where transfer came from. To record it, add <code>measure = "
+        '"transfer"</code> to the spec, or give <code>compare</code> the argument <code>measure='
+        '"transfer"</code>; this does not change what the agents learn.'
     )
 
 

@@ -15,6 +15,7 @@ from heirloom.errors import HeirloomError, InvalidArgument, InvalidFile
 from heirloom.experiments.measures import Transfer
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.variables import check_results
+from heirloom.runs.layout import texts_of
 from heirloom.runs.results import runs_in
 from heirloom.runs.stored_run import Status, StoredRun
 from heirloom.storage.folders import folder_path, regular_file
@@ -92,7 +93,7 @@ def read_sources(given: object) -> Sources:
         if _is_dataset(each):
             runs.append(_in_memory(each, label or "results"))
             continue
-        location = _location(each)
+        location = folder_path(each, "runs")
         found = runs_in(location)
         summary = _summary(location, problems)
         claims += summary.get("claims", [])
@@ -145,16 +146,6 @@ def _is_dataset(given: object) -> bool:
     return isinstance(given, xr.Dataset)
 
 
-def _location(given: Any) -> Path:
-    try:
-        return folder_path(given)
-    except InvalidArgument:
-        raise InvalidArgument(
-            f"runs is {shown(given)}: expected the results of run or compare, or the folder of a "
-            "run, or a list of these"
-        ) from None
-
-
 def _in_memory(results: "xr.Dataset", label: str) -> ShownRun:
     check_results(results, ("returns", "updates", "optimal"))
     order = ("agent", "repetition", "task")
@@ -169,16 +160,9 @@ def _in_memory(results: "xr.Dataset", label: str) -> ShownRun:
         spec = ExperimentSpec.read(stored, stored=True) if isinstance(stored, Mapping) else None
     except HeirloomError:
         spec = None
-    versions = results.attrs.get("versions")
-    return ShownRun(
-        label,
-        [str(name) for name in results.agent.values],
-        arrays,
-        spec=spec,
-        versions={str(k): str(v) for k, v in versions.items()}
-        if isinstance(versions, Mapping)
-        else {},
-    )
+    names = [str(name) for name in results.agent.values]
+    versions = texts_of(results.attrs.get("versions"))
+    return ShownRun(label, names, arrays, spec=spec, versions=versions)
 
 
 def _stored(run: StoredRun, label: str) -> ShownRun:
