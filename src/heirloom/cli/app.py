@@ -34,7 +34,6 @@ from heirloom.cli.output import (
     print_results,
     print_size,
     print_status,
-    print_sweep,
     write_figures,
     write_sweep,
 )
@@ -247,12 +246,12 @@ def run(
                 experiment, location, jobs=jobs, backend=backend, address=address
             )
             finished[label] = results
-            print_results(results, experiment.name)
+            print_results({label: results}, experiment.name)
             figures = write_figures(results, experiment.name, location)
             typer.echo(f'Results are in {location}; heirloom.results("{location}") loads them.')
             typer.echo(f"Figures are in {figures}. `heirloom report {location}` writes a page.")
         if len(finished) > 1:
-            print_sweep(finished, spec.stem)
+            print_results(finished, spec.stem)
             file = write_sweep(finished, root)
             typer.echo(f'This table is in {file}; heirloom.results("{root}") loads all results.')
 

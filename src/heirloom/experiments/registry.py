@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.agents.protocol import Agent
-from heirloom.arrays import FloatArray
 from heirloom.envs import (
     icu_sepsis,
     inventory,
@@ -26,11 +25,10 @@ from heirloom.envs import (
     toy_text,
 )
 from heirloom.envs.box import BoxFamily
-from heirloom.envs.family import FamilyOptions, TaskFamily
+from heirloom.envs.family import TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.experiments.mistakes import option_mistakes
 from heirloom.mdp.tabular import TabularMDP, check_task
-from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.validation import one_of, shown
 from heirloom.wording import counted, did_you_mean
 
@@ -147,6 +145,16 @@ def draw_sequence(family: Any, rng: np.random.Generator, n_tasks: int) -> list[A
     return list(tasks)
 
 
+def _own_or_default(name: str) -> Any:
+    """Return a property: an attribute of the adapted object, or else the one of `TaskFamily`."""
+
+    def value(adapter: "FamilyAdapter") -> Any:
+        own = getattr(adapter.family, name, None)
+        return getattr(super(FamilyAdapter, adapter), name) if own is None else own
+
+    return property(value)
+
+
 class FamilyAdapter(TaskFamily):
     """Adapter that makes a `TaskFamily` of any object with `gamma` and `draw`.
 
@@ -173,30 +181,9 @@ class FamilyAdapter(TaskFamily):
         """The object's own `sequence`, or else tasks that are drawn one by one."""
         return draw_sequence(self.family, rng, n_tasks)
 
-    @property
-    def all_tasks(self) -> list[TabularMDP] | None:
-        """All tasks; None if the object does not list them."""
-        return getattr(self.family, "all_tasks", None)
-
-    @property
-    def d_max(self) -> FloatArray | None:
-        """A valid prior; None if the object has none."""
-        return getattr(self.family, "d_max", None)
-
-    @property
-    def corners(self) -> list[TabularMDP] | None:
-        """The object's own `corners`, or else all tasks."""
-        return getattr(self.family, "corners", None) or super().corners
-
-    @property
-    def nearness(self) -> Nearness | None:
-        """The object's own `nearness`, or else that of its corners."""
-        return getattr(self.family, "nearness", None) or super().nearness
-
-    @property
-    def options(self) -> FamilyOptions:
-        """The object's own `options`, or else those derived from one of its tasks."""
-        return getattr(self.family, "options", None) or super().options
+    all_tasks, d_max, corners, nearness, options = map(
+        _own_or_default, ("all_tasks", "d_max", "corners", "nearness", "options")
+    )
 
 
 def make_agent(

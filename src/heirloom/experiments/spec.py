@@ -1,30 +1,7 @@
 """Specs: an experiment as data, agents x repetitions x tasks x episodes.
 
-`experiments/sweep.py` describes sweeps over tasks, episodes and families. Users write it as TOML:
-
-    name = "two priors"
-    repetitions = 10        # independent repetitions, each with its own tasks
-    tasks = 15              # number of tasks that each agent faces in sequence
-    distinct_tasks = 5      # draw 5 tasks, then the 15 among them; by default draw 15 new ones
-    episodes = 2000         # episodes per task
-    steps = 10              # maximum number of steps per episode
-    seed = 0
-    record = true           # record episodes for `heirloom replay` (see experiments/record.py)
-
-    [family]
-    name = "tight"
-    variant = "released"
-
-    [defaults]              # options of all agents whose built-in algorithm has them
-    n_known = 10
-    epsilon = 0.01
-
-    [[agents]]
-    algorithm = "RMax"
-
-    [[agents]]
-    algorithm = "LRMax"
-    d_max = [0.1, 0.2]      # a list is a sweep: two agents, LRMax(0.1) and LRMax(0.2)
+Users write them as TOML; docs/experiments.md has examples, and `heirloom show` prints others.
+`experiments/sweep.py` describes sweeps over tasks, episodes and families.
 """
 
 import json

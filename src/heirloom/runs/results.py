@@ -128,7 +128,8 @@ def swept_summaries(
     Args:
         finished: the results of each run, by its label.
     """
-    differing = _differing([each.attrs["spec"] for each in finished.values()])
+    several = len(finished) > 1
+    differing = _differing([each.attrs["spec"] for each in finished.values()]) if several else {}
     rows = [
         (label, [str(values[i]) for values in differing.values()], summary)
         for i, (label, results) in enumerate(finished.items())
