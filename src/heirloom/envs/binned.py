@@ -4,7 +4,7 @@ Each dimension of a `Box` is cut at given edges, and a state is one combination 
 dimension varies fastest, as in a C-ordered array. The numbering depends on the edges alone: tasks
 with the same edges share it. An agent keeps the edges in its memory, and saves them with itself:
 `Binned(env, edges=agent.memory.edges)` numbers observations as before. It refuses an environment
-with other edges. `save_edges` and `load_edges` write and read edges alone.
+with other edges.
 
 Binning voids the guarantees. Agents assume that the next state depends on the current state and the
 action only. Observations in one bin differ, and what follows depends on where in the bin the
@@ -14,7 +14,6 @@ removing it. What remains true is what is measured: the returns of a fixed polic
 episodes, with their confidence interval, are those of the policy in the environment itself.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,8 +30,7 @@ from heirloom.envs.spaces import (
     check_environment,
     names_of_bins,
 )
-from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
-from heirloom.storage import archive
+from heirloom.errors import InvalidArgument, UnsupportedEnvironment
 from heirloom.transfer.bins import checked_edges, n_bins
 from heirloom.validation import index, numbers, shown
 from heirloom.wording import counted
@@ -105,18 +103,3 @@ class Binned(NumberingWrapper):
         if self.n_states > MOST_NAMED:
             return None
         return names_of_bins([self.bin_of(state) for state in range(self.n_states)])
-
-    def save_edges(self, path: str | os.PathLike[str]) -> None:
-        """Write the edges to a file, for instance for an agent that does not save them itself."""
-        arrays = {f"dimension_{i}": row for i, row in enumerate(self.edges)}
-        archive.write(path, "edges", archive.Content({"dimensions": len(self.edges)}, arrays))
-
-    @staticmethod
-    def load_edges(path: str | os.PathLike[str]) -> tuple[FloatArray, ...]:
-        """Read edges from a file, to be given as `edges`: `Binned(env, edges=load_edges(path))`."""
-        header, arrays = archive.read(path, "edges")
-        with archive.parsing(str(path), "edges"):
-            rows = [arrays[f"dimension_{i}"] for i in range(header["dimensions"])]
-            if len(rows) != len(arrays) or any(row.dtype != np.float64 for row in rows):
-                raise InvalidFile("the arrays are not one of float64 for each dimension")
-            return checked_edges(rows)

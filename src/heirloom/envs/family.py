@@ -163,13 +163,8 @@ class FiniteFamily(TaskFamily):
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
         """Draw a task at random."""
-        return self.tasks[self.draw_name(rng)]
-
-    def draw_name(self, rng: np.random.Generator) -> str:
-        """Draw the name of a task at random."""
-        names = list(self.tasks)
-        check_generator(rng)
-        return names[min(int(self.p.cumsum().searchsorted(rng.random(), "right")), len(names) - 1)]
+        drawn = int(self.p.cumsum().searchsorted(check_generator(rng).random(), "right"))
+        return self.all_tasks[min(drawn, len(self.tasks) - 1)]
 
     def _checked_v_max(self, v_max: float) -> float:
         """Return `v_max`; raise `InvalidArgument` if a value of a task exceeds it."""
