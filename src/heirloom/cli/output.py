@@ -133,13 +133,7 @@ def _first(lines: list[str]) -> list[str]:
 
 
 def print_size(specs: "Sequence[ExperimentSpec]", location: Path, jobs: int | None) -> None:
-    """Print the sizes of runs, and an estimate of their time; nothing is written.
-
-    Args:
-        specs: the experiments.
-        location: where their results would be stored; the free space there is checked.
-        jobs: number of parallel jobs; by default the number of processors.
-    """
+    """Print the sizes of runs, and an estimate of their time; nothing is written."""
     from heirloom.experiments.registry import no_exit
     from heirloom.runs.size import check_size, estimate_seconds
     from heirloom.runs.workers.process import processors
@@ -168,9 +162,7 @@ def _shown_seconds(seconds: float) -> str:
 def print_results(finished: "Mapping[str, xr.Dataset]", title: str) -> None:
     """Print the mean return of each agent, and its difference from a baseline, with intervals.
 
-    Args:
-        finished: the results of a run, or of all runs of a sweep, whose differing keys are shown.
-        title: the title of the table.
+    Several results are those of a sweep, whose differing keys are shown.
     """
     from heirloom.runs.results import swept_summaries
 

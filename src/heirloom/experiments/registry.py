@@ -126,10 +126,7 @@ def _user_defined_family(make: Callable[..., Any], options: dict[str, Any]) -> T
 def draw_sequence(family: Any, rng: np.random.Generator, n_tasks: int) -> list[Any]:
     """Return the tasks of a sequence, in the order of the family if it has a `sequence`.
 
-    Args:
-        family: a family, any object with `draw`, or a function that draws a task.
-        rng: the generator of the tasks.
-        n_tasks: the number of tasks.
+    A family is any object with `draw`, or a function that draws a task.
     """
     if not hasattr(family, "sequence"):
         draw = getattr(family, "draw", family)

@@ -102,14 +102,6 @@ class FamilySpec(_Named):
                 raise Mistakes(_of_family(error)) from None
         return self
 
-    def check_task(self) -> None:
-        """Raise `InvalidArgument` if no task of a built-in family can be drawn."""
-        if not is_user_defined(self.name):
-            try:
-                make_family(self.name, self.options).draw(np.random.default_rng(0))
-            except HeirloomError as error:
-                raise InvalidArgument(*_of_family(error)) from None
-
 
 class AgentSpec(_Named):
     """An agent: its name, its algorithm (`package.module:Name` if user-defined), and options."""
@@ -302,8 +294,11 @@ class ExperimentSpec(_Strict):
             ) from None
         if mistakes:
             raise InvalidArgument(*mistakes)
-        if not stored:
-            spec.family.check_task()
+        if not stored and not is_user_defined(spec.family.name):
+            try:
+                make_family(spec.family.name, spec.family.options).draw(np.random.default_rng(0))
+            except HeirloomError as error:
+                raise InvalidArgument(*_of_family(error)) from None
         return spec
 
     @classmethod

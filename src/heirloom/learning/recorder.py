@@ -34,14 +34,6 @@ class Recorder:
     """Collects the frames of chosen episodes, and snapshots of what the agent knows.
 
     It only reads the agent, and has no effect on what the agent does.
-
-    Args:
-        choice: what is recorded.
-        agent: the agent, which has begun the task.
-        env: the task.
-        sizes: the numbers of states and actions of the task.
-        episodes: the number of episodes of the task.
-        label: the label and the time of the task; empty if it has neither.
     """
 
     def __init__(

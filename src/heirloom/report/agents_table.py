@@ -184,13 +184,7 @@ def columns(run: ShownRun, agent: int, baseline: Baseline) -> list[Column]:
 
 
 def agents_table(run: ShownRun, baseline: Baseline, *, of_run: str = "") -> str:
-    """Return the table as HTML; the script of the page sorts it by the values of its cells.
-
-    Args:
-        run: the run.
-        baseline: the agent that others are compared with.
-        of_run: names the run in the caption, if the page shows several.
-    """
+    """Return the table as HTML; the script of the page sorts it by the values of its cells."""
     by_agent = [columns(run, i, baseline) for i in range(len(run.agents))]
     explained = [("Agent", "The name of the agent."), *(column[:2] for column in by_agent[0])]
     head = [

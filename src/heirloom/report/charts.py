@@ -153,13 +153,7 @@ def all_curves(runs: list[ShownRun]) -> tuple[list[Curve], int]:
 def chart_data(
     runs: list[ShownRun], curves: list[Curve], baseline: str | None = None
 ) -> dict[str, Any]:
-    """Return what the script of the page draws: the means and intervals of all curves.
-
-    Args:
-        runs: the runs.
-        curves: the curves of their agents.
-        baseline: the agent that others are compared with, as in the tables of agents.
-    """
+    """Return what the script of the page draws: the means and intervals of all curves."""
     points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_NUMBERS // len(curves)))
     name = baseline_of(runs, runs[0], baseline).name
     optimal = any(np.isfinite(run.optimal).any() for run in runs)

@@ -80,9 +80,8 @@ class Sources:
 def read_sources(given: object) -> Sources:
     """Read runs from folders, and take results from memory.
 
-    Args:
-        given: a dataset of results, a location, or a sequence of these, or a mapping from labels
-            to these. A location may be a folder that contains runs.
+    A dataset of results, a location, or a sequence or a mapping by labels of these is given.
+    A location may be a folder that contains runs.
     """
     labelled = _labelled(given)
     runs: list[ShownRun] = []

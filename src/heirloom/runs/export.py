@@ -61,12 +61,8 @@ def export(
 ) -> Exported:
     """Write the results of a run in a format that other programs read.
 
-    Args:
-        run: the run to export.
-        to: the format.
-        out: the folder that tables are written to, or the path of the netCDF file or zarr group.
-        snapshots: whether to write a table of `Q`, `U` and known pairs at all snapshots of
-            recorded episodes too.
+    With `snapshots`, a table of `Q`, `U` and known pairs at all snapshots of recorded episodes is
+    written too.
     """
     if snapshots and (run.spec.record is None or to not in ("parquet", "csv")):
         raise InvalidArgument(

@@ -24,12 +24,6 @@ def progress(title: str, total: int, done: int, file: TextIO | None = None) -> I
 
     A terminal shows a progress bar. Any other file gets a line every `LOG_INTERVAL` seconds or so,
     and one at the end.
-
-    Args:
-        title: name of the run.
-        total: number of jobs of the run.
-        done: number of jobs that are already complete.
-        file: where progress is shown; standard error by default.
     """
     file = sys.stderr if file is None else file
     title = printable(title)

@@ -123,11 +123,7 @@ def summaries(results: "xr.Dataset") -> list[Summary]:
 def swept_summaries(
     finished: "Mapping[str, xr.Dataset]",
 ) -> tuple[list[str], list[tuple[str, list[str], Summary]]]:
-    """Summarise the runs of a sweep: the keys that differ, and for each run and agent their values.
-
-    Args:
-        finished: the results of each run, by its label.
-    """
+    """Summarise runs: the keys that differ, and for each run and agent their values."""
     several = len(finished) > 1
     differing = _differing([each.attrs["spec"] for each in finished.values()]) if several else {}
     rows = [

@@ -73,12 +73,8 @@ def run_on(
 ) -> "xr.Dataset":
     """Run an experiment like `run`, on the workers that `start_workers` provides.
 
-    Args:
-        start_workers: starts workers or hands over existing ones; called only if there are jobs to
-            compute.
-        spec: the experiment.
-        location: the folder that results are written to.
-        functions: take the place of the functions that the spec names.
+    Workers are started, or handed over, only if there are jobs to compute. `functions` take the
+    place of those that the spec names.
     """
     folder = folder_path(location)
     with no_exit("the code of a family, a measure or an agent"):

@@ -49,9 +49,7 @@ class RunStore(StoredRun):
     A database that is damaged is replaced at once by a new one with the jobs that can be read, and
     is kept under another name. Otherwise nothing is written before the first result.
 
-    Args:
-        location: the folder of the run.
-        spec: the experiment. `InvalidArgument` is raised if the folder contains another one.
+    Raises `InvalidArgument` if the folder contains another experiment.
     """
 
     def __init__(self, location: str | os.PathLike[str], spec: ExperimentSpec) -> None:
