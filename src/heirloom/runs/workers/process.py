@@ -205,8 +205,7 @@ def _forget_all() -> None:
     _idle.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def serve(descriptor: int, parent: int, started: int, idle_seconds: float) -> None:
