@@ -40,13 +40,10 @@ def drift(*, of: str, options: dict[str, Any] | None = None) -> ordered.Drift:
         of: the name of the family, whose parameters lie in intervals.
         options: the options of that family.
     """
-    boxes = [name for name, make in FAMILIES.items() if _is_box(make)]
+    classes = {name: make for name, make in FAMILIES.items() if inspect.isclass(make)}
+    boxes = [name for name, make in classes.items() if issubclass(make, BoxFamily)]
     one_of("of", of, boxes)  # the code of users is not imported to read a spec
     return ordered.Drift(cast(BoxFamily, make_family(of, options or {})))
-
-
-def _is_box(make: Callable[..., Any]) -> bool:
-    return inspect.isclass(make) and issubclass(make, BoxFamily)
 
 
 FAMILIES: dict[str, Callable[..., TaskFamily]] = {
@@ -114,13 +111,9 @@ def make_family(name: str, options: Mapping[str, Any]) -> TaskFamily:
 def _cached_family(name: str, options_json: str) -> TaskFamily:
     options = json.loads(options_json)
     if is_user_defined(name):
-        return _user_defined_family(import_callable("family.name", name), options)
+        family = _call_user_code(import_callable("family.name", name), options, "the family")
+        return family if isinstance(family, TaskFamily) else FamilyAdapter(family)
     return _built_in_family(name, options)
-
-
-def _user_defined_family(make: Callable[..., Any], options: dict[str, Any]) -> TaskFamily:
-    family = _call_user_code(make, options, "the family")
-    return family if isinstance(family, TaskFamily) else FamilyAdapter(family)
 
 
 def draw_sequence(family: Any, rng: np.random.Generator, n_tasks: int) -> list[Any]:

@@ -169,19 +169,16 @@ class Recorder:
         """Return the names of deciders, and the changes with indices into these names."""
         codes, index = np.unique(np.append(0, changes.values), return_inverse=True)
         names = []
-        kinds = [type(bound).__name__ for bound in getattr(self._agent, "bounds", [])]
+        agent = self._agent
+        assert isinstance(agent, OptimisticAgent)  # others have no deciders
+        kinds = [type(bound).__name__ for bound in agent.bounds]
         for code in codes.tolist():
             i, task = divmod(code, TASKS)
             name = "v_max" if i == 0 else kinds[i - 1]
             name += f" {i}" if kinds.count(name) > 1 else ""
-            names.append(f"{name}, task {self._task_name(task)}" if task else name)
+            names.append(f"{name}, task {agent.memory.task_name(task)}" if task else name)
         values = frozen(index[1:].astype(LAYERS["decided"]))
         return tuple(names), changes._replace(values=values)
-
-    def _task_name(self, task: int) -> str:
-        """Return the number of a task, with its label if it has one."""
-        agent = self._agent
-        return agent.memory.task_name(task) if isinstance(agent, OptimisticAgent) else str(task)
 
 
 class _Layer:

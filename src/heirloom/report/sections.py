@@ -20,6 +20,7 @@ from heirloom.wording import are, counted, counted_of
 
 VERDICTS = {"supported": "yes", "contradicted": "no", "undecided": "open"}
 """The style of each verdict on a claim."""
+WHOSE = {"paper": "claim of the paper", "ours": "our claim"}
 LINKS = {
     "claims": "Claims",
     "reference": "Reference",
@@ -94,8 +95,8 @@ def claims(found: list[dict[str, Any]]) -> str:
         verdict = claim["verdict"]
         items += (
             f'<li class="claim"><span class="verdict {VERDICTS[verdict]}">{verdict}</span><div>'
-            f"<p>{text(_capitalised(claim['statement']))} "
-            f'<span class="whose">{_whose(claim["whose"])}</span></p>'
+            f"<p>{text(claim['statement'][:1].upper() + claim['statement'][1:])} "
+            f'<span class="whose">{WHOSE.get(claim["whose"], text(claim["whose"]))}</span></p>'
             f'<p class="measured">{text(claim["measured"])}</p></div></li>'
         )
     return (
@@ -236,14 +237,6 @@ def swatch(style: CurveStyle) -> str:
         f'<path d="{style.marker.path}" fill="{fill}" stroke="var(--own)" stroke-width="1.4"/>'
         "</svg>"
     )
-
-
-def _whose(whose: str) -> str:
-    return {"paper": "claim of the paper", "ours": "our claim"}.get(whose, text(whose))
-
-
-def _capitalised(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
 
 
 def _seconds(seconds: float) -> str:

@@ -95,16 +95,11 @@ class Summary(NamedTuple):
     """The mean number of model updates in a task."""
 
 
-def baseline_in(agents: Sequence[str]) -> str:
-    """Return the agent that others are compared with: RMax, or the first agent without it."""
-    return BASELINE if BASELINE in agents else agents[0]
-
-
 def summaries(results: "xr.Dataset") -> list[Summary]:
     """Summarise the results of a run, with 95 % Student intervals over repetitions."""
     names = [str(name) for name in results.agent.values]
     mean = results.returns.mean(("task", "episode"))
-    baseline = baseline_in(names)
+    baseline = BASELINE if BASELINE in names else names[0]
     return [
         Summary(
             name,
