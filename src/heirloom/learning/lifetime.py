@@ -95,17 +95,8 @@ def learn_tasks(
 ) -> dict[str, np.ndarray]:
     """Let an agent learn the tasks one after the other.
 
-    Args:
-        agent: the agent.
-        tasks: the tasks, in order.
-        episodes: the number of episodes per task.
-        steps: the largest number of steps per episode.
-        seed: the seed of the experiment.
-        name: the name of the agent, which selects the random streams of the tasks.
-        repetition: the number of the repetition, which selects them too.
-        observer: measures the agent while it learns.
-        record: what is recorded of each task, by its index; None if nothing is ever recorded.
-        masks: whether the agent obeys the masks of available actions that environments give.
+    The name of the agent and the number of the repetition select the random streams of the tasks.
+    `record` says what is recorded of each task, by its index; None if nothing is ever recorded.
 
     Returns:
         `returns` and `discounted_returns` [task, episode]; `updates` [task], the number of updates
@@ -176,12 +167,10 @@ def optimal_returns(tasks: Sequence["Task"], steps: int, *, discounted: bool) ->
     It is NaN for a task that is not a `TabularMDP`. A task that occurs several times is solved
     once.
     """
-    solved: dict[int, float] = {}
-    for task in tasks:
-        if id(task) not in solved:
-            solved[id(task)] = (
-                optimal_return(task, horizon=steps, discounted=discounted)
-                if isinstance(task, TabularMDP)
-                else np.nan
-            )
+    solved = {
+        key: optimal_return(task, horizon=steps, discounted=discounted)
+        if isinstance(task, TabularMDP)
+        else np.nan
+        for key, task in {id(task): task for task in tasks}.items()
+    }
     return np.array([solved[id(task)] for task in tasks])
