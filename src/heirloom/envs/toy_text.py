@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.toy_text.frozen_lake import MAPS
 
 from heirloom.envs.family import FiniteFamily
 from heirloom.errors import InvalidArgument
@@ -18,28 +19,8 @@ from heirloom.validation import probability, real_number, shown
 Outcome = tuple[float, int, float, bool]
 Cell = tuple[int, int]
 
-# FROZEN is Gymnasium's map "8x8". THAWED is the same map without the hole in row 5, column 2,
-# counted from 0.
-THAWED = (
-    "SFFFFFFF",
-    "FFFFFFFF",
-    "FFFHFFFF",
-    "FFFFFHFF",
-    "FFFHFFFF",
-    "FHFFFFHF",
-    "FHFFHFHF",
-    "FFFHFFFG",
-)
-FROZEN = (
-    "SFFFFFFF",
-    "FFFFFFFF",
-    "FFFHFFFF",
-    "FFFFFHFF",
-    "FFFHFFFF",
-    "FHHFFFHF",
-    "FHFFHFHF",
-    "FFFHFFFG",
-)
+FROZEN = tuple(MAPS["8x8"])
+THAWED = (*FROZEN[:5], "FHFFFFHF", *FROZEN[6:])  # without the hole in row 5, column 2, from 0
 
 CLIFF_DOWN = 2
 N_PASSENGERS, N_DESTINATIONS, N_COLUMNS = 5, 4, 5  # of Taxi; 5 locations of the passenger

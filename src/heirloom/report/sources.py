@@ -107,13 +107,10 @@ def read_sources(given: object) -> Sources:
         raise InvalidFile(f"no run can be read: {' '.join(problems)}")
     several = len(labelled) > 1
     reference = None if several else references[0] if references else None
-    return Sources(
-        _title(runs, several=several),
-        _with_suffixes(runs, several=several),
-        claims,
-        reference,
-        problems,
-    )
+    names = [run.label if run.spec is None else run.spec.name for run in runs]
+    is_one = not several or len(set(names)) == 1
+    title = names[0] if is_one else f"{names[0]} and {len(names) - 1} more"
+    return Sources(title, _with_suffixes(runs, several=several), claims, reference, problems)
 
 
 def same_tasks(one: ShownRun, other: ShownRun) -> bool:
@@ -234,12 +231,6 @@ def _label(run: Path, given: Path, label: str, *, several: bool) -> str:
 
 def _name(folder: Path) -> str:
     return folder.resolve().name if folder.name in ("", "..") else folder.name
-
-
-def _title(runs: list[ShownRun], *, several: bool) -> str:
-    names = [run.label if run.spec is None else run.spec.name for run in runs]
-    is_one = not several or len(set(names)) == 1
-    return names[0] if is_one else f"{names[0]} and {len(names) - 1} more"
 
 
 def _with_suffixes(runs: list[ShownRun], *, several: bool) -> list[ShownRun]:
