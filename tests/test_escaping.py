@@ -61,7 +61,7 @@ def test_tables_show_names_literally_on_terminals_of_any_width(width, capsys, mo
     from heirloom.cli.output import print_results
 
     monkeypatch.setenv("COLUMNS", str(width))
-    print_results(results([HOSTILE, "RMax"], np.ones((2, 3, 2, 2))), HOSTILE)
+    print_results({"": results([HOSTILE, "RMax"], np.ones((2, 3, 2, 2)))}, HOSTILE)
     printed = capsys.readouterr().out
     assert all(line.isprintable() for line in printed.split("\n"))
     assert all(len(line) <= width for line in printed.split("\n"))

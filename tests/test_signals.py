@@ -93,13 +93,8 @@ def test_critical_section_in_another_thread_leaves_the_handlers_alone():
     assert found == [signals._interrupt]
 
 
-@pytest.mark.parametrize("has_pthread_kill", [True, False])
 @pytest.mark.usefixtures("handlers")
-def test_interrupt_that_python_discards_in_a_finaliser_is_sent_again(monkeypatch, has_pthread_kill):
-    """Without `pthread_kill`, on Windows, the main thread is interrupted in another way."""
-    if not has_pthread_kill:
-        monkeypatch.delattr(signal, "pthread_kill")
-
+def test_interrupt_that_python_discards_in_a_finaliser_is_sent_again():
     class Thing:
         pass
 
@@ -136,12 +131,3 @@ def test_processes_are_started_with_sigint_blocked():
     with signals.blocked_in_children():
         assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
-
-
-@pytest.mark.usefixtures("handlers")
-def test_system_without_signal_masks_starts_processes_without_one(monkeypatch):
-    """Windows has none."""
-    monkeypatch.delattr(signal, "pthread_sigmask")
-    with signals.uninterrupted(), signals.blocked_in_children():
-        assert signal.getsignal(signal.SIGINT) != signals._interrupt
-    assert signal.getsignal(signal.SIGINT) == signals._interrupt

@@ -73,9 +73,6 @@ def _deferred(number: int) -> Iterator[None]:
 @contextmanager
 def blocked_in_children() -> Iterator[None]:
     """Block SIGINT in the processes that the block starts: only this process stops them."""
-    if not hasattr(signal, "pthread_sigmask"):  # on Windows
-        yield
-        return
     from multiprocessing import resource_tracker
 
     # Child processes inherit the signal mask. Starting this tracker may unblock the signal in this
@@ -107,7 +104,5 @@ def _resend() -> None:
     time.sleep(0.01)
     number = signal.SIGINT if _received is None else _received  # the other one may be ignored
     ident = threading.main_thread().ident
-    if ident is not None and hasattr(signal, "pthread_kill"):
+    if ident is not None:
         signal.pthread_kill(ident, number)  # wakes the main thread if it is waiting
-    else:  # on Windows
-        _thread.interrupt_main(number)

@@ -45,6 +45,11 @@ def all_equal(x: FloatArray, *, axis: int = 0) -> BoolArray:
     return np.ptp(x, axis=axis) <= EQUAL * np.abs(x).max(axis=axis)
 
 
+def paired_difference(x: FloatArray, baseline: FloatArray) -> Interval:
+    """Return the mean of x - baseline, repetition by repetition, with its 95 % interval."""
+    return student_interval(x - baseline)
+
+
 def relative_difference(x: FloatArray, baseline: FloatArray) -> Interval:
     """Return (mean(x) - mean(baseline)) / |mean(baseline)| with its 95 % interval.
 

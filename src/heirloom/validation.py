@@ -170,6 +170,22 @@ def check_gamma(gamma: float) -> float:
     return number
 
 
+def interval(
+    name: str, value: Any, expected: str, *, least: float = -np.inf, most: float = np.inf
+) -> Range:
+    """Return two finite numbers from `least` to `most`, of which the second is not the lower one.
+
+    The message of the error ends with `expected`.
+    """
+    try:
+        lo, hi = (real_number(name, end, expected, least=least, most=most) for end in value)
+    except (TypeError, ValueError):
+        lo, hi = 1.0, 0.0
+    if lo > hi:
+        raise InvalidArgument(f"{name} is {shown(value)}: {expected}")
+    return lo, hi
+
+
 def check_range(reward_range: Range, gamma: float = 0.0) -> Range:
     """Return `reward_range` as floats; raise `InvalidArgument` unless it is a finite interval.
 
@@ -177,12 +193,7 @@ def check_range(reward_range: Range, gamma: float = 0.0) -> Range:
     not overflow.
     """
     expected = "expected a pair (lo, hi) of finite numbers, lo <= hi"
-    try:
-        lo, hi = (real_number("reward_range", limit, expected) for limit in reward_range)
-    except (TypeError, ValueError, InvalidArgument):
-        raise InvalidArgument(f"reward_range is {shown(reward_range)}: {expected}") from None
-    if lo > hi:
-        raise InvalidArgument(f"reward_range is {shown(reward_range)}: {expected}")
+    lo, hi = interval("reward_range", reward_range, expected)
     if max(-lo, hi) > LARGEST_REWARD * (1 - gamma) ** 3:
         raise InvalidArgument(
             f"reward_range is {shown(reward_range)} with gamma={gamma}: values and distances would "

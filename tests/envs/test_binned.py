@@ -5,7 +5,6 @@ import json
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 import heirloom as hl
 from heirloom.transfer.memory_file import packed, unpacked
@@ -51,25 +50,6 @@ def test_agents_learn_in_a_binned_environment():
     record = hl.learn(agent, env, episodes=2, max_steps=30, seed=0)
     assert record.returns.shape == (2,)
     assert agent.known.any()
-
-
-def test_saved_edges_give_the_same_numbering_to_a_later_process(tmp_path):
-    env = binned([[-0.1, 0.3], []])
-    env.save_edges(tmp_path / "edges")
-    again = binned(hl.wrappers.Binned.load_edges(tmp_path / "edges"))
-    rng = np.random.default_rng(0)
-    for x in rng.normal(size=(50, 2)):
-        assert env.state_of(x) == again.state_of(x)
-    assert again.observation_space == spaces.Discrete(3)
-
-
-def test_damaged_file_of_edges_is_reported(tmp_path):
-    binned().save_edges(tmp_path / "edges")
-    data = bytearray((tmp_path / "edges").read_bytes())
-    data[60] ^= 1
-    (tmp_path / "edges").write_bytes(data)
-    with pytest.raises(hl.errors.InvalidFile, match="edges"):
-        hl.wrappers.Binned.load_edges(tmp_path / "edges")
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_any_two_hospitals_are_as_near_as_their_family_says(options, n_actions):
 
 
 def test_index_of_a_hospital_determines_its_task_and_hospitals_differ_in_their_best_treatment():
-    one, again, other = icu.hospital(1), icu.hospital(1), icu.hospital(2)
+    one, again, other = (icu.Hospitals().hospital(i) for i in (1, 1, 2))
     assert np.array_equal(one.transitions.p, again.transitions.p)
     policies = hl.solve(one).policy, hl.solve(other).policy
     assert (policies[0] != policies[1]).mean() > 0.05
@@ -80,7 +80,7 @@ def test_doses_below_the_level_act_alike_in_all_hospitals():
 )
 def test_invalid_options_of_hospitals_are_reported(options, message):
     with pytest.raises(hl.errors.InvalidArgument, match=message):
-        icu.hospital(1, **options)
+        icu.Hospitals(**options).hospital(1)
 
 
 def test_invalid_number_of_dropped_actions_is_reported():

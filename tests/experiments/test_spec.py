@@ -1,15 +1,12 @@
 """Specs: reading, writing, and messages for invalid ones."""
 
 import datetime
-import textwrap
-import tomllib
 from importlib.util import find_spec
 
 import pytest
 
 import heirloom as hl
 from heirloom.envs.paper_families import Corridor
-from heirloom.experiments import spec
 from heirloom.experiments.job import check_agents, draw_tasks, make_agent
 from heirloom.experiments.registry import FAMILIES
 from heirloom.experiments.spec import ExperimentSpec
@@ -26,13 +23,6 @@ SMALL = {
     "episodes": 3,
     "steps": 11,
 }
-
-
-def test_example_in_the_module_docstring_is_a_valid_spec():
-    text = textwrap.dedent(spec.__doc__.split("TOML:")[1])
-    read = ExperimentSpec.read(tomllib.loads(text))
-    assert [agent.name for agent in read.agents] == ["RMax", "LRMax(0.1)", "LRMax(0.2)"]
-    assert read.agents[1].options["n_known"] == 10
 
 
 @pytest.mark.parametrize("variant", ["text", "released"])

@@ -11,7 +11,7 @@ import pytest
 import heirloom as hl
 from heirloom.mdp.transitions import Outcomes
 from heirloom.metrics.bisimulation import bisimulation_metric
-from heirloom.metrics.rounding import difference_error
+from heirloom.metrics.pseudometrics import difference_error
 from tests.reference import exact
 from tests.strategies import draw_outcomes, draw_shape, draw_transition_rewards, task_of
 

@@ -148,7 +148,7 @@ def test_table_of_agents_is_sorted_by_its_headings(page):
     assert page.run(rows) == ["LRMax(0.1)", "Mine", "RMax"]
     means = page.run(
         "return [...document.querySelectorAll('table.sortable tbody tr')]"
-        ".map(r => Number(r.cells[1].dataset.value))"
+        ".map(r => Number(r.cells[1].querySelector('data').value))"
     )
     order = [NAMES.index(name) for name in page.run(rows)]
     assert means == pytest.approx(RESULTS.returns.values.mean(axis=(1, 2, 3))[order], rel=1e-12)

@@ -18,7 +18,7 @@ from heirloom.errors import CannotWrite, InvalidArgument
 from heirloom.mdp.scene import Scene
 from heirloom.report.replay import as_data
 from heirloom.report.scenes import TAXI_WALLS, action_names, as_scene, directions
-from heirloom.runs.recordings import recordings_of
+from heirloom.runs.recordings import recordings
 from tests.report.recordings import HOSTILE, maze_recordings, table_recording
 from tests.small_run import FAST
 
@@ -99,8 +99,8 @@ def test_name_of_the_function_is_not_that_of_a_package(tmp_path):
 
 
 def test_recordings_of_a_run_can_be_chosen(run, tmp_path):
-    assert len(recordings_of(run)) == 6
-    chosen = recordings_of(run, agents=["RMax"], repetition=1, task=2)
+    assert len(recordings(run)) == 6
+    chosen = recordings(run, agents=["RMax"], repetition=1, task=2)
     assert [(r.agent, r.task) for r in chosen] == [("RMax", 2)]
     page = hl.replay(run, tmp_path / "a.html", agents="RMax", task=2).read_text()
     assert [entry["task"] for entry in data_in(page)["recordings"]] == [2]

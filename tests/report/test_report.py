@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli.app import app
-from heirloom.report.agents_table import baseline_of, cells, columns
+from heirloom.report.agents_table import baseline_of, columns, over_repetitions
 from heirloom.report.between_runs import differences, welch_interval
 from heirloom.report.charts import all_curves, chart_data, key
 from heirloom.report.page import render
-from heirloom.report.sections import not_recorded, reference, replays
+from heirloom.report.sections import reference, replays
 from heirloom.report.sources import read_sources
-from heirloom.runs.recordings import recordings_of
+from heirloom.runs.recordings import recordings
 from heirloom.runs.run import run
 from heirloom.stats import student_interval
 from tests.report.examples import HOSTILE, results
@@ -106,10 +106,8 @@ def test_numbers_of_an_incomplete_run_are_those_of_the_jobs_that_exist():
         partial[name][2, 3:] = np.nan
     partial["updates"][2, 3:] = -1
     sources = read_sources(partial)
-    mean, explored = (
-        cells(sources.runs[0], baseline_of(sources.runs, sources.runs[0]))[2][k].found.mean
-        for k in (0, -1)
-    )
+    found = columns(sources.runs[0], 2, baseline_of(sources.runs, sources.runs[0]))
+    mean, explored = (over_repetitions(found[k].values).mean for k in (0, -1))
     assert mean == pytest.approx(full.returns.values[2, :3].mean())
     assert explored == pytest.approx(full.updates.values[2, :3].mean())
     assert "NaN" not in json.dumps(data_of(render(sources)))
@@ -168,14 +166,11 @@ def test_hostile_names_are_escaped_everywhere(tmp_path):
     assert "</title><x>" not in page
 
 
-def test_results_without_transfer_say_how_to_record_it(folder):
-    """A user of `compare` has no spec, and a user of `run` has one."""
+def test_results_without_transfer_say_how_to_record_it():
     compared = results()[["returns", "updates", "optimal"]]
     page = render(read_sources(compared))
-    assert "has not recorded where transfer came from. Give <code>compare</code> the" in page
-    runs = [replace(run, arrays={}) for run in read_sources(folder / "run").runs]
-    assert "Add <code>measure" in not_recorded(runs)
-    assert "spec, or give <code>compare" in not_recorded([*runs, *read_sources(compared).runs])
+    assert "This run has not recorded where transfer came from. To record it, add" in page
+    assert "to the spec, or give <code>compare</code> the argument" in page
 
 
 def test_baseline_may_be_an_agent_of_another_run_on_the_same_tasks(folder):
@@ -208,20 +203,14 @@ def test_steps_until_near_optimal_are_called_an_upper_bound_and_never_a_lower_on
     run = read_sources(folder / "run").runs[0]
     run = replace(run, arrays={**run.arrays, "optimal": np.full_like(run.optimal, 1e6)})
     baseline = baseline_of([run], run)
-    titles = [column.title for column in columns(run, baseline)]
-    steps, episodes = (
-        titles.index(f"{name} until near-optimal{suffix}")
-        for name, suffix in (("Steps", ", at most"), ("Episodes", ""))
-    )
-    for row in cells(run, baseline):
-        assert row[episodes].at_least  # nothing reaches this optimum
-        assert not row[steps].at_least
+    for agent in range(len(run.agents)):
+        at_least = {column.title: column.at_least for column in columns(run, agent, baseline)}
+        assert at_least["Episodes until near-optimal"]  # nothing reaches this optimum
+        assert not at_least["Steps until near-optimal, at most"]
 
 
 def test_baseline_must_be_an_agent(folder, tmp_path):
-    with pytest.raises(
-        hl.errors.InvalidArgument, match=r"baseline is 'x': expected the name of an agent"
-    ):
+    with pytest.raises(hl.errors.InvalidArgument, match=r"baseline is 'x': expected one of RMax"):
         hl.write_report(folder / "run", tmp_path / "x.html", baseline="x")
     hl.write_report(folder / "run", tmp_path / "x.html", baseline="LRMax(0.1)")
     with pytest.raises(
@@ -264,7 +253,7 @@ def test_report_shows_the_first_recordings_if_all_are_too_large(recorded, monkey
     shown, all_recordings = map(
         int, re.search(r"Shown (?:is|are) (\d+) of (\d+)", shortened).groups()
     )
-    assert shown < all_recordings == len(recordings_of(recorded))
+    assert shown < all_recordings == len(recordings(recorded))
     assert "<code>heirloom replay</code> plays the others" in shortened
 
 
@@ -272,6 +261,6 @@ def test_report_says_that_recordings_cannot_be_read(recorded, monkeypatch):
     def unreadable(run):
         raise hl.errors.InvalidFile("the map has the style <b>")
 
-    monkeypatch.setattr("heirloom.report.sections.recordings_of", unreadable)
+    monkeypatch.setattr("heirloom.report.sections.recordings_in", unreadable)
     section = replays(read_sources(recorded).runs)
     assert "The recordings cannot be read: the map has the style &lt;b&gt;" in section

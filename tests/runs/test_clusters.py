@@ -15,7 +15,7 @@ from heirloom.runs.results import results as read_results
 from heirloom.runs.run import run
 from heirloom.runs.versions import versions
 from heirloom.runs.workers import workers
-from heirloom.runs.workers.compute import compute_on_cluster, portable
+from heirloom.runs.workers.compute import portable
 from heirloom.runs.workers.dask import error_of_worker
 from tests.small_run import LONG, SPEC, Command, wait_until
 
@@ -204,7 +204,7 @@ def test_worker_with_other_versions_refuses_to_compute():
     """The error names a library, its version in the run (here) and in the worker (there)."""
     message = r"other versions \(numpy 1.0 here and .* there\): install"
     with pytest.raises(hl.errors.InvalidArgument, match=message):
-        compute_on_cluster(SPEC.as_json(), [(0, 0)], {**versions(), "numpy": "1.0"})
+        portable()(SPEC.as_json(), [(0, 0)], {**versions(), "numpy": "1.0"})
 
 
 @pytest.mark.cluster

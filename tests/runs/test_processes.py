@@ -360,23 +360,13 @@ class UnpicklableError(Exception):
         super().__init__(f"{one} and {two}")
 
 
-class SilentError(UnpicklableError):
-    """An exception that has no text either, and takes no notes."""
-
-    __notes__ = None
-
-    def __str__(self):
-        raise RuntimeError
+def raise_unusual(job):
+    raise UnpicklableError(1, 2)
 
 
-def raise_unusual(job, kind):
-    raise kind(1, 2)
-
-
-@pytest.mark.parametrize("kind", [UnpicklableError, SilentError])
-def test_exception_that_cannot_be_sent_is_described(kind):
-    with pytest.raises(RuntimeError, match=kind.__name__) as caught:
-        list(compute_locally(partial(raise_unusual, kind=kind), JOBS, 2))
+def test_exception_that_cannot_be_sent_is_described():
+    with pytest.raises(RuntimeError, match="UnpicklableError") as caught:
+        list(compute_locally(raise_unusual, JOBS, 2))
     assert "in raise_unusual" in str(caught.value)
 
 

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom.envs.paper_families import Corridor
 from heirloom.experiments.job import run_job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.lock import lock
 from heirloom.runs.progress import progress
 from heirloom.runs.run import run
+from heirloom.runs.workers.compute import compute_job, packed
 from tests.small_run import FAST, SPEC
 
 
@@ -41,8 +43,20 @@ def test_job_results_depend_only_on_spec_and_indices(expected):
     for job in ((3, 2), (0, 0), (1, 1)):
         results = run_job(SPEC, *job)
         for name, array in results.items():
-            stored = expected[name].isel(agent=job[0], repetition=job[1]).values
+            stored = (
+                expected[name].isel(agent=job[0], repetition=job[1], missing_dims="ignore").values
+            )
             assert np.array_equal(array, stored, equal_nan=True)
+
+
+@pytest.mark.parametrize("agent", [0, 1])
+def test_job_draws_each_of_its_tasks_once(agent, monkeypatch):
+    drawn = []
+    compute_job(packed(SPEC), (agent, 0))  # a family may draw a task when it is made
+    draw = Corridor.draw
+    monkeypatch.setattr(Corridor, "draw", lambda *given: drawn.append(1) or draw(*given))
+    compute_job(packed(SPEC), (agent, 0))
+    assert len(drawn) == SPEC.distinct_tasks
 
 
 def test_adding_an_agent_leaves_the_others_unchanged(tmp_path, expected):

@@ -13,7 +13,7 @@ from heirloom.experiments.spec import ExperimentSpec
 from heirloom.paper import negative_transfer
 from heirloom.runs import size as pilot
 from heirloom.runs.run import run, run_on
-from heirloom.runs.size import shown_bytes, size_of
+from heirloom.runs.size import size_of
 from tests.small_run import SPEC
 
 
@@ -104,15 +104,6 @@ def test_nothing_is_written_if_workers_do_not_answer(tmp_path):
         with pytest.raises(error):
             run_on(start, SPEC, tmp_path / "there" / "run")
         assert os.listdir(tmp_path) == []
-
-
-def test_numbers_of_bytes_are_shown_in_units():
-    assert [shown_bytes(n) for n in (12, 1500, 2.5e6, 3e30)] == [
-        "12 bytes",
-        "1.5 kB",
-        "2.5 MB",
-        "3e+12 EB",
-    ]
 
 
 def test_dry_run_accepts_a_spec_that_records_later_tasks(tmp_path):

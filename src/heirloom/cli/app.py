@@ -34,7 +34,6 @@ from heirloom.cli.output import (
     print_results,
     print_size,
     print_status,
-    print_sweep,
     write_figures,
     write_sweep,
 )
@@ -121,9 +120,11 @@ def reproduce(
 
         together = catalogue.GROUPS.get(experiment.value)
         names = together or (experiment.value,)
-        if variant is not None and together is None:
-            _check_variants(experiment.value)
         chosen = list(_with_variants(names, variant, both=experiment.value == ALL))
+        if variant is not None and together is None and chosen[0][1] is None:
+            raise heirloom.errors.InvalidArgument(
+                f"{experiment.value} has no variants: leave out --variant"
+            )
         options, root = {}, folder_path(out or RESULTS)
         for name, of in chosen:
             folder = folder_name(name, of, repetitions, seed, quick=quick)
@@ -169,14 +170,6 @@ def _with_variants(
             yield from ((name, each) for each in get_args(Variant))
         else:
             yield name, variant or "released"
-
-
-def _check_variants(name: str) -> None:
-    """Raise `InvalidArgument` if an experiment has the same settings in both variants."""
-    from heirloom.paper.catalogue import experiment
-
-    if not experiment(name).has_variants:
-        raise heirloom.errors.InvalidArgument(f"{name} has no variants: leave out --variant")
 
 
 def _reproduce_one(
@@ -247,12 +240,12 @@ def run(
                 experiment, location, jobs=jobs, backend=backend, address=address
             )
             finished[label] = results
-            print_results(results, experiment.name)
+            print_results({label: results}, experiment.name)
             figures = write_figures(results, experiment.name, location)
             typer.echo(f'Results are in {location}; heirloom.results("{location}") loads them.')
             typer.echo(f"Figures are in {figures}. `heirloom report {location}` writes a page.")
         if len(finished) > 1:
-            print_sweep(finished, spec.stem)
+            print_results(finished, spec.stem)
             file = write_sweep(finished, root)
             typer.echo(f'This table is in {file}; heirloom.results("{root}") loads all results.')
 

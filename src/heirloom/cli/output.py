@@ -133,13 +133,7 @@ def _first(lines: list[str]) -> list[str]:
 
 
 def print_size(specs: "Sequence[ExperimentSpec]", location: Path, jobs: int | None) -> None:
-    """Print the sizes of runs, and an estimate of their time; nothing is written.
-
-    Args:
-        specs: the experiments.
-        location: where their results would be stored; the free space there is checked.
-        jobs: number of parallel jobs; by default the number of processors.
-    """
+    """Print the sizes of runs, and an estimate of their time; nothing is written."""
     from heirloom.experiments.registry import no_exit
     from heirloom.runs.size import check_size, estimate_seconds
     from heirloom.runs.workers.process import processors
@@ -165,18 +159,22 @@ def _shown_seconds(seconds: float) -> str:
     return f"{seconds:.2g} seconds" if seconds < 10 else f"{seconds:.0f} seconds"
 
 
-def print_results(results: "xr.Dataset", title: str) -> None:
-    """Print the mean return of each agent, and its difference from a baseline, with intervals."""
-    from heirloom.runs.results import baseline_in, summaries
+def print_results(finished: "Mapping[str, xr.Dataset]", title: str) -> None:
+    """Print the mean return of each agent, and its difference from a baseline, with intervals.
 
-    found = summaries(results)
-    compared = f"difference from {baseline_in([each.agent for each in found])}"
-    columns = ("agent", "mean return", compared, "optimal return", "updates per task")
-    table = _table(title, *columns)
-    for each in found[:MAX_AGENTS]:
-        table.add_row(*_summary_cells(each))
-    if len(found) > MAX_AGENTS:
-        table.add_row(counted(len(found) - MAX_AGENTS, "more agent"), "", "", "", "")
+    Several results are those of a sweep, whose differing keys are shown.
+    """
+    from heirloom.runs.results import swept_summaries
+
+    keys, rows = swept_summaries(finished)
+    compared = "the baseline" if len(finished) > 1 else rows[0][2].baseline
+    columns = ("agent", "mean return", f"difference from {compared}", "optimal return")
+    table = _table(title, *keys, *columns, "updates per task")
+    most = MAX_AGENTS if len(finished) == 1 else len(rows)
+    for _, values, summary in rows[:most]:
+        table.add_row(*values, *_summary_cells(summary))
+    if len(rows) > most:
+        table.add_row(counted(len(rows) - most, "more agent"), "", "", "", "")
     _console().print(table)
 
 
@@ -191,18 +189,6 @@ def _summary_cells(summary: "Summary") -> list[str]:
 
     numbers = f"{summary.optimal:.4g}", f"{summary.updates:.1f}"
     return [summary.agent, shown(summary.mean), shown(summary.difference, "+"), *numbers]
-
-
-def print_sweep(finished: "Mapping[str, xr.Dataset]", title: str) -> None:
-    """Print the mean returns of all agents in all runs of a sweep, with the keys that differ."""
-    from heirloom.runs.results import swept_summaries
-
-    keys, rows = swept_summaries(finished)
-    columns = ("agent", "mean return", "difference from the baseline", "optimal return")
-    table = _table(title, *keys, *columns, "updates per task")
-    for _, values, summary in rows:
-        table.add_row(*values, *_summary_cells(summary))
-    _console().print(table)
 
 
 def write_sweep(finished: "Mapping[str, xr.Dataset]", folder: Path) -> Path:

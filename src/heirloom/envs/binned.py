@@ -4,7 +4,7 @@ Each dimension of a `Box` is cut at given edges, and a state is one combination 
 dimension varies fastest, as in a C-ordered array. The numbering depends on the edges alone: tasks
 with the same edges share it. An agent keeps the edges in its memory, and saves them with itself:
 `Binned(env, edges=agent.memory.edges)` numbers observations as before. It refuses an environment
-with other edges. `save_edges` and `load_edges` write and read edges alone.
+with other edges.
 
 Binning voids the guarantees. Agents assume that the next state depends on the current state and the
 action only. Observations in one bin differ, and what follows depends on where in the bin the
@@ -14,33 +14,29 @@ removing it. What remains true is what is measured: the returns of a fixed polic
 episodes, with their confidence interval, are those of the policy in the environment itself.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import ArrayLike
 
 from heirloom.arrays import FloatArray
 from heirloom.envs.spaces import (
     LARGEST,
     MOST_NAMED,
-    names_of_actions,
+    NumberingWrapper,
+    check_environment,
     names_of_bins,
-    size_of_space,
-    value_of,
 )
-from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
-from heirloom.storage import archive
+from heirloom.errors import InvalidArgument, UnsupportedEnvironment
 from heirloom.transfer.bins import checked_edges, n_bins
-from heirloom.validation import numbers, shown, whole_number
+from heirloom.validation import index, numbers, shown
 from heirloom.wording import counted
 
 
-class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class Binned(NumberingWrapper):
     """A wrapper whose observations are the numbers of bins, and whose actions are numbers from 0.
 
     Args:
@@ -58,11 +54,7 @@ class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env[Any, Any], *, edges: Sequence[ArrayLike]) -> None:
-        if not isinstance(env, gym.Env):
-            raise UnsupportedEnvironment(
-                f"env is {shown(env)}, which is not a Gymnasium environment: gymnasium.make(name) "
-                "makes one"
-            )
+        check_environment(env)
         space = env.observation_space
         if not isinstance(space, spaces.Box):
             raise UnsupportedEnvironment(
@@ -71,8 +63,6 @@ class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             )
         self.edges: tuple[FloatArray, ...] = checked_edges(edges)
         """The edges of each dimension."""
-        RecordConstructorArgs.__init__(self, edges=[row.tolist() for row in self.edges])
-        gym.Wrapper.__init__(self, env)
         n_dimensions = int(np.prod(space.shape))
         if len(self.edges) != n_dimensions:
             raise InvalidArgument(
@@ -83,21 +73,7 @@ class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         n_states = n_bins(self.edges)
         if n_states > LARGEST:
             raise InvalidArgument(f"edges make {n_states:,} bins: expected at most {LARGEST:,}")
-        self.n_states, self.n_actions = n_states, size_of_space(env.action_space, "action", env)
-        self.observation_space = spaces.Discrete(self.n_states)
-        self.action_space = spaces.Discrete(self.n_actions)
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[int, dict[str, Any]]:
-        """Begin an episode and return the number of the first bin."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        return self.state_of(observation), info
-
-    def step(self, action: int) -> tuple[int, Any, bool, bool, dict[str, Any]]:
-        """Take the action with this number and return the number of the next bin."""
-        observation, reward, terminated, truncated, info = self.env.step(self.action_of(action))
-        return self.state_of(observation), reward, terminated, truncated, info
+        super().__init__(env, n_states, edges=[row.tolist() for row in self.edges])
 
     def state_of(self, observation: Any) -> int:
         """Return the number of the bin of an observation."""
@@ -114,18 +90,12 @@ class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def bin_of(self, state: int) -> list[tuple[float, float]]:
         """Return the lower and the upper edge of a bin in each dimension, infinite outside."""
-        state = whole_number("state", state, least=0, most=self.n_states - 1)
-        places = np.unravel_index(state, self._sizes)
+        places = np.unravel_index(index("state", state, self.n_states), self._sizes)
         ends = [np.concatenate([[-np.inf], row, [np.inf]]) for row in self.edges]
         return [
             (float(row[place]), float(row[place + 1]))
             for row, place in zip(ends, places, strict=True)
         ]
-
-    def action_of(self, action: int) -> Any:
-        """Return the environment's action with this number."""
-        action = whole_number("action", action, least=0, most=self.n_actions - 1)
-        return value_of(self.env.action_space, action)
 
     @property
     def state_names(self) -> tuple[str, ...] | None:
@@ -133,23 +103,3 @@ class Binned(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if self.n_states > MOST_NAMED:
             return None
         return names_of_bins([self.bin_of(state) for state in range(self.n_states)])
-
-    @property
-    def action_names(self) -> tuple[str, ...] | None:
-        """The environment's actions as names of their numbers; None if they are only numbers."""
-        return names_of_actions(self.env, self.n_actions)
-
-    def save_edges(self, path: str | os.PathLike[str]) -> None:
-        """Write the edges to a file, for instance for an agent that does not save them itself."""
-        arrays = {f"dimension_{i}": row for i, row in enumerate(self.edges)}
-        archive.write(path, "edges", archive.Content({"dimensions": len(self.edges)}, arrays))
-
-    @staticmethod
-    def load_edges(path: str | os.PathLike[str]) -> tuple[FloatArray, ...]:
-        """Read edges from a file, to be given as `edges`: `Binned(env, edges=load_edges(path))`."""
-        header, arrays = archive.read(path, "edges")
-        with archive.parsing(str(path), "edges"):
-            rows = [arrays[f"dimension_{i}"] for i in range(header["dimensions"])]
-            if len(rows) != len(arrays) or any(row.dtype != np.float64 for row in rows):
-                raise InvalidFile("the arrays are not one of float64 for each dimension")
-            return checked_edges(rows)

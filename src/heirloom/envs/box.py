@@ -9,6 +9,7 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +22,7 @@ from heirloom.mdp.from_arrays import rewards_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.transfer.nearness.exact import ROUNDING, family_nearness, near_bound
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.validation import Range, check_generator, real_number, shown
+from heirloom.validation import Range, check_generator, interval, real_number, shown
 
 Interval = tuple[float, float]
 
@@ -32,16 +33,17 @@ DIGITS = 4  # of the ends of the reward range, which are rounded outwards
 class BoxFamily(TaskFamily):
     """Tasks with independent parameters, each drawn uniformly from its interval.
 
-    A derived class defines `gamma`, the discount factor of all tasks, `intervals` and `build`. What
-    `build` returns must be affine in each parameter separately: probabilities, mean rewards, and
-    rewards of transitions. A parameter that has a few values only is listed in `choices`; `build`
-    may depend on it in any way.
+    A derived class defines `gamma`, the discount factor of all tasks, `intervals` and `build`; a
+    dataclass may have a field of the type `Interval` for each parameter instead of `intervals`.
+    What `build` returns must be affine in each parameter separately: probabilities, mean rewards,
+    and rewards of transitions. A parameter that has a few values only is listed in `choices`;
+    `build` may depend on it in any way.
     """
 
     @property
-    @abstractmethod
     def intervals(self) -> Mapping[str, Interval]:
-        """The interval of each parameter, by its name."""
+        """The interval of each parameter, by its name: by default the fields of that type."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.type is Interval}  # type: ignore[arg-type]
 
     @property
     def choices(self) -> Mapping[str, tuple[Any, ...]]:
@@ -78,7 +80,7 @@ class BoxFamily(TaskFamily):
         """Draw the parameters of a task, by name."""
         check_generator(rng)
         drawn: dict[str, Any] = {
-            name: float(rng.uniform(*interval)) for name, interval in self._intervals.items()
+            name: float(rng.uniform(*ends)) for name, ends in self._intervals.items()
         }
         for name, values in self.choices.items():
             drawn[name] = values[int(rng.integers(len(values)))]
@@ -89,24 +91,39 @@ class BoxFamily(TaskFamily):
         """The tasks whose parameters are ends of their intervals, with every choice."""
         return [self.task(**parameters) for parameters in self._corner_parameters()]
 
-    @property
+    @cached_property
     def nearness(self) -> Nearness:
         """By how much the models of any two tasks can differ, from the corners."""
-        return self._nearness
+        corners = self.corners
+        self._check_affine(corners)
+        return family_nearness(corners)
 
-    @property
+    @cached_property
     def d_max(self) -> FloatArray:
         """A valid prior, [s, a]: an upper bound on the distance between any two tasks.
 
         With (r, t) the nearness and W an upper bound on the weights of any task, it is r + γ t
         times the sum of the two largest W.
         """
-        return self._d_max
+        m, near = self._one_task, self.nearness
+        # The bound on Q* that follows from one task and the nearness holds for every task.
+        V = near_bound(m, m, near).max(axis=1)
+        if not all(task.available.all() for task in self.corners):
+            V = np.full(m.n_states, m.v_max)  # another task may have actions that this one lacks
+        floor = min(0.0, m.reward_range[0] / (1 - m.gamma))
+        weights = np.append(V, 0.0 if m.terminating else floor) - floor
+        top = np.sort(weights)[-2:].sum()
+        return frozen((near.rewards + m.gamma * near.transitions * top) * ROUNDING)
 
-    @property
+    @cached_property
     def reward_range(self) -> Range:
         """A range that contains the rewards of all tasks."""
-        return self._reward_range
+        lowest, highest = math.inf, -math.inf
+        for parameters in self._corner_parameters():
+            rewards = rewards_of(self._built(None, parameters).transitions)[0]
+            lowest = min(lowest, float(rewards.min()))
+            highest = max(highest, float(rewards.max()))
+        return -_rounded_up(-lowest), _rounded_up(highest)
 
     @property
     def options(self) -> FamilyOptions:
@@ -122,17 +139,12 @@ class BoxFamily(TaskFamily):
 
     @cached_property
     def _intervals(self) -> dict[str, Interval]:
-        return {name: checked_interval(name, given) for name, given in self.intervals.items()}
+        what = "expected two numbers, the lower one first"
+        return {name: interval(name, given, what) for name, given in self.intervals.items()}
 
     @cached_property
     def _one_task(self) -> TabularMDP:
         return self.task(**next(iter(self._corner_parameters())))
-
-    @cached_property
-    def _nearness(self) -> Nearness:
-        corners = self.corners
-        self._check_affine(corners)
-        return family_nearness(corners)
 
     def _check_affine(self, corners: list[TabularMDP]) -> None:
         """Raise `InvalidTask` if the task in the middle is not the mean of the corners.
@@ -164,29 +176,8 @@ class BoxFamily(TaskFamily):
                         "Nearness of your own"
                     )
 
-    @cached_property
-    def _reward_range(self) -> Range:
-        lowest, highest = math.inf, -math.inf
-        for parameters in self._corner_parameters():
-            rewards = rewards_of(self._built(None, parameters).transitions)[0]
-            lowest = min(lowest, float(rewards.min()))
-            highest = max(highest, float(rewards.max()))
-        return -_rounded_up(-lowest), _rounded_up(highest)
-
-    @cached_property
-    def _d_max(self) -> FloatArray:
-        m, near = self._one_task, self._nearness
-        # The bound on Q* that follows from one task and the nearness holds for every task.
-        V = near_bound(m, m, near).max(axis=1)
-        if not all(task.available.all() for task in self.corners):
-            V = np.full(m.n_states, m.v_max)  # another task may have actions that this one lacks
-        floor = min(0.0, m.reward_range[0] / (1 - m.gamma))
-        weights = np.append(V, 0.0 if m.terminating else floor) - floor
-        top = np.sort(weights)[-2:].sum()
-        return frozen((near.rewards + m.gamma * near.transitions * top) * ROUNDING)
-
     def _corner_parameters(self) -> list[dict[str, Any]]:
-        ends = [tuple(dict.fromkeys(interval)) for interval in self._intervals.values()]
+        ends = [tuple(dict.fromkeys(each)) for each in self._intervals.values()]
         names = [*self._intervals, *self.choices]
         corners = itertools.product(*ends, *self.choices.values())
         return [dict(zip(names, corner, strict=True)) for corner in corners]
@@ -210,17 +201,6 @@ class BoxFamily(TaskFamily):
                 )
             checked[name] = parameters[name]
         return checked
-
-
-def checked_interval(name: str, interval: object) -> Interval:
-    """Return an interval; raise `InvalidArgument` unless it is two numbers in increasing order."""
-    what = "expected two numbers, the lower one first"
-    if not isinstance(interval, tuple | list) or len(interval) != 2:
-        raise InvalidArgument(f"{name} is {shown(interval)}: {what}")
-    low, high = (real_number(name, end, what) for end in interval)
-    if low > high:
-        raise InvalidArgument(f"{name} is {shown(interval)}: {what}")
-    return low, high
 
 
 def _rounded_up(x: float) -> float:

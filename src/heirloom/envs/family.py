@@ -80,7 +80,7 @@ class TaskFamily(ABC):
         corners = self.corners
         return None if corners is None else family_nearness(corners)
 
-    @property
+    @cached_property
     def options(self) -> FamilyOptions:
         """What an agent must know, as keyword arguments: `hl.RMax(n_known=10, **options)`."""
         m = self.draw(np.random.default_rng(0))
@@ -144,13 +144,9 @@ class FiniteFamily(TaskFamily):
         ranges = [m.reward_range for m in self.tasks.values()]
         return min(lo for lo, _ in ranges), max(hi for _, hi in ranges)
 
-    @property
+    @cached_property
     def d_max(self) -> FloatArray:
         """The largest distance between any two of the tasks, [s, a]: a valid prior."""
-        return self._d_max
-
-    @cached_property
-    def _d_max(self) -> FloatArray:
         return frozen(family_distance(self.all_tasks))
 
     @property
@@ -167,13 +163,8 @@ class FiniteFamily(TaskFamily):
 
     def draw(self, rng: np.random.Generator) -> TabularMDP:
         """Draw a task at random."""
-        return self.tasks[self.draw_name(rng)]
-
-    def draw_name(self, rng: np.random.Generator) -> str:
-        """Draw the name of a task at random."""
-        names = list(self.tasks)
-        check_generator(rng)
-        return names[min(int(self.p.cumsum().searchsorted(rng.random(), "right")), len(names) - 1)]
+        drawn = int(self.p.cumsum().searchsorted(check_generator(rng).random(), "right"))
+        return self.all_tasks[min(drawn, len(self.tasks) - 1)]
 
     def _checked_v_max(self, v_max: float) -> float:
         """Return `v_max`; raise `InvalidArgument` if a value of a task exceeds it."""

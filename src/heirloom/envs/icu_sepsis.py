@@ -67,16 +67,6 @@ def expert_policy() -> FloatArray:
     return frozen(policy / policy.sum(axis=1, keepdims=True))
 
 
-def hospital(
-    seed: int, *, difference: float = 0.3, level: int = 4, elsewhere: float = 0.0
-) -> TabularMDP:
-    """Build the task of another hospital, whose patients respond differently, within bounds.
-
-    See `Hospitals` for the arguments; `seed` is the number of the hospital.
-    """
-    return Hospitals(difference=difference, level=level, elsewhere=elsewhere).hospital(seed)
-
-
 @dataclass(frozen=True)
 class Hospitals(TaskFamily):
     """ICU-Sepsis in hospitals whose vasopressors act differently, by a bounded total variation.
@@ -111,15 +101,6 @@ class Hospitals(TaskFamily):
         return self._perturbed(check_generator(rng))
 
     @property
-    def nearness(self) -> Nearness:
-        """By how much two hospitals can differ.
-
-        Transitions by `difference` or `elsewhere`, and rewards not at all. Which successors are
-        possible does not differ.
-        """
-        return self._nearness
-
-    @property
     def options(self) -> FamilyOptions:
         """What an agent must know; the only reward, 1, ends the episode, so no value exceeds 1."""
         return {
@@ -132,7 +113,12 @@ class Hospitals(TaskFamily):
         }
 
     @cached_property
-    def _nearness(self) -> Nearness:
+    def nearness(self) -> Nearness:
+        """By how much two hospitals can differ.
+
+        Transitions by `difference` or `elsewhere`, and rewards not at all. Which successors are
+        possible does not differ.
+        """
         t, _ = _base()
         d = np.minimum(1.0, self._differences() * (1 + 1e-9))
         n_successors = np.diff(t.indptr)
@@ -151,7 +137,7 @@ class Hospitals(TaskFamily):
     @property
     def d_max(self) -> FloatArray:
         """An upper bound on D_sa(M, M̄) of any two hospitals, [s, a]; values are at most 1."""
-        return 2 * self.gamma * self._nearness.transitions
+        return 2 * self.gamma * self.nearness.transitions
 
     def _differences(self) -> FloatArray:
         """Return by how much the transitions of any two hospitals can differ at each pair."""

@@ -12,14 +12,11 @@ import numpy as np
 
 from heirloom.arrays import FloatArray
 from heirloom.envs.family import FiniteFamily
-from heirloom.errors import InvalidArgument
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.mdp.transitions import Outcomes, collect
-from heirloom.validation import Range, real_number, shown, whole_number
+from heirloom.validation import Range, real_number, whole_number
 
 MAX_CUSTOMERS = 30  # per day
 LARGEST_STOCK = 1000  # pieces; tasks of larger stocks would need too much memory
-LARGEST_COST = 1e100  # of a piece; sums of larger costs could overflow
 
 
 def inventory(
@@ -46,38 +43,27 @@ def inventory(
         reward_range: a range that contains the rewards of all seasons; by default from the lowest
             reward of this season to 0.
     """
-    costs = (
-        _cost("goods", goods),
-        _cost("storing", storing),
-        _cost("losing", losing),
-    )
+    given = {"goods": goods, "storing": storing, "losing": losing}
+    costs = [
+        real_number(name, x, "expected a cost, 0 or more", least=0) for name, x in given.items()
+    ]
     capacity = whole_number("capacity", capacity, most=LARGEST_STOCK)
     most_ordered = whole_number("most_ordered", most_ordered, most=LARGEST_STOCK)
     p = _customers(demand)
-    n_actions = most_ordered + 1
-    rows = [
-        outcome
+    days = [
+        [_day_outcomes(s, min(s + a, capacity), p, costs) for a in range(most_ordered + 1)]
         for s in range(capacity + 1)
-        for a in range(n_actions)
-        for outcome in _day_outcomes(s, min(s + a, capacity), p, costs, s * n_actions + a)
     ]
-    pairs, successors, probabilities, rewards = (
-        np.array(column) for column in zip(*rows, strict=True)
-    )
-    outcomes = Outcomes(
-        pairs=pairs,
-        successors=successors,
-        p=probabilities,
-        rewards=rewards,
-        ends=np.zeros(pairs.size, dtype=bool),
-    )
-    return TabularMDP.from_transitions(
-        collect(outcomes, capacity + 1, n_actions),
+    lowest = min(reward for of_state in days for day in of_state for _, _, reward, _ in day)
+    return TabularMDP.from_callable(
+        lambda s, a: days[s][a],
+        capacity + 1,
+        most_ordered + 1,
         gamma=gamma,
         start=0,
-        reward_range=(float(rewards.min()), 0.0) if reward_range is None else reward_range,
+        reward_range=(lowest, 0.0) if reward_range is None else reward_range,
         state_names=[f"{s} in store" for s in range(capacity + 1)],
-        action_names=[f"order {a}" for a in range(n_actions)],
+        action_names=[f"order {a}" for a in range(most_ordered + 1)],
     )
 
 
@@ -119,29 +105,19 @@ def _family(seasons: dict[str, dict[str, float]], gamma: float) -> FiniteFamily:
     return FiniteFamily({name: season(options, widest) for name, options in seasons.items()})
 
 
-def _cost(name: str, value: float) -> float:
-    what = f"expected a cost, a number from 0 to {LARGEST_COST:g}"
-    cost = real_number(name, value, what, least=0)
-    if cost > LARGEST_COST:
-        raise InvalidArgument(f"{name} is {shown(value)}: {what}")
-    return cost
-
-
 def _customers(demand: float) -> FloatArray:
     """Return the probabilities of 0, 1, ..., `MAX_CUSTOMERS` customers per day."""
     what = f"expected a mean number of customers, above 0 and at most {MAX_CUSTOMERS}"
-    mean = real_number("demand", demand, what, above=0)
-    if mean > MAX_CUSTOMERS:
-        raise InvalidArgument(f"demand is {shown(demand)}: {what}")
+    mean = real_number("demand", demand, what, above=0, most=MAX_CUSTOMERS)
     number = np.arange(MAX_CUSTOMERS + 1)
     p = np.exp(number * math.log(mean) - mean - np.array([math.lgamma(n + 1) for n in number]))
     return p / p.sum()
 
 
 def _day_outcomes(
-    stock: int, morning: int, p: FloatArray, costs: tuple[float, float, float], pair: int
-) -> list[tuple[int, int, float, float]]:
-    """Return (pair, stock in the evening, probability, reward) of each outcome of a day.
+    stock: int, morning: int, p: FloatArray, costs: list[float]
+) -> list[tuple[float, int, float, bool]]:
+    """Return (probability, stock in the evening, reward, terminated) of each outcome of a day.
 
     `stock` is the stock before the order, `morning` the stock after it. All numbers of customers
     that empty the store are one outcome, whose reward is their mean.
@@ -149,11 +125,11 @@ def _day_outcomes(
     goods, storing, losing = costs
     bought = goods * (morning - stock)
     outcomes = [
-        (pair, morning - n, float(p[n]), -bought - storing * (morning - n))
+        (float(p[n]), morning - n, -bought - storing * (morning - n), False)
         for n in range(min(morning, p.size))
     ]
     sold_out = p[morning:]
     if sold_out.sum() > 0:
         lost = float(sold_out @ np.arange(sold_out.size)) / float(sold_out.sum())
-        outcomes.append((pair, 0, float(sold_out.sum()), -bought - losing * lost))
+        outcomes.append((float(sold_out.sum()), 0, -bought - losing * lost, False))
     return outcomes

@@ -9,11 +9,8 @@ fail, and other prices. The week is a task.
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from heirloom.envs.box import BoxFamily, Interval
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.mdp.transitions import Outcomes, collect
 from heirloom.validation import Range, probability, real_number
 
 N_LEVELS = 5
@@ -28,7 +25,6 @@ DAMAGE = 500.0  # money, caused by a failure, which also ends the shift halfway
 AVOIDED = 0.7  # the share of failures that an inspection prevents
 REPAIRED = 1  # the wear after a repair, unless it was lower
 SUCCESS = 0.9  # probability that a repair succeeds
-MOST_MONEY = 1e100  # of a price; sums of larger ones could overflow
 
 Outcome = tuple[float, int, float]  # probability, next state, reward
 
@@ -58,17 +54,13 @@ def machine(
     wear, failure = probability("wear", wear), probability("failure", failure)
     money = {"income": income, "parts": parts, "replacement": replacement}
     for name, price in money.items():
-        what = f"expected an amount of money from 0 to {MOST_MONEY:g}"
-        money[name] = real_number(name, price, what, least=0, most=MOST_MONEY)
-    rows = [
-        (s * len(ACTIONS) + a, s_next, p, reward, False)
-        for s in range(len(STATES))
-        for a in range(len(ACTIONS))
-        for p, s_next, reward in _outcomes(s, a, wear=wear, failure=failure, **money)
-    ]
-    outcomes = Outcomes(*(np.array(column) for column in zip(*rows, strict=True)))
-    return TabularMDP.from_transitions(
-        collect(outcomes, len(STATES), len(ACTIONS)),
+        money[name] = real_number(name, price, "expected an amount of money, 0 or more", least=0)
+    return TabularMDP.from_callable(
+        lambda s, a: [
+            (*outcome, False) for outcome in _outcomes(s, a, wear=wear, failure=failure, **money)
+        ],
+        len(STATES),
+        len(ACTIONS),
         gamma=gamma,
         start=[1 / N_LEVELS] * N_LEVELS + [0.0],
         reward_range=reward_range,
@@ -121,12 +113,6 @@ class Machines(BoxFamily):
     parts: Interval = (250.0, 350.0)
     replacement: Interval = (900.0, 1000.0)
     gamma: float = 0.95
-
-    @property
-    def intervals(self) -> dict[str, Interval]:
-        """The interval of each parameter of `machine`."""
-        names = ("wear", "failure", "income", "parts", "replacement")
-        return {name: getattr(self, name) for name in names}
 
     def build(self, *, reward_range: Range | None, **parameters: float) -> TabularMDP:
         """Build the week with these parameters."""

@@ -23,12 +23,11 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
-from gymnasium.utils import RecordConstructorArgs
 
 from heirloom.envs.spaces import (
     LARGEST,
-    names_of_actions,
+    NumberingWrapper,
+    check_environment,
     names_of_seen,
     names_of_values,
     number_of,
@@ -37,11 +36,11 @@ from heirloom.envs.spaces import (
 )
 from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
 from heirloom.storage import archive
-from heirloom.validation import shown, whole_number
+from heirloom.validation import index, shown, whole_number
 from heirloom.wording import are, counted
 
 
-class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class Numbered(NumberingWrapper):
     """A wrapper whose observations and actions are whole numbers from 0 up.
 
     Args:
@@ -68,13 +67,7 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         key: Callable[[Any], Any] | None = None,
         numbers: dict[Hashable, int] | None = None,
     ) -> None:
-        if not isinstance(env, gym.Env):
-            raise UnsupportedEnvironment(
-                f"env is {shown(env)}, which is not a Gymnasium environment: gymnasium.make(name) "
-                "makes one"
-            )
-        RecordConstructorArgs.__init__(self, n_states=n_states, key=key, numbers=numbers)
-        gym.Wrapper.__init__(self, env)
+        check_environment(env)
         if n_states is None and not (key is None and numbers is None):
             raise InvalidArgument(
                 "key and numbers apply only to numbering in order of appearance: give n_states too"
@@ -100,21 +93,7 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
                 f"{are(len(self.numbers))} numbered already: give the same n_states for all tasks "
                 "of a family"
             )
-        self.n_states, self.n_actions = n, size_of_space(env.action_space, "action", env)
-        self.observation_space = spaces.Discrete(self.n_states)
-        self.action_space = spaces.Discrete(self.n_actions)
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[int, dict[str, Any]]:
-        """Begin an episode and return the number of the first state."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        return self.state_of(observation), info
-
-    def step(self, action: int) -> tuple[int, Any, bool, bool, dict[str, Any]]:
-        """Take the action with this number and return the number of the next state."""
-        observation, reward, terminated, truncated, info = self.env.step(self.action_of(action))
-        return self.state_of(observation), reward, terminated, truncated, info
+        super().__init__(env, n, n_states=n_states, key=key, numbers=numbers)
 
     def state_of(self, observation: Any) -> int:
         """Return the number of an observation; in order of appearance, it may be a new number."""
@@ -152,11 +131,6 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             return names_of_seen(self.numbers, self.n_states)
         return names_of_values(self.env.observation_space, self.n_states)
 
-    @property
-    def action_names(self) -> tuple[str, ...] | None:
-        """Names of the actions, in the order of their numbers; None if they are only numbers."""
-        return names_of_actions(self.env, self.n_actions)
-
     def save_numbers(self, path: str | os.PathLike[str]) -> None:
         """Write the numbers of all observations seen so far to a file."""
         seen = sorted(self.numbers, key=self.numbers.__getitem__)
@@ -184,13 +158,7 @@ class Numbered(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             raise InvalidArgument(
                 "observations are numbered in order of appearance: look them up in `numbers`"
             )
-        state = whole_number("state", state, least=0, most=self.n_states - 1)
-        return value_of(self.env.observation_space, state)
-
-    def action_of(self, action: int) -> Any:
-        """Return the environment's action with this number."""
-        action = whole_number("action", action, least=0, most=self.n_actions - 1)
-        return value_of(self.env.action_space, action)
+        return value_of(self.env.observation_space, index("state", state, self.n_states))
 
 
 def _numbers(header: dict[str, Any]) -> dict[Hashable, int]:

@@ -12,14 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from heirloom.arrays import FloatArray
-from heirloom.envs.box import BoxFamily, Interval, checked_interval
-from heirloom.envs.family import FamilyOptions, TaskFamily
+from heirloom.envs.box import BoxFamily, Interval
 from heirloom.envs.grid import ACTIONS, GridMap
-from heirloom.errors import InvalidArgument
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.validation import Range, probability, real_number, shown, truth, whole_number
+from heirloom.validation import Range, instance, probability, real_number, truth, whole_number
 
 FERRY = ("S.....", *("......",) * 4, ".....G")
 GRID = GridMap.read(FERRY)
@@ -96,11 +92,6 @@ class Ferry(BoxFamily):
     cycle: ClassVar[tuple[bool, ...]] = ()
     """Whether the ferry sinks in each task of a sequence, over and over; random if empty."""
 
-    @property
-    def intervals(self) -> dict[str, Interval]:
-        """The intervals of slip and of the reward of the goal."""
-        return {"slip": self.slip, "reward": self.reward}
-
     def build(self, *, reward_range: Range | None, **parameters: Any) -> TabularMDP:
         """Build the task with these parameters."""
         return ferry(gamma=self.gamma, reward_range=reward_range, **parameters)
@@ -138,60 +129,46 @@ class Shortcut(Ferry):
     cycle: ClassVar[tuple[bool, ...]] = (True,) * 5 + (False,) * 5
 
 
-class Drift(TaskFamily):
+class Drift(BoxFamily):
     """The tasks of a box family, with parameters that move steadily from one end to the other.
 
     In the first task of a sequence all parameters are at the lower ends of their intervals, in the
     last one at the upper ends, and in between they move by equal amounts. `choices` are passed
-    through in their order. So all sequences of one length are equal. Prior, nearness and options
-    are those of the box family, and `draw` draws from it.
+    through in their order. So all sequences of one length are equal. Everything else is that of
+    the box family.
 
     Args:
         family: the box family.
     """
 
     def __init__(self, family: BoxFamily) -> None:
-        if not isinstance(family, BoxFamily):
-            raise InvalidArgument(
-                f"family is {shown(family)}: expected a BoxFamily, which has an interval for each "
-                "parameter"
-            )
-        self.family, self.gamma = family, family.gamma
+        remedy = "which has an interval for each parameter"
+        self.family = instance("family", family, BoxFamily, remedy)  # type: ignore[type-abstract]
+        self.gamma = family.gamma
 
-    def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """Draw a task of the box family at random."""
-        return self.family.draw(rng)
+    @property
+    def intervals(self) -> Mapping[str, Interval]:
+        """The intervals of the box family."""
+        return self.family.intervals
+
+    @property
+    def choices(self) -> Mapping[str, tuple[Any, ...]]:
+        """The choices of the box family."""
+        return self.family.choices
+
+    def build(self, *, reward_range: Range | None, **parameters: Any) -> TabularMDP:
+        """Build the task of the box family with these parameters."""
+        return self.family.build(reward_range=reward_range, **parameters)
 
     def sequence(self, rng: np.random.Generator, n_tasks: int) -> list[TabularMDP]:
         """Return tasks from one end of the box to the other; `rng` is not used."""
         n_tasks = whole_number("n_tasks", n_tasks)
         moved: dict[str, list[Any]] = {
-            name: np.linspace(*checked_interval(name, interval), n_tasks).tolist()
-            for name, interval in self.family.intervals.items()
+            name: np.linspace(*interval, n_tasks).tolist()
+            for name, interval in self._intervals.items()
         }
-        for name, values in self.family.choices.items():
+        for name, values in self.choices.items():
             moved[name] = [values[i * len(values) // n_tasks] for i in range(n_tasks)]
         return [
-            self.family.task(**{name: values[i] for name, values in moved.items()})
-            for i in range(n_tasks)
+            self.task(**{name: values[i] for name, values in moved.items()}) for i in range(n_tasks)
         ]
-
-    @property
-    def corners(self) -> list[TabularMDP]:
-        """The corners of the box family."""
-        return self.family.corners
-
-    @property
-    def nearness(self) -> Nearness:
-        """The nearness of the box family."""
-        return self.family.nearness
-
-    @property
-    def d_max(self) -> FloatArray:
-        """The prior of the box family."""
-        return self.family.d_max
-
-    @property
-    def options(self) -> FamilyOptions:
-        """What an agent must know, as keyword arguments: `hl.RMax(n_known=10, **options)`."""
-        return self.family.options

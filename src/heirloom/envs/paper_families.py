@@ -4,7 +4,9 @@ Where the text of the paper and the authors' released settings differ, a family 
 """
 
 import itertools
+from abc import abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -110,20 +112,13 @@ class Maze(TaskFamily):
         return [maze(x, slip=slip, gamma=self.gamma) for x in layouts for slip in slips]
 
 
-@dataclass(frozen=True)
-class HeatMap(TaskFamily):
-    """The two 4x4 grids of the paper's prior-use experiment, equally likely."""
-
-    gamma: float = 0.9
-    p_min: float | None = field(default=0.5, init=False)
+class TwoTasks(TaskFamily):
+    """A family of two tasks, equally likely."""
 
     @property
+    @abstractmethod
     def tasks(self) -> tuple[TabularMDP, TabularMDP]:
         """The first task, then the second one."""
-        return (
-            heat_map(gamma=self.gamma),
-            heat_map(cells=OTHER_HEAT_MAP, slip=0.05, width=1.5, peak=0.6, gamma=self.gamma),
-        )
 
     @property
     def all_tasks(self) -> list[TabularMDP]:
@@ -136,7 +131,23 @@ class HeatMap(TaskFamily):
 
 
 @dataclass(frozen=True)
-class TShape(TaskFamily):
+class HeatMap(TwoTasks):
+    """The two 4x4 grids of the paper's prior-use experiment, equally likely."""
+
+    gamma: float = 0.9
+    p_min: float | None = field(default=0.5, init=False)
+
+    @cached_property
+    def tasks(self) -> tuple[TabularMDP, TabularMDP]:
+        """The first task, then the second one."""
+        return (
+            heat_map(gamma=self.gamma),
+            heat_map(cells=OTHER_HEAT_MAP, slip=0.05, width=1.5, peak=0.6, gamma=self.gamma),
+        )
+
+
+@dataclass(frozen=True)
+class TShape(TwoTasks):
     """The source and the target task of the paper's negative-transfer example, equally likely.
 
     Args:
@@ -147,7 +158,7 @@ class TShape(TaskFamily):
     gamma: float = 0.9
     p_min: float | None = field(default=0.5, init=False)
 
-    @property
+    @cached_property
     def tasks(self) -> tuple[TabularMDP, TabularMDP]:
         """The source task, then the target task."""
         return (
@@ -159,15 +170,6 @@ class TShape(TaskFamily):
     def d_max(self) -> FloatArray:
         """The largest distance between the two tasks, [s, a]: a valid prior."""
         return family_distance(self.tasks)
-
-    @property
-    def all_tasks(self) -> list[TabularMDP]:
-        """The source task, then the target task."""
-        return list(self.tasks)
-
-    def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """Draw one of the two tasks."""
-        return self.tasks[int(rng.random() * 2)]
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from heirloom import validation
 from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap, grid_world
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.validation import one_of, probability, real_number, shown, whole_number
+from heirloom.validation import one_of, probability, real_number, whole_number
 
 Interval = tuple[float, float]
 Layout = Literal["orange", "green"]
@@ -43,7 +44,6 @@ MAZE = (
     ".#.....#...",
 )
 LARGEST_K = 100_000  # inner cells of a T
-LARGEST_WIDTH = 1e100  # of a heat map, in cells; squares of larger numbers would overflow
 HEAT_MAP = (".#.G", "....", ".###", "S...")
 OTHER_HEAT_MAP = (".#G.", "....", ".###", "S...")
 
@@ -115,10 +115,7 @@ def heat_map(
     if len(goals) != 1:
         raise InvalidArgument(f"the map has {len(goals)} goals: expected exactly one `G`")
     goal = goals[0]
-    what = f"expected a number from {1 / LARGEST_WIDTH:g} to {LARGEST_WIDTH:g}"
-    width = real_number("width", width, what, least=1 / LARGEST_WIDTH)
-    if width > LARGEST_WIDTH:
-        raise InvalidArgument(f"width is {width}: {what}")
+    width = real_number("width", width, "expected a positive number of cells", above=0)
     peak = probability("peak", peak)
     squared = ((grid.positions - goal) ** 2).sum(axis=1)
     rewards = peak * np.exp(-squared / (2 * width**2))
@@ -149,15 +146,8 @@ def checked_variant(variant: Variant) -> Variant:
 
 def checked_interval(name: str, interval: Interval) -> Interval:
     """Return an interval within [0, 1]; raise `InvalidArgument` if it is not one."""
-    try:
-        lo, hi = (probability(name, end) for end in interval)
-    except (TypeError, ValueError):
-        lo, hi = 1.0, 0.0
-    if lo > hi:
-        raise InvalidArgument(
-            f"{name} is {shown(interval)}: expected an interval (lo, hi) with 0 <= lo <= hi <= 1"
-        )
-    return lo, hi
+    what = "expected an interval (lo, hi) with 0 <= lo <= hi <= 1"
+    return validation.interval(name, interval, what, least=0, most=1)
 
 
 def goal_rewards(variant: Variant) -> Interval:

@@ -30,7 +30,6 @@ CUSTOMERS = 5  # who may come in a day, each with the following probability
 QUIET, BUSY = 0.4, 0.8
 WASTE = 3.0  # money, for throwing a piece away
 GOODWILL = 3.0  # money, for a customer who finds the shelf empty
-MOST_MONEY = 1e100  # of a price; sums of larger ones could overflow
 
 Outcome = tuple[float, int, float, bool]  # probability, successor, reward, terminated
 
@@ -55,9 +54,9 @@ def perishables(
         reward_range: a range that contains the rewards of all weeks; by default that of this week.
     """
     busy, fresh = probability("busy", busy), probability("fresh", fresh)
-    what = f"expected an amount of money from 0 to {MOST_MONEY:g}"
-    price = real_number("price", price, what, least=0, most=MOST_MONEY)
-    goods = real_number("goods", goods, what, least=0, most=MOST_MONEY)
+    what = "expected an amount of money, 0 or more"
+    price = real_number("price", price, what, least=0)
+    goods = real_number("goods", goods, what, least=0)
     states = {stock: s for s, stock in enumerate(STOCKS)}
     demand = _demand(busy)
 
@@ -126,11 +125,6 @@ class Perishables(BoxFamily):
     price: Interval = (3.9, 4.1)
     goods: Interval = (1.9, 2.1)
     gamma: float = 0.9
-
-    @property
-    def intervals(self) -> dict[str, Interval]:
-        """The interval of each parameter of `perishables`."""
-        return {name: getattr(self, name) for name in ("busy", "fresh", "price", "goods")}
 
     def build(self, *, reward_range: Range | None, **parameters: float) -> TabularMDP:
         """Build the week with these parameters."""

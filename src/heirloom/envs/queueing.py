@@ -25,7 +25,6 @@ ACTIONS = ("open, 1 clerk", "open, 2 clerks", "closed, 1 clerk", "closed, 2 cler
 CLERK = 2.0  # the cost of a minute of the second clerk, in minutes of waiting
 FASTER = 1.6  # probability to complete a request with two clerks, divided by that with one
 MOST_SERVICE = 1 / FASTER  # the largest probability with one clerk, so that two have at most 1
-MOST_MINUTES = 1e100  # of a customer who is sent away; sums of larger costs could overflow
 
 Outcome = tuple[float, int, float, bool]  # probability, successor, reward, terminated
 
@@ -51,8 +50,7 @@ def queue(
     arrival = probability("arrival", arrival)
     what = f"expected a probability from 0 to {MOST_SERVICE:g}"
     service = real_number("service", service, what, least=0, most=MOST_SERVICE)
-    what = f"expected minutes from 0 to {MOST_MINUTES:g}"
-    sent_away = real_number("sent_away", sent_away, what, least=0, most=MOST_MINUTES)
+    sent_away = real_number("sent_away", sent_away, "expected minutes, 0 or more", least=0)
 
     def outcomes(n: int, a: int) -> list[Outcome]:
         is_open, two_clerks = a < 2, a % 2 == 1
@@ -94,11 +92,6 @@ class Queues(BoxFamily):
     service: Interval = (0.3, 0.36)
     sent_away: Interval = (15.0, 15.0)
     gamma: float = 0.95
-
-    @property
-    def intervals(self) -> dict[str, Interval]:
-        """The interval of each parameter of `queue`."""
-        return {name: getattr(self, name) for name in ("arrival", "service", "sent_away")}
 
     def build(self, *, reward_range: Range | None, **parameters: float) -> TabularMDP:
         """Build the hour with these parameters."""

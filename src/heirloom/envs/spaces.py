@@ -1,23 +1,79 @@
-"""Numbers and names for the values of Gymnasium's finite spaces.
+"""Numbers and names for the values of Gymnasium's finite spaces, and the base of `wrappers`.
 
 The last component of a value varies fastest.
 """
 
+import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
 
 from heirloom.errors import UnsupportedEnvironment
 from heirloom.mdp.gymnasium import named_actions
 from heirloom.naming import all_different, shortened
-from heirloom.validation import shown
+from heirloom.validation import index, shown
 
 LARGEST = 2**31 - 1
 
 MOST_NAMED = 20_000  # states; texts of more would take too much time and memory
+
+
+class NumberingWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """A wrapper whose observations and actions are whole numbers from 0 up.
+
+    Args:
+        env: the environment.
+        n_states: the number of observations.
+        arguments: those of the derived class, from which Gymnasium makes it again.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], n_states: int, /, **arguments: Any) -> None:
+        RecordConstructorArgs.__init__(self, **arguments)
+        gym.Wrapper.__init__(self, env)
+        self.n_states, self.n_actions = n_states, size_of_space(env.action_space, "action", env)
+        self.observation_space = spaces.Discrete(self.n_states)
+        self.action_space = spaces.Discrete(self.n_actions)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Begin an episode and return the number of the first observation."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self.state_of(observation), info
+
+    def step(self, action: int) -> tuple[int, Any, bool, bool, dict[str, Any]]:
+        """Take the action with this number and return the number of the next observation."""
+        observation, reward, terminated, truncated, info = self.env.step(self.action_of(action))
+        return self.state_of(observation), reward, terminated, truncated, info
+
+    @abstractmethod
+    def state_of(self, observation: Any) -> int:
+        """Return the number of an observation."""
+
+    def action_of(self, action: int) -> Any:
+        """Return the environment's action with this number."""
+        return value_of(self.env.action_space, index("action", action, self.n_actions))
+
+    @property
+    def action_names(self) -> tuple[str, ...] | None:
+        """Names of the actions, in the order of their numbers; None if they are only numbers."""
+        if isinstance(self.env.action_space, spaces.Discrete):
+            return named_actions(self.env, self.n_actions)
+        return names_of_values(self.env.action_space, self.n_actions)
+
+
+def check_environment(env: object) -> None:
+    """Raise `UnsupportedEnvironment` unless `env` is a Gymnasium environment."""
+    if not isinstance(env, gym.Env):
+        raise UnsupportedEnvironment(
+            f"env is {shown(env)}, which is not a Gymnasium environment: gymnasium.make(name) "
+            "makes one"
+        )
 
 
 def size_of_space(space: gym.Space[Any], what: str, env: gym.Env[Any, Any]) -> int:
@@ -41,21 +97,20 @@ def size_of_space(space: gym.Space[Any], what: str, env: gym.Env[Any, Any]) -> i
 
 def _size_of(space: gym.Space[Any]) -> int | None:
     """Return the number of values of a space, or None if it is not a known finite space."""
+    sizes = _sizes(space)
+    return None if None in sizes else math.prod(sizes)  # type: ignore[arg-type]
+
+
+def _sizes(space: gym.Space[Any]) -> list[int | None]:
+    """Return the number of values of each component of a space; None if it is not known."""
     if isinstance(space, spaces.Discrete):
-        return int(space.n)
+        return [int(space.n)]
     if isinstance(space, spaces.MultiDiscrete):
-        return int(np.prod(space.nvec.astype(object)))
+        return space.nvec.ravel().tolist()
     if isinstance(space, spaces.MultiBinary):
-        return int(2 ** int(np.prod(space.shape)))
-    if isinstance(space, spaces.Tuple | spaces.Dict):
-        size = 1
-        for part in _parts(space):
-            n = _size_of(part)
-            if n is None:
-                return None
-            size *= n
-        return size
-    return None
+        return [2] * int(np.prod(space.shape))
+    is_composite = isinstance(space, spaces.Tuple | spaces.Dict)
+    return [_size_of(part) for part in _parts(space)] if is_composite else [None]
 
 
 def _parts(space: Any) -> list[gym.Space[Any]]:
@@ -69,53 +124,28 @@ def number_of(space: gym.Space[Any], value: Any) -> int:
             f"the observation {shown(value)} is not in {space}: expected a value of the "
             "environment's declared space"
         )
-    if isinstance(space, spaces.Discrete):
-        return int(value) - int(space.start)
-    if isinstance(space, spaces.MultiDiscrete):
-        digits = (np.asarray(value) - space.start).ravel().tolist()
-        return _from_digits(digits, space.nvec.ravel().tolist())
-    if isinstance(space, spaces.MultiBinary):
-        digits = np.asarray(value).ravel().tolist()
-        return _from_digits(digits, [2] * len(digits))
-    values = [value[name] for name in space.spaces] if isinstance(space, spaces.Dict) else value
-    parts = _parts(space)
-    digits = [number_of(part, entry) for part, entry in zip(parts, values, strict=True)]
-    return _from_digits(digits, [_size_of(part) or 1 for part in parts])
+    digits: Any
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        values = [value[name] for name in space.spaces] if isinstance(space, spaces.Dict) else value
+        parts = zip(_parts(space), values, strict=True)
+        digits = [number_of(part, entry) for part, entry in parts]
+    else:
+        digits = (np.asarray(value) - getattr(space, "start", 0)).ravel()
+    return int(np.ravel_multi_index(tuple(digits), tuple(_sizes(space))))  # type: ignore[arg-type]
 
 
 def value_of(space: gym.Space[Any], number: int) -> Any:
     """Return the value with this number in its space."""
     if isinstance(space, spaces.Discrete):
         return number + int(space.start)
-    if isinstance(space, spaces.MultiDiscrete):
-        digits = np.array(_digits(number, space.nvec.ravel().tolist())).reshape(space.nvec.shape)
-        return (digits + space.start).astype(space.dtype)
-    if isinstance(space, spaces.MultiBinary):
-        bits = np.array(_digits(number, [2] * int(np.prod(space.shape))), dtype=space.dtype)
-        return bits.reshape(space.shape)
-    parts = _parts(space)
-    numbers = _digits(number, [_size_of(part) or 1 for part in parts])
-    values = [value_of(part, n) for part, n in zip(parts, numbers, strict=True)]
-    if isinstance(space, spaces.Dict):
-        return dict(zip(space.spaces, values, strict=True))
-    return tuple(values)
-
-
-def _from_digits(digits: list[int], sizes: list[int]) -> int:
-    """Return the number with these mixed-radix digits, the last one being the lowest."""
-    number = 0
-    for digit, size in zip(digits, sizes, strict=True):
-        number = number * size + digit
-    return number
-
-
-def _digits(number: int, sizes: list[int]) -> list[int]:
-    """Return the mixed-radix digits of a number: the inverse of `_from_digits`."""
-    digits = []
-    for size in reversed(sizes):
-        number, digit = divmod(number, size)
-        digits.append(digit)
-    return digits[::-1]
+    digits = np.unravel_index(number, tuple(_sizes(space)))  # type: ignore[arg-type]
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        numbers = zip(_parts(space), digits, strict=True)
+        values = [value_of(part, int(n)) for part, n in numbers]
+        is_dict = isinstance(space, spaces.Dict)
+        return dict(zip(space.spaces, values, strict=True)) if is_dict else tuple(values)
+    array = np.array(digits).reshape(space.shape) + getattr(space, "start", 0)
+    return array.astype(space.dtype)
 
 
 def names_of_values(space: gym.Space[Any], number: int) -> tuple[str, ...] | None:
@@ -123,14 +153,6 @@ def names_of_values(space: gym.Space[Any], number: int) -> tuple[str, ...] | Non
     if number > MOST_NAMED:
         return None
     return all_different([shortened(str(value_of(space, i))) for i in range(number)])
-
-
-def names_of_actions(env: gym.Env[Any, Any], number: int) -> tuple[str, ...] | None:
-    """Return the names of the actions of a wrapped environment; None if they are only numbers."""
-    space = env.action_space
-    if isinstance(space, spaces.Discrete):
-        return named_actions(env, number)
-    return names_of_values(space, number)
 
 
 def names_of_seen(seen: dict[Any, int], number: int) -> tuple[str, ...] | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.toy_text.frozen_lake import MAPS
 
 from heirloom.envs.family import FiniteFamily
 from heirloom.errors import InvalidArgument
@@ -18,28 +19,8 @@ from heirloom.validation import probability, real_number, shown
 Outcome = tuple[float, int, float, bool]
 Cell = tuple[int, int]
 
-# FROZEN is Gymnasium's map "8x8". THAWED is the same map without the hole in row 5, column 2,
-# counted from 0.
-THAWED = (
-    "SFFFFFFF",
-    "FFFFFFFF",
-    "FFFHFFFF",
-    "FFFFFHFF",
-    "FFFHFFFF",
-    "FHFFFFHF",
-    "FHFFHFHF",
-    "FFFHFFFG",
-)
-FROZEN = (
-    "SFFFFFFF",
-    "FFFFFFFF",
-    "FFFHFFFF",
-    "FFFFFHFF",
-    "FFFHFFFF",
-    "FHHFFFHF",
-    "FHFFHFHF",
-    "FFFHFFFG",
-)
+FROZEN = tuple(MAPS["8x8"])
+THAWED = (*FROZEN[:5], "FHFFFFHF", *FROZEN[6:])  # without the hole in row 5, column 2, from 0
 
 CLIFF_DOWN = 2
 N_PASSENGERS, N_DESTINATIONS, N_COLUMNS = 5, 4, 5  # of Taxi; 5 locations of the passenger
@@ -93,9 +74,7 @@ def taxi(
         gamma: the discount factor.
     """
     rain = probability("rain", rain)
-    fare = real_number("fare", fare, "expected a number from 0 to 20", least=0)
-    if fare > 20:
-        raise InvalidArgument(f"fare is {fare}: expected a number from 0 to 20")
+    fare = real_number("fare", fare, "expected a number from 0 to 20", least=0, most=20)
     env = gym.make("Taxi-v4", is_rainy=rain > 0, rainy_probability=1 - rain)
     closed = _closed_roads(blocked)
 
@@ -129,9 +108,7 @@ def cliff_walking(*, wind: float = 0.0, fall: float = 100.0, gamma: float = 0.95
         gamma: the discount factor.
     """
     wind = probability("wind", wind)
-    fall = real_number("fall", fall, "expected a cost from 1 to 100", least=1)
-    if fall > 100:
-        raise InvalidArgument(f"fall is {fall}: expected a cost from 1 to 100")
+    fall = real_number("fall", fall, "expected a cost from 1 to 100", least=1, most=100)
     env = gym.make("CliffWalking-v1")
     table = env.unwrapped.P  # type: ignore[attr-defined]
     with_wind = {

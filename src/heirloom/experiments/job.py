@@ -79,9 +79,24 @@ def with_declaration(spec: ExperimentSpec) -> ExperimentSpec:
 def run_job(
     spec: ExperimentSpec, agent: int, repetition: int, functions: Functions | None = None
 ) -> dict[str, np.ndarray]:
-    """Compute the results of an agent in a repetition; they depend only on the arguments."""
-    agent_spec = spec.agents[agent]
+    """Compute the results of an agent in a repetition; they depend only on the arguments.
+
+    Those of the first agent include the variables that all agents share.
+    """
     tasks = draw_tasks(spec, repetition, functions)
+    results = learn_job(spec, agent, repetition, tasks, functions)
+    return results if agent else results | shared_results(tasks, spec.steps)
+
+
+def learn_job(
+    spec: ExperimentSpec,
+    agent: int,
+    repetition: int,
+    tasks: list[TabularMDP],
+    functions: Functions | None = None,
+) -> dict[str, np.ndarray]:
+    """Let an agent learn the tasks of a repetition; return what is recorded."""
+    agent_spec = spec.agents[agent]
     rng = stream(spec.seed, "agent", agent_spec.name, repetition)
     learner = make_agent(agent_spec, spec, tasks, rng, functions)
     observer = None if spec.measure is None else measure_class(spec.measure)()
@@ -108,14 +123,11 @@ def run_job(
     return results
 
 
-def shared_results(
-    spec: ExperimentSpec, repetition: int, functions: Functions | None = None
-) -> dict[str, np.ndarray]:
+def shared_results(tasks: list[TabularMDP], steps: int) -> dict[str, np.ndarray]:
     """Compute the variables of a repetition that all agents share: optimal expected returns."""
-    tasks = draw_tasks(spec, repetition, functions)
     return {
-        "optimal": np.array(optimal_returns(tasks, spec.steps, discounted=False)),
-        "optimal_discounted": np.array(optimal_returns(tasks, spec.steps, discounted=True)),
+        "optimal": optimal_returns(tasks, steps, discounted=False),
+        "optimal_discounted": optimal_returns(tasks, steps, discounted=True),
     }
 
 

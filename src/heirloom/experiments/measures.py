@@ -5,8 +5,6 @@ and after episodes. A spec names a built-in one by its key in `OBSERVERS`, and o
 as `package.module:Name`.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,8 +15,7 @@ from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.registry import import_callable, is_user_defined
 from heirloom.experiments.variables import TASK, Variable
-from heirloom.learning import lifetime
-from heirloom.mdp.tabular import TabularMDP
+from heirloom.learning.lifetime import Observer as Observer
 from heirloom.planning.solve import solve
 from heirloom.transfer.lipschitz.all_sources import (
     ROUNDING,
@@ -26,51 +23,6 @@ from heirloom.transfer.lipschitz.all_sources import (
     dissimilarity_by_sweeps,
 )
 from heirloom.validation import shown
-
-
-class Observer(lifetime.TaskObserver, ABC):
-    """Base of observers: each measures quantities per task and appends them to `measured`."""
-
-    variables: ClassVar[dict[str, Variable]]
-    """The recorded variables, over agents, repetitions, tasks and possibly one more dimension."""
-    own_dimension: ClassVar[dict[str, tuple[str, Callable[[TabularMDP], int]]]] = {}
-    """Further dimensions by name: the meaning, and a function from a task to the size."""
-    looks_at_updates = False
-    looks_at_episodes = False
-
-    def __init__(self) -> None:
-        self.measured: dict[str, list[Any]] = {name: [] for name in self.variables}
-
-    def begin_task(self, agent: Any, task: Any) -> None:
-        """Start to measure a task that the agent has begun."""
-        self.agent, self.task = agent, task
-        self.begin()
-
-    def after_update(self) -> None:
-        """Measure after the agent has updated its model, bounds and values."""
-
-    def after_episode(self, done: int) -> None:
-        """Measure after the first `done` episodes of the task."""
-
-    def end_task(self) -> None:
-        """Append the results of the task to `measured`."""
-        found = self.result()
-        if not isinstance(found, dict) or found.keys() != self.variables.keys():
-            raise InvalidArgument(
-                f"result() of {type(self).__name__} returned {shown(found)}: expected a dictionary "
-                f"with the keys {', '.join(self.variables)}"
-            )
-        for name, value in found.items():
-            self.measured[name].append(value)
-
-    @abstractmethod
-    def begin(self) -> None:
-        """Reset what is measured, at the beginning of a task."""
-
-    @abstractmethod
-    def result(self) -> dict[str, Any]:
-        """Return the results of the task that ends, by the name of the variable."""
-
 
 KINDS = ("v_max", "Lipschitz", "MaxQ", "NearModels", "Envelope", "another bound")
 """What may decide the bound `U` of a pair, in the order of the dimension `kind`."""

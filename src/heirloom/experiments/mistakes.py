@@ -30,10 +30,7 @@ def spec_mistakes(
 ) -> list[str]:
     """Return a message for each mistake in a spec, with its key as the user wrote it.
 
-    Args:
-        error: what pydantic found in the spec after sweeps were expanded.
-        agent_numbers: for each expanded agent, the index of its table in the spec.
-        keys: all keys of a spec.
+    `agent_numbers` has the index of the table in the spec of each expanded agent.
     """
     what = "a key of a spec: correct or remove it; `heirloom show tight` prints a complete spec"
     return _messages(error, keys, what, agent_numbers)

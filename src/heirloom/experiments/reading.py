@@ -99,14 +99,10 @@ def expand_sweep(agent: Any, where: str) -> Iterator[Any]:
         name = agent.get("name")
         if name is None or swept_keys:
             base = name or agent["algorithm"].rpartition(MODULE_SEPARATOR)[2]
-            name = _agent_name(base, {**_prior_in_name(agent, name), **chosen})
+            # A generated name contains a prior even if it is not swept: LRMax(0.1).
+            given = {} if name else {k: agent[k] for k in KNOWLEDGE if agent.get(k) is not None}
+            name = _agent_name(base, {**given, **chosen})
         yield {**agent, **chosen, "name": name}
-
-
-def _prior_in_name(agent: dict[str, Any], name: str | None) -> dict[str, Any]:
-    """Return what a generated name contains even if it is not swept: LRMax(0.1)."""
-    given = {key: agent[key] for key in KNOWLEDGE if agent.get(key) is not None}
-    return given if name is None else {}
 
 
 def _agent_name(base: str, options: dict[str, Any]) -> str:

@@ -1,15 +1,5 @@
 """The key `record` of a spec: which agents, repetitions, tasks and episodes are recorded.
 
-    [record]
-    agents = ["RMax", "NearRMax"]   # names of agents; by default all
-    repetitions = [1]               # numbers of repetitions; by default the first
-    tasks = [1, 2, 15]              # numbers of tasks; by default all
-    first = 3                       # episodes at the beginning of a task
-    last = 1                        # episodes at its end
-    every = 100                     # every 100th episode; by default no others
-    updates = 10                    # a snapshot after every 10th update; by default only those
-                                    # of recorded episodes
-
 `record = true` stands for an empty table.
 """
 

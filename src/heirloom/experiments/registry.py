@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.agents.protocol import Agent
-from heirloom.arrays import FloatArray
 from heirloom.envs import (
     icu_sepsis,
     inventory,
@@ -26,11 +25,10 @@ from heirloom.envs import (
     toy_text,
 )
 from heirloom.envs.box import BoxFamily
-from heirloom.envs.family import FamilyOptions, TaskFamily
+from heirloom.envs.family import TaskFamily
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.experiments.mistakes import option_mistakes
 from heirloom.mdp.tabular import TabularMDP, check_task
-from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.validation import one_of, shown
 from heirloom.wording import counted, did_you_mean
 
@@ -42,13 +40,10 @@ def drift(*, of: str, options: dict[str, Any] | None = None) -> ordered.Drift:
         of: the name of the family, whose parameters lie in intervals.
         options: the options of that family.
     """
-    boxes = [name for name, make in FAMILIES.items() if _is_box(make)]
+    classes = {name: make for name, make in FAMILIES.items() if inspect.isclass(make)}
+    boxes = [name for name, make in classes.items() if issubclass(make, BoxFamily)]
     one_of("of", of, boxes)  # the code of users is not imported to read a spec
     return ordered.Drift(cast(BoxFamily, make_family(of, options or {})))
-
-
-def _is_box(make: Callable[..., Any]) -> bool:
-    return inspect.isclass(make) and issubclass(make, BoxFamily)
 
 
 FAMILIES: dict[str, Callable[..., TaskFamily]] = {
@@ -116,22 +111,15 @@ def make_family(name: str, options: Mapping[str, Any]) -> TaskFamily:
 def _cached_family(name: str, options_json: str) -> TaskFamily:
     options = json.loads(options_json)
     if is_user_defined(name):
-        return _user_defined_family(import_callable("family.name", name), options)
+        family = _call_user_code(import_callable("family.name", name), options, "the family")
+        return family if isinstance(family, TaskFamily) else FamilyAdapter(family)
     return _built_in_family(name, options)
-
-
-def _user_defined_family(make: Callable[..., Any], options: dict[str, Any]) -> TaskFamily:
-    family = _call_user_code(make, options, "the family")
-    return family if isinstance(family, TaskFamily) else FamilyAdapter(family)
 
 
 def draw_sequence(family: Any, rng: np.random.Generator, n_tasks: int) -> list[Any]:
     """Return the tasks of a sequence, in the order of the family if it has a `sequence`.
 
-    Args:
-        family: a family, any object with `draw`, or a function that draws a task.
-        rng: the generator of the tasks.
-        n_tasks: the number of tasks.
+    A family is any object with `draw`, or a function that draws a task.
     """
     if not hasattr(family, "sequence"):
         draw = getattr(family, "draw", family)
@@ -145,6 +133,16 @@ def draw_sequence(family: Any, rng: np.random.Generator, n_tasks: int) -> list[A
             f"{counted(n_tasks, 'task')}"
         )
     return list(tasks)
+
+
+def _own_or_default(name: str) -> Any:
+    """Return a property: an attribute of the adapted object, or else the one of `TaskFamily`."""
+
+    def value(adapter: "FamilyAdapter") -> Any:
+        own = getattr(adapter.family, name, None)
+        return getattr(super(FamilyAdapter, adapter), name) if own is None else own
+
+    return property(value)
 
 
 class FamilyAdapter(TaskFamily):
@@ -173,30 +171,9 @@ class FamilyAdapter(TaskFamily):
         """The object's own `sequence`, or else tasks that are drawn one by one."""
         return draw_sequence(self.family, rng, n_tasks)
 
-    @property
-    def all_tasks(self) -> list[TabularMDP] | None:
-        """All tasks; None if the object does not list them."""
-        return getattr(self.family, "all_tasks", None)
-
-    @property
-    def d_max(self) -> FloatArray | None:
-        """A valid prior; None if the object has none."""
-        return getattr(self.family, "d_max", None)
-
-    @property
-    def corners(self) -> list[TabularMDP] | None:
-        """The object's own `corners`, or else all tasks."""
-        return getattr(self.family, "corners", None) or super().corners
-
-    @property
-    def nearness(self) -> Nearness | None:
-        """The object's own `nearness`, or else that of its corners."""
-        return getattr(self.family, "nearness", None) or super().nearness
-
-    @property
-    def options(self) -> FamilyOptions:
-        """The object's own `options`, or else those derived from one of its tasks."""
-        return getattr(self.family, "options", None) or super().options
+    all_tasks, d_max, corners, nearness, options = map(
+        _own_or_default, ("all_tasks", "d_max", "corners", "nearness", "options")
+    )
 
 
 def make_agent(

@@ -1,30 +1,7 @@
 """Specs: an experiment as data, agents x repetitions x tasks x episodes.
 
-`experiments/sweep.py` describes sweeps over tasks, episodes and families. Users write it as TOML:
-
-    name = "two priors"
-    repetitions = 10        # independent repetitions, each with its own tasks
-    tasks = 15              # number of tasks that each agent faces in sequence
-    distinct_tasks = 5      # draw 5 tasks, then the 15 among them; by default draw 15 new ones
-    episodes = 2000         # episodes per task
-    steps = 10              # maximum number of steps per episode
-    seed = 0
-    record = true           # record episodes for `heirloom replay` (see experiments/record.py)
-
-    [family]
-    name = "tight"
-    variant = "released"
-
-    [defaults]              # options of all agents whose built-in algorithm has them
-    n_known = 10
-    epsilon = 0.01
-
-    [[agents]]
-    algorithm = "RMax"
-
-    [[agents]]
-    algorithm = "LRMax"
-    d_max = [0.1, 0.2]      # a list is a sweep: two agents, LRMax(0.1) and LRMax(0.2)
+Users write them as TOML; docs/experiments.md has examples, and `heirloom show` prints others.
+`experiments/sweep.py` describes sweeps over tasks, episodes and families.
 """
 
 import json
@@ -124,14 +101,6 @@ class FamilySpec(_Named):
             except HeirloomError as error:
                 raise Mistakes(_of_family(error)) from None
         return self
-
-    def check_task(self) -> None:
-        """Raise `InvalidArgument` if no task of a built-in family can be drawn."""
-        if not is_user_defined(self.name):
-            try:
-                make_family(self.name, self.options).draw(np.random.default_rng(0))
-            except HeirloomError as error:
-                raise InvalidArgument(*_of_family(error)) from None
 
 
 class AgentSpec(_Named):
@@ -325,8 +294,11 @@ class ExperimentSpec(_Strict):
             ) from None
         if mistakes:
             raise InvalidArgument(*mistakes)
-        if not stored:
-            spec.family.check_task()
+        if not stored and not is_user_defined(spec.family.name):
+            try:
+                make_family(spec.family.name, spec.family.options).draw(np.random.default_rng(0))
+            except HeirloomError as error:
+                raise InvalidArgument(*_of_family(error)) from None
         return spec
 
     @classmethod

@@ -12,6 +12,7 @@ so on. Lists under the keys of agents are different: they make several agents of
 """
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -47,9 +48,7 @@ def load_sweep(path: str | Path) -> dict[str, ExperimentSpec]:
 def expanded(data: Mapping[str, Any]) -> dict[str, ExperimentSpec]:
     """Return the experiments that the tables of a TOML file with a sweep describe, by label."""
     axes = list(_axes(data[SWEEP]))
-    n = 1
-    for _, values in axes:
-        n *= len(values)
+    n = math.prod(len(values) for _, values in axes)
     if n > MOST:
         raise InvalidArgument(
             f"sweep has {n} combinations: expected at most {MOST} experiments; sweep over fewer "

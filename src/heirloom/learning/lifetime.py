@@ -1,15 +1,16 @@
 """One job of an experiment: an agent learns the tasks of a repetition one after the other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray
-from heirloom.errors import HeirloomError
+from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.learning.learn import run_episodes
 from heirloom.learning.outcomes import begin
 from heirloom.learning.plan import Plan, adopt_names
@@ -18,6 +19,7 @@ from heirloom.learning.recording import RecordChoice, Recording, encode
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.planning.solve import optimal_return
+from heirloom.validation import shown
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -25,25 +27,53 @@ if TYPE_CHECKING:
     Task = TabularMDP | gym.Env[Any, Any]
 
 
-class TaskObserver(Protocol):
-    """Measures an agent while it learns tasks, without any effect on what the agent does."""
+class Observer(ABC):
+    """Measures an agent while it learns tasks, without any effect on what the agent does.
 
-    looks_at_updates: bool
+    Quantities of each task are appended to `measured`.
+    """
+
+    variables: ClassVar[dict[str, Any]]
+    """The recorded variables, over agents, repetitions, tasks and possibly one more dimension."""
+    own_dimension: ClassVar[dict[str, tuple[str, Callable[[TabularMDP], int]]]] = {}
+    """Further dimensions by name: the meaning, and a function from a task to the size."""
+    looks_at_updates = False
     """Whether `after_update` is called; without these calls, some agents run faster."""
-    looks_at_episodes: bool
+    looks_at_episodes = False
     """Whether `after_episode` is called."""
 
-    def begin_task(self, agent: Agent, task: "Task") -> None:
-        """Called after the agent has begun a task."""
+    def __init__(self) -> None:
+        self.measured: dict[str, list[Any]] = {name: [] for name in self.variables}
 
-    def after_update(self) -> None:
+    def begin_task(self, agent: Any, task: Any) -> None:
+        """Called after the agent has begun a task."""
+        self.agent, self.task = agent, task
+        self.begin()
+
+    def after_update(self) -> None:  # noqa: B027 -- optional
         """Called after a pair became known and the agent has updated its bounds and values."""
 
-    def after_episode(self, done: int) -> None:
+    def after_episode(self, done: int) -> None:  # noqa: B027 -- optional
         """Called after each episode, with the number of episodes done in the task."""
 
     def end_task(self) -> None:
         """Called after the last episode, before the agent stores the task."""
+        found = self.result()
+        if not isinstance(found, dict) or found.keys() != self.variables.keys():
+            raise InvalidArgument(
+                f"result() of {type(self).__name__} returned {shown(found)}: expected a dictionary "
+                f"with the keys {', '.join(self.variables)}"
+            )
+        for name, value in found.items():
+            self.measured[name].append(value)
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Reset what is measured, at the beginning of a task."""
+
+    @abstractmethod
+    def result(self) -> dict[str, Any]:
+        """Return the results of the task that ends, by the name of the variable."""
 
 
 # The mean time of the last updates measures when learning was over, as in the paper's speed-up.
@@ -59,23 +89,14 @@ def learn_tasks(
     seed: int,
     name: str,
     repetition: int,
-    observer: TaskObserver | None = None,
+    observer: Observer | None = None,
     record: Mapping[int, RecordChoice] | None = None,
     masks: bool = False,
 ) -> dict[str, np.ndarray]:
     """Let an agent learn the tasks one after the other.
 
-    Args:
-        agent: the agent.
-        tasks: the tasks, in order.
-        episodes: the number of episodes per task.
-        steps: the largest number of steps per episode.
-        seed: the seed of the experiment.
-        name: the name of the agent, which selects the random streams of the tasks.
-        repetition: the number of the repetition, which selects them too.
-        observer: measures the agent while it learns.
-        record: what is recorded of each task, by its index; None if nothing is ever recorded.
-        masks: whether the agent obeys the masks of available actions that environments give.
+    The name of the agent and the number of the repetition select the random streams of the tasks.
+    `record` says what is recorded of each task, by its index; None if nothing is ever recorded.
 
     Returns:
         `returns` and `discounted_returns` [task, episode]; `updates` [task], the number of updates
@@ -127,7 +148,7 @@ def naming_job(name: str, repetition: int) -> Iterator[None]:
         raise
 
 
-def _observed(plan: Plan, observer: TaskObserver) -> Plan:
+def _observed(plan: Plan, observer: Observer) -> Plan:
     if observer.looks_at_episodes:
         plan = replace(plan, callback=lambda done, _: observer.after_episode(done), stride=1)
     if observer.looks_at_updates:
@@ -146,12 +167,10 @@ def optimal_returns(tasks: Sequence["Task"], steps: int, *, discounted: bool) ->
     It is NaN for a task that is not a `TabularMDP`. A task that occurs several times is solved
     once.
     """
-    solved: dict[int, float] = {}
-    for task in tasks:
-        if id(task) not in solved:
-            solved[id(task)] = (
-                optimal_return(task, horizon=steps, discounted=discounted)
-                if isinstance(task, TabularMDP)
-                else np.nan
-            )
+    solved = {
+        key: optimal_return(task, horizon=steps, discounted=discounted)
+        if isinstance(task, TabularMDP)
+        else np.nan
+        for key, task in {id(task): task for task in tasks}.items()
+    }
     return np.array([solved[id(task)] for task in tasks])

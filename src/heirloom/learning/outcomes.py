@@ -56,31 +56,22 @@ def read_step(returned: Any, n_states: int) -> Outcome:
         terminated = _flag(terminated)
     if type(truncated) is not bool:
         truncated = _flag(truncated)
-    if (
-        0 <= s < n_states
-        and -LARGEST_REWARD <= r <= LARGEST_REWARD
-        and terminated is not None
-        and truncated is not None
-        and (type(info) is dict or isinstance(info, Mapping))
-    ):
-        return s, r, terminated, truncated, info
-    expected = (
-        ("observation", 0 <= s < n_states, f"a whole number from 0 to {n_states - 1}"),
-        (
-            "reward",
-            -LARGEST_REWARD <= r <= LARGEST_REWARD,
-            f"a finite number, from {-LARGEST_REWARD:g} to {LARGEST_REWARD:g}",
-        ),
-        ("terminated", terminated is not None, "True or False"),
-        ("truncated", truncated is not None, "True or False"),
-        ("info", isinstance(info, Mapping), "a dictionary"),
-    )
-    name, value, what = next(
-        (name, value, what)
-        for (name, is_valid, what), value in zip(expected, returned, strict=True)
-        if not is_valid
-    )
-    raise UnsupportedEnvironment(
+    if not 0 <= s < n_states:
+        raise _unexpected("observation", returned[0], f"a whole number from 0 to {n_states - 1}")
+    if not -LARGEST_REWARD <= r <= LARGEST_REWARD:
+        limits = f"from {-LARGEST_REWARD:g} to {LARGEST_REWARD:g}"
+        raise _unexpected("reward", returned[1], f"a finite number, {limits}")
+    if terminated is None:
+        raise _unexpected("terminated", returned[2], "True or False")
+    if truncated is None:
+        raise _unexpected("truncated", returned[3], "True or False")
+    if type(info) is not dict and not isinstance(info, Mapping):
+        raise _unexpected("info", info, "a dictionary")
+    return s, r, terminated, truncated, info
+
+
+def _unexpected(name: str, value: object, what: str) -> UnsupportedEnvironment:
+    return UnsupportedEnvironment(
         f"the environment returned {shown(value)} as {name}: expected {what}"
     )
 

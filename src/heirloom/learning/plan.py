@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirloom.agents.protocol import Agent, memory_of
 from heirloom.errors import IncompatibleTasks, InvalidArgument
-from heirloom.learning.recorder import Recorder
+from heirloom.learning.recorder import Recorder, exact_task_of, names_of
 from heirloom.mdp.from_arrays import rewards_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.naming import Names, checked_label
@@ -125,8 +125,8 @@ def _check_time_limit(env: "TabularMDP | gym.Env[Any, Any]") -> None:
     What may end them is a transition of an exact task that terminates, or a time limit that an
     environment declares: the wrapper `TimeLimit`, or `max_episode_steps` in its `spec`.
     """
-    task = env if isinstance(env, TabularMDP) else getattr(env.unwrapped, "task", None)
-    if isinstance(task, TabularMDP) and task.terminating:
+    task = exact_task_of(env)
+    if task is not None and task.terminating:
         return
     if isinstance(env, TabularMDP):
         raise InvalidArgument("max_steps is None and the task never terminates: give max_steps")
@@ -141,21 +141,13 @@ def _check_time_limit(env: "TabularMDP | gym.Env[Any, Any]") -> None:
 
 def adopt_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
     """Give the memory of an agent the names of states and actions that its task has."""
-    memory, names = memory_of(agent), _names_of(env)
+    memory, names = memory_of(agent), names_of(env)
     if memory is None:
         return
     if not isinstance(env, TabularMDP):
         memory.edges = edges_of(env) or memory.edges
     # The names are valid: a task has checked them, or `read_names` has.
     memory.names = Names(names.states or memory.state_names, names.actions or memory.action_names)
-
-
-def _names_of(env: "TabularMDP | gym.Env[Any, Any]") -> Names:
-    if isinstance(env, TabularMDP):
-        return Names(env.state_names, env.action_names)
-    from heirloom.mdp.gymnasium import read_names
-
-    return read_names(env)
 
 
 def check_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
@@ -166,7 +158,7 @@ def check_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
     memory = memory_of(agent)
     if memory is None:
         return
-    for noun, before, now in zip(("state", "action"), memory.names, _names_of(env), strict=True):
+    for noun, before, now in zip(("state", "action"), memory.names, names_of(env), strict=True):
         if before is None or now is None or before == now:
             continue
         numbers = {name: i for i, name in enumerate(before)}

@@ -37,14 +37,6 @@ class Recorder:
     """Collects the frames of chosen episodes, and snapshots of what the agent knows.
 
     It only reads the agent, and has no effect on what the agent does.
-
-    Args:
-        choice: what is recorded.
-        agent: the agent, which has begun the task.
-        env: the task.
-        sizes: the numbers of states and actions of the task.
-        episodes: the number of episodes of the task.
-        label: the label and the time of the task; empty if it has neither.
     """
 
     def __init__(
@@ -120,9 +112,9 @@ class Recorder:
 
     def result(self, update_steps: IntArray) -> Recording:
         """Return what was recorded."""
-        agent, task = self._agent, _task_of(self._env)
+        agent, task = self._agent, exact_task_of(self._env)
         memory, setting = memory_of(agent), getattr(agent, "setting", None)
-        names = _names_of(self._env)
+        names = names_of(self._env)
         columns = zip(*self._frames, strict=True) if self._frames else ((),) * 4
         states, actions, rewards, snapshots = columns
         layers = {name: layer.changes() for name, layer in self._layers.items()}
@@ -226,7 +218,7 @@ class _Layer:
         return Changes(as_array(self._ends, "i8"), frozen(pairs), frozen(values))
 
 
-def _names_of(env: Any) -> Names:
+def names_of(env: "TabularMDP | gym.Env[Any, Any]") -> Names:
     """Return the names of the states and actions of what is learned."""
     if isinstance(env, TabularMDP):
         return Names(env.state_names, env.action_names)
@@ -235,7 +227,7 @@ def _names_of(env: Any) -> Names:
     return read_names(env)
 
 
-def _task_of(env: Any) -> TabularMDP | None:
+def exact_task_of(env: Any) -> TabularMDP | None:
     """Return the exact task that is learned, if it is known."""
     task = env if isinstance(env, TabularMDP) else getattr(env.unwrapped, "task", None)
     return task if isinstance(task, TabularMDP) else None

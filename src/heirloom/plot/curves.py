@@ -131,14 +131,8 @@ def draw_relative_returns(
 ) -> "Figure":
     """Returns relative to a baseline, over tasks or episodes, with a thin line at 1.
 
-    Args:
-        curves: one interval per task or episode, by the label of the curve.
-        per: whether x is the number of the task or of the episode, from 1. Points that stand for
-            tasks have markers.
-        ylabel: the label of the y axis.
-        title: the title of the figure.
-        styles: options of `Axes.plot` for curves that do not have the style of the agent of that
-            name.
+    Points that stand for tasks have markers. `styles` are options of `Axes.plot` for curves that do
+    not have the style of the agent of that name.
     """
     figure, ax = new_figure()
     own_styles = _agent_styles(list(curves), markers=per == "task")
@@ -159,15 +153,7 @@ def draw_ratios(
     title: str,
     styles: Styles | None = None,
 ) -> "Figure":
-    """Ratios over a parameter, drawn in percent, with a thin line at 0.
-
-    Args:
-        x: the values of the parameter.
-        curves: one interval per value, by the label of the curve.
-        xlabel: the label of the x axis.
-        title: the title of the figure.
-        styles: options of `Axes.plot` that replace those of some curves.
-    """
+    """Ratios over a parameter, drawn in percent, with a thin line at 0."""
     figure, ax = new_figure()
     percent = {name: Interval(100 * mean, 100 * half) for name, (mean, half) in curves.items()}
     own_styles: dict[str, dict[str, Any]] = {
@@ -182,12 +168,7 @@ def draw_ratios(
 
 
 def draw_prior_use(curves: Mapping[str, Interval], *, title: str) -> "Figure":
-    """Percentage of pairs where d_max is used, over computations of the bound, for each d_max.
-
-    Args:
-        curves: one interval per computation, in percent, by the label of the curve.
-        title: the title of the figure.
-    """
+    """Percentage of pairs where d_max is used, over computations of the bound, for each d_max."""
     from matplotlib import colormaps
 
     figure, ax = new_figure()

@@ -45,10 +45,7 @@ TIMESTAMPS = {"pdf": "CreationDate", "svg": "Date"}
 def colour_of(name: str, names: list[str]) -> str:
     """Return the colour of an agent.
 
-    Args:
-        name: the agent.
-        names: all agents of the figure. Agents that have no entry in `COLOURS` get the other
-            colours in this order.
+    Agents that have no entry in `COLOURS` get the other colours in their order in the figure.
     """
     if name in COLOURS:
         return COLOURS[name]
@@ -82,10 +79,6 @@ def agent_style(name: str, names: list[str]) -> AgentStyle:
     Agents of the paper have their own colours and solid lines. Each dash pattern is used for as
     many other agents as there are other colours; solid lines are among these patterns only if the
     figure shows no agent of the paper.
-
-    Args:
-        name: the agent.
-        names: all agents of the figure, in their order.
     """
     i = names.index(name)
     dash = 0
@@ -122,13 +115,6 @@ def draw_interval(ax: "Axes", x: Any, interval: Interval, *, color: Any, **optio
 
     Where the width of the interval is not finite, no band is drawn. On a logarithmic scale,
     which cannot show 0, the band ends at 1 % of the mean at the lowest.
-
-    Args:
-        ax: the axes to draw on.
-        x: the positions of the means.
-        interval: the means, and half the widths of their intervals.
-        color: the colour of line and band.
-        options: of `Axes.plot`, such as `label` and `marker`.
     """
     mean, half_width = interval
     ax.plot(x, mean, color=color, markersize=4, **options)
@@ -160,10 +146,6 @@ def render(figure: "Figure", file_format: str) -> bytes:
     """Return the content of an image file of a figure.
 
     As PNG, PDF and SVG, the same figure gives the same bytes: the time of rendering is left out.
-
-    Args:
-        figure: the figure.
-        file_format: the extension of the file without its dot, such as "png".
     """
     from matplotlib import rc_context
 

@@ -6,13 +6,12 @@ Taylor and Stone (2009): jumpstart, total reward, time to threshold; forward tra
 Continual World (2021).
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray
-from heirloom.report.markup import interval, text
+from heirloom.report.markup import interval, table, text
 from heirloom.report.sources import ShownRun, same_tasks
 from heirloom.stats import Interval, student_interval
 
@@ -87,15 +86,6 @@ def until_near_optimal(returns: FloatArray, optimal: FloatArray) -> Threshold:
     return Threshold(episodes, reached)
 
 
-class Column(NamedTuple):
-    """A column of the table."""
-
-    title: str
-    explanation: str
-    value: Callable[["Row"], tuple[FloatArray, bool]]
-    """Returns one number per repetition, and whether they are lower bounds."""
-
-
 class Baseline(NamedTuple):
     """The agent that others are compared with."""
 
@@ -104,31 +94,15 @@ class Baseline(NamedTuple):
     """Its returns [repetition, task, episode] on the same tasks."""
 
 
-class Row(NamedTuple):
-    """An agent, and the agent that it is compared with."""
+class Column(NamedTuple):
+    """A column of the table, with the numbers of one agent."""
 
-    run: ShownRun
-    agent: int
-    baseline: Baseline
-
-    @property
-    def returns(self) -> FloatArray:
-        """Returns of the agent [repetition, task, episode]."""
-        return self.run.returns[self.agent]
-
-    @property
-    def updates(self) -> FloatArray:
-        """Pairs that became known [repetition, task]; NaN where a job is missing."""
-        updates = self.run.arrays["updates"][self.agent].astype(float)
-        return np.where(updates < 0, np.nan, updates)
-
-
-class Cell(NamedTuple):
-    """A number of the table with its interval."""
-
-    found: Interval
-    at_least: bool
-    """Whether the true value is at least this number."""
+    title: str
+    explanation: str
+    values: FloatArray
+    """One number per repetition."""
+    at_least: bool = False
+    """Whether the true values are at least these."""
 
 
 def find_baseline(
@@ -155,116 +129,85 @@ def baseline_of(runs: list[ShownRun], run: ShownRun, wanted: str | None = None) 
     return Baseline(other.agents[agent], other.returns[agent])
 
 
-def columns(run: ShownRun, baseline: Baseline) -> list[Column]:
-    """Return the columns of the table of a run."""
-    name, tasks = baseline.name, "averaged over tasks"
-    near = f"{NEAR:.0%}"
+def columns(run: ShownRun, agent: int, baseline: Baseline) -> list[Column]:
+    """Return the columns of the table of a run, with the numbers of an agent."""
+    name, tasks, returns = baseline.name, "averaged over tasks", run.returns[agent]
+    updates = run.arrays["updates"][agent].astype(float)
+    episodes, reached = until_near_optimal(returns, run.optimal)
     steps = 0 if run.spec is None else run.spec.steps
     found = [
         Column(
             "Mean return",
             "Mean undiscounted return of an episode, over all tasks.",
-            lambda row: (row.returns.mean(axis=(1, 2)), False),
+            returns.mean(axis=(1, 2)),
         ),
         Column(
             "Area over the baseline",
             f"Total reward of a task minus that of {name}: the area between the learning curves, "
             f"{tasks}.",
-            lambda row: (area_over(row.returns, row.baseline.returns), False),
+            area_over(returns, baseline.returns),
         ),
         Column(
             "Jumpstart",
             f"Mean return of the first {EARLY:.0%} of the episodes minus that of {name}, "
             "from task 2 on.",
-            lambda row: (jumpstart(row.returns, row.baseline.returns), False),
+            jumpstart(returns, baseline.returns),
         ),
         Column(
             "Forward transfer",
             f"(A − B) / (O − B) from task 2 on, with A the mean return of the agent, B that of "
             f"{name} and O the optimal return: 0 for {name}, 1 if every episode is optimal.",
-            lambda row: (
-                forward_transfer(row.returns, row.baseline.returns, row.run.optimal),
-                False,
-            ),
+            forward_transfer(returns, baseline.returns, run.optimal),
         ),
         Column(
             "Episodes until near-optimal",
             f"Time to threshold: episodes until the mean return of the rest of the task is at "
-            f"least {near} of the optimal return, {tasks}. ≥: some tasks ended before, and count "
-            "with all their episodes.",
-            _episodes_until,
+            f"least {NEAR:.0%} of the optimal return, {tasks}. ≥: some tasks ended before, and "
+            "count with all their episodes.",
+            episodes.mean(axis=1),
+            at_least=bool((np.isfinite(episodes) & ~reached).any()),
         ),
-    ]
-    if steps:
-        found.append(
-            Column(
-                "Steps until near-optimal, at most",
-                f"The same in time steps: episodes times {steps:,}, the largest number of steps of "
-                "an episode. Episodes that terminate have fewer steps, so that this is an upper "
-                "bound; where the number of episodes is marked ≥, it bounds nothing.",
-                lambda row: (_episodes_until(row)[0] * steps, False),
-            )
-        )
-    found.append(
+        Column(
+            "Steps until near-optimal, at most",
+            f"The same in time steps: episodes times {steps:,}, the largest number of steps of "
+            "an episode. Episodes that terminate have fewer steps, so that this is an upper "
+            "bound; where the number of episodes is marked ≥, it bounds nothing.",
+            episodes.mean(axis=1) * steps,
+        ),
         Column(
             "Pairs learned",
             f"State-action pairs that became known in a task, {tasks}.",
-            lambda row: (row.updates.mean(axis=1), False),
-        )
-    )
-    return found
-
-
-def cells(run: ShownRun, baseline: Baseline) -> list[list[Cell]]:
-    """Return the numbers of the table, one row per agent."""
-    rows = []
-    for i in range(len(run.agents)):
-        row = []
-        for column in columns(run, baseline):
-            values, at_least = column.value(Row(run, i, baseline))
-            row.append(Cell(over_repetitions(values), at_least))
-        rows.append(row)
-    return rows
+            np.where(updates < 0, np.nan, updates).mean(axis=1),
+        ),
+    ]
+    return [column for column in found if steps or not column.title.startswith("Steps")]
 
 
 def agents_table(run: ShownRun, baseline: Baseline, *, of_run: str = "") -> str:
-    """Return the table as HTML; the script of the page sorts it by `data-value`.
-
-    Args:
-        run: the run.
-        baseline: the agent that others are compared with.
-        of_run: names the run in the caption, if the page shows several.
-    """
-    shown = columns(run, baseline)
-    head = "".join(
-        f'<th scope="col"><button type="button" title="{text(column.explanation)}">'
-        f"{text(column.title)}</button></th>"
-        for column in (Column("Agent", "The name of the agent.", _episodes_until), *shown)
-    )
-    body = ""
-    for name, row in zip(run.agents, cells(run, baseline), strict=True):
-        body += f'<tr><th scope="row" data-value="{text(name)}">{text(name)}</th>'
-        for cell in row:
-            sign = "≥ " if cell.at_least else ""
-            mean = float(cell.found.mean)
-            value = repr(mean) if np.isfinite(mean) else ""
-            body += f'<td data-value="{value}">{sign}{interval(cell.found)}</td>'
-        body += "</tr>"
+    """Return the table as HTML; the script of the page sorts it by the values of its cells."""
+    by_agent = [columns(run, i, baseline) for i in range(len(run.agents))]
+    explained = [("Agent", "The name of the agent."), *(column[:2] for column in by_agent[0])]
+    head = [
+        f'<button type="button" title="{text(explanation)}">{text(title)}</button>'
+        for title, explanation in explained
+    ]
+    rows = [
+        [f'<data value="{text(name)}">{text(name)}</data>', *map(_cell, of_agent)]
+        for name, of_agent in zip(run.agents, by_agent, strict=True)
+    ]
     caption = (
-        f"Agents{of_run}, with 95 % intervals over repetitions; the baseline is {baseline.name}"
+        f"Agents{of_run}, with 95 % intervals over repetitions; the baseline is {baseline.name}. "
+        "Press a heading to sort."
     )
-    notes = "".join(
-        f"<dt>{text(column.title)}</dt><dd>{text(column.explanation)}</dd>" for column in shown
-    )
+    notes = "".join(f"<dt>{text(title)}</dt><dd>{text(what)}</dd>" for title, what in explained[1:])
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{text(caption)}">'
-        f'<table class="sortable"><caption>{text(caption)}. Press a heading to sort.</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-        f"<details><summary>What the columns mean</summary><dl>{notes}</dl></details>"
+        table(head, rows, caption=caption, classes="sortable")
+        + f"<details><summary>What the columns mean</summary><dl>{notes}</dl></details>"
     )
 
 
-def _episodes_until(row: Row) -> tuple[FloatArray, bool]:
-    episodes, reached = until_near_optimal(row.returns, row.run.optimal)
-    known = np.isfinite(episodes)
-    return episodes.mean(axis=1), bool((known & ~reached).any())
+def _cell(column: Column) -> str:
+    found = over_repetitions(column.values)
+    value = repr(float(found.mean)) if np.isfinite(found.mean) else ""
+    sign = "≥ " if column.at_least else ""
+    return f'<data value="{value}">{sign}{interval(found)}</data>'

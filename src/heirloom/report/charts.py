@@ -3,7 +3,6 @@
 Episodes (and tasks, if there are many) are averaged in blocks.
 """
 
-import colorsys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -93,27 +92,19 @@ def _curve_style(style: AgentStyle) -> CurveStyle:
 
 def on_dark(colour: str) -> str:
     """Return a colour of the same hue that has enough contrast on the dark background."""
-    h, lightness, s = colorsys.rgb_to_hls(*_rgb(colour))
-    while _contrast(colour) < LEAST_CONTRAST and lightness < 1:
-        lightness = min(1.0, lightness + 0.02)
-        rgb = colorsys.hls_to_rgb(h, lightness, s)
-        colour = "#" + "".join(f"{round(255 * c):02x}" for c in rgb)
-    return "#f4f4f4" if s == 0 else colour
+    from bokeh.colors import RGB
+
+    rgb, least = RGB.from_hex_string(colour), LEAST_CONTRAST * _light(RGB.from_hex_string(DARK))
+    if rgb.to_hsl().s == 0:
+        return "#f4f4f4"
+    while _light(rgb) < least:
+        rgb = rgb.lighten(0.02)
+    return rgb.to_hex()
 
 
-def _contrast(colour: str) -> float:
-    """Contrast with the dark background, as WCAG 2 defines it."""
-    return (_luminance(colour) + 0.05) / (_luminance(DARK) + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in _rgb(colour)]
-    return 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2]
-
-
-def _rgb(colour: str) -> tuple[float, float, float]:
-    r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return r, g, b
+def _light(rgb: Any) -> float:
+    """Return the term of a colour in the contrast of WCAG 2, which is a ratio of two of them."""
+    return float(rgb.luminance) + 0.05
 
 
 MOST_CURVES = 60
@@ -162,13 +153,7 @@ def all_curves(runs: list[ShownRun]) -> tuple[list[Curve], int]:
 def chart_data(
     runs: list[ShownRun], curves: list[Curve], baseline: str | None = None
 ) -> dict[str, Any]:
-    """Return what the script of the page draws: the means and intervals of all curves.
-
-    Args:
-        runs: the runs.
-        curves: the curves of their agents.
-        baseline: the agent that others are compared with, as in the tables of agents.
-    """
+    """Return what the script of the page draws: the means and intervals of all curves."""
     points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_NUMBERS // len(curves)))
     name = baseline_of(runs, runs[0], baseline).name
     optimal = any(np.isfinite(run.optimal).any() for run in runs)

@@ -109,10 +109,7 @@ def _without_nan(data: Any) -> Any:
 def whole_page(title: str, head: str, body: str) -> str:
     """Return an HTML page, which may load nothing that is not in it.
 
-    Args:
-        title: its title, as text.
-        head: further HTML of its head: styles and scripts.
-        body: the HTML of its body.
+    `head` and `body` are HTML, and the title is text.
     """
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

@@ -232,7 +232,7 @@
           head.getAttribute("aria-sort") === "ascending" && column === 0;
         heads.forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", falling ? "descending" : "ascending");
-        const key = (row) => row.cells[column].dataset.value;
+        const key = (row) => row.cells[column].querySelector("data").value;
         const compare = (a, b) => column === 0 ? key(a).localeCompare(key(b)) : key(a) - key(b);
         const rows = [...table.tBodies[0].rows];
         rows.sort((a, b) => {

@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from heirloom.errors import CannotWrite, InvalidArgument, is_installed, missing
+from heirloom.errors import CannotWrite, is_installed, missing
 from heirloom.report import sections
 from heirloom.report.between_runs import differences_section
 from heirloom.report.charts import all_curves, bokeh_script, chart_data, chart_item
@@ -15,7 +15,7 @@ from heirloom.report.sections import TITLES, replays, transfer_data
 from heirloom.report.sources import Sources, read_sources
 from heirloom.storage.atomic import file_path
 from heirloom.storage.folders import folder_path, regular_file
-from heirloom.validation import shown
+from heirloom.validation import one_of, text
 
 PAGE = "report.html"
 
@@ -45,18 +45,13 @@ def write_report(
     if not is_installed("bokeh"):
         raise missing("a report has charts of Bokeh", "report")
     file = file_path(path, ".html")
-    for name, value in (("title", title), ("baseline", baseline)):
-        if value is not None and (not isinstance(value, str) or not value):
-            raise InvalidArgument(f"{name} is {shown(value)}: expected a text, or None")
+    if title is not None:
+        text("title", title)
     sources = read_sources(runs)
-    names = dict.fromkeys(name for run in sources.runs for name in run.agents)
-    if baseline is not None and baseline not in names:
-        raise InvalidArgument(
-            f"baseline is {shown(baseline)}: expected the name of an agent, one of "
-            f"{', '.join(names)}"
-        )
-    page = render(sources, title=title, baseline=baseline)
-    return write_page(file, page)
+    if baseline is not None:
+        names = dict.fromkeys(name for run in sources.runs for name in run.agents)
+        one_of("baseline", baseline, names)
+    return write_page(file, render(sources, title=title, baseline=baseline))
 
 
 def default_page(runs: Sequence[str | os.PathLike[str]]) -> Path:

@@ -16,10 +16,10 @@ from heirloom.learning.recording import Changes, Recording
 from heirloom.naming import with_name
 from heirloom.report.markup import text, whole_page, write_page
 from heirloom.report.scenes import action_names, as_scene, directions
-from heirloom.runs.recordings import agent_names
+from heirloom.runs.recordings import checked_choice
 from heirloom.runs.recordings import recordings as recordings_in_run
 from heirloom.storage.atomic import file_path
-from heirloom.validation import shown, whole_number
+from heirloom.validation import shown
 from heirloom.wording import printable
 
 STYLE = """<style>
@@ -60,18 +60,16 @@ def replay(
         task: the number of a task; by default all that were recorded.
     """
     file = file_path(path, ".html")
-    names = agent_names(agents)
-    repetition = None if repetition is None else whole_number("repetition", repetition)
-    task = None if task is None else whole_number("task", task)
     if isinstance(source, str | os.PathLike) and source != "":
-        found = recordings_in_run(source, agents=names, repetition=repetition, task=task)
+        found = recordings_in_run(source, agents=agents, repetition=repetition, task=task)
     else:
+        names, *numbers = checked_choice(agents, repetition, task).values()
         found = [
             each
             for each in checked_recordings(source, "source")
             if (names is None or each.agent in names)
-            and repetition in (None, each.repetition)
-            and task in (None, each.task)
+            and numbers[0] in (None, each.repetition)
+            and numbers[1] in (None, each.task)
         ]
         if not found:
             raise InvalidArgument(

@@ -14,12 +14,13 @@ from heirloom.report.markup import block, table, text
 from heirloom.report.replay import replay_section
 from heirloom.report.sources import ShownRun, Sources
 from heirloom.runs.compare import is_comparison
-from heirloom.runs.recordings import recordings_of
+from heirloom.runs.recordings import recordings_in
 from heirloom.stats import MIN_REPETITIONS
 from heirloom.wording import are, counted, counted_of
 
 VERDICTS = {"supported": "yes", "contradicted": "no", "undecided": "open"}
 """The style of each verdict on a claim."""
+WHOSE = {"paper": "claim of the paper", "ours": "our claim"}
 LINKS = {
     "claims": "Claims",
     "reference": "Reference",
@@ -94,8 +95,8 @@ def claims(found: list[dict[str, Any]]) -> str:
         verdict = claim["verdict"]
         items += (
             f'<li class="claim"><span class="verdict {VERDICTS[verdict]}">{verdict}</span><div>'
-            f"<p>{text(_capitalised(claim['statement']))} "
-            f'<span class="whose">{_whose(claim["whose"])}</span></p>'
+            f"<p>{text(claim['statement'][:1].upper() + claim['statement'][1:])} "
+            f'<span class="whose">{WHOSE.get(claim["whose"], text(claim["whose"]))}</span></p>'
             f'<p class="measured">{text(claim["measured"])}</p></div></li>'
         )
     return (
@@ -238,14 +239,6 @@ def swatch(style: CurveStyle) -> str:
     )
 
 
-def _whose(whose: str) -> str:
-    return {"paper": "claim of the paper", "ours": "our claim"}.get(whose, text(whose))
-
-
-def _capitalised(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
-
-
 def _seconds(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
@@ -262,7 +255,7 @@ def replays(runs: list[ShownRun]) -> str:
             recording
             for run in runs
             if run.stored is not None
-            for recording in recordings_of(run.stored)
+            for recording in recordings_in(run.stored)
             if recording.episodes.size
         ]
     except HeirloomError as error:
@@ -291,16 +284,11 @@ def _section(content: str) -> str:
 
 def not_recorded(runs: list[ShownRun]) -> str:
     """Say, as HTML, how to record where transfer came from in runs that did not."""
-    compared = {run.spec is None or is_comparison(run.spec) for run in runs}
-    of_spec = 'Add <code>measure = "transfer"</code> to its spec'
-    of_compare = 'Give <code>compare</code> the argument <code>measure="transfer"</code>'
-    remedy = of_compare if compared == {True} else of_spec
-    if len(compared) > 1:
-        remedy += f", or {of_compare[0].lower()}{of_compare[1:]},"
     which = "This run has" if len(runs) == 1 else "These runs have"
     return (
-        f"{which} not recorded where transfer came from. {remedy} to record it; this does not "
-        "change what the agents learn."
+        f"{which} not recorded where transfer came from. To record it, add <code>measure = "
+        '"transfer"</code> to the spec, or give <code>compare</code> the argument <code>measure='
+        '"transfer"</code>; this does not change what the agents learn.'
     )
 
 

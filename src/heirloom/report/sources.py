@@ -15,6 +15,7 @@ from heirloom.errors import HeirloomError, InvalidArgument, InvalidFile
 from heirloom.experiments.measures import Transfer
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.experiments.variables import check_results
+from heirloom.runs.layout import texts_of
 from heirloom.runs.results import runs_in
 from heirloom.runs.stored_run import Status, StoredRun
 from heirloom.storage.folders import folder_path, regular_file
@@ -79,9 +80,8 @@ class Sources:
 def read_sources(given: object) -> Sources:
     """Read runs from folders, and take results from memory.
 
-    Args:
-        given: a dataset of results, a location, or a sequence of these, or a mapping from labels
-            to these. A location may be a folder that contains runs.
+    A dataset of results, a location, or a sequence or a mapping by labels of these is given.
+    A location may be a folder that contains runs.
     """
     labelled = _labelled(given)
     runs: list[ShownRun] = []
@@ -92,7 +92,7 @@ def read_sources(given: object) -> Sources:
         if _is_dataset(each):
             runs.append(_in_memory(each, label or "results"))
             continue
-        location = _location(each)
+        location = folder_path(each, "runs")
         found = runs_in(location)
         summary = _summary(location, problems)
         claims += summary.get("claims", [])
@@ -107,13 +107,10 @@ def read_sources(given: object) -> Sources:
         raise InvalidFile(f"no run can be read: {' '.join(problems)}")
     several = len(labelled) > 1
     reference = None if several else references[0] if references else None
-    return Sources(
-        _title(runs, several=several),
-        _with_suffixes(runs, several=several),
-        claims,
-        reference,
-        problems,
-    )
+    names = [run.label if run.spec is None else run.spec.name for run in runs]
+    is_one = not several or len(set(names)) == 1
+    title = names[0] if is_one else f"{names[0]} and {len(names) - 1} more"
+    return Sources(title, _with_suffixes(runs, several=several), claims, reference, problems)
 
 
 def same_tasks(one: ShownRun, other: ShownRun) -> bool:
@@ -145,16 +142,6 @@ def _is_dataset(given: object) -> bool:
     return isinstance(given, xr.Dataset)
 
 
-def _location(given: Any) -> Path:
-    try:
-        return folder_path(given)
-    except InvalidArgument:
-        raise InvalidArgument(
-            f"runs is {shown(given)}: expected the results of run or compare, or the folder of a "
-            "run, or a list of these"
-        ) from None
-
-
 def _in_memory(results: "xr.Dataset", label: str) -> ShownRun:
     check_results(results, ("returns", "updates", "optimal"))
     order = ("agent", "repetition", "task")
@@ -169,16 +156,9 @@ def _in_memory(results: "xr.Dataset", label: str) -> ShownRun:
         spec = ExperimentSpec.read(stored, stored=True) if isinstance(stored, Mapping) else None
     except HeirloomError:
         spec = None
-    versions = results.attrs.get("versions")
-    return ShownRun(
-        label,
-        [str(name) for name in results.agent.values],
-        arrays,
-        spec=spec,
-        versions={str(k): str(v) for k, v in versions.items()}
-        if isinstance(versions, Mapping)
-        else {},
-    )
+    names = [str(name) for name in results.agent.values]
+    versions = texts_of(results.attrs.get("versions"))
+    return ShownRun(label, names, arrays, spec=spec, versions=versions)
 
 
 def _stored(run: StoredRun, label: str) -> ShownRun:
@@ -251,12 +231,6 @@ def _label(run: Path, given: Path, label: str, *, several: bool) -> str:
 
 def _name(folder: Path) -> str:
     return folder.resolve().name if folder.name in ("", "..") else folder.name
-
-
-def _title(runs: list[ShownRun], *, several: bool) -> str:
-    names = [run.label if run.spec is None else run.spec.name for run in runs]
-    is_one = not several or len(set(names)) == 1
-    return names[0] if is_one else f"{names[0]} and {len(names) - 1} more"
 
 
 def _with_suffixes(runs: list[ShownRun], *, several: bool) -> list[ShownRun]:

@@ -3,8 +3,8 @@
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,9 @@ from heirloom.mdp.gymnasium import sizes_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.runs.run import run_on
 from heirloom.runs.workers import check_workers
-from heirloom.runs.workers.compute import Compute, compute_job, packed
+from heirloom.runs.workers.compute import compute_job, packed
 from heirloom.runs.workers.processes import compute_locally
-from heirloom.stats import Interval, relative_difference, student_interval
+from heirloom.stats import paired_difference, relative_difference, student_interval
 from heirloom.storage.folders import folder_path
 from heirloom.validation import LARGEST_SIZE, one_of, real_number, shown, truth, whole_number
 from heirloom.wording import printable
@@ -98,15 +98,16 @@ def compare(
     masks = truth("masks", masks)
     seed = whole_number("seed", seed, least=0, most=math.inf)
     max_steps = whole_number("max_steps", max_steps)
-    episodes, tasks, repetitions = (
-        whole_number(name, number, most=LARGEST_SIZE)
-        for name, number in (
-            ("episodes", episodes),
-            ("tasks", tasks),
-            ("repetitions", repetitions),
+    episodes = whole_number("episodes", episodes, most=LARGEST_SIZE)
+    tasks = whole_number("tasks", tasks, most=LARGEST_SIZE)
+    repetitions = whole_number("repetitions", repetitions, most=LARGEST_SIZE)
+    if out is not None:
+        out = folder_path(out, "out")
+    elif record is not None and record is not False:
+        raise InvalidArgument(
+            f"record is {shown(record)}, but out is None: give out, the folder in which recordings "
+            "are stored, and play them with replay(out)"
         )
-    )
-    _check_stored(out, record)
     if jobs is not None or out is not None or measure is not None:
         check_workers("local", jobs, None)
         spec = _spec_of(
@@ -143,7 +144,17 @@ def compare(
             with naming_job(name, j):
                 record = learn_tasks(agent, drawn, **options, name=name, repetition=j)
             returns[i, j], updates[i, j] = record["returns"], record["updates"]
-    return _labelled_dataset(list(agents), returns, updates, optimal)
+    import xarray as xr
+
+    numbers = {"repetition": repetitions, "task": tasks, "episode": episodes}
+    return xr.Dataset(
+        {
+            "returns": (("agent", *numbers), returns),
+            "updates": (("agent", "repetition", "task"), updates),
+            "optimal": (("repetition", "task"), optimal),
+        },
+        coords={"agent": list(agents)} | {k: np.arange(1, n + 1) for k, n in numbers.items()},
+    )
 
 
 def _spec_of(names: list[str], **keys: Any) -> ExperimentSpec:
@@ -170,28 +181,12 @@ def _run(
     out: str | os.PathLike[str] | None,
 ) -> "xr.Dataset":
     """Compute a comparison in parallel; without `out`, results are in a temporary folder."""
-
-    @contextmanager
-    def start_workers() -> Iterator[Compute]:
-        compute = partial(compute_job, packed(spec), functions=functions)
-        yield lambda _, remaining: compute_locally(compute, remaining, jobs)
-
+    compute = partial(compute_job, packed(spec), functions=functions)
+    engine: Any = nullcontext(lambda _, remaining: compute_locally(compute, remaining, jobs))
     if out is not None:
-        return run_on(start_workers, spec, out, functions)
+        return run_on(lambda: engine, spec, out, functions)
     with tempfile.TemporaryDirectory() as folder:
-        return run_on(start_workers, spec, os.path.join(folder, "run"), functions)
-
-
-def _check_stored(out: object, record: object) -> None:
-    """Raise `InvalidArgument` unless results can be written, and recordings have a place."""
-    if out is None:
-        if record is not None and record is not False:
-            raise InvalidArgument(
-                f"record is {shown(record)}, but out is None: give out, the folder in which "
-                "recordings are stored, and play them with replay(out)"
-            )
-        return
-    folder_path(out, "out")
+        return run_on(lambda: engine, spec, os.path.join(folder, "run"), functions)
 
 
 def _check_arguments(agents: Mapping[str, MakeAgent], draw_task: Any) -> None:
@@ -214,27 +209,6 @@ def _check_arguments(agents: Mapping[str, MakeAgent], draw_task: Any) -> None:
         )
 
 
-def _labelled_dataset(
-    names: list[str], returns: np.ndarray, updates: np.ndarray, optimal: np.ndarray
-) -> "xr.Dataset":
-    import xarray as xr
-
-    _, repetitions, tasks, episodes = returns.shape
-    return xr.Dataset(
-        {
-            "returns": (("agent", "repetition", "task", "episode"), returns),
-            "updates": (("agent", "repetition", "task"), updates),
-            "optimal": (("repetition", "task"), optimal),
-        },
-        coords={
-            "agent": names,
-            "repetition": np.arange(1, repetitions + 1),
-            "task": np.arange(1, tasks + 1),
-            "episode": np.arange(1, episodes + 1),
-        },
-    )
-
-
 def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax") -> str:
     """Format a text table with the performance of each agent, and its gain over the baseline.
 
@@ -249,11 +223,7 @@ def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax"
     check_results(results, ("returns", "updates", "optimal"))
     last = whole_number("last", last, most=results.sizes["task"])
     names = [str(name) for name in results.agent.values]
-    if not isinstance(baseline, str) or baseline not in names:
-        raise InvalidArgument(
-            f"baseline is {shown(baseline)}: expected the name of an agent, one of "
-            f"{', '.join(names)}"
-        )
+    one_of("baseline", baseline, names)
     later = results.isel(task=slice(-last, None))
     labels = {name: printable(name) for name in names}
     width = max(len(label) for label in ("agent", *labels.values()))
@@ -266,8 +236,8 @@ def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax"
     for name in names:
         first = float(results.returns.sel(agent=name, task=1).mean())
         own = mean.sel(agent=name).values
-        difference = relative_difference if in_percent else _difference
-        centre, half = difference(own, reference)
+        compared_with = relative_difference if in_percent else paired_difference
+        centre, half = compared_with(own, reference)
         form = ".1%" if in_percent else ".3f"
         compared = f"{centre:+{form}}" + (f" ± {half:{form}}" if np.isfinite(half) else "")
         lines.append(
@@ -279,10 +249,6 @@ def comparison_table(results: "xr.Dataset", *, last: int, baseline: str = "RMax"
         first, best = (float(x.mean()) for x in (results.optimal.sel(task=1), later.optimal))
         lines.append(f"{'best':<{width}}  {first:>8.3f}  {best:>8.3f}")
     return "\n".join(lines)
-
-
-def _difference(x: np.ndarray, baseline: np.ndarray) -> Interval:
-    return student_interval(x - baseline)
 
 
 def _is_near_zero(reference: np.ndarray, all_means: np.ndarray) -> bool:

@@ -61,12 +61,8 @@ def export(
 ) -> Exported:
     """Write the results of a run in a format that other programs read.
 
-    Args:
-        run: the run to export.
-        to: the format.
-        out: the folder that tables are written to, or the path of the netCDF file or zarr group.
-        snapshots: whether to write a table of `Q`, `U` and known pairs at all snapshots of
-            recorded episodes too.
+    With `snapshots`, a table of `Q`, `U` and known pairs at all snapshots of recorded episodes is
+    written too.
     """
     if snapshots and (run.spec.record is None or to not in ("parquet", "csv")):
         raise InvalidArgument(
@@ -86,7 +82,8 @@ def export(
         raise InvalidArgument(f"{out} exists already: move it away, or choose another name")
     arrays, done, own = run.load()
     dataset = run.dataset(arrays, own)
-    dataset.attrs = _metadata(run)
+    metadata = {"spec": run.spec.as_json(), "seed": run.spec.seed, "versions": run.versions}
+    dataset.attrs = {key: json.dumps(value) for key, value in metadata.items()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if to in ("parquet", "csv"):
@@ -133,12 +130,6 @@ def columns_of(run: StoredRun, *, snapshots: bool = False) -> dict[str, list[str
     if snapshots:
         tables["snapshots"] = [*SNAPSHOT_COLUMNS]
     return tables
-
-
-def _metadata(run: StoredRun) -> dict[str, str]:
-    """Metadata of the run that accompanies the results, each value encoded as JSON."""
-    metadata = {"spec": run.spec.as_json(), "seed": run.spec.seed, "versions": run.versions}
-    return {key: json.dumps(value) for key, value in metadata.items()}
 
 
 def _write_tables(
@@ -213,5 +204,4 @@ def _write_parquet(
     schema = pa.schema(fields, metadata=of_table)
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
         for frame in frames:
-            arrays = [frame[name].to_numpy() for name in columns]
-            writer.write_table(pa.table(arrays, schema=schema))
+            writer.write_table(pa.Table.from_pandas(frame, schema, preserve_index=False))

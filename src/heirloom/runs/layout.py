@@ -12,8 +12,7 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from math import prod
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,8 @@ from heirloom.errors import InvalidArgument, InvalidFile
 from heirloom.experiments.job import Job
 from heirloom.experiments.measures import OBSERVERS
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.experiments.variables import EPISODE, TASK, Variable
+from heirloom.experiments.variables import EPISODE, JOB, TASK, Variable
+from heirloom.storage.archive import read_array
 from heirloom.validation import shown
 
 RECORDED = {
@@ -66,7 +66,6 @@ ABOUT = {
     "checksum": "BLOB NOT NULL",
 }
 N_ABOUT = len(ABOUT)
-NPY = b"\x93NUMPY\x01\x00"
 
 Row = tuple[Any, ...]
 
@@ -217,35 +216,31 @@ class Layout:
                 hashed.update(value)
         return hashed.digest()
 
-    def array(self, name: str, value: object) -> np.ndarray:
+    def array(self, name: str, value: Any) -> np.ndarray:
         """Return the array of a column of one job; raise `InvalidFile` unless it fits the spec."""
-        if not isinstance(value, bytes) or not value.startswith(NPY):
-            raise InvalidFile(f"{name} of a job is not an .npy file")
-        start = 10 + int.from_bytes(value[8:10], "little")
-        dtype, shape = _read_header(value[:start])
+        try:
+            array = read_array(value)  # allocates nothing, whatever sizes the value claims
+        except Exception as error:  # numpy evaluates a literal, which may fail in many ways
+            raise InvalidFile(f"{name} of a job is not an .npy file ({error})") from error
         sizes = self.sizes(dict.fromkeys(self.own_dimensions, -1))
-        expected = [
-            sizes[d] for d in self.variables[name].dimensions if d not in ("agent", "repetition")
-        ]
-        fits = len(shape) == len(expected) and all(
-            wanted in (-1, n) for n, wanted in zip(shape, expected, strict=True)
+        inner = [d for d in self.variables[name].dimensions if d not in JOB]
+        fits = array.ndim == len(inner) and all(
+            sizes[d] in (-1, n) for d, n in zip(inner, array.shape, strict=True)
         )
-        # The size is compared before anything is allocated; `frombuffer` allocates nothing.
-        n_bytes = prod([*shape, dtype.itemsize])
-        if (
-            not fits
-            or dtype != np.dtype(self.variables[name].dtype)
-            or n_bytes != len(value) - start
-        ):
-            raise InvalidFile(f"{name} of a job is {dtype} of shape {shape}, which does not fit")
-        return np.frombuffer(value, dtype, offset=start).reshape(shape)
+        if not fits or array.dtype != np.dtype(self.variables[name].dtype):
+            raise InvalidFile(
+                f"{name} of a job is {array.dtype} of shape {array.shape}, which does not fit"
+            )
+        return array
 
     def _encoded(self, name: str, values: Any) -> bytes:
         """Return the bytes of a variable of one job: an `.npy` file, or a file of recordings."""
         if name == RECORDING:
             return bytes(values)
-        array = np.asarray(values, dtype=self.variables[name].dtype)
-        return _header(array.dtype.str, array.shape) + array.tobytes()
+        file = io.BytesIO()
+        array = np.asarray(values, dtype=self.variables[name].dtype, order="C")
+        np.lib.format.write_array(file, array, version=(1, 0), allow_pickle=False)
+        return file.getvalue()
 
     def run_row(self, versions: dict[str, str]) -> Row:
         """Return the row of the table `run`."""
@@ -261,24 +256,3 @@ def texts_of(value: object) -> dict[str, str]:
 def checksum_of_run(spec: str, versions: str) -> bytes:
     """Return the checksum of the row of the table `run`."""
     return hashlib.sha256(repr((FORMAT, spec, versions)).encode()).digest()
-
-
-@lru_cache(maxsize=256)
-def _header(descr: str, shape: tuple[int, ...]) -> bytes:
-    file = io.BytesIO()
-    header = {"descr": descr, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(file, header)
-    return file.getvalue()
-
-
-@lru_cache(maxsize=256)
-def _read_header(header: bytes) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    file = io.BytesIO(header)
-    try:
-        np.lib.format.read_magic(file)
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    except Exception as error:  # numpy evaluates a literal, which may fail in many ways
-        raise InvalidFile(f"the start of an array cannot be read ({error})") from error
-    if fortran and len(shape) > 1:
-        raise InvalidFile("an array is in column-major order")
-    return dtype, shape

@@ -55,12 +55,14 @@ def _acquire(file: Path, cleanup: ExitStack) -> None:
             content = os.pread(descriptor, LENGTH, 0)
             if content.strip(b"\0") and not content.startswith(START):
                 raise CannotWrite(f"{file} was not written by Heirloom: move it away")
-            if not _lock(descriptor):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
                 owner = content.removeprefix(START).decode("utf-8", "replace").strip()
                 raise InvalidArgument(
                     f"another run is in progress in {file.parent} (process {owner or 'unknown'}): "
                     "wait until it ends, or choose another folder"
-                )
+                ) from None
             if _is_at(descriptor, file):
                 owner = f"{os.getpid()} on {gethostname()}"
                 os.pwrite(descriptor, (START + owner.encode()).ljust(LENGTH - 1) + b"\n", 0)
@@ -68,15 +70,6 @@ def _acquire(file: Path, cleanup: ExitStack) -> None:
                 cleanup.callback(_remove, descriptor, file)  # before the lock is released
                 return
     raise CannotWrite(f"{file} is deleted again and again by other programs: end them")
-
-
-def _lock(descriptor: int) -> bool:
-    """Lock an open file; return False if another process has locked it."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _is_at(descriptor: int, file: Path) -> bool:

@@ -24,18 +24,11 @@ def progress(title: str, total: int, done: int, file: TextIO | None = None) -> I
 
     A terminal shows a progress bar. Any other file gets a line every `LOG_INTERVAL` seconds or so,
     and one at the end.
-
-    Args:
-        title: name of the run.
-        total: number of jobs of the run.
-        done: number of jobs that are already complete.
-        file: where progress is shown; standard error by default.
     """
     file = sys.stderr if file is None else file
     title = printable(title)
     if not file.isatty():
-        log = _Log(title, total, done, file)
-        yield log.advance
+        yield _log(title, total, done, file)
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -78,25 +71,26 @@ def _columns(width: int) -> "list[ProgressColumn]":
     return [*columns, *rest, TextColumn("left"), TimeRemainingColumn()]
 
 
-class _Log:
-    def __init__(self, title: str, total: int, done: int, file: TextIO) -> None:
-        self.title, self.total, self.done, self.file = title, total, done, file
-        self.done_before, self.started = done, time.monotonic()
-        self.last_printed = self.started
+def _log(title: str, total: int, done: int, file: TextIO) -> Advance:
+    """Return a function that writes a line every `LOG_INTERVAL` seconds, and one at the end."""
+    n, started = 0, time.monotonic()
+    printed = started
 
-    def advance(self, job: str) -> None:
-        self.done += 1
-        now = time.monotonic()
-        if now - self.last_printed < LOG_INTERVAL and self.done < self.total:
+    def advance(job: str) -> None:
+        nonlocal n, printed
+        n += 1
+        now, left = time.monotonic(), total - done - n
+        if now - printed < LOG_INTERVAL and left > 0:
             return
-        self.last_printed = now
-        rate = (self.done - self.done_before) / max(now - self.started, 1e-9)
+        printed = now
+        rate = n / max(now - started, 1e-9)
         # The first jobs include the compilation of kernels, so their rate predicts little.
-        too_early = self.done - self.done_before < 5 and self.done < self.total
-        left = "?" if too_early else f"{(self.total - self.done) / rate:.0f}"
+        seconds = "?" if n < 5 and left > 0 else f"{left / rate:.0f}"
         print(
-            f"{self.title}: {counted_of(self.done, self.total, 'job')} done, {rate:.1f} jobs/s, "
-            f"{left} s left (last: {printable(job)})",
-            file=self.file,
+            f"{title}: {counted_of(done + n, total, 'job')} done, {rate:.1f} jobs/s, "
+            f"{seconds} s left (last: {printable(job)})",
+            file=file,
             flush=True,
         )
+
+    return advance

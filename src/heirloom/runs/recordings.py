@@ -48,9 +48,13 @@ HOW_TO_RECORD = (
 
 
 def recordings_in(
-    run: StoredRun, *, agents: Sequence[str] | None = None, repetition: int | None = None
+    run: StoredRun,
+    *,
+    agents: Sequence[str] | None = None,
+    repetition: int | None = None,
+    task: int | None = None,
 ) -> Iterator[Recording]:
-    """Yield the recordings of the jobs that are complete: of some agents and of one repetition."""
+    """Yield the recordings of the jobs that are complete; by default all."""
     if run.spec.record is None:
         return
     record, names = run.spec.record, [agent.name for agent in run.spec.agents]
@@ -63,7 +67,8 @@ def recordings_in(
     )
     for (i, j), results in run.read_jobs(chosen):
         where = f"the recording of {names[i]} in repetition {j + 1} of {run.location}"
-        yield from decode(bytes(results[RECORDING]), where)
+        found = decode(bytes(results[RECORDING]), where)
+        yield from (each for each in found if task in (None, each.task))
 
 
 def recorded_rows(
@@ -114,37 +119,17 @@ def as_snapshots(r: Recording) -> Iterator[dict[str, Any]]:
         }
 
 
-def recordings_of(
-    run: "StoredRun | str | os.PathLike[str]",
-    *,
-    agents: list[str] | None = None,
-    repetition: int | None = None,
-    task: int | None = None,
-) -> list[Recording]:
-    """Read the recordings of a run, without importing user-defined code.
-
-    Args:
-        run: the run, or its folder.
-        agents: names of agents; by default all.
-        repetition: the number of a repetition; by default all.
-        task: the number of a task; by default all.
-    """
-    stored = run if isinstance(run, StoredRun) else StoredRun(run)
-    found = recordings_in(stored, agents=agents, repetition=repetition)
-    return [each for each in found if task is None or each.task == task]
-
-
-def agent_names(agents: Any) -> list[str] | None:
-    """Return names of agents as a list; raise `InvalidArgument` unless they are strings."""
+def checked_choice(agents: Any, repetition: Any, task: Any) -> dict[str, Any]:
+    """Return which recordings are chosen; raise `InvalidArgument` unless it is a valid choice."""
     given = [agents] if isinstance(agents, str) else agents
-    if given is None:
-        return None
-    is_list = isinstance(given, list | tuple) and given
-    if not is_list or not all(isinstance(name, str) for name in given):
+    is_list = isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)
+    if given is not None and not (is_list and given):
         raise InvalidArgument(
             f"agents is {shown(agents)}: expected the name of an agent, or a list of names"
         )
-    return list(given)
+    repetition = None if repetition is None else whole_number("repetition", repetition)
+    task = None if task is None else whole_number("task", task)
+    return {"agents": given, "repetition": repetition, "task": task}
 
 
 def recordings(
@@ -165,19 +150,17 @@ def recordings(
         repetition: the number of a repetition; by default all that were recorded.
         task: the number of a task; by default all that were recorded.
     """
-    chosen = agent_names(agents)
-    repetition = None if repetition is None else whole_number("repetition", repetition)
-    task = None if task is None else whole_number("task", task)
+    chosen = checked_choice(agents, repetition, task)
     stored = StoredRun(folder_path(run, "run"))
     names = [agent.name for agent in stored.spec.agents]
-    for name in chosen or ():
+    for name in chosen["agents"] or ():
         if name not in names:
             raise InvalidArgument(
                 f"agents contains {shown(name)}: expected some of {', '.join(map(shown, names))}"
             )
     if stored.spec.record is None:
         raise InvalidArgument(f"the run in {stored.location} has no recordings: {HOW_TO_RECORD}")
-    found = recordings_of(stored, agents=chosen, repetition=repetition, task=task)
+    found = list(recordings_in(stored, **chosen))
     if not found:
         raise InvalidArgument(
             f"the run in {stored.location} has no recording for this choice: {_available(stored)}"
@@ -186,7 +169,7 @@ def recordings(
 
 
 def _available(stored: StoredRun) -> str:
-    found = recordings_of(stored)
+    found = list(recordings_in(stored))
     if not found:
         return "its recorded jobs are missing or damaged; resume the run to compute them"
     agents = ", ".join(dict.fromkeys(shown(each.agent) for each in found))

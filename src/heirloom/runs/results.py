@@ -95,16 +95,11 @@ class Summary(NamedTuple):
     """The mean number of model updates in a task."""
 
 
-def baseline_in(agents: Sequence[str]) -> str:
-    """Return the agent that others are compared with: RMax, or the first agent without it."""
-    return BASELINE if BASELINE in agents else agents[0]
-
-
 def summaries(results: "xr.Dataset") -> list[Summary]:
     """Summarise the results of a run, with 95 % Student intervals over repetitions."""
     names = [str(name) for name in results.agent.values]
     mean = results.returns.mean(("task", "episode"))
-    baseline = baseline_in(names)
+    baseline = BASELINE if BASELINE in names else names[0]
     return [
         Summary(
             name,
@@ -123,12 +118,9 @@ def summaries(results: "xr.Dataset") -> list[Summary]:
 def swept_summaries(
     finished: "Mapping[str, xr.Dataset]",
 ) -> tuple[list[str], list[tuple[str, list[str], Summary]]]:
-    """Summarise the runs of a sweep: the keys that differ, and for each run and agent their values.
-
-    Args:
-        finished: the results of each run, by its label.
-    """
-    differing = _differing([each.attrs["spec"] for each in finished.values()])
+    """Summarise runs: the keys that differ, and for each run and agent their values."""
+    several = len(finished) > 1
+    differing = _differing([each.attrs["spec"] for each in finished.values()]) if several else {}
     rows = [
         (label, [str(values[i]) for values in differing.values()], summary)
         for i, (label, results) in enumerate(finished.items())

@@ -11,7 +11,14 @@ import numpy as np
 from heirloom import signals
 from heirloom.choices import Backend
 from heirloom.errors import CannotWrite, HeirloomError, InvalidArgument
-from heirloom.experiments.job import Functions, Job, check_agents, shared_results, with_declaration
+from heirloom.experiments.job import (
+    Functions,
+    Job,
+    check_agents,
+    draw_tasks,
+    shared_results,
+    with_declaration,
+)
 from heirloom.experiments.registry import is_user_defined, no_exit
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.lock import lock
@@ -66,12 +73,8 @@ def run_on(
 ) -> "xr.Dataset":
     """Run an experiment like `run`, on the workers that `start_workers` provides.
 
-    Args:
-        start_workers: starts workers or hands over existing ones; called only if there are jobs to
-            compute.
-        spec: the experiment.
-        location: the folder that results are written to.
-        functions: take the place of the functions that the spec names.
+    Workers are started, or handed over, only if there are jobs to compute. `functions` take the
+    place of those that the spec names.
     """
     folder = folder_path(location)
     with no_exit("the code of a family, a measure or an agent"):
@@ -123,7 +126,7 @@ def _check_tasks(store: RunStore, remaining: list[Job], functions: Functions | N
     if stored_results is None:
         return
     before = stored_results["optimal"]
-    now = shared_results(spec, job[1], functions)["optimal"]
+    now = shared_results(draw_tasks(spec, job[1], functions), spec.steps)["optimal"]
     if not np.allclose(now, before, rtol=1e-9, atol=1e-12, equal_nan=True):
         i = int(np.argmax(np.abs(now - before)))
         raise InvalidArgument(

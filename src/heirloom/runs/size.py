@@ -9,9 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.filesize import decimal
 
 from heirloom.errors import InvalidArgument
-from heirloom.experiments.job import Functions, family_of, run_job, shared_results, with_declaration
+from heirloom.experiments.job import (
+    Functions,
+    draw_tasks,
+    family_of,
+    learn_job,
+    shared_results,
+    with_declaration,
+)
 from heirloom.experiments.measures import measure_class
 from heirloom.experiments.reading import MOST_JOBS
 from heirloom.experiments.spec import ExperimentSpec
@@ -22,7 +30,6 @@ from heirloom.wording import counted
 
 MOST_BYTES_PER_JOB = LARGEST_VALUE - 10**7
 """A job is one row of the database; the rest is for what the row contains besides results."""
-UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 
 ENOUGH = 0.3  # seconds of a measurement that is not repeated with more episodes or tasks
 MOST_MEASURED = 8  # agents whose time is measured
@@ -42,7 +49,7 @@ class RunSize:
     bytes: int
 
     def __str__(self) -> str:
-        return f"{counted(self.jobs, 'job')}, {shown_bytes(self.bytes)} of results"
+        return f"{counted(self.jobs, 'job')}, {decimal(self.bytes)} of results"
 
 
 def size_of(spec: ExperimentSpec, functions: Functions | None = None) -> RunSize:
@@ -92,15 +99,15 @@ def check_size(spec: ExperimentSpec, location: Path, functions: Functions | None
     size = size_of(spec, functions)
     if size.bytes // n_jobs > MOST_BYTES_PER_JOB:
         raise InvalidArgument(
-            f"each job of the experiment has {shown_bytes(size.bytes // n_jobs)} of results "
+            f"each job of the experiment has {decimal(size.bytes // n_jobs)} of results "
             f"({counted(spec.tasks, 'task')} of {counted(spec.episodes, 'episode')}): expected at "
-            f"most {shown_bytes(MOST_BYTES_PER_JOB)}; choose fewer tasks or episodes"
+            f"most {decimal(MOST_BYTES_PER_JOB)}; choose fewer tasks or episodes"
         )
     free = free_space(location)
     if free is not None and size.bytes > free:
         raise InvalidArgument(
-            f"the experiment has {shown_bytes(size.bytes)} of results, but {location} has space "
-            f"for {shown_bytes(free)}: choose fewer repetitions or episodes, or another location"
+            f"the experiment has {decimal(size.bytes)} of results, but {location} has space "
+            f"for {decimal(free)}: choose fewer repetitions or episodes, or another location"
         )
     return size
 
@@ -120,15 +127,6 @@ def free_space(folder: Path) -> int | None:
         return None
 
 
-def shown_bytes(n: float) -> str:
-    """Return a number of bytes as text, in a unit that suits it."""
-    for unit in UNITS:
-        if n < 1000 or unit == UNITS[-1]:
-            break
-        n /= 1000
-    return f"{n:.0f} {unit}" if unit == UNITS[0] else f"{n:.3g} {unit}"
-
-
 def estimate_seconds(spec: ExperimentSpec) -> float:
     """Estimate the processor time of a run in seconds, by computing parts of a few jobs.
 
@@ -144,14 +142,15 @@ def estimate_seconds(spec: ExperimentSpec) -> float:
             measured[agent.algorithm] = _seconds_per_job(spec, i)
         mean = sum(measured.values()) / len(measured)
         total += measured.get(agent.algorithm, mean)
-    shared = _timed(lambda: shared_results(spec.with_changes(tasks=1, repetitions=1), 0))
+    first = draw_tasks(spec.with_changes(tasks=1), 0)
+    shared = _timed(lambda: shared_results(first, spec.steps))
     return (total + shared * spec.tasks) * spec.repetitions
 
 
 def _seconds_per_job(spec: ExperimentSpec, agent: int) -> float:
     def seconds(tasks: int, episodes: int) -> float:
         part = spec.with_changes(tasks=tasks, episodes=episodes, repetitions=1)
-        return _timed(lambda: run_job(part, agent, 0))
+        return _timed(lambda: learn_job(part, agent, 0, draw_tasks(part, 0)))
 
     seconds(min(2, spec.tasks), 1)  # compiles kernels
     return extrapolated(seconds, spec.tasks, spec.episodes)

@@ -49,9 +49,7 @@ class RunStore(StoredRun):
     A database that is damaged is replaced at once by a new one with the jobs that can be read, and
     is kept under another name. Otherwise nothing is written before the first result.
 
-    Args:
-        location: the folder of the run.
-        spec: the experiment. `InvalidArgument` is raised if the folder contains another one.
+    Raises `InvalidArgument` if the folder contains another experiment.
     """
 
     def __init__(self, location: str | os.PathLike[str], spec: ExperimentSpec) -> None:
@@ -144,8 +142,9 @@ class RunStore(StoredRun):
     def _open(self) -> bool:
         """Return whether there is a database; check its spec, and find the jobs that are done."""
         new = self.location / NEW
-        if not os.path.lexists(self.file) and _is_ours(new) and _is_whole(new):
-            os.rename(new, self.file)  # the process was killed before this step
+        if not os.path.lexists(self.file) and _is_ours(new) and new.stat().st_size:
+            if not os.path.lexists(f"{new}{JOURNAL}"):
+                os.rename(new, self.file)  # the process was killed before this step
         found = regular_file(self.file, CannotWrite, alone=True)
         if found is None or not found.st_size:  # the run was killed before its first commit
             return False
@@ -256,10 +255,6 @@ def _is_ours(new: Path) -> bool:
         start = file.read(72)
     is_run = start.startswith(DATABASE_START) and start[68:72] == APPLICATION.to_bytes(4)
     return is_run or not start
-
-
-def _is_whole(new: Path) -> bool:
-    return new.stat().st_size > 0 and not os.path.lexists(f"{new}{JOURNAL}")
 
 
 def _create(file: Path, layout: Layout, versions: dict[str, str]) -> None:

@@ -92,11 +92,7 @@ class Status:
 
 
 class StoredRun:
-    """A run that exists in a folder.
-
-    Args:
-        location: its folder.
-    """
+    """A run that exists in a folder."""
 
     def __init__(self, location: str | os.PathLike[str]) -> None:
         self.location = folder_path(location)

@@ -19,6 +19,7 @@ import stat
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ FORMAT = 3
 HEADER = "header.json"
 SEAL = re.compile(rb"heirloom ([a-z]+) ([1-9][0-9]{0,8}) ([0-9a-f]{64})\Z")
 LONGEST_SEAL = 128
+NPY = b"\x93NUMPY\x01\x00"
 
 
 class Content(NamedTuple):
@@ -127,18 +129,28 @@ def _content(data: bytes) -> Content:
     header = json.loads(members.pop(HEADER, b"null"))
     if not isinstance(header, dict):
         raise ValueError(f"{HEADER} is missing, or is not a JSON object")
-    return Content(header, {name.removesuffix(".npy"): _array(m) for name, m in members.items()})
+    return Content(
+        header, {name.removesuffix(".npy"): read_array(m) for name, m in members.items()}
+    )
 
 
-def _array(member: bytes) -> np.ndarray:
-    """Return the array of an `.npy` member as a read-only view of the bytes that are present."""
-    file = io.BytesIO(member)
-    if np.lib.format.read_magic(file) != (1, 0):
+def read_array(data: bytes) -> np.ndarray:
+    """Return the array of an `.npy` file as a read-only view of the bytes that are present.
+
+    Raises an exception, usually a `ValueError`, unless these are the bytes of an array of numbers.
+    """
+    if not data.startswith(NPY):
         raise ValueError("an array is not in version 1.0 of the .npy format")
-    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    start = len(NPY) + 2 + int.from_bytes(data[len(NPY) : len(NPY) + 2], "little")
+    shape, is_fortran, dtype = _read_header(data[len(NPY) : start])
     if dtype.kind not in "biuf" or is_fortran:
         raise ValueError("an array does not contain numbers in row-major order")
-    return np.frombuffer(member, dtype, offset=file.tell()).reshape(shape)
+    return np.frombuffer(data, dtype, offset=start).reshape(shape)
+
+
+@lru_cache(maxsize=256)
+def _read_header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    return np.lib.format.read_array_header_1_0(io.BytesIO(header))
 
 
 @contextmanager

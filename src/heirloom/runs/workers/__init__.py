@@ -23,12 +23,7 @@ def workers(
 ) -> "Iterator[Compute]":
     """Provide workers that compute jobs; workers that are started here are stopped at the end.
 
-    Args:
-        backend: `"local"` (processes on this machine, the default) or `"dask"`.
-        jobs: number of jobs computed in parallel; by default the number of processors, or the size
-            of the cluster.
-        address: address of the Dask cluster; by default that of the Dask client that this process
-            already uses, or a cluster started on this machine if there is none.
+    The arguments are those of `heirloom.run`.
     """
     check_workers(backend, jobs, address)
     if backend == "dask":

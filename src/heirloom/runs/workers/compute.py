@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heirloom.errors import InvalidArgument
-from heirloom.experiments.job import Functions, Job, run_job, shared_results
+from heirloom.experiments.job import Functions, Job, run_job
 from heirloom.experiments.registry import no_exit
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.layout import Origin
-from heirloom.runs.versions import differences, versions
+from heirloom.runs.versions import versions
 
 
 class Computed(NamedTuple):
@@ -44,23 +43,18 @@ def _unpacked(spec: str) -> ExperimentSpec:
 
 
 def compute_job(spec: str, job: Job, functions: Functions | None = None) -> Computed:
-    """Compute a job of a spec that was `packed`.
-
-    A job of the first agent also computes the variables that all agents share.
-    """
+    """Compute a job of a spec that was `packed`."""
     started = time.perf_counter()
     experiment = _unpacked(spec)
     where = f"agent {experiment.agents[job[0]].name!r}, repetition {job[1] + 1}"
     with no_exit(f"{where}: the code of the job"):
         results = run_job(experiment, *job, functions)
-        if job[0] == 0:
-            results |= shared_results(experiment, job[1], functions)
     seconds = time.perf_counter() - started
     return Computed(job, results, Origin(seconds, f"{gethostname()}:{os.getpid()}", versions()))
 
 
 def portable() -> Callable[[str, list[Job], dict[str, str]], list[Computed]]:
-    """Return a version of `compute_on_cluster` that can be sent to workers without Heirloom.
+    """Return a function that computes jobs, unless versions of libraries are not those expected.
 
     A nested function is sent as code, not by name. Therefore a worker where Heirloom is not
     installed raises a `ModuleNotFoundError`; otherwise Dask would stop that worker.
@@ -68,19 +62,10 @@ def portable() -> Callable[[str, list[Job], dict[str, str]], list[Computed]]:
 
     # Annotations are strings because they are sent too, and classes by name.
     def compute(spec: str, jobs: "list[Job]", expected: dict[str, str]) -> "list[Computed]":
-        from heirloom.runs.workers.compute import compute_on_cluster
+        from heirloom.runs.versions import check_versions
+        from heirloom.runs.workers.compute import compute_job
 
-        return compute_on_cluster(spec, jobs, expected)
+        check_versions(expected)
+        return [compute_job(spec, job) for job in jobs]
 
     return compute
-
-
-def compute_on_cluster(spec: str, jobs: list[Job], expected: dict[str, str]) -> list[Computed]:
-    """Compute jobs, unless this machine has other versions of libraries than `expected`."""
-    found = differences(expected, versions())
-    if found:
-        raise InvalidArgument(
-            f"a worker on {gethostname()} has other versions ({found[0]}): install the same "
-            "versions on all machines, so that results are identical to the bit"
-        )
-    return [compute_job(spec, job) for job in jobs]

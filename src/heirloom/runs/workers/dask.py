@@ -6,10 +6,10 @@ import os
 import re
 import socket
 import time
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -199,20 +199,19 @@ class Portions:
     """
 
     def __init__(self, jobs: list[Job]):
-        self._jobs = jobs
-        self._n_sent = 0
+        self._jobs = deque(jobs)
         self._seconds: dict[int, float] = {}  # estimate for a job of each agent
 
     def next(self) -> list[Job]:
         """Return the jobs to send next, or an empty list if all were sent."""
-        size, seconds = 0, 0.0
-        for agent, _ in islice(self._jobs, self._n_sent, self._n_sent + PORTION_JOBS):
-            seconds += self._seconds.get(agent, PORTION_SECONDS)
-            if size > 0 and seconds > PORTION_SECONDS:
+        portion: list[Job] = []
+        seconds = 0.0
+        while self._jobs and len(portion) < PORTION_JOBS:
+            seconds += self._seconds.get(self._jobs[0][0], PORTION_SECONDS)
+            if portion and seconds > PORTION_SECONDS:
                 break
-            size += 1
-        self._n_sent += size
-        return self._jobs[self._n_sent - size : self._n_sent]
+            portion.append(self._jobs.popleft())
+        return portion
 
     def measure(self, portion: Iterable[Computed]) -> None:
         """Learn from computed jobs how long the jobs of their agents take."""

@@ -15,7 +15,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection, Pipe
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from heirloom.errors import InvalidArgument
+from heirloom.runs.versions import ImportedFiles, Stamps, stamps
 
 if TYPE_CHECKING:  # at run time, only workers import what jobs need
     from heirloom.experiments.job import Job
@@ -31,10 +32,6 @@ if TYPE_CHECKING:  # at run time, only workers import what jobs need
 IDLE_SECONDS = 300.0  # a worker ends if it receives no job for this time
 ENDING = 2.0  # seconds for a process to end after its connection was closed
 LIBRARIES = "BLIS", "MKL", "NUMBA", "NUMEXPR", "OMP", "OPENBLAS"  # that start threads
-CLOCK_NS = 10_000_000  # by which the times of files may be behind the clock
-
-Stamps = dict[str, tuple[int, int]]
-"""When files were changed last (in ns), and their sizes."""
 
 is_worker = False
 """Whether this process is a worker, which starts no workers itself."""
@@ -208,8 +205,7 @@ def _forget_all() -> None:
     _idle.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def serve(descriptor: int, parent: int, started: int, idle_seconds: float) -> None:
@@ -225,12 +221,12 @@ def serve(descriptor: int, parent: int, started: int, idle_seconds: float) -> No
     os.register_at_fork(after_in_child=connection.close)
     os.register_at_fork(after_in_child=partial(setattr, kernels, "forward", None))
     kernels.forward = lambda notice: connection.send_bytes(pickle.dumps(notice))
-    compute, modules = b"", _Modules(started)
+    compute, files = b"", ImportedFiles(started)
     with suppress(EOFError, OSError):  # the parent has closed the connection
         while connection.poll(idle_seconds):
             changed, job = connection.recv()
             compute = changed or compute
-            message = _computed(compute, job, modules)
+            message = _computed(compute, job, files)
             for stream in (sys.stdout, sys.stderr):
                 with suppress(Exception):
                     stream.flush()  # since the process will be killed
@@ -238,20 +234,19 @@ def serve(descriptor: int, parent: int, started: int, idle_seconds: float) -> No
     os.killpg(0, signal.SIGKILL)  # this process, and those that jobs have started
 
 
-def _computed(compute: bytes, job: "Job", modules: "_Modules") -> bytes:
+def _computed(compute: bytes, job: "Job", files: ImportedFiles) -> bytes:
     """Return the message with the results of a job, or with the exception that it raised."""
     from heirloom.experiments.registry import no_exit
 
     try:
         with no_exit("the code of a job"):
             result = pickle.loads(compute)(job)
-        return pickle.dumps((result, None, modules.new_files()))
+        return pickle.dumps((result, None, files.new()))
     except BaseException as error:
         import cloudpickle  # the class of the exception may be defined in the main module
 
         where = "In a worker process:\n" + "".join(traceback.format_exception(error))
-        with suppress(Exception):
-            error.add_note(where)
+        error.add_note(where)
         try:
             message: bytes = cloudpickle.dumps((None, error, {}))
             pickle.loads(message)
@@ -259,36 +254,6 @@ def _computed(compute: bytes, job: "Job", modules: "_Modules") -> bytes:
             summary = traceback.format_exception_only(error)[0].strip()
             message = pickle.dumps((None, RuntimeError(f"{summary}\n{where}"), {}))
         return message
-
-
-class _Modules:
-    """The modules that this process has imported, and the files that they were read from."""
-
-    def __init__(self, started: int) -> None:
-        self._seen: set[str] = set()
-        self._looked = started
-
-    def new_files(self) -> Stamps:
-        """Return the stamps of the files of modules that were imported since the last call.
-
-        A file that was changed since then may be newer than the module: its stamp matches no file.
-        """
-        names, looked = sys.modules.keys() - self._seen, self._looked - CLOCK_NS
-        self._looked = time.time_ns()
-        self._seen |= names
-        files = [getattr(sys.modules.get(name), "__file__", None) for name in names]
-        found = stamps(file for file in files if isinstance(file, str))
-        return {file: (-1, -1) if stamp[0] >= looked else stamp for file, stamp in found.items()}
-
-
-def stamps(files: Iterable[str]) -> Stamps:
-    """Return the stamps of the files that exist."""
-    found = {}
-    for file in files:
-        with suppress(OSError):
-            status = os.stat(file)
-            found[file] = status.st_mtime_ns, status.st_size
-    return found
 
 
 def _exit_with_parent(parent: int) -> None:

@@ -48,8 +48,7 @@ def start_early(n_parallel: int | None) -> None:
 
 
 def _may_start() -> bool:
-    is_part = process.is_worker or multiprocessing.current_process().daemon
-    return os.name == "posix" and not is_part
+    return not (process.is_worker or multiprocessing.current_process().daemon)
 
 
 def compute_locally(
@@ -61,8 +60,8 @@ def compute_locally(
 ) -> "Generator[Computed]":
     """Yield the results of all jobs in any order: from `n_parallel` processes, or from this one.
 
-    With 1, in a worker, in a process that may not start others, and on Windows, this process
-    computes the jobs. Jobs import from the current folder only if they have `own_code`.
+    With 1, in a worker, and in a process that may not start others, this process computes the
+    jobs. Jobs import from the current folder only if they have `own_code`.
     """
     n = min(n_parallel or processors(), len(jobs))
     if n > 1 and _may_start():
