@@ -50,15 +50,15 @@ class AgentOptions(TypedDict, total=False):
     n_states: Required[Annotated[int, Option("the number of states, S.", spec=None)]]
     n_actions: Required[Annotated[int, Option("the number of actions, A.", spec=None)]]
     gamma: Required[Annotated[float, Option("the discount factor.", spec=None)]]
-    n_known: Required[
-        Annotated[int, Option("the number of visits after which a pair is known.", ge=1)]
+    n_known: Annotated[
+        int, Option("the number of visits after which a pair is known; in the paper 10.", 2, ge=1)
     ]
     refresh: Annotated[
         float | None,
         Option(
             "the factor by which the visits of a known pair grow until its model is estimated "
-            "again; by default it is estimated once, as in the paper.",
-            None,
+            'again. None, in a spec "none", estimates it once, as the paper does.',
+            1.5,
             gt=1,
         ),
     ]
