@@ -193,5 +193,5 @@ class Drift(TaskFamily):
 
     @property
     def options(self) -> FamilyOptions:
-        """What an agent must know, as keyword arguments: `hl.RMax(n_known=10, **options)`."""
+        """What an agent must know, as keyword arguments: `hl.RMax(**options)`."""
         return self.family.options
