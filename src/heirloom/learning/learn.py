@@ -208,7 +208,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             limit,
             agent.explore,
             pause,
-            looks,
+            pause_looks=False,
         )
         uniforms.n_used = int(run.at[rollout.CHOICE])
         learner.greedy.clear()
@@ -222,14 +222,11 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
                 recorder.after_update(int(run.at[rollout.STEPS]))
             if plan.on_update is not None:
                 plan.on_update()
-        elif status in (rollout.LOOKED, rollout.REFUTED_AGAIN):
+        elif status == rollout.REFUTED_AGAIN and agent.refutation is not None:
             learner._update_known(pair)
-            if status == rollout.REFUTED_AGAIN and agent.refutation is not None:
-                agent.refutation.react(learner, pair)
-                values, near = tuple(learner._values), _optional(learner._near)
-                check, pause = _check(learner), learner.refines or looks
-            if recorder is not None:
-                recorder.after_update(int(run.at[rollout.STEPS]))
+            agent.refutation.react(learner, pair)
+            values, near = tuple(learner._values), _optional(learner._near)
+            check, pause = _check(learner), learner.refines or looks
         elif status == rollout.NO_UNIFORMS:
             run.uniforms[:] = rng.random(BLOCK)
             run.at[rollout.UNIFORM] = 0
