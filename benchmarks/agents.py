@@ -28,6 +28,7 @@ OPTIONS: dict[str, Any] = {
     "n_actions": 4,
     "gamma": 0.9,
     "n_known": 10,
+    "refresh": None,
     "epsilon": 0.01,
     "seed": 0,
 }

@@ -132,6 +132,7 @@ def _update_time(side: int, name: str, options: dict[str, float]) -> float:
         "n_actions": 4,
         "gamma": 0.95,
         "n_known": 5,
+        "refresh": None,
         "epsilon": 0.001,
         "seed": 0,
         "on_refutation": "ignore",  # the priors are guesses

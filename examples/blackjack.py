@@ -19,6 +19,7 @@ options = {
     "n_actions": 2,
     "gamma": 0.99,
     "n_known": 5,
+    "refresh": None,
     "reward_range": (-1.0, 1.5),
     "v_max": 1.5,
 }

@@ -27,7 +27,7 @@ def cart(rng):
     return hl.wrappers.Binned(env, edges=[[], [], angles, speeds])
 
 
-options = {"n_states": 36, "n_actions": 2, "gamma": 0.99, "n_known": 20}
+options = {"n_states": 36, "n_actions": 2, "gamma": 0.99, "n_known": 20, "refresh": None}
 nearness = hl.Nearness(rewards=0.0, transitions=0.1)  # a guess
 results = hl.compare(
     {

@@ -12,7 +12,7 @@ from heirloom.envs.toy_text import cliffs
 
 family = cliffs()
 nearness = family.nearness
-options = {"n_known": 5, **family.options}
+options = {"n_known": 5, "refresh": None, **family.options}
 results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),

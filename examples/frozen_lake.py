@@ -12,7 +12,7 @@ from heirloom.envs.toy_text import frozen_lakes
 
 family = frozen_lakes()
 nearness = family.nearness
-options = {"n_known": 10, **family.options}
+options = {"n_known": 10, "refresh": None, **family.options}
 results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),

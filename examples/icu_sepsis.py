@@ -41,7 +41,7 @@ if icu.tables_path() is None:
 
 family = icu.Hospitals(difference=0.03, level=4, elsewhere=0.0, dropped=2)
 nearness, equal = family.nearness, hl.Nearness(rewards=0.0, transitions=0.0)
-options = {"n_known": 10, "tol": 1e-3, **family.options}
+options = {"n_known": 10, "refresh": None, "tol": 1e-3, **family.options}
 results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),

@@ -12,7 +12,7 @@ from heirloom.envs.inventory import prices, seasons
 
 def compare_agents(family):
     """Compare the agents over 15 seasons, each of 50 episodes of 50 days."""
-    options = {"n_known": 20, **family.options}
+    options = {"n_known": 20, "refresh": None, **family.options}
     nearness = family.nearness
     return hl.compare(
         {

@@ -16,7 +16,7 @@ N_MACHINES, N_SHIFTS, N_WEEKS, LAST = 40, 21, 20, 8
 
 family = Machines()
 nearness = family.nearness
-options = {"n_known": 10, **family.options}
+options = {"n_known": 10, "refresh": None, **family.options}
 results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),

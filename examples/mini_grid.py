@@ -66,7 +66,14 @@ numbers = {state: s for s, state in enumerate(product(range(1, 8), range(1, 8), 
 rooms = [room(layout, numbers) for layout in (3, 5)]
 p_min = 1 / len(rooms)
 # The goal is terminal and pays 1, so no value exceeds 1.
-options = {"n_states": 196, "n_actions": 3, "gamma": 0.95, "n_known": 1, "v_max": 1.0}
+options = {
+    "n_states": 196,
+    "n_actions": 3,
+    "gamma": 0.95,
+    "n_known": 1,
+    "refresh": None,
+    "v_max": 1.0,
+}
 # The goal is in the same corner of all rooms, so every pair has the same reward wherever it exists.
 # A wall may be anywhere, so nothing is claimed about how often a move succeeds: transitions=1.
 nearness = hl.Nearness(rewards=0.0, transitions=1.0, successors=possible_successors(numbers))

@@ -46,6 +46,7 @@ options = {
     "n_actions": 3,
     "gamma": 0.99,
     "n_known": 6,
+    "refresh": None,
     "reward_range": (-10.0, 0.0),
 }
 nearness = hl.Nearness(rewards=3.0, transitions=0.2)  # a guess

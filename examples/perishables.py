@@ -16,7 +16,7 @@ N_SHOPS, N_DAYS, N_WEEKS, LAST = 200, 7, 12, 6
 
 family = Perishables()
 nearness = family.nearness
-options = {"n_known": 10, **family.options}
+options = {"n_known": 10, "refresh": None, **family.options}
 results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),

@@ -16,7 +16,7 @@ N_DESKS, N_MINUTES, N_HOURS, LAST = 30, 60, 12, 6
 
 family = Queues()
 nearness = family.nearness
-options = {"n_known": 20, **family.options}
+options = {"n_known": 20, "refresh": None, **family.options}
 results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),

@@ -14,7 +14,11 @@ from heirloom.envs.toy_text import taxis
 
 family = taxis()
 nearness = family.nearness
-options = {"n_known": 1, **family.options}  # transitions and rewards are deterministic
+options = {
+    "n_known": 1,
+    "refresh": None,
+    **family.options,
+}  # transitions and rewards are deterministic
 results = hl.compare(
     {
         "RMax": lambda rng: hl.RMax(seed=rng, **options),

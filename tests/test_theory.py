@@ -188,6 +188,48 @@ class TestNKnown:
         assert hl.theory.n_known_for(3, 2, epsilon=0.05, delta=0.1) == 5942
         assert hl.theory.n_known_for(1, 1, epsilon=0.1, delta=0.1, terminating=False) == 185
 
+    @given(sizes, st.floats(1.01, 3.0))
+    def test_n_known_with_refresh_is_the_smallest_number_whose_later_failures_share_delta(
+        self, options, refresh
+    ):
+        """The probabilities of failure after n_known, n_known + 1, ... visits are added up."""
+        options = {**options, "epsilon": max(options["epsilon"], 0.1)}
+        n_outcomes = options["n_states"] + options["terminating"]
+        lo, hi = options["reward_range"]
+        n_pairs = (options["n_sources"] + 1) * options["n_states"] * options["n_actions"]
+        log_share = math.log(options["delta"]) - math.log(2 * n_pairs)
+        rates = {2 * (options["epsilon"] / (hi - lo)) ** 2: math.log(2)}
+        if n_outcomes > 1:
+            rates[options["epsilon"] ** 2 / 2] = math.log(2**n_outcomes - 2)
+
+        def log_failures(n):
+            more = np.arange(100_000)
+            return max(
+                log_c - rate * n + math.log(np.exp(-rate * more).sum())
+                for rate, log_c in rates.items()
+            )
+
+        n_known = hl.theory.n_known_for(**options, refresh=refresh)
+        assume(n_known < 1e6 and min(rates) > 1e-3)
+        assert log_failures(n_known) <= log_share + 1e-9
+        assert n_known == 1 or log_failures(n_known - 1) > log_share - 1e-9
+        assert n_known >= hl.theory.n_known_for(**options)
+
+    def test_estimates_after_all_later_visits_are_accurate_with_probability_one_minus_delta(self):
+        """400 streams of outcomes of two states; a fifth of the visits is not enough."""
+        options = {"epsilon": 0.4, "delta": 0.2, "terminating": False}
+        n_known, runs = hl.theory.n_known_for(2, 1, **options, refresh=1.5), 400
+        p = np.random.default_rng(0).uniform(size=(runs, 2, 1))
+        seen = np.random.default_rng(1).uniform(size=(runs, 2, 10 * n_known)) < p
+        visits = np.arange(1, 10 * n_known + 1)
+        distance = 2 * np.abs(seen.cumsum(axis=2) / visits - p)  # in L1 norm
+
+        def failures(n):
+            return (distance[:, :, n - 1 :] > options["epsilon"]).any(axis=(1, 2)).sum()
+
+        assert failures(n_known) <= options["delta"] * runs
+        assert failures(n_known // 5) > options["delta"] * runs
+
     @given(sizes)
     def test_n_known_grows_with_the_problem_and_with_the_accuracy(self, options):
         lo, hi = options["reward_range"]
@@ -223,6 +265,7 @@ class TestNKnown:
             {"delta": 0},
             {"delta": 1.5},
             {"n_sources": -1},
+            {"refresh": 1.0},
         ],
     )
     def test_arguments_outside_their_range_are_rejected(self, bad):

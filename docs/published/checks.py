@@ -43,7 +43,14 @@ def small_task(p: float, *, exact: bool) -> hl.TabularMDP:
     return hl.TabularMDP(R, T, gamma=GAMMA, start=start)
 
 
-def is_refuted(n_known: int, delta: float, seed: int, *, difference: float = CLAIM) -> bool:
+def is_refuted(
+    n_known: int,
+    delta: float,
+    seed: int,
+    *,
+    difference: float = CLAIM,
+    refresh: float | None = None,
+) -> bool:
     """Return whether the agent of one lifetime refutes the claim.
 
     Tasks differ by `difference`; by default the claim is true and attained.
@@ -55,6 +62,7 @@ def is_refuted(n_known: int, delta: float, seed: int, *, difference: float = CLA
         n_actions=N_ACTIONS,
         gamma=GAMMA,
         n_known=n_known,
+        refresh=refresh,
         seed=rng,
         terminating=False,
         exact=exact,
@@ -148,6 +156,7 @@ def measure_explore() -> list[dict[str, float]]:
             agent = hl.NearRMax(
                 nearness=family.nearness,
                 n_known=10,
+                refresh=None,
                 seed=repetition,
                 explore=explore,
                 **family.options,

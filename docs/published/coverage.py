@@ -88,7 +88,8 @@ class Case(NamedTuple):
 def agent_for(bound: hl.Bound, m: hl.TabularMDP, rng: np.random.Generator) -> hl.OptimisticAgent:
     """Make an agent with one bound for tasks like `m`."""
     sizes = {"n_states": m.n_states, "n_actions": m.n_actions, "gamma": m.gamma}
-    return hl.OptimisticAgent(bounds=[bound], **sizes, n_known=1, seed=rng, terminating=False)
+    known = {"n_known": 1, "refresh": None, "terminating": False}
+    return hl.OptimisticAgent(bounds=[bound], **sizes, **known, seed=rng)
 
 
 def of_finite_family(

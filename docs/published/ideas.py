@@ -50,7 +50,7 @@ def bounds_at_the_start() -> Comparison:
 def explored() -> dict[str, np.ndarray]:
     """Return which pairs RMax and NearRMax explore in the new task, [s, a]."""
     earlier, new = grid_task(0.95, 0.05), grid_task(1.0, 0.1)
-    options = {"n_states": 50, "n_actions": 4, "gamma": 0.9, "n_known": 10, "seed": 0}
+    options = {"n_states": 50, "n_actions": 4, "gamma": 0.9, "seed": 0}
     agents = {"RMax": hl.RMax(**options), "NearRMax": hl.NearRMax(nearness=NEAR, **options)}
     found = {}
     for name, agent in agents.items():

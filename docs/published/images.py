@@ -108,6 +108,7 @@ def _start_value(bound: hl.Bound, source: hl.TabularMDP) -> float:
         n_actions=source.n_actions,
         gamma=source.gamma,
         n_known=1,
+        refresh=None,
         seed=0,
     )
     agent.begin_task()

@@ -15,6 +15,7 @@ from heirloom.validation import (
     Range,
     check_gamma,
     check_range,
+    check_refresh,
     one_of,
     positive_probability,
     real_number,
@@ -74,16 +75,23 @@ def n_known_for(
     n_sources: int = 0,
     reward_range: Range = (0.0, 1.0),
     terminating: bool = True,
+    refresh: float | None = None,
 ) -> int:
     """Return the number of visits that makes known pairs of N sources and the task ε-accurate.
 
     With probability 1 - δ, every empirical mean reward is within ε of the true one, and every
-    empirical distribution of outcomes within ε in L1 norm (Hoeffding; Weissman et al., 2003):
+    empirical distribution of outcomes within ε in L1 norm (Hoeffding; Weissman et al., 2003), if
+    each pair is estimated once, after this number of visits:
 
         max( (hi-lo)² ln(2/δ') / (2 ε²),  2 (ln(2^n - 2) - ln δ') / ε² ),   δ' = δ / (2 (N+1) S A),
 
     where n is the number of outcomes: the states, plus ⊥ if tasks may terminate. With n = 1 there
     is no second term.
+
+    With `refresh`, the factor of an agent that estimates known pairs again, it holds for the
+    estimates from this and all larger numbers of visits at once, so at every look and at the end of
+    a task, whatever the factor is: ln(1 / (1 - e^(-2 ε² / (hi-lo)²))) is added to the first
+    logarithm, and ln(1 / (1 - e^(-ε²/2))) to the second.
     """
     n_states = whole_number("n_states", n_states)
     n_pairs = n_states * whole_number("n_actions", n_actions)
@@ -97,16 +105,25 @@ def n_known_for(
             "be necessary; choose a larger epsilon"
         )
     log_delta = math.log(delta) - math.log(2 * (n_sources + 1) * n_pairs)
-    if max(hi - lo, epsilon) > LARGE:
-        visits = ((hi - lo) / epsilon) ** 2 * (math.log(2) - log_delta) / 2
-    else:
-        visits = (hi - lo) ** 2 * (math.log(2) - log_delta) / (2 * epsilon**2)
+    is_frozen = check_refresh(refresh) is None
+    rate = 2 * min(epsilon / (hi - lo), LARGE) ** 2 if hi > lo else math.inf
+    visits = _visits(math.log(2) - log_delta, rate, is_frozen=is_frozen)
     n_outcomes = n_states + (1 if truth("terminating", terminating) else 0)
     if n_outcomes > 1:
         # ln(2^n - 2) = n ln 2 + ln(1 - 2^(1-n)): 2^n would overflow
         log_subsets = n_outcomes * math.log(2) + math.log1p(-(2.0 ** (1 - n_outcomes)))
-        visits = max(visits, 2 * (log_subsets - log_delta) / min(epsilon, LARGE) ** 2)
+        rate = min(epsilon, LARGE) ** 2 / 2
+        visits = max(visits, _visits(log_subsets - log_delta, rate, is_frozen=is_frozen))
     return max(1, math.ceil(visits))
+
+
+def _visits(log_ratio: float, rate: float, *, is_frozen: bool) -> float:
+    """Return the n with c e^(-rate n) = δ', given ln(c/δ').
+
+    Unless it is frozen, the sum of c e^(-rate m) over all m >= n, c e^(-rate n) / (1 - e^(-rate)),
+    is δ'.
+    """
+    return (log_ratio - (0.0 if is_frozen else math.log(-math.expm1(-rate)))) / rate
 
 
 def dynamic_programs(n_states: int, n_actions: int, n_sources: int) -> int:

@@ -92,6 +92,12 @@ def real_number(
     return number
 
 
+def check_refresh(refresh: object) -> float | None:
+    """Return the factor `refresh`; raise `InvalidArgument` unless it is above 1, or None."""
+    expected = "expected a number above 1, or None to estimate each known pair once"
+    return None if refresh is None else real_number("refresh", refresh, expected, above=1)
+
+
 def reward(s: int, a: int, value: object) -> float:
     """Return the reward of a step as a float; a boolean counts as 0 or 1.
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom.learning.lifetime import learn_tasks
 from heirloom.transfer import acceleration
 from tests.partly_known import draw_deterministic_family
 
@@ -126,6 +127,61 @@ def test_estimates_of_known_pairs_follow_all_visits():
     assert frozen.model.R[0, 0] == 1.0
     assert abs(learning.model.R[0, 0] - 0.5) < 0.02
     assert learning.Q[0, 0] < frozen.Q[0, 0]
+
+
+@pytest.mark.parametrize("stepwise", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_updates_are_the_steps_at_which_pairs_become_known_and_no_later_looks(kind, stepwise):
+    tasks = tasks_of(3, 0.9)
+    agent = makers(tasks, 0.9, refresh=1.3)[kind]()
+    for seed, m in enumerate(tasks):
+        env = m.to_gymnasium() if stepwise else m
+        n_looks = 0
+
+        def look(*_, agent=agent):
+            nonlocal n_looks
+            n_looks = int((agent.model.rows.counts > 2).sum())
+
+        record = hl.learn(agent, env, episodes=30, max_steps=20, seed=seed, callback=look, every=1)
+        assert n_looks > 5
+        assert record.update_steps.size == agent.known.sum()
+        assert (np.diff(record.update_steps) > 0).all()
+
+
+@pytest.mark.parametrize("stepwise", [False, True])
+def test_updates_of_an_experiment_are_the_pairs_that_became_known(stepwise):
+    """`late_update` is the mean of the last 50 steps at which that happened."""
+    (m,) = tasks_of(4, 0.9, n=1)
+    agent = hl.RMax(n_states=8, n_actions=3, gamma=0.9, seed=0)
+    became_known, n_steps, observe = [], 0, agent.observe
+
+    def counted(*args, **options):
+        nonlocal n_steps
+        n_steps += 1
+        if is_new := observe(*args, **options):
+            became_known.append(n_steps)
+        return is_new
+
+    if stepwise:
+        agent.observe = counted
+    sizes = {"episodes": 60, "steps": 20, "seed": 0, "name": "RMax", "repetition": 1}
+    found = learn_tasks(agent, [m.to_gymnasium() if stepwise else m], **sizes)
+    assert found["updates"] == [agent.known.sum()]
+    assert agent.model.rows.counts.max() > 2
+    if stepwise:
+        assert found["late_update"] == [np.mean(became_known[-50:])]
+
+
+def test_default_agent_is_known_after_2_visits_and_looks_again_when_visits_have_grown_by_half():
+    agent = hl.RMax(n_states=2, n_actions=1, gamma=0.9)
+    assert (agent.n_known, agent.options["refresh"]) == (2, 1.5)
+    agent.begin_task()
+    looks = []
+    for n in range(1, 31):
+        agent.observe(0, 0, 0.0, 1, terminated=False)
+        if agent.model.rows.counts[0] == n:
+            looks.append(n)
+    assert looks == [2, 3, 5, 7, 11, 16, 23]  # 2 * 1.5^i, rounded up
 
 
 @pytest.mark.parametrize("refresh", [1.0, 0.5, np.nan, "often"])

@@ -146,7 +146,7 @@ def test_widening_voids_what_forgotten_tasks_contributed():
 
 
 def test_few_visits_of_estimated_models_are_not_compared():
-    options = {**OPTIONS, "n_known": 5, "exact": False}
+    options = {**OPTIONS, "n_known": 5, "refresh": None, "exact": False}
     near = hl.Nearness(rewards=0.0, transitions=0.0)
     agent = hl.NearRMax(nearness=near, seed=0, on_refutation="raise", **options)
     learn(agent, [row_of_cells(0.1), row_of_cells(1.0)])
@@ -314,6 +314,7 @@ def test_probabilities_of_false_alarms_of_all_tasks_sum_to_delta_at_most(tmp_pat
     agent = hl.NearRMax(
         nearness=hl.Nearness(rewards=0.1, transitions=0.0),
         **{"n_states": 1, "n_actions": 1, "gamma": 0.5, "n_known": n, "terminating": False},
+        refresh=None,
         refutation_delta=delta,
         seed=0,
     )

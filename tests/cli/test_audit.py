@@ -9,7 +9,7 @@ from heirloom.cli.app import app
 
 @pytest.fixture
 def agent():
-    agent = hl.RMax(n_states=3, n_actions=4, gamma=0.9, n_known=1, seed=0)
+    agent = hl.RMax(n_states=3, n_actions=4, gamma=0.9, n_known=1, refresh=None, seed=0)
     for reward in (1.0, 0.4):
         task = hl.grid_world(["S.G"], gamma=0.9, goal_rewards=reward)
         hl.learn(agent, task, episodes=30, max_steps=10, seed=0)
@@ -59,7 +59,7 @@ def test_half_a_nearness_and_two_claims_are_refused(agent, tmp_path):
 
 
 def test_audit_of_one_task_says_that_nothing_was_compared(tmp_path):
-    agent = hl.RMax(n_states=3, n_actions=4, gamma=0.9, n_known=1, seed=0)
+    agent = hl.RMax(n_states=3, n_actions=4, gamma=0.9, n_known=1, refresh=None, seed=0)
     task = hl.grid_world(["S.G"], gamma=0.9)
     hl.learn(agent, task, episodes=30, max_steps=10, seed=0)
     agent.memory.save(tmp_path / "tasks.heirloom")

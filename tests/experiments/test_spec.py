@@ -3,6 +3,7 @@
 import datetime
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
 import heirloom as hl
@@ -13,6 +14,7 @@ from heirloom.experiments.spec import ExperimentSpec
 from heirloom.learning.streams import stream
 from heirloom.paper import bounds, tight
 from heirloom.paper.catalogue import MODULES, experiment
+from heirloom.runs.layout import Layout
 from heirloom.runs.workers.compute import _unpacked, packed
 
 SMALL = {
@@ -33,6 +35,39 @@ def test_spec_is_unchanged_by_writing_and_reading(name, variant, tmp_path):
     assert ExperimentSpec.load(tmp_path / "x.toml") == written
     assert ExperimentSpec.read(written.as_json()) == written
     assert hash(written.agents[0]) == hash(written.agents[0].model_copy())
+
+
+def test_refresh_none_in_a_spec_freezes_estimates_and_other_specs_have_the_default():
+    agents = [{"algorithm": "RMax", "refresh": ["none", 1.5, 3.0]}, {"algorithm": "LRMax"}]
+    read = ExperimentSpec.read({**SMALL, "agents": agents})
+    rng = np.random.default_rng(0)
+    made = [make_agent(agent, read, draw_tasks(read, 1), rng) for agent in read.agents]
+    assert [agent.options["refresh"] for agent in made] == [None, 1.5, 3.0, 1.5]
+    assert {agent.n_known for agent in made} == {2}
+    names = ["RMax(refresh=none)", "RMax(refresh=1.5)", "RMax(refresh=3.0)", "LRMax"]
+    assert [agent.name for agent in read.agents] == names
+    written = read.to_toml()
+    assert written.count("refresh = ") == 2  # the default is not written
+    assert 'refresh = "none"' in written
+    assert ExperimentSpec.read(tomllib.loads(written)) == read
+
+
+def test_runs_of_frozen_and_of_refreshed_estimates_have_different_checksums():
+    specs = [
+        ExperimentSpec.read({**SMALL, "defaults": defaults})
+        for defaults in ({}, {"refresh": 1.5}, {"refresh": "none"})
+    ]
+    default, given, frozen = (Layout(spec, spec.as_json()).digest for spec in specs)
+    assert default == given != frozen
+    assert specs[0].difference(specs[2]) == "options of agents differ"
+
+
+@pytest.mark.parametrize("variant", ["text", "released"])
+@pytest.mark.parametrize("name", [name for name in MODULES if experiment(name).settings])
+def test_experiment_that_is_reproduced_freezes_estimates(name, variant):
+    for agent in experiment(name).settings(variant).agents:
+        if hasattr(agent.all_options, "n_known"):
+            assert agent.options["refresh"] == "none"
 
 
 def test_list_of_values_is_expanded_to_one_agent_per_combination():
@@ -86,7 +121,10 @@ def test_defaults_apply_to_agents_that_accept_and_do_not_set_them():
         ({"family": {"name": "t-shape", "k": -1}}, "family: k is -1"),
         ({"family": {"variant": "text"}}, "family.name is missing"),
         ({"agents": []}, "agents is"),
-        ({"agents": [{"algorithm": "RMax"}]}, "agents.1.n_known is missing"),
+        ({"agents": [{"algorithm": "LRMax", "n_known": 0}]}, "agents.1.n_known is 0"),
+        ({"agents": [{"algorithm": "RMax", "refresh": 1.0}]}, "agents.1.refresh is 1.0"),
+        ({"agents": [{"algorithm": "RMax", "refresh": "never"}]}, "agents.1.refresh is 'never'"),
+        ({"agents": [{"algorithm": "RMax", "refresh": None}]}, "agents.1.refresh is None"),
         ({"agents": [{"algorithm": "SARSA"}]}, "agents.1.algorithm is 'SARSA'"),
         ({"agents": [{"n_known": 3}]}, "agents.1.algorithm is missing"),
         (

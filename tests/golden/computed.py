@@ -77,6 +77,7 @@ def learned_values(
         gamma=m.gamma,
         reward_range=m.reward_range,
         n_known=2,
+        refresh=None,
         epsilon=1e-3,
         seed=0,
     )

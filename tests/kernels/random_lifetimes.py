@@ -116,6 +116,7 @@ def draw_agent(rng, tasks):
         reward_range=m.reward_range,
         terminating=any(task.terminating for task in tasks) or bool(rng.integers(2)),
         n_known=int(rng.choice([1, 2, 3], p=[0.7, 0.2, 0.1])),
+        refresh=(None, 1.2)[rng.integers(2)],
         epsilon=float(rng.choice([0.0, 0.05])),
         tol=float(rng.choice([1e-6, 1e-2])),
         explore=float(rng.choice([0.0, 0.2])),

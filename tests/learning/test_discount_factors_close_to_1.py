@@ -31,6 +31,7 @@ def agents_for(m, nearness, seed):
         "reward_range": m.reward_range,
         "terminating": m.terminating,
         "n_known": 2,
+        "refresh": None,
         "seed": seed,
     }
     return hl.RMax(**options), hl.NearRMax(nearness=nearness, **options)
@@ -80,6 +81,11 @@ def exact_fixed_point(agent, m, rounds=200):
     return Q
 
 
+def two_states(gamma):
+    options = {"n_states": 2, "n_actions": 1, "gamma": gamma, "n_known": 1, "refresh": None}
+    return hl.RMax(**options, terminating=False, seed=0)
+
+
 @pytest.mark.parametrize("distance", [1e-3, 1e-5, 1e-8])
 def test_learning_takes_few_backups_for_a_discount_factor_close_to_1(distance, monkeypatch):
     """The work of all updates is limited; a worklist alone needs about 1 / (1-γ) sweeps each."""
@@ -90,7 +96,7 @@ def test_learning_takes_few_backups_for_a_discount_factor_close_to_1(distance, m
         lambda *arguments: work.append(solve(*arguments)) or work[-1],
     )
     m = hl.TabularMDP([[0.5], [0.2]], [[[0, 1]], [[1, 0]]], gamma=1 - distance)
-    agent = hl.RMax(n_states=2, n_actions=1, gamma=m.gamma, n_known=1, terminating=False, seed=0)
+    agent = two_states(m.gamma)
     hl.learn(agent, m.to_gymnasium(), episodes=1, max_steps=10, seed=0)
     assert agent.known.all()
     assert sum(work) < 200_000
@@ -151,7 +157,7 @@ def test_update_that_cannot_converge_raises_not_converged_and_leaves_an_upper_bo
     monkeypatch.setattr(solving, "MAX_WORK", 1000)
     gamma = 1 - 1e-8
     m = hl.TabularMDP([[0.5], [0.2]], [[[0, 1]], [[1, 0]]], gamma=gamma)
-    agent = hl.RMax(n_states=2, n_actions=1, gamma=gamma, n_known=1, terminating=False, seed=0)
+    agent = two_states(gamma)
     with pytest.raises(hl.errors.NotConverged, match="still an upper bound"):
         hl.learn(agent, m, episodes=2, max_steps=10, seed=0)
     assert (agent.Q >= hl.solve(m).Q).all()

@@ -31,6 +31,7 @@ def agents_for(tasks, seed):
         "reward_range": m.reward_range,
         "terminating": m.terminating,
         "n_known": 2,
+        "refresh": None,  # otherwise all pairs are backed up
         "seed": seed,
     }
     any_successor = hl.Nearness(rewards=near.rewards, transitions=near.transitions)

@@ -18,7 +18,7 @@ TASKS = [FAMILY.draw(RNG) for _ in range(3)]
 OPTIONS = {"n_states": TASKS[0].n_states, "n_actions": 4, "gamma": 0.9, "seed": 5}
 AGENTS = {
     "RMax": lambda: hl.RMax(n_known=2, **OPTIONS),
-    "LRMax": lambda: hl.LRMax(n_known=1, d_max=0.5, **OPTIONS),
+    "LRMax": lambda: hl.LRMax(n_known=1, refresh=None, d_max=0.5, **OPTIONS),
     "NearRMax": lambda: hl.NearRMax(n_known=2, nearness=FAMILY.nearness, explore=0.1, **OPTIONS),
     "refuted": lambda: hl.NearRMax(
         n_known=2,
@@ -96,9 +96,10 @@ def test_snapshot_is_what_the_agent_knew_when_it_acted(name):
         n_known = np.array([r.layer("known", i).sum() for i in range(r.snapshot_steps.size)])
         assert np.array_equal(n_known, np.searchsorted(r.update_steps, r.snapshot_steps, "right"))
     last, end = results[-1].recording, results[-1].recording.snapshot_steps.size - 1
-    assert np.array_equal(last.layer("Q", end), agent.Q.astype("f4"))
-    assert np.array_equal(last.layer("U", end), agent.U.astype("f4"))
     assert np.array_equal(last.layer("known", end), agent.known)
+    if agent.options["refresh"] is None:  # otherwise the end of the task estimates pairs again
+        assert np.array_equal(last.layer("Q", end), agent.Q.astype("f4"))
+        assert np.array_equal(last.layer("U", end), agent.U.astype("f4"))
 
 
 def test_recording_names_the_task_that_decides_each_bound():

@@ -195,7 +195,7 @@ class TestErratum8TheLearnedValueIsNoUpperBound:
 
     def test_q_is_below_q_star_in_a_case_computed_by_hand(self):
         """A fair coin that showed heads 49 times in 100: accurate to 0.01, and Q = Q* - 0.1."""
-        agent = hl.RMax(n_states=1, n_actions=1, gamma=0.9, n_known=100, tol=1e-9)
+        agent = hl.RMax(n_states=1, n_actions=1, gamma=0.9, n_known=100, refresh=None, tol=1e-9)
         agent.begin_task()
         for i in range(100):
             agent.observe(0, 0, float(i < 49), 0, terminated=False)

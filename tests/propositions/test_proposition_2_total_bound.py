@@ -44,6 +44,7 @@ def agent_for(m, bounds, **options):
         reward_range=m.reward_range,
         terminating=m.terminating,
         n_known=1,
+        refresh=None,
         tol=1e-9,
         **options,
     )

@@ -177,8 +177,12 @@ def random_updates(agent, m, rng, steps=60):
 
 
 FAMILIES = {
-    "frozen lakes": (frozen_lakes, {"n_known": 10}, {"episodes": 1000, "max_steps": 100}),
-    "prices": (prices, {"n_known": 20}, {"episodes": 50, "max_steps": 50}),
+    "frozen lakes": (
+        frozen_lakes,
+        {"n_known": 10, "refresh": None},
+        {"episodes": 1000, "max_steps": 100},
+    ),
+    "prices": (prices, {"n_known": 20, "refresh": None}, {"episodes": 50, "max_steps": 50}),
 }
 
 
@@ -207,7 +211,7 @@ def test_updated_distances_agree_with_distances_computed_from_scratch(seed):
     n_checked = 0
     for _ in range(3):
         options, d_max, tasks = draw_lifetime(rng)
-        (agent,) = agents_of([KeepAll(d_max=d_max)], options)
+        (agent,) = agents_of([KeepAll(d_max=d_max)], {**options, "refresh": None})
         (bound,), setting = agent.bounds, agent.setting
         V, L1, pairs = None, WeightedL1(), np.arange(setting.n_pairs)
         for _ in observe_same_steps([agent], tasks, rng, steps=6):

@@ -93,7 +93,7 @@ def test_tasks_without_a_common_known_pair_do_not_count_as_different():
 )
 def test_few_visits_of_models_that_are_not_exact_never_refute(options):
     """The released maze of the paper has n_known = 1, ε = 0.01 and stochastic tasks."""
-    agent = hl.MaxQInit(**OPTIONS, p_min=1.0, **options)
+    agent = hl.MaxQInit(**OPTIONS, p_min=1.0, refresh=None, **options)
     learn_all(agent, [task(0.0), task(1.0)], episodes=20)
     agent.begin_task()
 

@@ -19,7 +19,7 @@ def deterministic_tasks(seed, gamma, n_states, *, terminating=False):
 
 
 def agent_for(m, d_max, **options):
-    options = {"n_known": 1, "seed": 0, **options}
+    options = {"n_known": 1, "refresh": None, "seed": 0, **options}
     return hl.LRMax(
         n_states=m.n_states, n_actions=m.n_actions, gamma=m.gamma, d_max=d_max, **options
     )

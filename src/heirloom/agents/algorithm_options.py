@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -34,6 +35,10 @@ class TaskKnowledge:
     d_max: Callable[[], FloatArray | None]
     nearness: Callable[[], Nearness | None]
     tasks: Sequence[TabularMDP]
+
+
+NONE = "none"
+"""What a spec has for None, because TOML has no null."""
 
 
 class _SpecOptions(BaseModel):
@@ -79,10 +84,14 @@ class Algorithm:
         """Create an agent with the options of a spec, for tasks described by `known`."""
         accepted = options_of(self.create)
         given = {name: value for name, value in known.options.items() if name in accepted}
-        given |= self.resolve(dict(self.options.model_validate(options)), known)
+        own = {
+            name: None if value == NONE else value
+            for name, value in self.options.model_validate(options)
+        }
+        given |= self.resolve(own, known)
         if "memory" in accepted:
-            own = {name: given.pop(name) for name in ("capacity", "keep")}
-            given["memory"] = TaskMemory(given["n_states"], given["n_actions"], **own)
+            kept = {name: given.pop(name) for name in ("capacity", "keep")}
+            given["memory"] = TaskMemory(given["n_states"], given["n_actions"], **kept)
         return self.create(**given, seed=seed)
 
 
@@ -93,7 +102,8 @@ def _is_key(each: Declared) -> bool:
 def _field(each: Declared) -> tuple[Any, Any]:
     """Return the type and the pydantic field of a key of a spec.
 
-    A key with a type of its own may be left out even if the argument is required.
+    A key with a type of its own may be left out even if the argument is required. `NONE` stands for
+    None where that is not the default.
     """
     option = each.option
     assert option is not None
@@ -101,5 +111,8 @@ def _field(each: Declared) -> tuple[Any, Any]:
     limits: Any = {name: getattr(option, name) for name in ("ge", "gt", "le", "lt")}
     has_own_type = option.spec is not EMPTY
     default = (None if has_own_type else ...) if each.default is EMPTY else each.default
-    kind = option.spec if has_own_type else each.type
+    kind: Any = option.spec if has_own_type else each.type
+    if not has_own_type and default not in (None, ...) and NoneType in get_args(kind):
+        (number,) = (one for one in get_args(kind) if one is not NoneType)
+        kind, limits = Annotated[number, Field(**limits)] | Literal[NONE], {}
     return kind, Field(default, description=doc, **limits)

@@ -1,4 +1,4 @@
-"""`OptimisticAgent`: greedy on an upper bound on `Q*`, which decreases as it learns a task."""
+"""`OptimisticAgent`: greedy on an upper bound on `Q*`, which it refines as it learns a task."""
 
 import os
 import warnings
@@ -49,15 +49,15 @@ class AgentOptions(TypedDict, total=False):
     n_states: Required[Annotated[int, Option("the number of states, S.", spec=None)]]
     n_actions: Required[Annotated[int, Option("the number of actions, A.", spec=None)]]
     gamma: Required[Annotated[float, Option("the discount factor.", spec=None)]]
-    n_known: Required[
-        Annotated[int, Option("the number of visits after which a pair is known.", ge=1)]
+    n_known: Annotated[
+        int, Option("the number of visits after which a pair is known; in the paper 10.", 2, ge=1)
     ]
     refresh: Annotated[
         float | None,
         Option(
             "the factor by which the visits of a known pair grow until its model is estimated "
-            "again; by default it is estimated once, as in the paper.",
-            None,
+            'again. None, in a spec "none", estimates it once, as the paper does.',
+            1.5,
             gt=1,
         ),
     ]
@@ -156,10 +156,10 @@ class OptimisticAgent:
     """Acts greedily on `Q`, the smallest upper bound on `Q*` that its bounds and its model imply.
 
     At unknown pairs `Q = U`, the minimum of `v_max` and of all bounds; at known pairs
-    `Q = min(U, R̂ + γ Σ T̂ V)`. If each known pair is estimated once, `Q` and `U` never increase
-    within a task, unless false knowledge is widened, and `U` no longer changes at a pair that is
-    known. With `refresh`, estimates and values follow the visits in both directions; within a task
-    values are then accurate to a thousandth of the reward range, and at its end to `tol`.
+    `Q = min(U, R̂ + γ Σ T̂ V)`. Estimates and values follow the visits in both directions; within a
+    task values are accurate to a thousandth of the reward range, and at its end to `tol`. With
+    `refresh=None` each known pair is estimated once: `Q` and `U` never increase within a task,
+    unless false knowledge is widened, and `U` no longer changes at a pair that is known.
 
     Actions whose values differ by at most `setting.tie`, normally 1e-8 times the width of the
     reward range, count as equal: the agent chooses among them uniformly, with its own random

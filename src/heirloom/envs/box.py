@@ -127,7 +127,7 @@ class BoxFamily(TaskFamily):
 
     @property
     def options(self) -> FamilyOptions:
-        """What an agent must know, as keyword arguments: `hl.RMax(n_known=10, **options)`."""
+        """What an agent must know, as keyword arguments: `hl.RMax(**options)`."""
         m = self._one_task
         return {
             "n_states": m.n_states,

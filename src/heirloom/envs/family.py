@@ -82,7 +82,7 @@ class TaskFamily(ABC):
 
     @cached_property
     def options(self) -> FamilyOptions:
-        """What an agent must know, as keyword arguments: `hl.RMax(n_known=10, **options)`."""
+        """What an agent must know, as keyword arguments: `hl.RMax(**options)`."""
         m = self.draw(np.random.default_rng(0))
         return {
             "n_states": m.n_states,
@@ -151,7 +151,7 @@ class FiniteFamily(TaskFamily):
 
     @property
     def options(self) -> FamilyOptions:
-        """What an agent must know, as keyword arguments: `hl.RMax(n_known=10, **options)`."""
+        """What an agent must know, as keyword arguments: `hl.RMax(**options)`."""
         return {
             "n_states": self.first.n_states,
             "n_actions": self.first.n_actions,

@@ -196,7 +196,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             limit,
             agent.explore,
             pause,
-            looks,
+            pause_looks=learner.follows,
         )
         uniforms.n_used = int(run.at[rollout.CHOICE])
         learner.greedy.clear()
@@ -207,7 +207,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
                 agent.refutation.react(learner, pair)
             values, near = tuple(learner._values), _optional(learner._near)
             check, pause = _check(learner), learner.refines or looks
-            if recorder is not None:
+            if is_first and recorder is not None:
                 recorder.after_update(int(run.at[rollout.STEPS]))
             if is_first and plan.on_update is not None:
                 plan.on_update()

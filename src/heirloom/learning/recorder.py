@@ -80,12 +80,17 @@ class Recorder:
         self.snapshot(step)
 
     def step(self, s: int, a: int, r: float, *, updated: bool, n_steps: int) -> None:
-        """Record a step, and a snapshot if the agent updated its model after it."""
+        """Record a step, and a snapshot if the agent estimated the pair after it."""
         if len(self._frames) - self._starts[-1] < MOST_STEPS:
             self._frames.append((s, a, r, len(self._snapshot_steps) - 1))
-        if updated:
-            self._n_updates += 1
+        self._n_updates += updated
+        if updated or self._was_looked_at(s, a):
             self.snapshot(n_steps)
+
+    def _was_looked_at(self, s: int, a: int) -> bool:
+        """Return whether an optimistic agent estimated the pair after its last visit."""
+        task = getattr(self._agent, "task", None)
+        return isinstance(task, TaskLearner) and task.model.was_looked_at(s, a)
 
     def end_episode(self, s: int, step: int, *, terminated: bool) -> None:
         """Record the last state of the episode."""

@@ -31,8 +31,8 @@ class RecordChoice:
         first: the number of episodes at the beginning of the task.
         last: the number of episodes at its end.
         every: records every k-th episode too: k, 2k, 3k, ....
-        updates: takes a snapshot after every k-th update of the agent too. In recorded episodes,
-            there is one after every update.
+        updates: takes a snapshot whenever k more pairs have become known, too. In recorded
+            episodes, there is one after every change of the model.
     """
 
     first: int = 3
@@ -77,7 +77,7 @@ class RecordChoice:
         chosen = self._most_episodes(episodes)
         frames = chosen * (1 + min(MOST_STEPS, steps or MOST_STEPS))
         # Each pair becomes known at most once; other agents are recorded before and after episodes.
-        snapshots = 2 * chosen + min(n_pairs, frames + (n_pairs // (self.updates or n_pairs + 1)))
+        snapshots = 2 * chosen + frames + n_pairs // (self.updates or n_pairs + 1)
         return frames * BYTES_PER_STEP + snapshots * (BYTES_PER_PAIR * n_pairs + 40)
 
     def check_size(self, *, episodes: int, steps: int | None, n_pairs: int, tasks: int = 1) -> None:

@@ -60,6 +60,7 @@ def count_pairs(
     options: dict[str, Any] = {
         **tasks.options,
         "n_known": n_known,
+        "refresh": None,
         "seed": np.random.default_rng(seed),
     }
     lrmax, rmax = LRMax(d_max=d_max, **options), RMax(**options)

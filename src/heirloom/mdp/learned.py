@@ -16,7 +16,7 @@ from heirloom.mdp.available import Availability
 from heirloom.mdp.rows import Rows, collected
 from heirloom.naming import NamesLike
 from heirloom.theory import n_known_for
-from heirloom.validation import Range, index, real_number, reward, sizes, truth, whole_number
+from heirloom.validation import Range, check_refresh, index, reward, sizes, truth, whole_number
 from heirloom.wording import counted_of
 
 if TYPE_CHECKING:
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from heirloom.mdp.tabular import TabularMDP
 
 INITIAL_CAPACITY = 256  # transitions, and outcomes, for which a new model has room
-
-
-def check_refresh(refresh: object) -> float | None:
-    """Return the factor `refresh`; raise `InvalidArgument` unless it is above 1, or None."""
-    expected = "expected a number above 1, or None to estimate each known pair once"
-    return None if refresh is None else real_number("refresh", refresh, expected, above=1)
 
 
 class LearnedModel:
@@ -112,6 +106,7 @@ class LearnedModel:
         n_sources: int = 0,
         reward_range: Range = (0.0, 1.0),
         terminating: bool = True,
+        refresh: float | None = None,
     ) -> Self:
         """Create a model whose known pairs are all ε-accurate with probability 1 - δ.
 
@@ -125,8 +120,9 @@ class LearnedModel:
             n_sources=n_sources,
             reward_range=reward_range,
             terminating=terminating,
+            refresh=refresh,
         )
-        return cls(n_states, n_actions, n_known=n_known)
+        return cls(n_states, n_actions, n_known=n_known, refresh=refresh)
 
     # Read-only, because the sizes of the arrays follow from them.
     @property
@@ -334,6 +330,11 @@ class LearnedModel:
         arrays.times[i] += 1
         arrays.counts[k] += 1
         return k if arrays.counts[k] == arrays.next_look[k] else None
+
+    def was_looked_at(self, s: int, a: int) -> bool:
+        """Return whether a pair was estimated after its last visit."""
+        k = s * self.n_actions + a
+        return bool(self._arrays.looked[k] == self._arrays.counts[k])
 
     def _use_slots(self, radius: FloatArray | None) -> None:
         """Let evidence say how far the models of known pairs can be from the estimates."""

@@ -13,7 +13,7 @@ from heirloom.experiments.registry import make_family
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.metrics.pseudometrics import family_distance
 from heirloom.paper import corridor, maze, tight
-from heirloom.paper.settings import SEED
+from heirloom.paper.settings import FROZEN, SEED
 
 REPETITIONS = 10
 EXACT_MODELS = {"epsilon": 0.0}  # of deterministic tasks, where one visit is enough
@@ -95,7 +95,7 @@ def _of_example(
 ) -> FamilySetting:
     """Return the settings of a file in `examples/`."""
     sizes = {"tasks": tasks, "episodes": episodes, "steps": steps}
-    return FamilySetting(title, {"name": family}, sizes, {"n_known": n_known})
+    return FamilySetting(title, {"name": family}, sizes, {"n_known": n_known, **FROZEN})
 
 
 FAMILIES: dict[str, Callable[[], FamilySetting]] = {

@@ -11,7 +11,7 @@ from heirloom.experiments.spec import ExperimentSpec
 from heirloom.paper.claims import OURS, Claim, all_above
 from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none
 from heirloom.paper.returns import FAMILY, near_names, of_the_paper
-from heirloom.paper.settings import SEED
+from heirloom.paper.settings import FROZEN, SEED
 from heirloom.plot.curves import draw_episodes_to_optimality
 from heirloom.plot.maps import draw_map
 from heirloom.stats import FloatArray, student_interval
@@ -27,7 +27,7 @@ def settings(variant: Variant = "text", *, k: int = 4) -> ExperimentSpec:
             "name": f"negative-transfer (k = {k})",
             "family": {"name": "t-shape", "k": k},
             "in_order": True,
-            "defaults": {"n_known": 1},
+            "defaults": {"n_known": 1, **FROZEN},
             "agents": [
                 {"algorithm": "QLearning"},
                 {"algorithm": "BisimulationTransfer"},

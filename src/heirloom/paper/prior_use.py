@@ -11,7 +11,7 @@ from heirloom.envs.paper_tasks import HEAT_MAP, OTHER_HEAT_MAP
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.paper.claims import MARGIN, WITHIN, Claim, nearly_always
 from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none
-from heirloom.paper.settings import EPSILON, N_KNOWN, SEED
+from heirloom.paper.settings import EPSILON, FROZEN, N_KNOWN, SEED
 from heirloom.plot.curves import draw_prior_use
 from heirloom.plot.maps import draw_map
 from heirloom.stats import FloatArray, student_interval
@@ -27,7 +27,7 @@ def settings(variant: Variant = "text") -> ExperimentSpec:
             "name": "prior-use",
             "family": {"name": "heat-map"},
             "in_order": True,
-            "defaults": {"n_known": N_KNOWN, "epsilon": EPSILON},
+            "defaults": {"n_known": N_KNOWN, **FROZEN, "epsilon": EPSILON},
             "agents": [{"algorithm": "LRMax", "d_max": [19.0, 17.0, 15.0, 10.0, 0.0]}],
             "tasks": 2,
             "episodes": 100,

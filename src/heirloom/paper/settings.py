@@ -13,6 +13,8 @@ from heirloom.choices import Variant
 
 SEED = 20210202  # the date of the conference
 N_KNOWN, EPSILON = 10, 0.01
+FROZEN = {"refresh": "none"}
+"""Known pairs are estimated once."""
 
 
 class VariantOptions(NamedTuple):
@@ -31,7 +33,7 @@ VARIANT_OPTIONS: dict[Variant, VariantOptions] = {
 def defaults(variant: Variant, *, all_sources: bool = False) -> dict[str, Any]:
     """Return the options of all agents; with `all_sources`, the memory has no capacity limit."""
     delta, capacity = VARIANT_OPTIONS[variant]
-    common = {"n_known": N_KNOWN, "epsilon": EPSILON, "delta": delta}
+    common = {"n_known": N_KNOWN, **FROZEN, "epsilon": EPSILON, "delta": delta}
     if capacity is None or all_sources:
         return common
     return {**common, "capacity": capacity, "keep": "first"}

@@ -149,6 +149,7 @@ def agent_of(m, *, near=None, **options):
         gamma=m.gamma,
         reward_range=m.reward_range,
         n_known=1,
+        refresh=None,
         seed=0,
         **options,
     )
@@ -323,9 +324,8 @@ def test_termination_is_excluded_also_if_any_successor_is_possible():
     T = np.ones((2, 1, 2)) / 2
     m = hl.TabularMDP(np.full((2, 1), -1.0), T, gamma=0.9, reward_range=(-1, 0), terminates=[])
     near = hl.Nearness(rewards=0, transitions=0.1, terminates=np.array([[True], [False]]))
-    agent = hl.NearRMax(
-        nearness=near, n_states=2, n_actions=1, gamma=0.9, n_known=1, reward_range=(-1, 0)
-    )
+    options = {"n_states": 2, "n_actions": 1, "gamma": 0.9, "n_known": 1, "refresh": None}
+    agent = hl.NearRMax(nearness=near, **options, reward_range=(-1, 0))
     agent.memory.add(_source(m))
     agent.begin_task()
     assert (agent.Q >= hl.solve(m).Q).all()

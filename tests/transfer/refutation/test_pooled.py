@@ -149,7 +149,7 @@ FALSE = [0.05, 0.95] * 4
 
 
 def test_claim_that_no_single_pair_can_refute_is_refuted_by_all_together():
-    agent = agent_with(0.1, on_refutation="raise", explore=0.5)
+    agent = agent_with(0.1, refresh=None, on_refutation="raise", explore=0.5)
     with pytest.raises(hl.errors.RefutedKnowledge, match=r"tasks together \(pooled evidence e = "):
         learn(agent, FALSE)
     found = hl.audit(agent.memory, hl.Nearness(rewards=0.1, transitions=0.1))
@@ -157,7 +157,7 @@ def test_claim_that_no_single_pair_can_refute_is_refuted_by_all_together():
     assert not found.contradictions
     assert "pooled evidence: e = " in str(found)
     assert "no single pair" in found.verdict
-    agent = agent_with(0.1, explore=0.5)
+    agent = agent_with(0.1, refresh=None, explore=0.5)
     with pytest.warns(hl.errors.RefutedKnowledgeWarning, match="together") as warned:
         learn(agent, FALSE)
     assert len(warned) == 1
