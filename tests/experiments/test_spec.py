@@ -1,6 +1,7 @@
 """Specs: reading, writing, and messages for invalid ones."""
 
 import datetime
+import tomllib
 from importlib.util import find_spec
 
 import numpy as np
