@@ -300,6 +300,8 @@ def test_compiled_stepped_and_loaded_agents_are_identical(tmp_path, refresh, con
         saved.save(tmp_path / "agent")
         saved = hl.NearRMax.load(tmp_path / "agent")
         assert saved.bounds[0].confidence == confidence
+    note = "NearModels: valid with probability 0.6 before the first step"
+    assert any(text.startswith(note) for text in compiled.explain().notes) == bool(confidence)
     assert (compiled.U < compiled.setting.v_max).any()
 
 
