@@ -82,18 +82,23 @@ def measure(
 
 def main(repetitions: int) -> None:
     """Print the shares for all families, ways of learning and kinds of evidence."""
+    _print("family", "n_known", "refresh", *EVIDENCE)
     for name in SETUPS:
         for n_known, refresh in LEARNING:
             texts = []
-            for evidence, given in EVIDENCE.items():
-                found = [
+            for given in EVIDENCE.values():
+                lives = [
                     measure(name, n_known, refresh, given, seed) for seed in range(repetitions)
                 ]
-                invalid, helped = 100 * np.mean(found, axis=(0, 1))
-                texts.append(f"{evidence} {invalid:.1f} ({helped:.0f})")
-            row = f"{name}, n_known={n_known}, refresh={refresh}: {', '.join(texts)}"
-            sys.stdout.write(f"{row}\n")
-            sys.stdout.flush()
+                invalid, helped = 100 * np.mean(lives, axis=(0, 1))
+                texts.append(f"{invalid:.1f} ({helped:.0f})")
+            _print(name, n_known, refresh, *texts)
+
+
+def _print(*cells: object) -> None:
+    name, *others = map(str, cells)
+    sys.stdout.write(f"{name:<13}" + "".join(f"{cell:>11}" for cell in others) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

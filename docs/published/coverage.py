@@ -14,6 +14,7 @@ import numpy as np
 import heirloom as hl
 from heirloom.transfer.nearness.exact import _source
 from heirloom.transfer.nearness.learned import REWARDS, TRANSITIONS, model_differences
+from heirloom.transfer.nearness.rows import rows_of_sources
 from heirloom.transfer.source import Source
 
 SEED = 18
@@ -159,7 +160,7 @@ class _FrozenNearness(hl.NearModels):
         is_refined = super().begin_task(setting, model, memory)
         near = self.nearness
         self.nearness = hl.Nearness(rewards=near.rewards, transitions=near.transitions)
-        self.sources = list(memory.sources)
+        self._sources = rows_of_sources(list(memory.sources), setting)
         return is_refined
 
 

@@ -29,8 +29,8 @@ class Explanation:
     """
 
     names: tuple[str, ...]
-    """Where a value may come from: `v_max`, each bound (and each of its source tasks, if the bound
-    names them), and the learned model."""
+    """Where a value may come from: `v_max`, each bound (and each of its sources, if the bound names
+    them: a task, or several together), and the learned model."""
     decider: IntArray
     """Where `Q` comes from, as an index into `names`."""
     bound: IntArray

@@ -200,12 +200,13 @@ def agents_of(setting: FamilySetting) -> list[dict[str, Any]]:
         ARRAYS: {"nearness": "family"},
         **{name: {**_false(name), "on_refutation": "ignore"} for name in FALSE},
         **{
-            name: {**_false(unchecked), "on_refutation": "widen", "exact": setting.deterministic}
+            name: {**_false(unchecked), "on_refutation": "widen"}
             for name, unchecked in UNCHECKED.items()
         },
         LEARNED: {"nearness": "learned"},
     }
-    agents += [{"name": name, "algorithm": "NearRMax", **known} for name, known in near.items()]
+    shared = {"algorithm": "NearRMax", "exact": setting.deterministic}
+    agents += [{"name": name, **shared, **known} for name, known in near.items()]
     agents += [
         {"name": MAX_Q, "algorithm": "MaxQInit"},
         {"name": ENVELOPE, "algorithm": "EnvelopeRMax", "alpha": ALPHA},

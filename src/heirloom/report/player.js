@@ -754,6 +754,7 @@
       if (code < 0) return this.colours.model;
       const name = recording.deciders[code];
       if (name === undefined || name === "v_max") return this.colours.vmax;
+      if (/ tasks$/.test(name)) return SOURCES[SOURCES.length - 1]; // several tasks together
       const task = /, task (\d+)(?: \(.*\))?$/.exec(name);
       return SOURCES[(task ? Number(task[1]) - 1 : 7 + code) % SOURCES.length];
     }

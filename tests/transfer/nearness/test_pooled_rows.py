@@ -5,6 +5,8 @@ import pytest
 
 import heirloom as hl
 from heirloom.errors import InvalidArgument
+from heirloom.experiments.job import draw_tasks, make_agent
+from heirloom.experiments.spec import ExperimentSpec
 from heirloom.mdp.rows import Rows
 from heirloom.mdp.transitions import Outcomes, collect
 from heirloom.transfer.memory import ALL_TASKS, FIRST_TASKS
@@ -300,6 +302,8 @@ def test_compiled_stepped_and_loaded_agents_are_identical(tmp_path, refresh, con
         saved.save(tmp_path / "agent")
         saved = hl.NearRMax.load(tmp_path / "agent")
         assert saved.bounds[0].confidence == confidence
+    note = "NearModels: valid with probability 0.6 before the first step"
+    assert any(text.startswith(note) for text in compiled.explain().notes) == bool(confidence)
     assert (compiled.U < compiled.setting.v_max).any()
 
 
@@ -379,3 +383,16 @@ def test_confidence_of_a_learned_nearness_is_refused():
             make(p_min=0.5, confidence=0.9, **sizes)
     with pytest.raises(InvalidArgument, match="expected a number above 0 and below 1"):
         hl.NearModels(hl.Nearness(rewards=0.1, transitions=0.1), confidence=2)
+
+
+@pytest.mark.parametrize("algorithm", ["NearRMax", "NearRMaxQInit"])
+def test_confidence_is_a_key_of_a_spec(algorithm):
+    table = {"algorithm": algorithm, "n_known": 2, "p_min": 0.5, "nearness": "family"}
+    given = {"name": "x", "tasks": 2, "episodes": 2, "steps": 5, "repetitions": 1}
+    given["family"] = {"name": "corridor"}
+    spec = ExperimentSpec.read({**given, "agents": [{**table, "confidence": 0.9}]})
+    tasks = draw_tasks(spec, 0)
+    agent = make_agent(spec.agents[0], spec, tasks, np.random.default_rng(0))
+    assert agent.bounds[0].confidence == 0.9
+    with pytest.raises(InvalidArgument, match=r"confidence is 1.0: input should be less than 1"):
+        ExperimentSpec.read({**given, "agents": [{**table, "confidence": 1.0}]})

@@ -36,6 +36,10 @@ BEST_SUCCESSOR = (
     "transition leads to the best possible successor."
 )
 
+CONFIDENCE = (
+    "before the first step, in all tasks of a life together, if the nearness is true. Values of "
+    "pairs that are known in this task rest on its own estimates."
+)
 
 PooledConfidence = Annotated[
     float | None,
@@ -216,6 +220,8 @@ class NearModels(Bound):
         """
         check_begun(self)
         near, notes = self._near, () if self.learned is None else self.learned.report()
+        if self.confidence is not None:
+            notes = (f"valid with probability {self.confidence:g} {CONFIDENCE}",)
         if near is None:
             return Details(notes=notes)
         lowered, of_reward = near.U < self.setting.v_max, self._reward_tasks()
