@@ -19,9 +19,11 @@ REPETITIONS = 10
 EXACT_MODELS = {"epsilon": 0.0}  # of deterministic tasks, where one visit is enough
 
 RMAX, VALID = "RMax", "LRMax (valid prior)"
+"""RMAX is the paper's, which estimates a known pair once; so do LRMax, MaxQInit and EnvelopeRMax."""
 BEST = "RMax (best n_known)"
 """The best of RMAX and TUNED in a family, chosen by the returns that are shown."""
-TUNED = {f"RMax (n_known={n})": n for n in (1, 2, 5, 10, 20)}
+TUNED = {f"RMax (n_known={n}, keeps learning)": n for n in (1, 2, 5, 10, 20)}
+KEEPS_LEARNING = {"refresh": 1.5}
 NUMBERS, SUCCESSORS, ARRAYS = (
     f"NearRMax ({known})" for known in ("two numbers", "numbers, successors", "arrays")
 )
@@ -186,9 +188,8 @@ def agents_of(setting: FamilySetting) -> list[dict[str, Any]]:
     agents: list[dict[str, Any]] = [
         {"name": RMAX, "algorithm": "RMax"},
         *(
-            {"name": name, "algorithm": "RMax", "n_known": n_known}
+            {"name": name, "algorithm": "RMax", "n_known": n_known, **KEEPS_LEARNING}
             for name, n_known in tuned.items()
-            if n_known != setting.options["n_known"]
         ),
         {"name": VALID, **lrmax, "d_max": valid_prior(setting.task_family)},
     ]
@@ -205,7 +206,9 @@ def agents_of(setting: FamilySetting) -> list[dict[str, Any]]:
         },
         LEARNED: {"nearness": "learned"},
     }
-    shared = {"algorithm": "NearRMax", "exact": setting.deterministic}
+    shared: dict[str, Any] = {"algorithm": "NearRMax", "exact": True}
+    if not setting.deterministic:  # the defaults of the algorithm
+        shared = {"algorithm": "NearRMax", "n_known": 2, "epsilon": 0.0, **KEEPS_LEARNING}
     agents += [{"name": name, **shared, **known} for name, known in near.items()]
     agents += [
         {"name": MAX_Q, "algorithm": "MaxQInit"},
