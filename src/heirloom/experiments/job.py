@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -44,20 +45,15 @@ class Functions:
     @cached_property
     def family(self) -> TaskFamily:
         """The family of the tasks, which share the discount factor of the first one."""
-        return FamilyAdapter(_Drawn(self.draw_task, self.seed))
-
-
-class _Drawn:
-    def __init__(self, draw_task: Any, seed: int) -> None:
-        self.draw = getattr(draw_task, "draw", draw_task)
-        self.sequence = partial(draw_sequence, draw_task)
-        task = self.draw(stream(seed, "tasks", 0))
+        draw = getattr(self.draw_task, "draw", self.draw_task)
+        task = draw(stream(self.seed, "tasks", 0))
         if not isinstance(task, TabularMDP):
             raise InvalidArgument(
                 f"draw_task returned {shown(task)}, a {type(task).__name__}, not a TabularMDP: "
                 "leave out jobs, out and measure to compare agents in environments"
             )
-        self.gamma = task.gamma
+        sequence = partial(draw_sequence, self.draw_task)
+        return FamilyAdapter(SimpleNamespace(draw=draw, sequence=sequence, gamma=task.gamma))
 
 
 def names_own_code(spec: ExperimentSpec) -> bool:
