@@ -20,7 +20,8 @@ STEPS = 80  # what follows is worth at most 0.9^80 v_max = 0.002
 def agents_for(tasks, rng):
     """RMax, and LRMax with a valid prior that has learned all tasks but the last."""
     m = tasks[0]
-    options = {"n_states": m.n_states, "n_actions": m.n_actions, "gamma": m.gamma, "n_known": 1}
+    options = {"n_states": m.n_states, "n_actions": m.n_actions, "gamma": m.gamma}
+    options |= {"n_known": 1, "refresh": None}
     rmax = hl.RMax(**options, seed=rng)
     lrmax = hl.LRMax(**options, d_max=hl.metrics.family_distance(tasks), seed=rng)
     for source in tasks[:-1]:

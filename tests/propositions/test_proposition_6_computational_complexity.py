@@ -55,6 +55,7 @@ def test_task_takes_at_most_the_dynamic_programs_of_the_proposition(monkeypatch,
         n_actions=m.n_actions,
         gamma=m.gamma,
         n_known=1,
+        refresh=None,
         seed=rng,
     )
     for n_sources, task in enumerate(tasks):

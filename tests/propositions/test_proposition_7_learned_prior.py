@@ -41,7 +41,10 @@ def test_learned_maximum_bounds_the_distance_of_two_given_tasks(seed):
     too_small = 0
     for _ in range(repetitions):
         agent = hl.LRMax(
-            n_states=1, n_actions=n, gamma=0.0, n_known=1, p_min=1 / n, delta=delta, seed=rng
+            **{"n_states": 1, "n_actions": n, "gamma": 0.0, "n_known": 1, "refresh": None},
+            p_min=1 / n,
+            delta=delta,
+            seed=rng,
         )
         m = agent.bounds[0].n_tasks = hl.theory.tasks_for_distance(1 / n, delta)
         for i in rng.integers(n, size=m):
@@ -54,7 +57,8 @@ def test_learned_maximum_bounds_the_distance_of_two_given_tasks(seed):
 def test_unknown_pairs_count_as_their_largest_possible_distance():
     """A pair that was never tried does not make the learned maximum too small."""
     tasks = one_state_tasks(4)
-    agent = hl.LRMax(n_states=1, n_actions=4, gamma=0.0, n_known=1, p_min=0.25, delta=0.2, seed=0)
+    options = {"n_states": 1, "n_actions": 4, "gamma": 0.0, "n_known": 1, "refresh": None}
+    agent = hl.LRMax(**options, p_min=0.25, delta=0.2, seed=0)
     for i in range(3):
         hl.learn(agent, tasks[i], episodes=1, max_steps=1, seed=0)  # one visit, one known pair
     (learned, _), *_ = agent.memory.learned.values()

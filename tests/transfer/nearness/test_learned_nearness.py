@@ -31,7 +31,8 @@ def draw_family(rng):
 
 def agent_for(m, bounds, rng, **options):
     sizes = {"n_states": m.n_states, "n_actions": m.n_actions, "gamma": m.gamma}
-    given = {"n_known": 1, "seed": rng, "reward_range": m.reward_range, **options}
+    given = {"n_known": 1, "refresh": (None, 1.5)[rng.integers(2)], "seed": rng}
+    given |= {"reward_range": m.reward_range, **options}
     return hl.OptimisticAgent(bounds=bounds, **sizes, **given)
 
 
