@@ -19,7 +19,7 @@ REPETITIONS = 10
 EXACT_MODELS = {"epsilon": 0.0}  # of deterministic tasks, where one visit is enough
 
 RMAX, VALID = "RMax", "LRMax (valid prior)"
-"""RMAX is the paper's, which estimates a known pair once; so do LRMax, MaxQInit and EnvelopeRMax."""
+"""RMAX is that of the paper, which estimates a known pair once; so do all agents but NearRMax."""
 BEST = "RMax (best n_known)"
 """The best of RMAX and TUNED in a family, chosen by the returns that are shown."""
 TUNED = {f"RMax (n_known={n}, keeps learning)": n for n in (1, 2, 5, 10, 20)}
