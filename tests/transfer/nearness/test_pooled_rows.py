@@ -231,7 +231,12 @@ def test_bound_solves_the_joint_program_of_the_pooled_rows(seed, confidence):
     """It equals the reference implementation, with the claim widened by the radii."""
     tasks = stochastic_family(seed, 4, gamma=0.5)
     near = hl.family_nearness(tasks)
-    agent = agent_of(tasks, near, confidence=confidence, n_known=100, tol=1e-9)
+    frozen = {
+        "n_known": 100,
+        "refresh": None,
+        "tol": 1e-9,
+    }  # exact values at the beginning of a task
+    agent = agent_of(tasks, near, confidence=confidence, **frozen)
     for i, m in enumerate(tasks[1:]):
         hl.learn(agent, m, episodes=100, max_steps=60, seed=i)
     agent.begin_task()
@@ -257,7 +262,7 @@ def test_pooled_rows_include_pairs_that_are_not_known_and_tasks_that_are_not_sto
     memory = hl.TaskMemory(1, 1, capacity=1)
     near = hl.Nearness(rewards=0.1, transitions=0.0)
     options = {"n_states": 1, "n_actions": 1, "gamma": 0.5, "n_known": 10, "memory": memory}
-    agent = hl.NearRMax(nearness=near, seed=0, **options)
+    agent = hl.NearRMax(nearness=near, seed=0, refresh=None, **options)
     for reward in (0.2, 0.6, 0.4):
         agent.begin_task()
         for _ in range(3):
@@ -276,7 +281,7 @@ def test_row_that_was_given_is_a_source_of_its_own():
     given = given._replace(counts=np.zeros(m.R.size, dtype=np.int64))
     source = hl.bounds.Source(given, np.full(m.R.size, 10.0), np.full(m.n_states, 10.0))
     for confidence, is_used in ((None, True), (0.9, False)):
-        agent = agent_of([m], hl.family_nearness([m]), confidence=confidence)
+        agent = agent_of([m], hl.family_nearness([m]), confidence=confidence, refresh=None)
         agent.memory.add(source)
         agent.begin_task()
         assert (1 in agent.bounds[0].sources_used()) == is_used
