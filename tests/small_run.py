@@ -22,7 +22,7 @@ SPEC = ExperimentSpec.read(
     {
         "name": "small",
         "family": {"name": "corridor", "variant": "text"},
-        "defaults": {"n_known": 1},
+        "defaults": {"n_known": 1, "refresh": "none"},
         "agents": [
             {"algorithm": "RMax"},
             {"algorithm": "LRMax", "d_max": [0.1, 0.2]},

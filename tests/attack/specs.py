@@ -25,7 +25,7 @@ GOOD = {
     "repetitions": 2,
     "seed": 0,
     "family": {"name": "corridor", "variant": "text"},
-    "defaults": {"n_known": 1, "epsilon": 0.01},
+    "defaults": {"n_known": 1, "refresh": "none", "epsilon": 0.01},
     "agents": [
         {"algorithm": "RMax"},
         {"algorithm": "LRMax", "d_max": [0.1, 0.2]},
