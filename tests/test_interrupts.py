@@ -28,7 +28,7 @@ from heirloom.transfer.optimistic_program import UpperBounds
 import numpy as np
 no_bounds = lambda D, *_: UpperBounds(np.full(D.size, np.inf), np.inf, 0.0)
 solutions.upper_bounds, solutions.PATIENCE, solutions.MAX_ACCELERATIONS = no_bounds, 10**12, 10**12
-options = dict(n_states=6, n_actions=2, n_known=1, d_max=0.1, seed=0)
+options = dict(n_states=6, n_actions=2, n_known=1, refresh=None, d_max=0.1, seed=0)
 m = hl.garnet(6, 2, branching=1, gamma=1 - 1e-9, seed=0)
 short = hl.TabularMDP(m.R, m.T, gamma=0.5)
 other, agent = (hl.LRMax(gamma=gamma, **options) for gamma in (0.5, 1 - 1e-9))
