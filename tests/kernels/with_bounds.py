@@ -33,6 +33,7 @@ TESTS = (
     "tests/agents/test_agents.py",
     "tests/agents/test_refresh.py",
     "tests/agents/test_refutation.py",
+    "tests/evidence/test_evidence.py",
     "tests/learning/test_discount_factors_close_to_1.py",
     "tests/learning/test_learn.py",
     "tests/mdp/test_mean_rewards.py",
