@@ -15,7 +15,7 @@ from heirloom.kernels import njit
 SEEN, SURE = range(2)
 
 
-class Rows(NamedTuple):
+class ComparedRows(NamedTuple):
     """The known rows of all tasks, ordered by pair."""
 
     start: Any

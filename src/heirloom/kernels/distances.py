@@ -41,7 +41,7 @@ class Parameters(NamedTuple):
     epsilon: Any
 
 
-class Rows(NamedTuple):
+class PlainRows(NamedTuple):
     """Rows of a model: rewards R, probabilities of termination `ends`, and successors.
 
     Row j has `successors[first[j]:last[j]]`, in increasing order, with probabilities `p`.
@@ -169,8 +169,8 @@ def bound_differences(pairs, m, m_bar, W, heaviest, parameters, D):
     probability on one outcome, and that of two unknown models with one of the two heaviest outcomes
     each. `heaviest` lists states by decreasing weight: more than the longest row has, or all.
     """
-    rows = Rows(m.R, m.ends, m.first, m.last, m.successors, m.p)
-    rows_bar = Rows(m_bar.R, m_bar.ends, m_bar.first, m_bar.last, m_bar.successors, m_bar.p)
+    rows = PlainRows(m.R, m.ends, m.first, m.last, m.successors, m.p)
+    rows_bar = PlainRows(m_bar.R, m_bar.ends, m_bar.first, m_bar.last, m_bar.successors, m_bar.p)
     known, known_bar, parameters = m.known, m_bar.known, Parameters(*parameters)
     for i in range(pairs.size):
         k = pairs[i]
@@ -312,7 +312,7 @@ def measure_sources(sources, weights_bar, weights, parameters, measured):
 def _as_linked_rows(model):
     """Convert a plain tuple of tuples to `LinkedRows`."""
     index, start, row_pair, rows, owner, into, next_into = model
-    return LinkedRows(index, start, row_pair, Rows(*rows), owner, into, next_into)
+    return LinkedRows(index, start, row_pair, PlainRows(*rows), owner, into, next_into)
 
 
 @njit(cache=True)

@@ -18,7 +18,7 @@ from heirloom.validation import shown
 from heirloom.wording import counted
 
 
-class Rows(NamedTuple):
+class SparseRows(NamedTuple):
     """A sparse matrix with one row per pair, in the layout of the kernels."""
 
     indptr: IntArray
@@ -74,13 +74,13 @@ def stand_ins(mask: BoolArray, n_actions: int) -> IntArray:
     return np.where(mask, pairs, np.repeat(first, n_actions))
 
 
-def rows_of(rows: Rows, pairs: IntArray) -> Rows:
+def rows_of(rows: SparseRows, pairs: IntArray) -> SparseRows:
     """Return the rows of `pairs`, one after the other."""
     lengths = rows.indptr[pairs + 1] - rows.indptr[pairs]
     indptr = np.zeros(pairs.size + 1, dtype=np.int64)
     np.cumsum(lengths, out=indptr[1:])
     taken = np.arange(indptr[-1]) + np.repeat(rows.indptr[pairs] - indptr[:-1], lengths)
-    return Rows(frozen(indptr), frozen(rows.successors[taken]), frozen(rows.p[taken]))
+    return SparseRows(frozen(indptr), frozen(rows.successors[taken]), frozen(rows.p[taken]))
 
 
 def row_sums(x: Any, indptr: IntArray, dtype: Any = None) -> Any:

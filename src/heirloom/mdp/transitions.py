@@ -18,7 +18,7 @@ import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
 from heirloom.errors import InvalidTask
-from heirloom.mdp.available import Rows, checked_available, row_sums, rows_of, stand_ins
+from heirloom.mdp.available import SparseRows, checked_available, row_sums, rows_of, stand_ins
 from heirloom.mdp.mean_rewards import Means, differ_within_rows, mean_rewards, means_of
 from heirloom.validation import shown, sizes
 
@@ -62,7 +62,7 @@ class Transitions:
 
     def _freeze(self) -> None:
         for value in self.__dict__.values():
-            for array in value if isinstance(value, Rows) else (value,):
+            for array in value if isinstance(value, SparseRows) else (value,):
                 if isinstance(array, np.ndarray):
                     frozen(array)
 
@@ -72,13 +72,15 @@ class Transitions:
         return np.repeat(np.arange(self.indptr.size - 1), np.diff(self.indptr))
 
     @cached_property
-    def continuing(self) -> Rows:
+    def continuing(self) -> SparseRows:
         """The nonterminal transitions; a row sums to 1 minus its probability of termination."""
         if self.ends is None:
-            return Rows(self.indptr, self.successors, self.p)
+            return SparseRows(self.indptr, self.successors, self.p)
         indptr = np.zeros_like(self.indptr)
         np.cumsum(row_sums(~self.ends, self.indptr, np.int64), out=indptr[1:])
-        return Rows(frozen(indptr), frozen(self.successors[~self.ends]), frozen(self.p[~self.ends]))
+        return SparseRows(
+            frozen(indptr), frozen(self.successors[~self.ends]), frozen(self.p[~self.ends])
+        )
 
     @cached_property
     def end_probability(self) -> FloatArray:
@@ -95,7 +97,7 @@ class Transitions:
         return frozen(stand_ins(self.available, self.n_actions))
 
     @cached_property
-    def completed(self) -> Rows:
+    def completed(self) -> SparseRows:
         """The nonterminal transitions, in which missing pairs have the rows of their stand-ins."""
         if self.available is None:
             return self.continuing

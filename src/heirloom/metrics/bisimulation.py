@@ -19,7 +19,7 @@ from scipy import sparse
 
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged, is_installed, missing
-from heirloom.mdp.available import Rows
+from heirloom.mdp.available import SparseRows
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.metrics.pseudometrics import tolerance_of
 from heirloom.planning.certificate import certify
@@ -195,7 +195,7 @@ def _values_of_plans(
         change, d = np.abs(following - d).max(), following
         if c * change <= tol * (1 - c) / 4:
             return d
-    rows = Rows(
+    rows = SparseRows(
         frozen(plans.indptr.astype(np.int64)),
         frozen(plans.indices.astype(np.int32)),
         frozen(plans.data),

@@ -17,7 +17,7 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, frozen
 from heirloom.kernels import values
-from heirloom.mdp.available import Rows
+from heirloom.mdp.available import SparseRows
 from heirloom.planning.operators import Problem
 
 MIN_PAIRS = 2000  # in smaller problems, a sweep costs less than eliminating pairs
@@ -74,7 +74,7 @@ class Elimination:
         np.cumsum(self.rows.indptr[pairs + 1] - self.rows.indptr[pairs], out=indptr[1:])
         successors, p = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
         values.copy_rows(*self.rows, pairs, indptr, successors, p)
-        self.rows = Rows(frozen(indptr), frozen(successors), frozen(p))
+        self.rows = SparseRows(frozen(indptr), frozen(successors), frozen(p))
         self.states, self.R = frozen(self.states[pairs]), frozen(self.R[pairs])
         self.q = self.q[:size]
 

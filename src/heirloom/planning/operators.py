@@ -7,14 +7,14 @@ from scipy import sparse
 
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.kernels import values
-from heirloom.mdp.available import Rows
+from heirloom.mdp.available import SparseRows
 
 
 class Problem(NamedTuple):
     """The rewards, transitions and discount factor of a Bellman operator, over k = s * A + a."""
 
     R: FloatArray
-    rows: Rows
+    rows: SparseRows
     gamma: float
     n_states: int
     terminating: bool
@@ -74,7 +74,7 @@ class PolicyMean:
         )
         T = choose @ sparse.csr_array((rows.p, rows.successors, rows.indptr), (R.size, n_states))
         indptr, successors = T.indptr.astype(np.int64), T.indices.astype(np.int32)
-        chain = Rows(frozen(indptr), frozen(successors), frozen(T.data))
+        chain = SparseRows(frozen(indptr), frozen(successors), frozen(T.data))
         return Problem(frozen(choose @ R), chain, gamma, n_states, terminating)
 
 

@@ -13,7 +13,7 @@ from heirloom.arrays import FloatArray, IntArray
 from heirloom.kernels import largest_rows
 from heirloom.kernels.counting import Model
 from heirloom.kernels.solving import Near, Values
-from heirloom.transfer.optimistic_program import OptimisticProgram, Rows
+from heirloom.transfer.optimistic_program import ChosenRows, OptimisticProgram
 
 
 def caps(model: Model, values: Values, near: Near | None) -> tuple[IntArray, FloatArray]:
@@ -39,7 +39,7 @@ def _program(model: Model, values: Values, near: Near | None) -> OptimisticProgr
     known = np.flatnonzero(model.known)
     n = int(model.sizes[0])
     successors, p = model.successors[:n], model.p[:n]
-    rows = Rows(
+    rows = ChosenRows(
         known,
         model.high[known],
         model.first[known],
@@ -54,13 +54,13 @@ def _program(model: Model, values: Values, near: Near | None) -> OptimisticProgr
     if near is not None:
         pairs = near.pairs if near.on_known else near.pairs[~model.known[near.pairs]]
         added = _near_rows(near, pairs, values.V, highest(pairs, values.V)[1], shift=p.size)
-        rows = Rows(*(np.concatenate(both) for both in zip(rows, added, strict=True)))
+        rows = ChosenRows(*(np.concatenate(both) for both in zip(rows, added, strict=True)))
         successors = np.concatenate([successors, near.successors])
         p = np.concatenate([p, near.p])
     n_states = values.V.size
     n_actions, no_constant = values.U.size // n_states, np.full(n_states, -np.inf)
 
-    def program(rows: Rows, constant: FloatArray) -> OptimisticProgram:
+    def program(rows: ChosenRows, constant: FloatArray) -> OptimisticProgram:
         return OptimisticProgram(rows, (successors, p), values.gamma, constant, n_actions, highest)
 
     backups = program(rows, no_constant).backups(values.V)
@@ -80,7 +80,7 @@ def _program(model: Model, values: Values, near: Near | None) -> OptimisticProgr
 
 def _near_rows(
     near: Near, pairs: IntArray, V: FloatArray, highest: FloatArray, *, shift: int
-) -> Rows:
+) -> ChosenRows:
     """Return the row of a source, or the empty row, that gives each pair its smallest bound.
 
     `shift` is added to the positions of transitions.
@@ -97,7 +97,7 @@ def _near_rows(
         result[has_row] = array[chosen[has_row]] + shift
         return result
 
-    return Rows(
+    return ChosenRows(
         *(pairs, near.reward[pairs], of_rows(near.first, shift), of_rows(near.last, shift)),
         *(of_rows(near.ends), near.t[pairs]),
     )

@@ -29,7 +29,7 @@ MAX_EVALUATIONS = 40  # of policies
 Highest = Callable[[IntArray, FloatArray], tuple[IntArray, FloatArray]]
 
 
-class Rows(NamedTuple):
+class ChosenRows(NamedTuple):
     """One row of transitions for each of `pairs`, with its mean reward and its radius t."""
 
     pairs: IntArray
@@ -39,9 +39,9 @@ class Rows(NamedTuple):
     ends: FloatArray
     t: FloatArray
 
-    def keep(self, kept: np.ndarray) -> "Rows":
+    def keep(self, kept: np.ndarray) -> "ChosenRows":
         """Return those of the rows that are marked in `kept`."""
-        return Rows(*(array[kept] for array in self))
+        return ChosenRows(*(array[kept] for array in self))
 
 
 class UpperBounds(NamedTuple):
@@ -64,7 +64,7 @@ class OptimisticProgram:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: ChosenRows,
         transitions: tuple[IntArray, FloatArray],
         gamma: float,
         constant: FloatArray,

@@ -32,7 +32,7 @@ class KnownRows(NamedTuple):
             )
 
         row_offsets = np.repeat(offsets[:-1], lengths)
-        rows = distances.Rows(
+        rows = distances.PlainRows(
             R=joined("R"),
             ends=joined("ends"),
             first=joined("first") + row_offsets,
@@ -61,7 +61,7 @@ class KnownRows(NamedTuple):
             index=index,
             start=unused,
             row_pair=unused,
-            rows=distances.Rows(
+            rows=distances.PlainRows(
                 model.R_1, model.ends_1, model.first_1, model.last_1, model.successors, model.p
             ),
             owner=model.owner,

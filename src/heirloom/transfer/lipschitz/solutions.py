@@ -17,7 +17,7 @@ from heirloom.kernels import dissimilarity
 from heirloom.kernels.dissimilarity import FROM_SOURCE, TO_SOURCE, UP_TO_DATE
 from heirloom.mdp.tabular import value_range
 from heirloom.transfer.lipschitz.known_rows import plain_tuples
-from heirloom.transfer.optimistic_program import OptimisticProgram, Rows, UpperBounds
+from heirloom.transfer.optimistic_program import ChosenRows, OptimisticProgram, UpperBounds
 from heirloom.transfer.program import MAX_PLAIN_GAMMA, PATIENCE, PATIENCE_PER_PAIR
 from heirloom.transfer.setting import Setting
 
@@ -133,7 +133,7 @@ def _upper_bounds(
         return result
 
     program = OptimisticProgram(
-        Rows(
+        ChosenRows(
             pairs=pairs,
             R=D,
             first=of_pairs(rows.first),

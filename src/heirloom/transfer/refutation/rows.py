@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from heirloom.kernels.audit import Rows
+from heirloom.kernels.audit import ComparedRows
 from heirloom.transfer.nearness.rows import gathered
 from heirloom.transfer.radii import Radii
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
 
-def rows_by_pair(sources: list[Source], radii: list[Radii], setting: Setting) -> Rows:
+def rows_by_pair(sources: list[Source], radii: list[Radii], setting: Setting) -> ComparedRows:
     """Return the known rows of `sources`, ordered by pair and then by task.
 
     Larger radii than the width of the reward range, or than 1 for transitions, prove nothing more
@@ -26,7 +26,7 @@ def rows_by_pair(sources: list[Source], radii: list[Radii], setting: Setting) ->
     np.cumsum(np.bincount(pairs, minlength=n_pairs), out=start[1:])
     eta = [radius.rewards[one.pairs] for radius, one in zip(radii, own, strict=True)]
     tau = [radius.transitions[one.pairs] for radius, one in zip(radii, own, strict=True)]
-    return Rows(
+    return ComparedRows(
         start=start,
         source=np.repeat(np.arange(len(sources)), lengths)[order],
         R=_joined([one.R for one in own], np.float64)[order],

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
-from heirloom.kernels.audit import Rows
+from heirloom.kernels.audit import ComparedRows
 from heirloom.kernels.checking import Check
 from heirloom.transfer.bound import Bound, Claims
 from heirloom.transfer.nearness.knowledge import Nearness
@@ -139,7 +139,7 @@ class TaskWatch:
             log_sets=self.own.log_sets,
         )
 
-    def _interval(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def _interval(self, rows: ComparedRows) -> tuple[FloatArray, FloatArray]:
         """Return the interval in which the claims put the true mean reward of each pair."""
         n_pairs = self.setting.n_pairs
         r = np.full(n_pairs, np.inf)
@@ -197,7 +197,7 @@ def _most_visits(sources: list[Source]) -> int:
     return max((source.most_visits for source in sources), default=0)
 
 
-def _of_rows(ufunc: np.ufunc, values: FloatArray, rows: Rows, empty: float) -> FloatArray:
+def _of_rows(ufunc: np.ufunc, values: FloatArray, rows: ComparedRows, empty: float) -> FloatArray:
     """Return the extreme value of the rows of each pair, and `empty` without rows."""
     extreme, has_rows = np.full(rows.start.size - 1, empty), np.diff(rows.start) > 0
     if values.size:
