@@ -1,12 +1,14 @@
 """Evidence of one's own, each in one file: it runs compiled, is saved, explained and compared."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.errors import RefutedKnowledge, RefutedKnowledgeWarning
+from heirloom.bounds import Evidence, ModelSets
+from heirloom.errors import InvalidArgument, RefutedKnowledge, RefutedKnowledgeWarning
 from tests.evidence import common_shift, mbie, ucbvi
 from tests.reference.learned_models import as_dense
 from tests.reference.nearness import largest_mean
@@ -152,6 +154,56 @@ def test_shifts_of_groups_give_bounds(seed):
             assert (one.Q >= hl.solve(m).Q - 1e-6).all()
         lower += int((agent.Q[~agent.known] < agent.setting.v_max - 0.1).sum())
     assert lower > 0 or agent.known.all()
+
+
+class Given(Evidence):
+    """Evidence that returns what it was given."""
+
+    def __init__(self, sets):
+        self.sets = sets
+
+    def model_sets(self):
+        return self.sets
+
+
+class Misplaced(hl.NearModels):
+    """A nearness whose rows lead to a state that does not exist."""
+
+    def model_sets(self):
+        sets = super().model_sets()
+        return replace(sets, rows=sets.rows._replace(successors=sets.rows.successors + S))
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        ([], r"returned \[\]: expected a ModelSets, or None"),
+        (ModelSets(reward=np.ones(3)), "has reward .*: expected an array of float64"),
+        (
+            ModelSets(radius=np.ones(S * A, dtype=int)),
+            "has radius .*: expected an array of float64",
+        ),
+        (ModelSets(may_end=np.ones(S * A)), "has may_end .*: expected an array of bool"),
+        (
+            ModelSets(successors=np.ones((S + 1, A, S + 1), dtype=bool)),
+            "successors of another size",
+        ),
+        (ModelSets(rows=()), "has rows that are not valid"),
+    ],
+)
+def test_sets_that_kernels_cannot_read_are_refused(sets, message):
+    agent = hl.OptimisticAgent(bounds=[Given(sets)], **SIZES)
+    with pytest.raises(InvalidArgument, match=message):
+        agent.begin_task()
+
+
+def test_rows_with_a_state_that_does_not_exist_are_refused():
+    near = Misplaced(hl.Nearness(rewards=0.1, transitions=0.1))
+    agent = hl.OptimisticAgent(bounds=[near], **SIZES, seed=0)
+    first, second = draw_tasks(0, 2)
+    hl.learn(agent, first, episodes=5, max_steps=5, seed=0)  # no rows yet
+    with pytest.raises(InvalidArgument, match="has rows that are not valid"):
+        hl.learn(agent, second, episodes=5, max_steps=5, seed=0)
 
 
 def refuted(seed, **options):

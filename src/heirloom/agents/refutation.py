@@ -79,16 +79,25 @@ class Refutation:
         found = differences(watch, seen)
         task = with_name(watch.task, ", ".join(learner.texts.values()))
         described = _described(watch, seen, found, self.accuracy, learner.memory, task)
+        if not self._object(described):
+            self._widen_at(learner, watch, seen, found)
+        elif watch.check is not None:
+            watch.check.active[0] = False
+
+    def _object(self, described: str) -> bool:
+        """Raise an error, or warn and return True; return False if the knowledge is to be widened.
+
+        `described` says what contradicts the knowledge.
+        """
         message = f"{described}. {REMEDY}"
         if self.reaction == "raise":
             raise RefutedKnowledge(message)
         if self.reaction == "warn":
             self.warned = True
-            if watch.check is not None:
-                watch.check.active[0] = False
-            warnings.warn(message, RefutedKnowledgeWarning, stacklevel=2)
-            return
-        self._widen_at(learner, watch, seen, found)
+            warnings.warn(message, RefutedKnowledgeWarning, stacklevel=3)
+            return True
+        self.n_widened += 1
+        return False
 
     def check_evidence(self, learner: "TaskLearner", pair: int) -> None:
         """React if a pair that was looked at contradicts evidence that checks itself."""
@@ -98,17 +107,10 @@ class Refutation:
             found = bound.contradiction(pair)
             if found is None:
                 continue
-            message = f"the knowledge of {type(bound).__name__} is refuted: {found}. {REMEDY}"
-            if self.reaction == "raise":
-                raise RefutedKnowledge(message)
-            if self.reaction == "warn":
-                self.warned = True
-                warnings.warn(message, RefutedKnowledgeWarning, stacklevel=2)
-                return
-            self.n_widened += 1
-            bound.widen(pair)
-            revise(learner.memory, learner.setting)
-            learner.restart()
+            if not self._object(f"the knowledge of {type(bound).__name__} is refuted: {found}"):
+                bound.widen(pair)
+                revise(learner.memory, learner.setting)
+                learner.restart()
             return
 
     def end_task(self, learner: "TaskLearner") -> None:
@@ -126,14 +128,8 @@ class Refutation:
         pooled = pooled_evidence(memory, claims, setting)
         if pooled is None or not pooled.refutes(self.accuracy.delta):
             return
-        message = f"{_described_pooled(pooled, self.accuracy, memory.n_tasks)}. {REMEDY}"
-        if self.reaction == "raise":
-            raise RefutedKnowledge(message)
-        if self.reaction == "warn":
-            self.warned = True
-            warnings.warn(message, RefutedKnowledgeWarning, stacklevel=3)
+        if self._object(_described_pooled(pooled, self.accuracy, memory.n_tasks)):
             return
-        self.n_widened += 1
         largest = setting.reward_range[1] - setting.reward_range[0]
         largest += 2 * setting.gamma * (setting.v_max - setting.floor)
         for bound in learner.bounds:
@@ -147,7 +143,6 @@ class Refutation:
         self, learner: "TaskLearner", watch: TaskWatch, seen: Observed, found: list[Difference]
     ) -> None:
         """Widen the knowledge to the model of a pair, and compute everything anew."""
-        self.n_widened += 1
         for bound in learner.bounds:
             bound.widen_claims(
                 lambda nearness: widened_nearness(nearness, seen, found, watch),

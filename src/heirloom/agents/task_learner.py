@@ -20,7 +20,7 @@ from heirloom.mdp.tabular import value_range
 from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, Change
 from heirloom.transfer.memory import TaskMemory
-from heirloom.transfer.model_sets import ModelSets, combined, smallest_rewards
+from heirloom.transfer.model_sets import ModelSets, check_sets, combined, smallest_rewards
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import index, instance, shown
@@ -106,10 +106,12 @@ class TaskLearner:
         Values may increase. The model of the task is kept.
         """
         self._is_restarted = self._is_restarting = True
-        self._begin()
-        for pair in np.flatnonzero(self._known):
-            self._update(int(pair))
-        self._is_restarting = False
+        try:
+            self._begin()
+            for pair in np.flatnonzero(self._known):
+                self._update(int(pair))
+        finally:
+            self._is_restarting = False
 
     def check(self, pair: int) -> None:
         """React if `pair`, which became known, contradicts prior knowledge."""
@@ -139,7 +141,8 @@ class TaskLearner:
         given = [(i + 1, bound.model_sets()) for i, bound in enumerate(self.bounds)]
         sets = [(i, one) for i, one in given if one is not None]
         for i, one in sets:
-            _check_slots(self.bounds[i - 1], one, self.setting.n_pairs)
+            if _is_user_defined(self.bounds[i - 1]):
+                check_sets(type(self.bounds[i - 1]).__name__, one, self.setting)
         if sum(one.is_own for _, one in sets) > 1:
             raise InvalidArgument(
                 "several bounds say how far estimates can be from the truth (bonus, radius): "
@@ -358,18 +361,6 @@ def _checked_pairs(bound: Bound, method: str, pairs: object, n_pairs: int) -> In
             f"{n_pairs - 1}"
         )
     return pairs.astype(np.int64, copy=False)
-
-
-def _check_slots(bound: Bound, sets: ModelSets, n_pairs: int) -> None:
-    """Raise `InvalidArgument` unless each slot of the sets is a float64 array over pairs."""
-    for slot in ("reward", "bonus", "radius", "t"):
-        array = getattr(sets, slot)
-        is_valid = isinstance(array, np.ndarray) and array.shape == (n_pairs,)
-        if array is not None and not (is_valid and array.dtype == np.float64):
-            raise InvalidArgument(
-                f"model_sets of the bound {type(bound).__name__} has {slot} {shown(array)}: "
-                f"expected a float64 array over the pairs k = s * A + a, of shape ({n_pairs},)"
-            )
 
 
 def _is_user_defined(bound: Bound) -> bool:

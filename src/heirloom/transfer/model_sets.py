@@ -16,8 +16,14 @@ from heirloom.kernels import nearness as kernels
 from heirloom.kernels.counting import NOT_LISTED
 from heirloom.kernels.solving import Near, Values
 from heirloom.mdp.tabular import value_range
-from heirloom.transfer.nearness.successors import Successors, common_successors, no_successors
+from heirloom.transfer.nearness.successors import (
+    Successors,
+    common_successors,
+    no_successors,
+    read_successors,
+)
 from heirloom.transfer.setting import Setting
+from heirloom.validation import shown
 
 ROUNDING = 1e-12  # of the probability of termination
 
@@ -74,6 +80,46 @@ class ModelSets:
     def is_own(self) -> bool:
         """Whether it says how far the estimates of known pairs can be from the truth."""
         return self.bonus is not None or self.radius is not None
+
+
+def check_sets(name: str, sets: object, setting: Setting) -> None:
+    """Raise `InvalidArgument` unless kernels can read the sets of the bound with this name."""
+    n_states, n_pairs = setting.n_states, setting.n_pairs
+
+    def check(is_valid: bool, what: str, expected: str) -> None:  # noqa: FBT001
+        if not is_valid:
+            raise InvalidArgument(f"model_sets of the bound {name} {what}: expected {expected}")
+
+    check(isinstance(sets, ModelSets), f"returned {shown(sets)}", "a ModelSets, or None")
+    assert isinstance(sets, ModelSets)
+    for slot in ("reward", "bonus", "radius", "t", "may_end"):
+        array, dtype = getattr(sets, slot), np.bool_ if slot == "may_end" else np.float64
+        is_valid = isinstance(array, np.ndarray) and array.dtype == dtype
+        is_valid = is_valid and array.shape == (n_pairs,)
+        expected = f"an array of {np.dtype(dtype)} over the pairs k = s * A + a, shape ({n_pairs},)"
+        check(array is None or is_valid, f"has {slot} {shown(array)}", expected)
+    if sets.successors is not None:
+        sets.successors = read_successors(sets.successors)
+        first, states = sets.successors
+        fits = first.size == n_pairs + 1 and bool((states < n_states).all())
+        check(fits, "has successors of another size", f"{n_pairs} pairs and {n_states} states")
+    if sets.rows is not None:
+        is_whole = isinstance(sets.rows, SourceRows) and sets.t is not None
+        fits = is_whole and _fit(sets.rows, n_pairs, n_states)
+        check(fits, "has rows that are not valid, or no t", "those that NearModels gives")
+
+
+def _fit(rows: SourceRows, n_pairs: int, n_states: int) -> bool:
+    """Return whether no index in the rows leads beyond an array."""
+    start, first, last, states = rows.start, rows.first, rows.last, rows.successors
+    sizes = {array.size for array in (first, last, rows.ends, rows.tasks)}
+    return bool(
+        (start.size, sizes, states.size) == (n_pairs + 1, {first.size}, rows.p.size)
+        and (start[0], start[-1]) == (0, first.size)
+        and (start[1:] >= start[:-1]).all()
+        and ((first >= 0) & (first <= last) & (last <= states.size)).all()
+        and ((states >= 0) & (states < n_states)).all()
+    )
 
 
 def combined(
@@ -180,15 +226,10 @@ def continues(may_end: BoolArray, setting: Setting) -> BoolArray:
 
 
 def _no_rows(n_pairs: int) -> SourceRows:
-    whole, real = np.empty(0, dtype=np.int64), np.empty(0)
-    start, states = np.zeros(n_pairs + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
-    lowest, of_pairs, zeros = (
-        np.full(n_pairs, np.inf),
-        np.zeros(n_pairs, dtype=np.int64),
-        np.zeros(n_pairs),
-    )
-    rows = whole, whole, real, whole, states, real
-    return SourceRows(start, lowest, of_pairs, *rows, zeros, zeros)
+    whole, real, states = (np.empty(0, dtype=dtype) for dtype in (np.int64, float, np.int32))
+    start, zeros = np.zeros(n_pairs + 1, dtype=np.int64), np.zeros(n_pairs)
+    rows = start[1:], whole, whole, real, whole, states, real
+    return SourceRows(start, np.full(n_pairs, np.inf), *rows, zeros, zeros)
 
 
 def _links(

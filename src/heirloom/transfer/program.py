@@ -84,9 +84,8 @@ def with_near(values: Values, near: Near, *, has_radii: bool = False) -> Values:
     """Return values that depend on `near`, too; `has_radii` says that the model has radii."""
     if not near.any_successor:
         return values
-    pull, V = np.zeros(values.Q.size), values.V
+    pull, V = np.zeros(values.Q.size), values.sense * values.V
     pull[near.pairs] = near.t[near.pairs]
-    V = values.sense * V
     top = max(float(V.max()), 0.0) if near.all_may_end else float(V.max())
     values.top[:] = top, 0.0, 0.0, 0.0
     values.n_top[0] = (V == top).sum() or V.size + 1  # if ⊥ has the largest value, it keeps it
