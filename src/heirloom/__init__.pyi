@@ -12,6 +12,11 @@ from heirloom.agents.envelope_rmax import EnvelopeRMax as EnvelopeRMax
 from heirloom.agents.near_rmax import NearRMax as NearRMax
 from heirloom.agents.near_rmax import NearRMaxQInit as NearRMaxQInit
 from heirloom.agents.optimistic import OptimisticAgent as OptimisticAgent
+from heirloom.agents.optimistic_algorithms import FMRL as FMRL
+from heirloom.agents.optimistic_algorithms import MBIE as MBIE
+from heirloom.agents.optimistic_algorithms import UCBVI as UCBVI
+from heirloom.agents.optimistic_algorithms import TempLe as TempLe
+from heirloom.agents.optimistic_algorithms import VMax as VMax
 from heirloom.agents.paper_algorithms import LRMax as LRMax
 from heirloom.agents.paper_algorithms import LRMaxQInit as LRMaxQInit
 from heirloom.agents.paper_algorithms import MaxQInit as MaxQInit

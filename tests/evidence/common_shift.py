@@ -43,7 +43,7 @@ class CommonShift(Evidence):
         shift = self.model.R.reshape(-1)[pair] - self.first[pair]
         return None if self.groups[pair] < 0 or np.isnan(shift) else float(shift)
 
-    def look(self, pair):
+    def look(self, pair, V):
         shift, group = self.shift(pair), self.groups[pair]
         if shift is None:
             return np.array([pair])

@@ -13,15 +13,27 @@ from heirloom.agents.uniforms import Uniforms
 from heirloom.errors import InvalidArgument
 from heirloom.storage.archive import Content, check, parsing, take
 from heirloom.transfer import memory_file
+from heirloom.transfer.borrowed import Groups, PooledVisits, Templates
 from heirloom.transfer.bound import Bound, Constant, MaxQ
 from heirloom.transfer.envelope import Envelope
+from heirloom.transfer.evidence import (
+    Bonuses,
+    ConfidenceSets,
+    GrowingShare,
+    NearBonuses,
+)
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.validation import shown, truth
 
 BUILT_IN: dict[str, type[Bound]] = {
-    kind.__name__: kind for kind in (Constant, Envelope, Lipschitz, MaxQ, NearModels)
+    kind.__name__: kind
+    for kind in (
+        *(Constant, Envelope, Lipschitz, MaxQ, NearModels),
+        *(Bonuses, ConfidenceSets, GrowingShare, NearBonuses),
+        *(Groups, PooledVisits, Templates),
+    )
 }
 """Heirloom's bounds, which `load` rebuilds from their names in the file."""
 

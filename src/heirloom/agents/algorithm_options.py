@@ -1,5 +1,6 @@
 """`Algorithm`: an entry of the registry, which makes an agent from the options of a spec."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,6 +40,8 @@ class TaskKnowledge:
 
 NONE = "none"
 """What a spec has for None, because TOML has no null."""
+IN_SPECS = {NONE: None, "inf": math.inf}
+"""What texts in a spec stand for."""
 
 
 class _SpecOptions(BaseModel):
@@ -85,7 +88,7 @@ class Algorithm:
         accepted = options_of(self.create)
         given = {name: value for name, value in known.options.items() if name in accepted}
         own = {
-            name: None if value == NONE else value
+            name: IN_SPECS.get(value, value) if isinstance(value, str) else value
             for name, value in self.options.model_validate(options)
         }
         given |= self.resolve(own, known)

@@ -4,7 +4,12 @@
 over this registry.
 """
 
-from heirloom.agents import bisimulation_transfer, near_rmax, paper_algorithms
+from heirloom.agents import (
+    bisimulation_transfer,
+    near_rmax,
+    optimistic_algorithms,
+    paper_algorithms,
+)
 from heirloom.agents.algorithm_options import Algorithm
 from heirloom.agents.envelope_rmax import EnvelopeRMax
 from heirloom.agents.qlearning import QLearning
@@ -19,6 +24,11 @@ ALGORITHMS: dict[str, Algorithm] = {
         near_rmax.NearRMaxQInit, near_rmax.nearness_and_p_min, near_rmax.NearnessScale
     ),
     "EnvelopeRMax": Algorithm(EnvelopeRMax),
+    "UCBVI": Algorithm(optimistic_algorithms.UCBVI, optimistic_algorithms.with_nearness),
+    "MBIE": Algorithm(optimistic_algorithms.MBIE),
+    "VMax": Algorithm(optimistic_algorithms.VMax),
+    "FMRL": Algorithm(optimistic_algorithms.FMRL),
+    "TempLe": Algorithm(optimistic_algorithms.TempLe),
     "QLearning": Algorithm(QLearning),
     "BisimulationTransfer": Algorithm(
         bisimulation_transfer.BisimulationLearner, bisimulation_transfer.with_tasks

@@ -43,15 +43,12 @@ if TYPE_CHECKING:
 MUCH_WIDER = 1e6  # the reward range; ties are then 1 % of the range of the rewards that were seen
 
 
-class AgentOptions(TypedDict, total=False):
+class CommonOptions(TypedDict, total=False):
     """The options of every optimistic agent; `heirloom.options` says what follows from them."""
 
     n_states: Required[Annotated[int, Option("the number of states, S.", spec=None)]]
     n_actions: Required[Annotated[int, Option("the number of actions, A.", spec=None)]]
     gamma: Required[Annotated[float, Option("the discount factor.", spec=None)]]
-    n_known: Annotated[
-        int, Option("the number of visits after which a pair is known; in the paper 10.", 2, ge=1)
-    ]
     refresh: Annotated[
         float | None,
         Option(
@@ -148,6 +145,14 @@ class AgentOptions(TypedDict, total=False):
             ge=0,
             le=1,
         ),
+    ]
+
+
+class AgentOptions(CommonOptions, total=False):
+    """The options of agents that know a pair after a number of visits."""
+
+    n_known: Annotated[
+        int, Option("the number of visits after which a pair is known; in the paper 10.", 2, ge=1)
     ]
 
 
@@ -300,8 +305,7 @@ class OptimisticAgent:
             raise WrongOrder("observe_mask() was called outside a task: call begin_task() first")
         s = index("state", s, self.n_states)
         flags = read_mask(mask, self.n_actions, f"the mask of state {s}")
-        first = s * self.n_actions
-        taken = task.model._arrays.counts[first : first + self.n_actions] > 0
+        taken = task.model.own_counts[s] > 0
         if (taken & ~flags).any():
             a = int((taken & ~flags).argmax())
             raise InvalidArgument(
@@ -393,9 +397,10 @@ class OptimisticAgent:
 
         Equal rewards, such as zeros before the first success, say nothing about the range.
         """
-        if self._rewards_seen is None or not model.counts.any():
+        visited = model.own_counts.reshape(-1) > 0
+        if self._rewards_seen is None or not visited.any():
             return
-        means = model.mean_rewards[model.counts.reshape(-1) > 0]
+        means = model.mean_rewards[visited]
         low, high = self._rewards_seen
         low, high = min(low, float(means.min())), max(high, float(means.max()))
         self._rewards_seen = low, high

@@ -6,6 +6,7 @@ from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.optimistic import AgentOptions, OptimisticAgent
 from heirloom.errors import InvalidArgument
 from heirloom.options import chosen, declared
+from heirloom.transfer.borrowed import Pool, pooled
 from heirloom.transfer.bound import Confidence, MaxQ, PMin
 from heirloom.transfer.lipschitz.bound import DMax, Lipschitz
 
@@ -18,11 +19,12 @@ class LearningOptions(Confidence, AgentOptions):
 class RMax(OptimisticAgent):
     """RMax (Brafman and Tennenholtz, 2002): every unknown pair has the value `v_max`.
 
-    It transfers nothing between tasks.
+    It transfers nothing between tasks, unless visits of earlier tasks are pooled with its own. That
+    is right if tasks do not differ, and otherwise has no guarantee.
     """
 
-    def __init__(self, **options: Unpack[AgentOptions]) -> None:
-        super().__init__(bounds=[], **options)
+    def __init__(self, *, pool: Pool = 0.0, **options: Unpack[AgentOptions]) -> None:
+        super().__init__(bounds=pooled(pool), **options)
 
 
 @declared

@@ -14,7 +14,7 @@ import numpy as np
 from heirloom.agents.refutation import Refutation
 from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
 from heirloom.errors import InvalidArgument
-from heirloom.kernels import checking, solving
+from heirloom.kernels import checking, evidence, solving
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import value_range
 from heirloom.transfer import program
@@ -60,6 +60,9 @@ class TaskLearner:
         """The label and the time of the task, if they are known before it ends."""
         self._is_restarted = self._is_restarting = False
         self._begin()
+        if self._known.any():  # from visits that a bound borrowed
+            self._look_at_all()
+            self._update_values(np.flatnonzero(self._known))
 
     def _begin(self) -> None:
         """Begin the task with all bounds, which transfer from the memory."""
@@ -83,10 +86,13 @@ class TaskLearner:
         self._sets = self._model_sets()
         own = next((one for _, one in self._sets if one.is_own), None)
         if own is not None:
-            self.model._use_slots(own.radius)
+            slots = {} if own.radius is None else {"radius": own.radius}
+            self.model._use_slots(**(own.rule.slots(n_pairs) if own.rule else slots))
         self._own = own
         self.follows = any(one.follows for _, one in self._sets)
-        """Whether evidence must look at each pair that the model looks at."""
+        """Whether evidence must look at each pair that the model looks at for the first time."""
+        self.follows_later = any(one.follows is True for _, one in self._sets)
+        """Whether evidence must look at each pair whenever the model does."""
         falls = self.model.refresh is None and own is None and not self.follows
         self._values = program.initial_values(setting, U, decider, falls=falls)
         self._known = self.model._arrays.known
@@ -156,7 +162,7 @@ class TaskLearner:
         near = combined(self._sets, self.setting, self._values, available) if self._sets else None
         if near is None:
             return None
-        has_radii = self._own is not None and self._own.radius is not None
+        has_radii = self._own is not None and self._own.has_radii
         self._values = program.with_near(self._values, near, has_radii=has_radii)
         for i, one in self._sets:
             if one.reward is not None:
@@ -164,25 +170,34 @@ class TaskLearner:
         program.update(self.model._arrays, self._values, near, near.pairs)
         return near
 
+    def _look_at_all(self) -> None:
+        """Let evidence look at all known pairs."""
+        pairs = np.flatnonzero(self._known)
+        if self._own is not None and self._own.rule is not None:
+            evidence.describe_all(tuple(self.model._arrays), self._values.V, pairs)
+        for pair in pairs if self.follows_later else ():
+            self._look(int(pair))
+
     def _look(self, pair: int) -> IntArray:
         """Let evidence look at a pair; return all pairs whose sets of models changed."""
-        changed = [np.array([pair])]
+        changed, V = [np.array([pair])], read_only(self._values.V)
         for i, one in self._sets:
             if one.follows:
                 changed.append(
                     _checked_pairs(
                         self.bounds[i - 1],
                         "look",
-                        self.bounds[i - 1].look(pair),
+                        self.bounds[i - 1].look(pair, V),
                         self.setting.n_pairs,
                     )
                 )
         pairs = np.concatenate(changed)
         if self._own is not None:
             bonus, arrays = self._own.bonus, self.model._arrays
-            added = 0.0 if bonus is None else bonus[pairs]
-            highest = self.setting.reward_range[1]
-            arrays.high[pairs] = np.minimum(arrays.R[pairs] + added, highest)
+            if self._own.rule is not None:
+                evidence.describe_all(tuple(arrays), self._values.V, pairs)
+            else:
+                arrays.high[pairs] = arrays.R[pairs] + (0.0 if bonus is None else bonus[pairs])
         if self._near is not None and self.follows:
             self._near.reward[pairs] = smallest_rewards(self._sets, self.setting, pairs)
         return pairs
@@ -283,8 +298,7 @@ class TaskLearner:
         instance("memory", memory, TaskMemory, "such as agent.memory")
         if self.model.refresh is not None:
             self.model._look_at_all()
-            for pair in np.flatnonzero(self._known) if self.follows else ():
-                self._look(int(pair))
+            self._look_at_all()
         program.complete(self.model._arrays, self._values, self._near, self.setting.slack)
         self.greedy.clear()
         source = Source.of(self.model, self._values.Q, label=label, time=time)

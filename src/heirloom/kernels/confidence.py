@@ -72,7 +72,7 @@ def largest_mean_kl(p, W, W_unseen, beta):
     `p` is positive and sums to 1, and W has its outcomes. `W_unseen` is the largest W of a possible
     outcome that was not seen, -infinity if there is none.
     """
-    return _largest_mean(p, W, 1.0, W_unseen, beta)
+    return largest_mean(p, W, 1.0, W_unseen, beta)
 
 
 @njit(cache=True)
@@ -81,11 +81,11 @@ def smallest_mean_kl(p, W, W_unseen, beta):
 
     `W_unseen` is the smallest W of a possible outcome that was not seen, infinity if there is none.
     """
-    return -_largest_mean(p, W, -1.0, -W_unseen, beta)
+    return -largest_mean(p, W, -1.0, -W_unseen, beta)
 
 
 @njit(cache=True, error_model="numpy")
-def _largest_mean(p, W, sign, W_unseen, beta):
+def largest_mean(p, W, sign, W_unseen, beta):
     """Return max Σ q (sign W), with W_unseen that already has the sign.
 
     With ν = w + x, w = max W and u = (w - W) / x, the bound is w - x expm1(a - β), and its
@@ -142,7 +142,7 @@ def _largest_mean(p, W, sign, W_unseen, beta):
 
 @njit(cache=True, error_model="numpy")
 def _terms(p, W, sign, top, x):
-    """Return a, s and Σ p u / (1 + u)², as in `_largest_mean`."""
+    """Return a, s and Σ p u / (1 + u)², as in `largest_mean`."""
     a = s = q = 0.0
     for i in range(p.size):
         u = (top - sign * W[i]) / x
@@ -233,4 +233,4 @@ def _at_lambda(at, p, R, V, sign, unseen, V_top, gamma, t, beta, work):
     W_unseen = unseen[1]
     if W_unseen > -np.inf:
         W_unseen = max(W_unseen, unseen[0] + gamma * (V_top - at))
-    return gamma * t * at + _largest_mean(p, work[: p.size], 1.0, W_unseen, beta)
+    return gamma * t * at + largest_mean(p, work[: p.size], 1.0, W_unseen, beta)

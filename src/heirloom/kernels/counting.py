@@ -31,9 +31,13 @@ class Model(NamedTuple):
     probability `ends[k]` of termination, and the successors `successors[first[k]:last[k]]`, in
     increasing order, with probabilities `p`; entry i is at `first[k] + place[i]`. The first look
     stays stored: it found `R_1`, `ends_1` and the row `first_1[k]:last_1[k]`. The next look is at
-    visit `next_look[k]`, which is `due[k]` rounded up. The mean reward of the task is at most
-    `high[k]`, and its transitions are within total variation `radius[k]` of the row, as evidence
-    says; without evidence `high` is `R`, and `radius` is empty.
+    visit `next_look[k]`, which is `due[k]` rounded up.
+
+    As evidence says, the mean reward of the task is at most `high[k]`, and its transitions T are
+    within total variation `radius[k]` of the row T̂; if `beta` is not empty, KL(T̂, T) is at most
+    `beta[k]`, too. If `share` is not empty, a backup multiplies the expected value by `share[k]`.
+    `rule` says how these follow from visits (`kernels/evidence.py`). Without evidence `high` is
+    `R`, and the others are empty.
 
     Transition j belongs to the pair `owner[j]`. The transitions into state s that the first looks
     found form a list, which starts at `into_1[s]` and continues with `next_into_1`, until -1.
@@ -54,6 +58,9 @@ class Model(NamedTuple):
     R: Any
     high: Any
     radius: Any
+    beta: Any
+    share: Any
+    rule: Any
     ends: Any
     first: Any
     last: Any
@@ -202,6 +209,27 @@ def mean_reward(model, k):
         lost += rounding + model.excess[i, 1]
         i = model.next_entry[i]
     return mean(total, lost, model.counts[k])
+
+
+@njit(cache=True)
+def borrow(model, pairs, outcomes, times, R, entries, added):
+    """Count `times[n]` visits of `pairs[n]` in other tasks, with a mean reward R[n] each.
+
+    Writes the entries where they are counted, and what was added to their excess. There must be
+    room for one entry each, and every pair that is due must be looked at afterwards.
+    """
+    for n in range(pairs.size):
+        k = pairs[n]
+        i = entry_of(
+            *(model.head, model.next_entry, model.outcomes, model.times, model.rewards),
+            *(model.excess, model.place, model.sizes, k, outcomes[n], R[n]),
+        )
+        difference = times[n] * (R[n] - model.rewards[i])
+        model.excess[i, 0], lost = two_sum(model.excess[i, 0], difference)
+        model.excess[i, 1] += lost
+        model.times[i] += times[n]
+        model.counts[k] += times[n]
+        entries[n], added[n] = i, difference
 
 
 @njit(cache=True)

@@ -12,6 +12,7 @@ import numpy as np
 from heirloom.kernels import inlined, njit
 from heirloom.kernels.checking import Check, pair_contradicts
 from heirloom.kernels.counting import Model, add_excess, entry_of, has_room, look
+from heirloom.kernels.evidence import describe
 from heirloom.kernels.solving import LENGTH, MAX_WORK, Values, named_near, update
 
 (
@@ -151,6 +152,8 @@ def _rollout(
         if model.counts[k] == model.next_look[k]:
             is_first = not model.known[k]
             look(model, k)
+            if model.rule.size > 0:
+                describe(model, values.V, k)
             room = has_room(model.sizes, model.outcomes, model.p, model.widest)
             if is_first:
                 run.update_steps[updates] = steps

@@ -5,8 +5,9 @@
     Q = U off K,    Q = min(U, max R + γ Σ T V) on K,    V = max_a Q
 
 where the maximum is over the models that the visits of a known pair admit: the estimate (R̂, T̂)
-alone, or rewards up to `high` and the distributions T within total variation `radius` of T̂. `U` is
-the minimum of constant bounds (`base`) and, if sets of models are given (`Near`), of
+alone, or rewards up to `high` and the distributions T within total variation `radius` of T̂, or
+with KL(T̂, T) up to `beta`. `U` is the minimum of constant bounds (`base`) and, if sets of models
+are given (`Near`), of
 
     r + γ max Σ T V,    over the distributions T near to the row of a source.
 
@@ -33,6 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heirloom.kernels import inlined, njit
+from heirloom.kernels.confidence import largest_mean
 from heirloom.kernels.counting import NOT_LISTED, Model
 
 FRONT, LENGTH = range(2)
@@ -59,7 +61,7 @@ class Values(NamedTuple):
     its total change `top[MOVED]`, of which `pending` includes `top[COUNTED]`. If no pair depends on
     it, `pull` is empty.
 
-    `row` and `row_p` have room for a row of the model, and `changed` for one pair.
+    `row`, `row_p` and `row_v` have room for a row of the model and ⊥, and `changed` for one pair.
     """
 
     gamma: Any
@@ -86,6 +88,7 @@ class Values(NamedTuple):
     n_top: Any
     row: Any
     row_p: Any
+    row_v: Any
     changed: Any
     no_caps: Any
 
@@ -338,6 +341,9 @@ def back_up(model, values, near, k):
 def own_backup(model, values, k, highest):
     """Return the largest R + γ Σ T V of the models that the visits of a known pair admit."""
     first, last, V, sense = model.first[k], model.last[k], values.V, values.sense
+    if model.beta.size > 0:
+        expected = kl_mean(model, values, k, highest)
+        return sense * model.high[k] + values.gamma * expected
     if model.radius.size > 0 and model.radius[k] > 0.0:
         n = last - first
         for i in range(n):  # a copy, because it is sorted
@@ -350,7 +356,25 @@ def own_backup(model, values, k, highest):
     expected = 0.0
     for j in range(first, last):
         expected += model.p[j] * V[model.successors[j]]
+    if model.share.size > 0:
+        expected *= model.share[k]
     return sense * (model.high[k] + values.gamma * expected)
+
+
+@njit(cache=True, error_model="numpy", _nrt=True)
+def kl_mean(model, values, k, highest):
+    """Return the largest Σ T v, v = sense V, over the T with KL(T̂, T) <= β of a known pair.
+
+    No possible outcome has a value above `highest`.
+    """
+    n, p, v = 0, values.row_p, values.row_v
+    for j in range(model.first[k], model.last[k]):
+        p[n], v[n] = model.p[j], values.V[model.successors[j]]
+        n += 1
+    if model.ends[k] > 0.0:
+        p[n], v[n] = model.ends[k], 0.0
+        n += 1
+    return largest_mean(p[:n], v[:n], values.sense, highest, model.beta[k])
 
 
 @inlined
@@ -432,7 +456,10 @@ def spread(model, values, s, before, slack):
             remove(into, next_into, s, previous, j)
         else:
             previous = j
-            raise_pending(values, k, change * model.p[j], slack)
+            p = model.p[j]
+            if model.beta.size > 0:  # the mass of each outcome may grow
+                p += model.radius[k]
+            raise_pending(values, k, change * p, slack)
         j = following
     return work
 

@@ -196,7 +196,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             limit,
             agent.explore,
             pause,
-            pause_looks=learner.follows,
+            pause_looks=learner.follows_later,
         )
         uniforms.n_used = int(run.at[rollout.CHOICE])
         learner.greedy.clear()

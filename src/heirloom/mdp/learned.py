@@ -5,12 +5,13 @@ then estimated, and again whenever its visits have grown by the factor `refresh`
 few numbers per pair and per distinct outcome.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
+from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen, read_only
 from heirloom.kernels import counting
 from heirloom.mdp.available import Availability
 from heirloom.mdp.rows import Rows, collected
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from heirloom.mdp.tabular import TabularMDP
 
 INITIAL_CAPACITY = 256  # transitions, and outcomes, for which a new model has room
+OF_TRANSITIONS = "successors", "p", "owner", "next_into", "next_into_1"
+OF_ENTRIES = "outcomes", "times", "rewards", "excess", "place", "next_entry"
 
 
 class LearnedModel:
@@ -47,6 +50,8 @@ class LearnedModel:
         self._availability = Availability(self.n_states, self.n_actions)
         self._entries: dict[tuple[int, int], int] = {}
         """The entry of each pair and outcome that was counted step by step."""
+        self._borrowed: list[tuple[IntArray, IntArray, IntArray, FloatArray]] = []
+        """The pairs, entries, times and excess of visits that were borrowed from other tasks."""
         widest = min(n_known, self.n_states) if refresh is None else self.n_states
         capacity = max(INITIAL_CAPACITY, widest)
 
@@ -75,6 +80,9 @@ class LearnedModel:
             looked=per_pair(np.int64),
             high=estimates["R"],
             radius=np.empty(0),
+            beta=np.empty(0),
+            share=np.empty(0),
+            rule=np.empty(0),
             **estimates,
             **{f"{name}_1": value for name, value in copied.items()},
             listed=per_pair(np.bool_),
@@ -147,8 +155,13 @@ class LearnedModel:
 
     @property
     def counts(self) -> IntArray:
-        """All visits, [s, a]."""
+        """All visits, [s, a]; those that were borrowed from other tasks, too."""
         return self._by_pair(self._arrays.counts)
+
+    @property
+    def own_counts(self) -> IntArray:
+        """The visits in this task, [s, a]."""
+        return self._by_pair(self._own.counts)
 
     @property
     def known(self) -> BoolArray:
@@ -201,7 +214,13 @@ class LearnedModel:
 
     @property
     def visited_rows(self) -> Rows:
-        """The rows of all visited pairs: of known ones as in `rows`, of others from all visits."""
+        """The rows of all visited pairs: of known ones as in `rows`, of others from all visits.
+
+        If visits were borrowed, these are the rows of the visits in this task only.
+        """
+        if self._borrowed:
+            rows = self.all_visits
+            return rows._replace(known=frozen(rows.counts >= self.n_known))
         a, rows = self._arrays, self.rows
         pairs, keys, times = self._outcomes()
         is_open = ~a.known[pairs]
@@ -214,29 +233,48 @@ class LearnedModel:
 
     @property
     def all_visits(self) -> Rows:
-        """The rows of all visited pairs, from all visits so far."""
-        a = self._arrays
+        """The rows of all visited pairs, from all visits in this task so far."""
+        a = self._own
         pairs, keys, times = self._outcomes()
         p = times / a.counts[pairs]
         copies = a.known.copy(), a.counts.copy(), self.mean_rewards
         return collected(*copies, (keys, p), self.n_states)
 
     @property
+    def has_borrowed(self) -> bool:
+        """Whether visits of other tasks were counted."""
+        return bool(self._borrowed)
+
+    @property
+    def _own(self) -> counting.Model:
+        """The arrays without the visits that were borrowed."""
+        a = self._arrays
+        if not self._borrowed:
+            return a
+        a = a._replace(counts=a.counts.copy(), times=a.times.copy(), excess=a.excess.copy())
+        for pairs, entries, times, excess in self._borrowed:
+            np.subtract.at(a.counts, pairs, times)
+            np.subtract.at(a.times, entries, times)
+            np.subtract.at(a.excess[:, 0], entries, excess)
+        return a
+
+    @property
     def mean_rewards(self) -> FloatArray:
         """The mean of all rewards of each pair so far, over pairs; 0 where it was not visited."""
         R = np.zeros(self._arrays.counts.size)
-        counting.mean_rewards(self._arrays, R)
+        counting.mean_rewards(self._own, R)
         return R
 
     def _outcomes(self) -> tuple[IntArray, IntArray, IntArray]:
         """Return the pair k of each outcome, k * (S + 1) + successor or S for ⊥, and its times."""
-        a, n = self._arrays, int(self._arrays.sizes[counting.N_ENTRIES])
+        a, n = self._own, int(self._arrays.sizes[counting.N_ENTRIES])
         pairs, outcomes = np.empty(n, dtype=np.int64), a.outcomes[:n]
         counting.entry_pairs(a.head, a.next_entry, pairs)
         states = np.where(outcomes < 0, self.n_states, outcomes)
         keys, inverse = np.unique(pairs * (self.n_states + 1) + states, return_inverse=True)
         times = np.zeros(keys.size, dtype=np.int64)  # terminal transitions are one outcome
         np.add.at(times, inverse, a.times[:n])
+        keys, times = keys[times > 0], times[times > 0]  # without those that were only borrowed
         return keys // (self.n_states + 1), keys, times
 
     @property
@@ -336,10 +374,37 @@ class LearnedModel:
         k = s * self.n_actions + a
         return bool(self._arrays.looked[k] == self._arrays.counts[k])
 
-    def _use_slots(self, radius: FloatArray | None) -> None:
+    def _use_slots(self, **slots: FloatArray) -> None:
         """Let evidence say how far the models of known pairs can be from the estimates."""
-        own = self._arrays.R.copy(), np.zeros(self._arrays.R.size) if radius is None else radius
-        self._arrays = self._arrays._replace(high=own[0], radius=own[1])
+        self._arrays = self._arrays._replace(high=self._arrays.R.copy(), **slots)
+
+    def borrow(
+        self, pairs: IntArray, states: IntArray, times: IntArray, R: FloatArray
+    ) -> list[int]:
+        """Count visits of other tasks as if they were of this one; return the pairs to look at.
+
+        They count for estimates and for the known set, but are not stored with the task.
+
+        Args:
+            pairs: the pairs k = s * A + a.
+            states: the successor of each pair, S for the end of the episode.
+            times: how often each was seen, 1 or more.
+            R: the mean reward of these visits.
+        """
+        n_states, a = self.n_states, self._arrays
+        widest = min(n_states, int(a.widest) + int(np.bincount(pairs).max(initial=0)))
+        self._arrays = a._replace(widest=widest)
+        while self._arrays.sizes[counting.N_ENTRIES] + pairs.size > self._arrays.outcomes.size:
+            self._grow(OF_ENTRIES)
+        outcomes = np.where(states == n_states, -1, states).astype(np.int64)
+        entries, excess = np.empty(pairs.size, dtype=np.int64), np.empty(pairs.size)
+        a = self._arrays
+        counting.borrow(a, pairs, outcomes, times, R, entries, excess)
+        self._borrowed.append((pairs, entries, times, excess))
+        due = [int(k) for k in np.unique(pairs) if a.counts[k] >= a.next_look[k]]
+        for k in due:
+            self._look(k)
+        return due
 
     def _look(self, k: int) -> bool:
         """Estimate pair k from all its visits; return whether it has become known."""
@@ -356,12 +421,12 @@ class LearnedModel:
         for k in np.flatnonzero(self._arrays.known & (self._arrays.counts > self._arrays.looked)):
             self._look(int(k))
 
-    def _grow(self) -> None:
+    def _grow(self, growing: Sequence[str] = ()) -> None:
         """Double the capacity for transitions if it is used up, otherwise that for entries."""
-        growing = ["successors", "p", "owner", "next_into", "next_into_1"]
         a = self._arrays
-        if a.sizes[counting.N_TRANSITIONS] + a.widest <= a.p.size:
-            growing = ["outcomes", "times", "rewards", "excess", "place", "next_entry"]
+        if not growing:
+            has_room = a.sizes[counting.N_TRANSITIONS] + a.widest <= a.p.size
+            growing = OF_ENTRIES if has_room else OF_TRANSITIONS
         self._arrays = a._replace(**{name: _doubled(getattr(a, name)) for name in growing})
 
     def _by_pair(self, array: np.ndarray) -> np.ndarray:

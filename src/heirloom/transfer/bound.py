@@ -110,10 +110,11 @@ class Bound(Protocol):
         """Take note of the arrays in which the learner keeps what follows from `model_sets`."""
         return
 
-    def look(self, pair: int) -> IntArray:
+    def look(self, pair: int, V: FloatArray) -> IntArray:
         """Write to the slots of `model_sets` after a look at a pair; return all that changed.
 
-        It is called if the sets have `follows`, whenever the model of a pair was estimated.
+        It is called if the sets have `follows`, whenever the model of a pair was estimated. `V` are
+        the agent's values over states at that time.
         """
         return NO_PAIRS
 

@@ -5,8 +5,8 @@ may change whenever a pair is looked at.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import astuple, dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,39 @@ class SourceRows(NamedTuple):
     tau: FloatArray
 
 
+@dataclass(frozen=True)
+class Rule:
+    """How the models that n visits of a known pair admit follow from n; see `kernels/evidence.py`.
+
+    Compiled code follows a rule, while `Bound.look` of evidence with slots is Python code.
+    """
+
+    bonus: float = 0.0
+    bonus_log: float = 0.0
+    bonus_variance: float = 0.0
+    bonus_inverse: float = 0.0
+    highest: float = np.inf
+    radius: float = 0.0
+    radius_log: float = 0.0
+    kl_scale: float = 0.0
+    kl_outcomes: float = 1.0
+    kl_log: float = 0.0
+    full: float = 0.0
+    step: bool = False
+    v_max: float = 0.0
+
+    @property
+    def has_radii(self) -> bool:
+        """Whether transitions are in sets around the estimates."""
+        return self.radius > 0 or self.kl_scale > 0
+
+    def slots(self, n_pairs: int) -> dict[str, FloatArray]:
+        """Return the arrays of the model that the rule writes to, and its coefficients."""
+        used = {"radius": self.has_radii, "beta": self.kl_scale > 0, "share": self.full > 0}
+        arrays = {name: np.zeros(n_pairs) for name, is_used in used.items() if is_used}
+        return {**arrays, "rule": np.array(astuple(self), dtype=np.float64)}
+
+
 @dataclass(eq=False)
 class ModelSets:
     """What evidence says of the models of pairs k = s * A + a; None where it says nothing.
@@ -62,9 +95,11 @@ class ModelSets:
     reward: FloatArray | None = None
     """The largest mean reward of each pair, known or not."""
     bonus: FloatArray | None = None
-    """How far the mean reward of a known pair can be above the estimate."""
+    """What is added to the estimated mean reward of a known pair."""
     radius: FloatArray | None = None
     """The largest total variation between the transitions of a known pair and the estimate."""
+    rule: Rule | None = None
+    """How the models of known pairs that visits admit follow from their number; without slots."""
     t: FloatArray | None = None
     """The largest total variation between the transitions of a pair and each of its `rows`."""
     rows: SourceRows | None = None
@@ -73,13 +108,18 @@ class ModelSets:
     """The successors that are possible."""
     may_end: BoolArray | None = None
     """Where transitions may terminate."""
-    follows: bool = False
-    """Whether `look` writes to slots, so that it must be called after each look at a pair."""
+    follows: bool | Literal["first"] = False
+    """Whether `look` must be called after each look at a pair, or after the first one only."""
 
     @property
     def is_own(self) -> bool:
         """Whether it says how far the estimates of known pairs can be from the truth."""
-        return self.bonus is not None or self.radius is not None
+        return any(one is not None for one in (self.bonus, self.radius, self.rule))
+
+    @property
+    def has_radii(self) -> bool:
+        """Whether the transitions of known pairs are in sets around the estimates."""
+        return self.radius is not None or (self.rule is not None and self.rule.has_radii)
 
 
 def check_sets(name: str, sets: object, setting: Setting) -> None:
@@ -145,7 +185,7 @@ def combined(
         possible = common_successors(possible, one.successors)
         if one.may_end is not None:
             may_end &= one.may_end
-    changes = any(one.follows or one.is_own for _, one in given)
+    changes = any(one.has_radii or (one.follows and one.reward is not None) for _, one in given)
     rows, t = _no_rows(n_pairs), np.ones(n_pairs)
     number = next((number for number, one in given if one.reward is not None), 0)
     if with_rows:
@@ -164,7 +204,7 @@ def combined(
     # source or the nearness is not accurate.
     pair = np.repeat(np.arange(n_pairs), np.diff(rows.start))
     leaves = ~may_end[pair] & (rows.ends <= t[pair] + ROUNDING)
-    whole = any(one.radius is not None for _, one in given)
+    whole = any(one.has_radii for _, one in given)
     return Near(
         any_successor=possible is None,
         all_may_end=bool(may_end.all()),

@@ -74,7 +74,8 @@ def initial_values(
         top=np.zeros(4),
         n_top=np.zeros(1, dtype=np.int64),
         row=np.empty(n_states, dtype=np.int32),
-        row_p=np.empty(n_states),
+        row_p=np.empty(n_states + 1),
+        row_v=np.empty(n_states + 1),
         changed=np.empty(1, dtype=np.int64),
         no_caps=np.empty(0),
     )
@@ -176,7 +177,8 @@ def finish(model: Model, values: Values, near: Near | None) -> None:
                     return  # lower values are bounds wherever they stop
                 raise _not_converged(model, values, near)
             # Caps are upper bounds. If values may rise, Q is set to them, which would not end.
-            if values.sense > 0 and (values.falls or not accelerations):
+            is_useful = values.falls or not accelerations
+            if values.sense > 0 and is_useful and not model.share.size:
                 pairs, caps = acceleration.caps(model, values, near)
                 arrays, budget = _plain(model, values, near), values.budget + 8 * size
                 work += solving.solve(*arrays, pairs, caps, budget)

@@ -1,0 +1,176 @@
+"""Optimistic algorithms of the field, without transfer or with pooled visits: evidence, composed.
+
+Each acts greedily on the most favourable values that its evidence admits, from the first visit of
+a pair on, and looks at a pair again whenever its visits have grown by the factor `refresh`.
+"""
+
+from typing import Annotated, Any, Unpack
+
+from heirloom.agents.algorithm_options import TaskKnowledge
+from heirloom.agents.near_rmax import NearnessOption, nearness_of
+from heirloom.agents.optimistic import AgentOptions, CommonOptions, OptimisticAgent
+from heirloom.options import Option, declared
+from heirloom.transfer.borrowed import Groups, Pool, Templates, pooled
+from heirloom.transfer.bound import Bound
+from heirloom.transfer.evidence import (
+    Bonuses,
+    BonusKind,
+    ConfidenceSets,
+    GrowingShare,
+    NearBonuses,
+    SetKind,
+)
+
+
+@declared
+class UCBVI(OptimisticAgent):
+    """UCBVI (Azar et al., 2017): the value of a pair is its estimate and a bonus for few visits.
+
+    With n visits, reward range w = hi - lo and a range of values `span`,
+
+        Q = min(v_max, R̂ + γ Σ T̂ V + b(n)),
+
+    - "hoeffding": b = c span / √n; the theory has 7 L for c, with L = ln(5 S A T / δ)
+    - "bernstein": b = c (√((γ² Var V + w²/4) / n) + span / n); with the constants and the
+      correction of the paper (UCBVI-BF) the regret is nearly optimal
+    - "mbie-eb": b = c w / √n (Strehl and Littman, 2008), which is PAC with
+      c = √(ln(2 S A m / δ) / 2) / (1-γ)
+
+    The proofs are for these constants and, for UCBVI, for episodes of a fixed length. `scale` is c,
+    which users tune; the defaults are far smaller than the theory and have no guarantee.
+
+    With `pool`, visits of earlier tasks count as own visits: right if tasks do not differ. With
+    `nearness`, which says how they differ, the value is the smaller one of the own bound and of the
+    bound of all earlier visits together, with their bonus, plus what the nearness allows: the
+    bound of Zhang and Wang (2021) for tasks one after the other, on the optimal values.
+    """
+
+    def __init__(
+        self,
+        *,
+        bonus: Annotated[BonusKind, Option("which bonus.")] = "hoeffding",
+        scale: Annotated[
+            float | None,
+            Option("c, the scale of the bonus. By default, a number that works in practice.", ge=0),
+        ] = None,
+        pool: Pool = 0.0,
+        nearness: Annotated[
+            NearnessOption, Option("how tasks differ; None if that is not known.")
+        ] = None,
+        **options: Unpack[CommonOptions],
+    ) -> None:
+        own = Bonuses(kind=bonus, scale=scale)
+        bounds: list[Bound] = [*pooled(pool), own]
+        if nearness is not None:
+            bounds.append(NearBonuses(nearness, kind=own.kind, scale=own.scale))
+        super().__init__(bounds=bounds, n_known=1, **options)
+
+
+@declared
+class MBIE(OptimisticAgent):
+    """MBIE (Strehl and Littman, 2008): the best model of all that are compatible with the visits.
+
+        Q = min(v_max, max { R + γ Σ T V : R <= R̂ + ρ, T near T̂ })
+
+    With `scale` 1, all sets contain the truth at all times with probability 1 - δ, Q is then an
+    upper bound on Q*, and MBIE is PAC. This default works in practice and has no guarantee.
+    """
+
+    def __init__(
+        self,
+        *,
+        sets: Annotated[
+            SetKind, Option('sets of transitions: "l1" balls, or "kl" for relative entropy.')
+        ] = "l1",
+        delta: Annotated[float, Option("δ, the probability that a set fails.", gt=0, lt=1)] = 0.05,
+        scale: Annotated[
+            float, Option("factor on the radii of the sets; 1 is the theory.", gt=0)
+        ] = 0.1,
+        **options: Unpack[CommonOptions],
+    ) -> None:
+        evidence = ConfidenceSets(sets=sets, delta=delta, scale=scale)
+        super().__init__(bounds=[evidence], n_known=1, **options)
+
+
+@declared
+class VMax(OptimisticAgent):
+    """V-Max (Rao and Whiteson, 2012): a mean of the model and of `v_max`, weighted by the visits.
+
+        Q = (n/m) (R̂ + γ Σ T̂ V) + (1 - n/m) v_max  for n < m visits,    R̂ + γ Σ T̂ V  from m on
+
+    So it uses early visits, where RMax uses none, and has the same bound on its sample complexity,
+    for the m of the theory. `m` is a number that users tune. The share of the model grows when a
+    pair is looked at.
+    """
+
+    def __init__(
+        self,
+        *,
+        m: Annotated[int, Option("the visits after which the model has all weight.", ge=1)] = 5,
+        **options: Unpack[CommonOptions],
+    ) -> None:
+        super().__init__(bounds=[GrowingShare(m=m)], n_known=1, **options)
+
+
+@declared
+class FMRL(OptimisticAgent):
+    """FMRL (Brunskill and Li, 2013): RMax that recognises which earlier task it faces again.
+
+    If all tasks are of few kinds that differ by Γ or more, and with the constants of the theory,
+    the sample complexity of later tasks does not grow with the number of states, with high
+    probability. `heirloom.bounds.Groups` has the formulas. The defaults work in practice and have
+    no guarantee; a task of a new kind gets the visits of another one.
+    """
+
+    def __init__(
+        self,
+        *,
+        first: Annotated[
+            int, Option("the number of tasks that are learned before any is recognised.", ge=1)
+        ] = 3,
+        gap: Annotated[
+            float, Option("Γ, up to which models belong to tasks of one group.", gt=0)
+        ] = 0.6,
+        evidence: Annotated[float, Option("ξ, the evidence that drops a group.", gt=0)] = 0.2,
+        separation: Annotated[
+            float,
+            Option("pairs count whose models differ by this many radii; in the theory 8.", gt=0),
+        ] = 1.0,
+        delta: Annotated[float, Option("δ of the radii.", gt=0, lt=1)] = 0.01,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        numbers = {"evidence": evidence, "separation": separation, "delta": delta}
+        super().__init__(bounds=[Groups(first=first, gap=gap, **numbers)], **options)
+
+
+@declared
+class TempLe(OptimisticAgent):
+    """TempLe, online (Sun et al., 2021): RMax whose pairs share visits with others like them.
+
+    A pair is like another one if its sorted transition probabilities and its mean reward are the
+    same up to `distance`; `heirloom.bounds.Templates` has the formulas. If different templates are
+    further apart than the estimates are wrong, the sample complexity depends on the number of
+    templates instead of the number of pairs, with the constants of the theory. The defaults work
+    in practice and have no guarantee.
+    """
+
+    def __init__(
+        self,
+        *,
+        distance: Annotated[float, Option("τ̂, up to which a pair joins a template.", gt=0)] = 0.2,
+        n_matched: Annotated[
+            int, Option("the number of visits after which a pair joins a template.", ge=1)
+        ] = 5,
+        m: Annotated[
+            int, Option("the number of visits, borrowed or not, that make a pair known.", ge=1)
+        ] = 10,
+        **options: Unpack[CommonOptions],
+    ) -> None:
+        super().__init__(bounds=[Templates(distance=distance, m=m)], n_known=n_matched, **options)
+
+
+def with_nearness(options: dict[str, Any], known: TaskKnowledge) -> dict[str, Any]:
+    """Return the options of a spec with a `Nearness`, if one is described."""
+    given = options["nearness"]
+    nearness = None if given is None else nearness_of(given, 1.0, known)
+    return {**options, "nearness": nearness}
