@@ -18,7 +18,7 @@ class Bonus(Evidence):
         self.sets = ModelSets(bonus=np.zeros(self.setting.n_pairs), follows=True)
         return self.sets
 
-    def look(self, pair):
+    def look(self, pair, V):
         n, (lo, hi) = self.model.counts.reshape(-1)[pair], self.setting.reward_range
         self.sets.bonus[pair] = self.scale * (hi - lo) * (1 / math.sqrt(n) + 1 / n)
         return np.array([pair])

@@ -88,10 +88,10 @@ class Groups(Evidence):
     """Finds out to which group of earlier tasks the current one belongs, and borrows its visits.
 
     Let θ be a pair's model: the probabilities of its outcomes, and its mean reward in the unit of
-    the reward range. Earlier tasks are in one group if no pair that both know has models further
-    apart than `gap` (Γ). From task `first` + 1 on, all groups are candidates. For two of them, i
-    and j, each visit with outcome z (one-hot, and the reward) of a pair whose θ differ by
-    `separation` times their confidence radii √((2/n)(ln(2/δ) + 2)) or more adds
+    the reward range, with a confidence radius √((2/n)(ln(2/δ) + 2)) after n visits. Earlier tasks
+    are in one group if no pair has models that are further apart than `gap` (Γ) and their radii.
+    From task `first` + 1 on, all groups are candidates. For two of them, i and j, each visit with
+    outcome z (one-hot, and the reward) of a pair whose θ differ by `separation` radii or more adds
 
         c += ¼ ‖θ_i - θ_j‖²,    Δ += ‖θ_i - z‖² - ‖θ_j - z‖².
 
@@ -157,14 +157,13 @@ class Groups(Evidence):
         ]
         z[n_states], z[-1] = arrays.ends[pair], (arrays.R[pair] - lo) / (hi - lo)
         size = len(self._theta)
-        theta, radius = np.zeros((size, n_states + 2)), np.full(size, np.inf)
+        theta, visits = np.zeros((size, n_states + 2)), np.zeros(size)
         for i, group in enumerate(self._theta):
             if pair in group:
-                (states, p), r, visits = group[pair]
-                theta[i, states], theta[i, -1] = p, r
-                radius[i] = math.sqrt(2 / visits * (math.log(2 / self.delta) + 2))
+                (states, p), theta[i, -1], visits[i] = group[pair]
+                theta[i, states] = p
         apart = ((theta[:, None] - theta[None]) ** 2).sum(axis=2)
-        least = self.separation * np.maximum(radius[:, None], radius[None])
+        least = self.separation * self._radius(np.minimum(visits[:, None], visits[None]))
         counts = np.sqrt(apart) >= least
         # Σ ‖θ - z‖² over visits, up to terms that are the same for all θ.
         errors = n * ((theta**2).sum(axis=1) - 2 * theta @ z)
@@ -189,22 +188,27 @@ class Groups(Evidence):
         """Add a task to the first group that it can belong to, or make a new one."""
         setting = self.setting
         for group in self._groups:
-            if self._furthest(rows, group.rows) <= self.gap:
+            if self._are_alike(rows, group.rows):
                 group.add(rows)
                 return
         self._groups.append(Visits(setting.n_states, setting.n_actions))
         self._groups[-1].add(rows)
 
-    def _furthest(self, rows: Rows, others: Rows) -> float:
-        """Return the largest ‖θ - θ'‖ of the pairs that both know."""
+    def _are_alike(self, rows: Rows, others: Rows) -> bool:
+        """Return whether no pair has models further apart than Γ and their radii."""
         (lo, hi), n_states = self.setting.reward_range, self.setting.n_states
-        known = rows.known & (others.counts >= self.model.n_known)
         (keys, p), (other_keys, other_p) = rows.outcomes(n_states), others.outcomes(n_states)
         both, at = np.unique(np.concatenate([keys, other_keys]), return_inverse=True)
         difference = np.bincount(at, np.concatenate([p, -other_p]), minlength=both.size)
         squares = ((rows.R - others.R) / (hi - lo)) ** 2
         squares += np.bincount(both // (n_states + 1), difference**2, minlength=squares.size)
-        return math.sqrt(squares.max(initial=0.0, where=known))
+        radii = self._radius(rows.counts) + self._radius(others.counts)
+        return bool((np.sqrt(squares) <= self.gap + radii).all())
+
+    def _radius(self, n: IntArray) -> FloatArray:
+        """Return the confidence radii of models after n visits."""
+        with np.errstate(divide="ignore"):
+            return np.sqrt(2 / n * (math.log(2 / self.delta) + 2))
 
     def _lend(self) -> list[int]:
         return lend(self.model, self._groups[self.candidates[0]].rows)
