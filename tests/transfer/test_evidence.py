@@ -13,12 +13,12 @@ from tests.reference.nearness import largest_mean
 from tests.strategies import draw_task, seeds
 
 AGENTS = {
-    "hoeffding": lambda **o: hl.UCBVI(**o),
+    "hoeffding": lambda **o: hl.UCBVI(bonus="hoeffding", **o),
     "bernstein": lambda **o: hl.UCBVI(bonus="bernstein", **o),
     "mbie-eb": lambda **o: hl.UCBVI(bonus="mbie-eb", **o),
-    "L1 balls": lambda **o: hl.MBIE(scale=0.3, **o),
+    "L1 balls": lambda **o: hl.MBIE(sets="l1", scale=0.3, **o),
     "KL sets": lambda **o: hl.MBIE(sets="kl", scale=0.3, **o),
-    "V-Max": lambda **o: hl.VMax(**o),
+    "V-Max": lambda **o: hl.VMax(m=5, **o),
 }
 
 
@@ -49,12 +49,12 @@ def described(name, agent):
     variance = T @ V**2 - (T @ V) ** 2
     K, zeros = setting.n_states + setting.terminating, np.zeros(n.size)
     if name == "hoeffding":
-        return 0.02 * span / np.sqrt(n), zeros, zeros, zeros + 1
+        return 0.01 * span / np.sqrt(n), zeros, zeros, zeros + 1
     if name == "mbie-eb":
         return 0.1 * (hi - lo) / np.sqrt(n), zeros, zeros, zeros + 1
     if name == "bernstein":
         deviation = np.sqrt((setting.gamma**2 * variance + (hi - lo) ** 2 / 4) / n)
-        return 0.1 * (deviation + span / n), zeros, zeros, zeros + 1
+        return 0.03 * (deviation + span / n), zeros, zeros, zeros + 1
     if name == "V-Max":
         return zeros, zeros, zeros, np.minimum(1, n / 5)
     log = np.log(2 * n.size * n * (n + 1) / 0.05)

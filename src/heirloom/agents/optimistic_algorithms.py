@@ -48,7 +48,7 @@ class UCBVI(OptimisticAgent):
     def __init__(
         self,
         *,
-        bonus: Annotated[BonusKind, Option("which bonus.")] = "hoeffding",
+        bonus: Annotated[BonusKind, Option("which bonus.")] = "bernstein",
         scale: Annotated[
             float | None,
             Option("c, the scale of the bonus. By default, a number that works in practice.", ge=0),
@@ -81,11 +81,11 @@ class MBIE(OptimisticAgent):
         *,
         sets: Annotated[
             SetKind, Option('sets of transitions: "l1" balls, or "kl" for relative entropy.')
-        ] = "l1",
+        ] = "kl",
         delta: Annotated[float, Option("δ, the probability that a set fails.", gt=0, lt=1)] = 0.05,
         scale: Annotated[
             float, Option("factor on the radii of the sets; 1 is the theory.", gt=0)
-        ] = 0.1,
+        ] = 0.03,
         **options: Unpack[CommonOptions],
     ) -> None:
         evidence = ConfidenceSets(sets=sets, delta=delta, scale=scale)
@@ -106,7 +106,7 @@ class VMax(OptimisticAgent):
     def __init__(
         self,
         *,
-        m: Annotated[int, Option("the visits after which the model has all weight.", ge=1)] = 5,
+        m: Annotated[int, Option("the visits after which the model has all weight.", ge=1)] = 10,
         **options: Unpack[CommonOptions],
     ) -> None:
         super().__init__(bounds=[GrowingShare(m=m)], n_known=1, **options)
@@ -160,10 +160,10 @@ class TempLe(OptimisticAgent):
         distance: Annotated[float, Option("τ̂, up to which a pair joins a template.", gt=0)] = 0.2,
         n_matched: Annotated[
             int, Option("the number of visits after which a pair joins a template.", ge=1)
-        ] = 5,
+        ] = 10,
         m: Annotated[
             int, Option("the number of visits, borrowed or not, that make a pair known.", ge=1)
-        ] = 10,
+        ] = 20,
         **options: Unpack[CommonOptions],
     ) -> None:
         super().__init__(bounds=[Templates(distance=distance, m=m)], n_known=n_matched, **options)

@@ -21,7 +21,7 @@ from heirloom.transfer.radii import Radii
 from heirloom.transfer.setting import Setting
 
 BonusKind = Literal["hoeffding", "bernstein", "mbie-eb"]
-SCALES: dict[str, float] = {"hoeffding": 0.02, "bernstein": 0.1, "mbie-eb": 0.1}
+SCALES: dict[str, float] = {"hoeffding": 0.01, "bernstein": 0.03, "mbie-eb": 0.1}
 SetKind = Literal["l1", "kl"]
 
 
@@ -34,7 +34,7 @@ class Bonuses(Evidence):
     - "mbie-eb": c w / √n
     """
 
-    def __init__(self, *, kind: BonusKind = "hoeffding", scale: float | None = None) -> None:
+    def __init__(self, *, kind: BonusKind = "bernstein", scale: float | None = None) -> None:
         self.kind, self.scale = kind, SCALES[kind] if scale is None else scale
 
     def model_sets(self) -> ModelSets:
@@ -68,7 +68,7 @@ class NearBonuses(NearModels):
         self,
         nearness: Nearness | None = None,
         *,
-        kind: BonusKind = "hoeffding",
+        kind: BonusKind = "bernstein",
         scale: float | None = None,
         **options: Any,
     ) -> None:
@@ -99,7 +99,7 @@ class ConfidenceSets(Evidence):
     δ / (2 S A n (n + 1)) each, whose sum is δ. `scale` multiplies the radii; 1 is the theory.
     """
 
-    def __init__(self, *, sets: SetKind = "l1", delta: float = 0.05, scale: float = 1.0) -> None:
+    def __init__(self, *, sets: SetKind = "kl", delta: float = 0.05, scale: float = 1.0) -> None:
         self.sets, self.delta, self.scale = sets, delta, scale
 
     def model_sets(self) -> ModelSets:
