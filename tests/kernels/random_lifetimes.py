@@ -11,6 +11,7 @@ from unittest import mock
 import numpy as np
 
 import heirloom as hl
+from heirloom import bounds
 from heirloom.agents import uniforms
 from heirloom.errors import HeirloomError
 from heirloom.learning import learn
@@ -154,7 +155,27 @@ def draw_bounds(rng, tasks):
         [lambda: hl.Envelope(alpha=0.5, first=1, calibration=1)],
     ]
     chosen = [kind[rng.integers(len(kind))]() for kind in kinds if rng.random() < 0.7]
-    return [chosen[i] for i in rng.permutation(len(chosen))]
+    evidence = draw_evidence(*rng.spawn(1))
+    return [*evidence, *(chosen[i] for i in rng.permutation(len(chosen)))]
+
+
+def draw_evidence(rng):
+    """Draw evidence from the visits of the task, and visits that it borrows, or none."""
+    own = [
+        lambda: bounds.Bonuses(kind="hoeffding"),
+        lambda: bounds.Bonuses(kind="bernstein"),
+        lambda: bounds.ConfidenceSets(sets="l1", scale=0.5),
+        lambda: bounds.ConfidenceSets(sets="kl", scale=0.5),
+        lambda: bounds.GrowingShare(m=4),
+    ]
+    borrowed = [
+        lambda: bounds.PooledVisits(most=3),
+        lambda: bounds.PooledVisits(most=np.inf),
+        lambda: bounds.Groups(first=1, gap=0.1, evidence=0.1, separation=0.1, delta=0.1),
+    ]
+    if rng.random() < 0.1:
+        return [bounds.Templates(distance=0.3, m=3)]
+    return [kind[rng.integers(len(kind))]() for kind in (own, borrowed) if rng.random() < 0.3]
 
 
 def span(m):

@@ -43,8 +43,10 @@ TESTS = (
     "tests/transfer/nearness/test_near_rmax.py",
     "tests/transfer/refutation/test_audit.py",
     "tests/transfer/test_all_sources.py",
+    "tests/transfer/test_borrowed.py",
     "tests/transfer/test_different_tasks.py",
     "tests/transfer/test_discount_factors_close_to_1.py",
+    "tests/transfer/test_evidence.py",
     "tests/transfer/test_learned_distances.py",
 )
 N_LIFETIMES = 40

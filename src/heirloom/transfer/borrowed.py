@@ -117,7 +117,6 @@ class Groups(Evidence):
         self._sources = memory.sources
         has_begun = memory.n_tasks >= self.first and not model.has_borrowed
         self.candidates = list(range(len(self._groups))) if has_begun else []
-        self._theta = [self._models(self._groups[i].rows) for i in self.candidates]
         n = len(self.candidates)
         self._sums: dict[int, tuple[FloatArray, FloatArray]] = {}
         self._c, self._delta = np.zeros((n, n)), np.zeros((n, n))
@@ -149,40 +148,27 @@ class Groups(Evidence):
 
     def _evidence(self, pair: int) -> tuple[FloatArray, FloatArray]:
         """Return what all visits of a pair add to c and Δ, for all pairs of groups."""
-        model, (lo, hi), n_states = self.model, self.setting.reward_range, self.setting.n_states
-        arrays, n = model._arrays, int(model._arrays.counts[pair])
-        z = np.zeros(n_states + 2)
-        z[arrays.successors[arrays.first[pair] : arrays.last[pair]]] = arrays.p[
-            arrays.first[pair] : arrays.last[pair]
-        ]
-        z[n_states], z[-1] = arrays.ends[pair], (arrays.R[pair] - lo) / (hi - lo)
-        size = len(self._theta)
-        theta, visits = np.zeros((size, n_states + 2)), np.zeros(size)
-        for i, group in enumerate(self._theta):
-            if pair in group:
-                (states, p), theta[i, -1], visits[i] = group[pair]
-                theta[i, states] = p
+        n = int(self.model._arrays.counts[pair])
+        z = self._theta(self.model.rows, pair)
+        groups = [self._groups[i].rows for i in range(len(self._c))]
+        theta = np.array([self._theta(rows, pair) for rows in groups])
+        visits = np.array([rows.counts[pair] for rows in groups])
         apart = ((theta[:, None] - theta[None]) ** 2).sum(axis=2)
-        least = self.separation * self._radius(np.minimum(visits[:, None], visits[None]))
-        counts = np.sqrt(apart) >= least
+        radii = self._radius(np.minimum(visits[:, None], visits[None]))
+        counts = np.sqrt(apart) >= self.separation * radii
         # Σ ‖θ - z‖² over visits, up to terms that are the same for all θ.
         errors = n * ((theta**2).sum(axis=1) - 2 * theta @ z)
         delta = errors[:, None] - errors[None]
         return np.where(counts, n * apart / 4, 0.0), np.where(counts, delta, 0.0)
 
-    def _models(self, rows: Rows) -> dict[int, tuple[tuple[IntArray, FloatArray], float, int]]:
-        """Return the outcomes, the reward and the visits of each pair of a group."""
-        lo, hi = self.setting.reward_range
-        keys, p = rows.outcomes(self.setting.n_states)
-        order = np.argsort(keys)
-        pairs, states = np.divmod(keys[order], self.setting.n_states + 1)
-        found, first = np.unique(pairs, return_index=True)
-        parts = np.split(states, first[1:]), np.split(p[order], first[1:])
-        rewards = (rows.R - lo) / (hi - lo)
-        return {
-            int(k): ((part[0], part[1]), float(rewards[k]), int(rows.counts[k]))
-            for k, *part in zip(found, *parts, strict=True)
-        }
+    def _theta(self, rows: Rows, k: int) -> FloatArray:
+        """Return the probabilities of the outcomes of a pair, and its reward."""
+        (lo, hi), n_states = self.setting.reward_range, self.setting.n_states
+        row = slice(rows.first[k], rows.last[k])
+        theta = np.zeros(n_states + 2)
+        theta[rows.successors[row]] = rows.p[row]
+        theta[n_states:] = rows.ends[k], (rows.R[k] - lo) / (hi - lo)
+        return theta
 
     def _add(self, rows: Rows) -> None:
         """Add a task to the first group that it can belong to, or make a new one."""
