@@ -280,6 +280,8 @@ CALLS = {
         hl.NearModels, {"p_min": 0.5, **LEARNING}, {"p_min": "nearness|p_min"}
     ),
     "Envelope": lambda: Call(hl.Envelope, {"alpha": 0.5, "first": 1, "calibration": 2}),
+    "ValueDistance": lambda: Call(hl.bounds.ValueDistance, {"beta": 0.1}),
+    **bound_calls("ValueDistance", lambda: hl.bounds.ValueDistance(beta=0.1)),
     **bound_calls("NearModels", lambda: hl.NearModels(NEAR)),
     **bound_calls("Envelope", lambda: hl.Envelope(alpha=0.5, first=1)),
     **bound_calls("MaxQ", lambda: hl.MaxQ(p_min=0.5)),
@@ -292,6 +294,7 @@ CALLS = {
     "NearRMax": optimistic(hl.NearRMax, nearness=NEAR, **LEARNING),
     "NearRMaxQInit": optimistic(hl.NearRMaxQInit, nearness=NEAR, p_min=0.5, **LEARNING),
     "EnvelopeRMax": optimistic(hl.EnvelopeRMax, alpha=0.5, first=1, calibration=2),
+    "MFRL": optimistic(hl.MFRL, beta=0.1),
     "OptimisticAgent": optimistic(hl.OptimisticAgent, bounds=[hl.MaxQ(p_min=0.5)]),
     **agent_calls("LRMax", lambda: agent(hl.LRMax, d_max=0.1)),
     **agent_calls("QLearning", q_learning),

@@ -7,6 +7,7 @@ over this registry.
 from heirloom.agents import bisimulation_transfer, near_rmax, paper_algorithms
 from heirloom.agents.algorithm_options import Algorithm
 from heirloom.agents.envelope_rmax import EnvelopeRMax
+from heirloom.agents.mfrl import MFRL
 from heirloom.agents.qlearning import QLearning
 
 ALGORITHMS: dict[str, Algorithm] = {
@@ -19,6 +20,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         near_rmax.NearRMaxQInit, near_rmax.nearness_and_p_min, near_rmax.NearnessScale
     ),
     "EnvelopeRMax": Algorithm(EnvelopeRMax),
+    "MFRL": Algorithm(MFRL),
     "QLearning": Algorithm(QLearning),
     "BisimulationTransfer": Algorithm(
         bisimulation_transfer.BisimulationLearner, bisimulation_transfer.with_tasks
