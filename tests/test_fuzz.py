@@ -239,6 +239,8 @@ CALLS = {
     "policy_q_pseudometric": of_two_tasks("policy_q_pseudometric", policy=POLICY, tol=1e-6),
     "near_bound": of_two_tasks("near_bound", nearness=NEAR, tol=1e-6),
     "bisimulation_metric": of_two_tasks("bisimulation_metric", ground="recursive", c=0.5, tol=0.01),
+    "gbsm": of_two_tasks("gbsm", tol=0.01),
+    "gbsm_bound": of_two_tasks("gbsm_bound", tol=0.01),
     "pairs_to_learn": lambda: Call(
         hl.pairs_to_learn, {"U": np.ones((4, 4)), "m": M, "epsilon": 0.1}, TASKS
     ),

@@ -11,10 +11,9 @@ from heirloom.transfer.value_distance import Beta, ValueDistance
 class MFRL(OptimisticAgent):
     """RMax with the bound Q̄ + β of earlier tasks, as in multi-fidelity RL (Cutler et al., 2014).
 
-    β bounds the difference of optimal values of two tasks; if it is true and models are exact, the
-    bound is valid, and the bound on the sample complexity is at most that of RMax. The paper has a
-    chain of simulators, each an optimistic model of the next one, and returns to a cheaper one
-    where that is useful; here every earlier task is a source, and no task is visited again.
+    If β is true and models are exact, the bound is valid, and the bound on the sample complexity is
+    at most that of RMax. The paper has a chain of simulators, and returns to a cheaper one where
+    that is useful; here every earlier task is a source, and no task is visited again.
     """
 
     def __init__(self, *, beta: Beta, **options: Unpack[AgentOptions]) -> None:

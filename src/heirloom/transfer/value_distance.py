@@ -23,7 +23,6 @@ Beta = Annotated[
         spec=Annotated[float, Field(ge=0)],
     ),
 ]
-"""The type of the option `beta`."""
 
 
 @declared
@@ -32,14 +31,13 @@ class ValueDistance(Constant):
 
     It is an upper bound at the pairs that a source has, if Q*_M <= Q*_M̄ + β for the current task M
     and every source M̄, and if each Q̄ is an upper bound on Q*_M̄. The second is true where models
-    are exact; with estimated models, Q̄ can be too small, as for `MaxQ`. What is learned is not
-    compared with β: a false β can make an agent ignore the best action forever.
+    are exact; estimated Q̄ can be too small, as for `MaxQ`. What is learned is not compared with β.
     """
 
     def __init__(self, *, beta: Beta) -> None:
-        given = numbers("beta", beta).copy()
+        shape = numbers("beta", beta).shape
         what = "one difference for all pairs, or one per pair [s, a]"
-        self.beta = weights("beta", given, given.shape, what)
+        self.beta = weights("beta", beta, shape, what).copy()
 
     def check(self, setting: Setting) -> None:
         """Raise `InvalidArgument` unless `beta` has the right shape."""
