@@ -101,3 +101,34 @@ DOMAINS = [
         shortest_path(7, gamma),
     )
 ]
+
+
+def chain(slip: float, *, n: int = 5, gamma: float = 0.95) -> TabularMDP:
+    """Strens' chain: forward pays 1 in the last state, back pays 0.2 and leads to the first.
+
+    With probability `slip`, an action has the effect of the other one.
+    """
+    T, R = np.zeros((n, 2, n)), np.zeros((n, 2, n))
+    for s in range(n):
+        forward = min(s + 1, n - 1)
+        for a, p in enumerate((1 - slip, slip)):
+            T[s, a, forward] += p
+            T[s, a, 0] += 1 - p
+        R[s, :, 0] = 0.2
+        R[s, :, forward] = float(s == n - 1)
+    return TabularMDP(R, T, gamma=gamma, start=0)
+
+
+def river_swim(current: float, *, n: int = 6, gamma: float = 0.95) -> TabularMDP:
+    """Strehl and Littman's river: swimming right pays 1 at its end, drifting left 0.005.
+
+    Swimming moves the swimmer right with probability 0.4 - `current`, left with `current`.
+    """
+    T, R = np.zeros((n, 2, n)), np.zeros((n, 2))
+    for s in range(n):
+        T[s, 0, max(s - 1, 0)] = 1.0
+        T[s, 1, min(s + 1, n - 1)] += 0.4 - current
+        T[s, 1, max(s - 1, 0)] += current
+        T[s, 1, s] += 0.6
+    R[0, 0], R[n - 1, 1] = 0.005, 1.0
+    return TabularMDP(R, T, gamma=gamma, start=0)

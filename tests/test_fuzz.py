@@ -239,6 +239,8 @@ CALLS = {
     "policy_q_pseudometric": of_two_tasks("policy_q_pseudometric", policy=POLICY, tol=1e-6),
     "near_bound": of_two_tasks("near_bound", nearness=NEAR, tol=1e-6),
     "bisimulation_metric": of_two_tasks("bisimulation_metric", ground="recursive", c=0.5, tol=0.01),
+    "gbsm": of_two_tasks("gbsm", tol=0.01),
+    "gbsm_bound": of_two_tasks("gbsm_bound", tol=0.01),
     "pairs_to_learn": lambda: Call(
         hl.pairs_to_learn, {"U": np.ones((4, 4)), "m": M, "epsilon": 0.1}, TASKS
     ),
@@ -280,6 +282,8 @@ CALLS = {
         hl.NearModels, {"p_min": 0.5, **LEARNING}, {"p_min": "nearness|p_min"}
     ),
     "Envelope": lambda: Call(hl.Envelope, {"alpha": 0.5, "first": 1, "calibration": 2}),
+    "ValueDistance": lambda: Call(hl.bounds.ValueDistance, {"beta": 0.1}),
+    **bound_calls("ValueDistance", lambda: hl.bounds.ValueDistance(beta=0.1)),
     **bound_calls("NearModels", lambda: hl.NearModels(NEAR)),
     **bound_calls("Envelope", lambda: hl.Envelope(alpha=0.5, first=1)),
     **bound_calls("MaxQ", lambda: hl.MaxQ(p_min=0.5)),
@@ -292,6 +296,7 @@ CALLS = {
     "NearRMax": optimistic(hl.NearRMax, nearness=NEAR, **LEARNING),
     "NearRMaxQInit": optimistic(hl.NearRMaxQInit, nearness=NEAR, p_min=0.5, **LEARNING),
     "EnvelopeRMax": optimistic(hl.EnvelopeRMax, alpha=0.5, first=1, calibration=2),
+    "MFRL": optimistic(hl.MFRL, beta=0.1),
     "OptimisticAgent": optimistic(hl.OptimisticAgent, bounds=[hl.MaxQ(p_min=0.5)]),
     **agent_calls("LRMax", lambda: agent(hl.LRMax, d_max=0.1)),
     **agent_calls("QLearning", q_learning),

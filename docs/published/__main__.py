@@ -14,6 +14,7 @@ from published import (
     images,
     intervals,
     results,
+    task_bounds,
 )
 
 
@@ -28,7 +29,7 @@ def main() -> None:
     parser.add_argument(
         "--only",
         help="measure one experiment, such as tight-text, one example, such as taxi, all "
-        "`examples`, `coverage`, `checks` or `intervals`; default: everything",
+        "`examples`, `coverage`, `checks`, `intervals` or `task-bounds`; default: everything",
     )
     arguments = parser.parse_args()
     if arguments.images:
@@ -74,6 +75,10 @@ def _measure(only: str | None) -> None:
         _store("checks", checks.measure(), {"all": time.monotonic() - started})
     if only in (None, "intervals"):
         _store("intervals", {"cases": intervals.measure()})
+    if only in (None, "task-bounds"):
+        started = time.monotonic()
+        cases = task_bounds.measure()
+        _store("task-bounds", {"cases": cases}, {"all": time.monotonic() - started})
 
 
 def _store(name: str, measured: dict, seconds: dict[str, float] | None = None) -> None:

@@ -10,7 +10,7 @@ from heirloom.paper import knowledge as study
 from heirloom.paper import knowledge_settings as agents
 from heirloom.paper.knowledge_settings import setting_of
 from heirloom.paper.returns import is_near, of_the_paper
-from published import checks, intervals, results
+from published import checks, intervals, results, task_bounds
 from published.experiments import REPEATED
 
 
@@ -337,6 +337,15 @@ def cost_of_exploration() -> str:
     return table(["`explore`", "mean return of an episode"], rows, right=1)
 
 
+def bounds_from_one_source() -> str:
+    """Return how loose the bounds from one source are, in percent of the bound v_max."""
+    rows = [
+        [case["tasks"], *(f"{100 * case['means'][name]:.1f} %" for name in task_bounds.BOUNDS)]
+        for case in results.load("task-bounds")["cases"]
+    ]
+    return table(["two tasks", *task_bounds.BOUNDS], rows, right=1)
+
+
 def speed() -> str:
     """Return the ratios measured by `make bench`."""
     rows = [row["cells"] for row in results.load("speed")["rows"] if row["part"] != "start-up"]
@@ -432,6 +441,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "cost of exploration": cost_of_exploration,
     "reproducibility": reproducibility,
     "versions of tight": versions("tight-released"),
+    "bounds from one source": bounds_from_one_source,
     "speed": speed,
     "start-up": start_up,
     "errors": errors,

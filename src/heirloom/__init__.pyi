@@ -9,6 +9,7 @@ from heirloom import theory as theory
 from heirloom import wrappers as wrappers
 from heirloom.agents.bisimulation_transfer import BisimulationTransfer as BisimulationTransfer
 from heirloom.agents.envelope_rmax import EnvelopeRMax as EnvelopeRMax
+from heirloom.agents.mfrl import MFRL as MFRL
 from heirloom.agents.near_rmax import NearRMax as NearRMax
 from heirloom.agents.near_rmax import NearRMaxQInit as NearRMaxQInit
 from heirloom.agents.optimistic import OptimisticAgent as OptimisticAgent

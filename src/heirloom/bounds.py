@@ -21,3 +21,4 @@ from heirloom.transfer.model_sets import ModelSets as ModelSets
 from heirloom.transfer.nearness.bound import NearModels as NearModels
 from heirloom.transfer.setting import Setting as Setting
 from heirloom.transfer.source import Source as Source
+from heirloom.transfer.value_distance import ValueDistance as ValueDistance

@@ -9,7 +9,7 @@ from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.envs.inventory import prices
 
 FAMILY = prices()
-REQUIRED_OPTIONS = {"n_known": 2}
+REQUIRED_OPTIONS = {"n_known": 2, "beta": 1.0}
 
 
 @pytest.fixture(params=ALGORITHMS)

@@ -50,6 +50,10 @@ def agents(tasks):
     yield hl.RMax(**options)
     yield hl.LRMax(d_max=d_max, **options)
     yield hl.OptimisticAgent(bounds=[Lipschitz(d_max=d_max, distance=OneWayL1())], **options)
+    # A difference of values is a claim about tasks that both have the action.
+    values = np.ma.masked_invalid([hl.solve(task).Q for task in tasks])
+    beta = np.ma.filled(np.ma.max(values, axis=0) - np.ma.min(values, axis=0), 0.0)
+    yield hl.MFRL(beta=beta + 1e-7, **options)
     yield hl.OptimisticAgent(
         bounds=[Lipschitz(d_max=float(d_max.max())), NearModels(near)], explore=0.3, **options
     )

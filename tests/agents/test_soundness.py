@@ -11,6 +11,7 @@ import heirloom as hl
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.transfer.bound import MaxQ
 from heirloom.transfer.lipschitz.bound import Lipschitz
+from heirloom.transfer.value_distance import ValueDistance
 from tests.reference import exact
 from tests.strategies import RANGES
 
@@ -62,6 +63,11 @@ def largest_distances(tasks):
         ],
         axis=0,
     )
+
+
+def largest_value_differences(tasks):
+    """Compute max |Q*_M - Q*_M̄| over all pairs of tasks, [s, a]: a valid β."""
+    return np.ptp([hl.solve(m).Q for m in tasks], axis=0) + 2e-8
 
 
 def make_agent(bounds, tasks, rng, **options):
@@ -128,6 +134,7 @@ def check_family(rng, kind, *, refresh):
         "LRMax without prior": [Lipschitz()],
         "LRMax with a scalar prior": [Lipschitz(d_max=prior.max())],
         "LRMax with an array prior": [Lipschitz(d_max=prior)],
+        "MFRL": [ValueDistance(beta=largest_value_differences(tasks))],
     }
     if kind in lipschitz:
         agent = make_agent(lipschitz[kind], tasks, rng, refresh=refresh)
@@ -161,6 +168,7 @@ KINDS = (
     "LRMaxQInit",
     "learned nearness",
     "learned nearness, learned D_max and MaxQ",
+    "MFRL",
 )
 
 
@@ -182,7 +190,7 @@ def test_q_and_u_are_upper_bounds_on_thousands_of_runs(kind, families):
     rng = np.random.default_rng([11, KINDS.index(kind)])
     transferred, refined = np.mean(check_families(rng, kind, families), axis=0)
     assert (transferred > 0.2) == (kind not in KINDS[:2])
-    assert (refined > 0.05) == (kind not in (*KINDS[:2], "MaxQInit"))
+    assert (refined > 0.05) == (kind not in (*KINDS[:2], "MaxQInit", "MFRL"))
 
 
 @pytest.mark.slow

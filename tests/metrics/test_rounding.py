@@ -203,6 +203,6 @@ def test_recursive_bisimulation_metric_includes_the_rounding_of_mean_rewards(c):
     T = np.random.default_rng(7).dirichlet(np.ones(3), (3, 1))
     m = hl.TabularMDP(R, T, gamma=0.9)
     with pytest.raises(
-        hl.errors.NotConverged, match=r"tol=1e-18 cannot be certified: the rounding of"
+        hl.errors.NotConverged, match=r"tol=1e-18 cannot be certified: rounding allows"
     ):
         bisimulation_metric(m, m, ground="recursive", c=c, tol=1e-18)

@@ -91,7 +91,7 @@ def test_result_names_the_commit_machine_and_versions_that_produced_it(path):
 
 
 def test_every_stored_result_belongs_to_a_measurement():
-    others = ("examples", "speed", "coverage", "checks", "intervals")
+    others = ("examples", "speed", "coverage", "checks", "intervals", "task-bounds")
     names = {*(experiment.key for experiment in experiments.EXPERIMENTS), *others}
     assert {path.stem for path in results.RESULTS.glob("*.json")} == names
 

@@ -25,12 +25,13 @@ from heirloom.transfer.evidence import (
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
+from heirloom.transfer.value_distance import ValueDistance
 from heirloom.validation import shown, truth
 
 BUILT_IN: dict[str, type[Bound]] = {
     kind.__name__: kind
     for kind in (
-        *(Constant, Envelope, Lipschitz, MaxQ, NearModels),
+        *(Constant, Envelope, Lipschitz, MaxQ, NearModels, ValueDistance),
         *(Bonuses, ConfidenceSets, GrowingShare, NearBonuses),
         *(Groups, PooledVisits, Templates),
     )

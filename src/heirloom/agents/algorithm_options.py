@@ -105,16 +105,18 @@ def _is_key(each: Declared) -> bool:
 def _field(each: Declared) -> tuple[Any, Any]:
     """Return the type and the pydantic field of a key of a spec.
 
-    A key with a type of its own may be left out even if the argument is required. `NONE` stands for
-    None where that is not the default.
+    A key whose own type has None may be left out even if the argument is required. `NONE` stands
+    for None where that is not the default.
     """
     option = each.option
     assert option is not None
     doc = option.doc[0].upper() + option.doc[1:]
     limits: Any = {name: getattr(option, name) for name in ("ge", "gt", "le", "lt")}
     has_own_type = option.spec is not EMPTY
-    default = (None if has_own_type else ...) if each.default is EMPTY else each.default
     kind: Any = option.spec if has_own_type else each.type
+    default = each.default
+    if default is EMPTY:
+        default = None if has_own_type and NoneType in get_args(kind) else ...
     if not has_own_type and default not in (None, ...) and NoneType in get_args(kind):
         (number,) = (one for one in get_args(kind) if one is not NoneType)
         kind, limits = Annotated[number, Field(**limits)] | Literal[NONE], {}

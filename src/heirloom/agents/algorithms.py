@@ -12,6 +12,7 @@ from heirloom.agents import (
 )
 from heirloom.agents.algorithm_options import Algorithm
 from heirloom.agents.envelope_rmax import EnvelopeRMax
+from heirloom.agents.mfrl import MFRL
 from heirloom.agents.qlearning import QLearning
 
 ALGORITHMS: dict[str, Algorithm] = {
@@ -29,6 +30,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "VMax": Algorithm(optimistic_algorithms.VMax),
     "FMRL": Algorithm(optimistic_algorithms.FMRL),
     "TempLe": Algorithm(optimistic_algorithms.TempLe),
+    "MFRL": Algorithm(MFRL),
     "QLearning": Algorithm(QLearning),
     "BisimulationTransfer": Algorithm(
         bisimulation_transfer.BisimulationLearner, bisimulation_transfer.with_tasks

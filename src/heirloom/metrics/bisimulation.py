@@ -1,4 +1,6 @@
-"""Bisimulation metric between states of two tasks (Ferns et al., 2004; Song et al., 2016).
+"""Bisimulation metrics between states of two tasks, and the bound on values that follows.
+
+The metric is that of Ferns et al. (2004), between two tasks (Song et al., 2016; Tao et al., 2025):
 
     d(s, s̄) = max_a |R(s, a) - R̄(s̄, a)| + c W(T(s, a), T̄(s̄, a))
 
@@ -7,8 +9,12 @@ absorbing terminal state ⊥, whose reward is 0. W needs a distance between outc
 metric. With `identity`, it is 0 between equal outcomes and 1 between others, so W is the total
 variation. With `recursive`, it is d itself, so d is a fixed point.
 
-Unlike the distances of `pseudometrics`, this metric does not bound the difference of optimal values
-between two tasks whose states are matched by it. It serves as a baseline.
+With `identity`, the metric does not bound differences of values, and serves as a baseline. With
+`recursive` and c = γ, it is the generalised bisimulation metric (`gbsm`), and |V*_M(s) - V*_M̄(s̄)|
+<= d(s, s̄). Proof: let |V_M(s) - V_M̄(s̄)| <= d(s, s̄) for all outcomes, as is true for values that
+are 0. One backup of both changes |Q_M(s, a) - Q_M̄(s̄, a)| to at most |R - R̄| + γ Σ plan d, for
+every plan, and the maximum over the actions that both states have to at most d(s, s̄). States with
+different actions have the largest distance that is possible. The limit of the backups is V*. ∎
 """
 
 from collections.abc import Iterator
@@ -21,12 +27,13 @@ from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged, is_installed, missing
 from heirloom.mdp.available import SparseRows
 from heirloom.mdp.tabular import TabularMDP, check_task
-from heirloom.metrics.pseudometrics import tolerance_of
-from heirloom.planning.certificate import certify
+from heirloom.metrics.pseudometrics import inflation, tolerance_of
+from heirloom.planning.certificate import ROUNDOFF, Tolerance, certify
 from heirloom.planning.operators import Best, Problem
 from heirloom.planning.policy_iteration import PolicyIteration
+from heirloom.planning.solve import solve_with_rewards
 from heirloom.validation import one_of, real_number
-from heirloom.wording import size_of_task
+from heirloom.wording import counted, size_of_task
 
 Ground = Literal["identity", "recursive"]
 MAX_ITERATIONS = (
@@ -77,9 +84,53 @@ def bisimulation_metric(
         return _identity(m, m_bar, c)
     if c >= 1:
         raise InvalidArgument(f"c is {c}: expected a number below 1 for ground='recursive'")
-    if not is_installed("ot"):
-        raise missing("ground is 'recursive'", "wasserstein")
-    return _recursive(m, m_bar, c, tolerance.error)
+    return _recursive(m, m_bar, c, tolerance.error).max(axis=2)[:-1, :-1]
+
+
+def gbsm(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
+    """Compute d(s, s̄) >= |V*_M(s) - V*_M̄(s̄)|, the metric of Tao, Xu and You (2025), [s, s̄].
+
+    It is the fixed point of d(s, s̄) = max_a |R(s, a) - R̄(s̄, a)| + γ W(T(s, a), T̄(s̄, a); d), where
+    W is the Wasserstein distance. The tasks have the same actions and γ, and may have different
+    states. The result is above the fixed point by at most `tol`, rounding included; the default of
+    `tol` is 1e-6 times the width of the reward range.
+
+    It is symmetric, and satisfies the triangle inequality between tasks that have the same reward
+    range and all may terminate, or none. States with different actions have the largest distance.
+    """
+    return _certified(m, m_bar, tol, 1.0).max(axis=2)
+
+
+def gbsm_bound(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
+    """Compute U(s, a) = min_s̄ Q*_M̄(s̄, a) + |R - R̄| + γ W(T(s, a), T̄(s̄, a); d) >= Q*_M, [s, a].
+
+    d is the metric `gbsm`, and s̄ runs over all states of M̄ that have the action, so that the tasks
+    may have different states. The result is above the exact one by at most `tol`. It is -infinity
+    where M lacks an action, and v_max where all states of M̄ do.
+    """
+    d = _certified(m, m_bar, tol, 0.5)
+    source = solve_with_rewards(m_bar, None, Tolerance(tolerance_of(tol, m, m_bar).error / 4))
+    Q = np.where(m_bar.available, source.Q + source.error, np.inf)
+    U = np.nextafter(Q + d, np.inf).min(axis=1)  # rounded up
+    U[np.isinf(U)] = m.v_max
+    return np.where(m.available, U, -np.inf)
+
+
+def _certified(m: TabularMDP, m_bar: TabularMDP, tol: float | None, share: float) -> FloatArray:
+    """Return |R - R̄| + γ W(T, T̄; d) for `gbsm`, or up to a share of `tol` more, [s, s̄, a]."""
+    check_task(m)
+    check_task(m_bar)
+    if (m.n_actions, m.gamma) != (m_bar.n_actions, m_bar.gamma):
+        raise IncompatibleTasks(
+            f"one task has {counted(m.n_actions, 'action')} and gamma={m.gamma}, the other "
+            f"{m_bar.n_actions} and gamma={m_bar.gamma}: they must be the same"
+        )
+    error = share * tolerance_of(tol, m, m_bar).error
+    # A sum over a plan has at most twice as many terms as a row, each rounded as a sum is.
+    largest = _width(m, m_bar, end=True) / (1 - m.gamma)
+    rounding = inflation(m, m_bar) ** 2 / ROUNDOFF * largest / (1 - m.gamma)
+    d = _recursive(m, m_bar, m.gamma, _remaining_tolerance(error, 2 * rounding))
+    return d[:-1, :-1] + rounding
 
 
 def closest_states(d: FloatArray) -> IntArray:
@@ -105,10 +156,11 @@ def _identity(m: TabularMDP, m_bar: TabularMDP, c: float) -> FloatArray:
     return d
 
 
-def _width(m: TabularMDP, m_bar: TabularMDP) -> float:
-    """Return the width of the range of rewards of both tasks."""
-    (lo, hi), (lo_bar, hi_bar) = m.reward_range, m_bar.reward_range
-    return max(hi, hi_bar) - min(lo, lo_bar)
+def _width(m: TabularMDP, m_bar: TabularMDP, *, end: bool = False) -> float:
+    """Return the width of the range of rewards; with `end`, 0 is one if a task terminates."""
+    rewards = [*m.reward_range, *m_bar.reward_range]
+    rewards += [0.0] if end and (m.terminating or m_bar.terminating) else []
+    return max(rewards) - min(rewards)
 
 
 def _dense(m: TabularMDP, a: int) -> FloatArray:
@@ -135,12 +187,17 @@ class _Row(NamedTuple):
 
 
 def _recursive(m: TabularMDP, m_bar: TabularMDP, c: float, tol: float) -> FloatArray:
-    """Compute the recursive metric by policy iteration over transport plans.
+    """Compute |R - R̄| + c W(T, T̄; d) for the recursive metric d, the maximum over actions.
+
+    The result is over all states and ⊥ of both tasks and over actions, [s, s̄, a]. It is computed by
+    policy iteration over transport plans.
 
     Each iteration computes the cheapest plans for d, then d for these plans. It converges from
     above, because a plan that is not the cheapest costs more. Few iterations suffice, which matters
     because computing plans is slow: one linear program per pair of states and action.
     """
+    if not is_installed("ot"):
+        raise missing("the recursive metric", "wasserstein")
     rows, rows_bar = _rows(m), _rows(m_bar)
     shape = len(rows), len(rows_bar)
     pairs = [
@@ -150,7 +207,7 @@ def _recursive(m: TabularMDP, m_bar: TabularMDP, c: float, tol: float) -> FloatA
         for row, row_bar in zip(rows_s, rows_s_bar, strict=True)
     ]
     error = _reward_errors(m, m_bar)
-    largest = _width(m, m_bar) / (1 - c)
+    largest = _width(m, m_bar, end=True) / (1 - c)
     rewards = np.array([_reward_distance(*rows, largest) for rows in pairs])
     rewards = (rewards + error.reshape(-1)).reshape(-1, m.n_actions)
     tol = _remaining_tolerance(tol, 2 * float(error.max()) / (1 - c))
@@ -160,7 +217,7 @@ def _recursive(m: TabularMDP, m_bar: TabularMDP, c: float, tol: float) -> FloatA
         improved = _apply(plans, rewards, c, d.reshape(-1))
         change = float(np.abs(improved - d.reshape(-1)).max())
         if c * change <= tol * (1 - c):
-            return improved.reshape(shape)[:-1, :-1]
+            return _of_actions(plans, rewards, c, d.reshape(-1)).reshape(*shape, -1)
         following = _values_of_plans(plans, rewards, c, improved, tol).reshape(shape)
         if (d - following).max() <= ROUNDING * d.max():
             break
@@ -220,14 +277,21 @@ def _remaining_tolerance(tol: float, error: float) -> float:
     if error < tol:
         return tol - error
     raise NotConverged(
-        f"tol={tol:g} cannot be certified: the rounding of mean rewards allows an error of about "
-        f"{error:.1g}; ask for tol={2 * error:.1g} or more"
+        f"tol={tol:g} cannot be certified: rounding allows an error of about {error:.1g}; ask "
+        f"for tol={2 * error:.1g} or more"
     )
 
 
 def _apply(plans: sparse.csr_array, rewards: FloatArray, c: float, d: FloatArray) -> FloatArray:
     """Return max_a |R - R̄| + c Σ plan d, for fixed plans."""
-    return (rewards + c * (plans @ d).reshape(rewards.shape)).max(axis=1)
+    return _of_actions(plans, rewards, c, d).max(axis=1)
+
+
+def _of_actions(
+    plans: sparse.csr_array, rewards: FloatArray, c: float, d: FloatArray
+) -> FloatArray:
+    """Return |R - R̄| + c Σ plan d for each action, for fixed plans."""
+    return rewards + c * (plans @ d).reshape(rewards.shape)
 
 
 def _cheapest_plans(pairs: list[tuple[_Row, _Row]], d: FloatArray) -> sparse.csr_array:

@@ -260,15 +260,15 @@ def _distance_between(
     W = np.maximum(source.V + source.error - c, 0.0)
     error = difference_error(m.transitions, m_bar.transitions).reshape(m.R.shape)
     D = model_pseudometric(m, m_bar, m.gamma * W, f_end=-m.gamma * c) + error
-    inflation = _inflation(m, m_bar)
-    D = np.where(D > 0, D * (1 + inflation) - inflation * m.gamma * c, 0.0)
+    enlarged = inflation(m, m_bar)
+    D = np.where(D > 0, D * (1 + enlarged) - enlarged * m.gamma * c, 0.0)
     # W is too large by at most 2 * source.error, and Σ |T - T̄| is at most 2.
-    excess = 4 * m.gamma * source.error + 2 * inflation * (D.max() - m.gamma * c)
+    excess = 4 * m.gamma * source.error + 2 * enlarged * (D.max() - m.gamma * c)
     excess += 2 * error.max()
     return D, float(excess)
 
 
-def _inflation(m: TabularMDP, m_bar: TabularMDP) -> float:
+def inflation(m: TabularMDP, m_bar: TabularMDP) -> float:
     """Bound the relative rounding error of a sum over a row, and of the sum 1 of a stored row."""
     longest = max(int(np.diff(task.transitions.indptr).max()) for task in (m, m_bar))
     return ROUNDOFF * (2 * longest + 16)
@@ -276,7 +276,7 @@ def _inflation(m: TabularMDP, m_bar: TabularMDP) -> float:
 
 def _contraction(m: TabularMDP, m_bar: TabularMDP) -> float:
     """Return 1-γ, lowered because rows that sum to slightly more than 1 contract less than γ."""
-    return 1 - m.gamma * (1 + _inflation(m, m_bar))
+    return 1 - m.gamma * (1 + inflation(m, m_bar))
 
 
 def _check(tolerance: Tolerance, error: float, values: FloatArray | float) -> None:
