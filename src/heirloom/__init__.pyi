@@ -17,6 +17,8 @@ from heirloom.agents.paper_algorithms import LRMaxQInit as LRMaxQInit
 from heirloom.agents.paper_algorithms import MaxQInit as MaxQInit
 from heirloom.agents.paper_algorithms import RMax as RMax
 from heirloom.agents.protocol import Agent as Agent
+from heirloom.agents.psrl import PSRL as PSRL
+from heirloom.agents.psrl import NearPSRL as NearPSRL
 from heirloom.agents.qlearning import QLearning as QLearning
 from heirloom.envs.box import BoxFamily as BoxFamily
 from heirloom.envs.family import FiniteFamily as FiniteFamily

@@ -18,10 +18,12 @@ from heirloom.transfer.envelope import Envelope
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
+from heirloom.transfer.posterior import NearPosterior, Posterior
 from heirloom.validation import shown, truth
 
 BUILT_IN: dict[str, type[Bound]] = {
-    kind.__name__: kind for kind in (Constant, Envelope, Lipschitz, MaxQ, NearModels)
+    kind.__name__: kind
+    for kind in (Constant, Envelope, Lipschitz, MaxQ, NearModels, NearPosterior, Posterior)
 }
 """Heirloom's bounds, which `load` rebuilds from their names in the file."""
 

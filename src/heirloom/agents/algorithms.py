@@ -4,7 +4,7 @@
 over this registry.
 """
 
-from heirloom.agents import bisimulation_transfer, near_rmax, paper_algorithms
+from heirloom.agents import bisimulation_transfer, near_rmax, paper_algorithms, psrl
 from heirloom.agents.algorithm_options import Algorithm
 from heirloom.agents.envelope_rmax import EnvelopeRMax
 from heirloom.agents.qlearning import QLearning
@@ -19,6 +19,8 @@ ALGORITHMS: dict[str, Algorithm] = {
         near_rmax.NearRMaxQInit, near_rmax.nearness_and_p_min, near_rmax.NearnessScale
     ),
     "EnvelopeRMax": Algorithm(EnvelopeRMax),
+    "PSRL": Algorithm(psrl.PSRL, psrl.with_successors),
+    "NearPSRL": Algorithm(psrl.NearPSRL, psrl.with_nearness, near_rmax.NearnessScale),
     "QLearning": Algorithm(QLearning),
     "BisimulationTransfer": Algorithm(
         bisimulation_transfer.BisimulationLearner, bisimulation_transfer.with_tasks
