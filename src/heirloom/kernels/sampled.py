@@ -59,13 +59,13 @@ def set_rows(start, states, weights, shapes, fixed, gamma, n_actions, p, gain):
 
 
 @njit(cache=True, error_model="numpy")
-def solve(start, states, p, gain, R, gamma, tol, budget, rounds, Q, V, policy):
-    """Bring Q and V to the fixed point of Q = R + p V, V = max_a Q, up to an error of `tol`.
+def solve(start, states, p, gain, R, gamma, v_max, tol, budget, rounds, Q, V, policy):
+    """Bring Q to the fixed point of Q = min(v_max, R + p V), V = max_a Q, up to an error of `tol`.
 
     A sweep replaces the value of each state, in place, by the best one if its other values were
-    right: V + max_a (Q - V) gain. This is a contraction by γ in the maximum norm, so that Q and V
-    are within γ / (1-γ) times the largest change of their fixed points. Between such sweeps there
-    are some with the best actions only. Pairs with Q = -infinity do not exist.
+    right: V + max_a (Q - V) gain, at most v_max. This is a contraction by γ in the maximum norm, so
+    that Q and V are within γ / (1-γ) times the largest change of their fixed points. Between such
+    sweeps there are some with the best actions only. Pairs with Q = -infinity do not exist.
 
     `rounds` is 0. Returns -1 when it is done; or another number of rounds, with which the next call
     continues, after about `budget` units of work.
@@ -82,12 +82,12 @@ def solve(start, states, p, gain, R, gamma, tol, budget, rounds, Q, V, policy):
                 q = R[k]
                 for j in range(start[k], start[k + 1]):
                     q += p[j] * V[states[j]]
-                Q[k] = q
+                Q[k] = min(q, v_max)
                 change = (q - before) * gain[k]
                 if change > best:
                     best, policy[s] = change, k
-            V[s] = before + best
-            largest = max(largest, abs(best))
+            V[s] = min(before + best, v_max)
+            largest = max(largest, abs(V[s] - before))
         work += p.size + Q.size
         if factor * largest <= tol:
             return -1
@@ -100,7 +100,7 @@ def solve(start, states, p, gain, R, gamma, tol, budget, rounds, Q, V, policy):
                 change = R[k] - V[s]
                 for j in range(start[k], start[k + 1]):
                     change += p[j] * V[states[j]]
-                V[s] += change * gain[k]
+                V[s] = min(V[s] + change * gain[k], v_max)
                 largest = max(largest, abs(change))
             work += 2 * n_states
             if factor * largest <= tol / 2:

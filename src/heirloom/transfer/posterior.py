@@ -27,7 +27,7 @@ from heirloom.validation import instance
 
 TOLERANCE = 1e-3  # largest error of the values of a drawn model, in the range of rewards
 MAX_WORK = 20_000_000  # units of work in one call, so that Python can handle Ctrl-C
-ATOMS = 16  # slots of a pair for all states, where no successors are declared
+ATOMS = 16  # slots of a pair for all reached states, where no successors are declared
 PRIOR = 0.3  # α, the strength of the prior of a pair that is not like those of earlier tasks
 LEAST = 1e-12  # instead of 0: a parameter of a distribution, and a variance in the range of rewards
 
@@ -52,35 +52,36 @@ class Outcomes:
     """The possible outcomes of each pair, as slots of one array.
 
     Slot j is an outcome of pair `pairs[j]`: the successor `states[j]`, or S for ⊥. If successors
-    are declared or few, each possible outcome has a slot (`listed`). Otherwise each pair has
-    `ATOMS` slots that stand for all of them (`atoms`), whose states are drawn anew with each model.
-    Outcomes that were seen have slots of their own.
+    are declared, each possible outcome has a slot (`listed`). Otherwise the states that were
+    reached so far are possible, and each pair has `ATOMS` slots that stand for them (`atoms`),
+    whose states are drawn anew with each model. Outcomes that were seen have slots of their own.
     """
 
     def __init__(self, setting: Setting, possible: Nearness, seen: IntArray) -> None:
         n, n_pairs = setting.n_states + 1, setting.n_pairs
-        self._width, self._n_pairs, self._keys = n, n_pairs, seen[:0]
+        self._width, self._n_pairs, self._n_actions = n, n_pairs, setting.n_actions
+        self._keys = self._listed = seen[:0]
         self.may_end = np.full(n_pairs, setting.terminating)
         if possible.terminates is not None:
             self.may_end &= possible._per_pair("terminates", n_pairs)
-        self.number = setting.n_states + self.may_end
-        """The number of possible outcomes of each pair."""
-        inner = None
+        self.has_atoms = possible.successors is None
         if possible.successors is not None:
             first, states = possible.successors
             self.number = np.diff(first) + self.may_end
+            """The number of possible outcomes of each pair."""
             inner = np.repeat(np.arange(n_pairs), np.diff(first)) * n + states
-        elif n <= ATOMS:
-            inner = (np.arange(n_pairs)[:, None] * n + np.arange(n - 1)).reshape(-1)
-        self.has_atoms = inner is None
-        endings = np.flatnonzero(self.may_end) * n + n - 1
-        self._listed = seen[:0] if inner is None else np.concatenate([inner, endings])
-        self.add(np.concatenate([self._listed, seen]))
+            self._listed = np.append(inner, np.flatnonzero(self.may_end) * n + n - 1)
+        self.add(np.append(self._listed, seen))
 
     def add(self, keys: IntArray) -> None:
         """Make slots for the outcomes k * (S + 1) + successor, or S for ⊥, that have none."""
         self._keys = np.union1d(self._keys, keys)
-        own = self._keys // self._width
+        own, successors = np.divmod(self._keys, self._width)
+        if self.has_atoms:
+            end = self._width - 1
+            reached = np.union1d(own // self._n_actions, successors[successors < end])
+            self._reached = np.append(reached if reached.size else np.arange(end), end)
+            self.number = self._reached.size - 1 + self.may_end
         atoms = np.repeat(np.arange(self._n_pairs), ATOMS if self.has_atoms else 0)
         owner = np.concatenate([own, atoms])
         order = np.argsort(owner, kind="stable")
@@ -88,7 +89,7 @@ class Outcomes:
         place[order] = np.arange(order.size)
         self._places, self.atoms = place[: own.size], place[own.size :]
         self.pairs, self.states = owner[order], np.zeros(order.size, dtype=np.int64)
-        self.states[self._places] = self._keys % self._width
+        self.states[self._places] = successors
         self.start = np.searchsorted(self.pairs, np.arange(self._n_pairs + 1))
         self.listed = np.zeros(order.size, dtype=bool)
         self.listed[self.slots_of(self._listed)] = True
@@ -112,7 +113,8 @@ class Outcomes:
     def draw_atoms(self, rng: np.random.Generator) -> None:
         """Draw the states of atoms, each possible outcome of a pair with the same probability."""
         if self.has_atoms:
-            self.states[self.atoms] = rng.integers(self.number[self.pairs[self.atoms]])
+            drawn = rng.integers(self.number[self.pairs[self.atoms]])
+            self.states[self.atoms] = self._reached[drawn]
 
 
 class Sampler(Bound):
@@ -164,7 +166,7 @@ class Sampler(Bound):
         setting, outcomes, rounds = self.setting, self._outcomes, 0
         tol = max(TOLERANCE * reward_scale(setting.reward_range), setting.tol or 0.0)
         policy = np.zeros(V.size, dtype=np.int64)
-        model = outcomes.start, outcomes.states, *self._model, setting.gamma
+        model = outcomes.start, outcomes.states, *self._model, setting.gamma, setting.v_max
         while rounds >= 0:
             rounds = kernels.solve(*model, tol, MAX_WORK, rounds, Q, self._V, policy)
         V[:] = self._V[:-1]
@@ -219,10 +221,10 @@ class Posterior(Sampler):
 
     with R cut to the range of rewards: n = 0 leaves the prior. If rewards of an outcome vary, the
     model has only their mean, and s² assumes the largest variance that this mean admits. Outcomes
-    are the `successors`, and ⊥ where a transition `terminates`; by default all states, and ⊥ if
-    tasks may terminate. If no successors are declared and there are more than a few states, the
-    prior is that of 16 atoms at states drawn anew each time; its mean is the same, and its variance
-    larger by a factor of at most 1 + α / 16.
+    are the `successors`, and ⊥ where a transition `terminates`; by default all states that were
+    reached in the task so far, and ⊥ if tasks may terminate. Then the prior is that of 16 atoms at
+    states drawn anew each time: its mean is the same, and its variance larger by a factor of at
+    most 1 + α / 16. Values are cut at `v_max`.
 
     The values of a drawn model are computed up to an error of a thousandth of the range of rewards.
     """
@@ -333,7 +335,9 @@ class NearPosterior(Sampler):
         self, counts: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray, BoolArray]:
         n, N = self._n, self._N
-        s = (self._squares + PRIOR * self._s0) / (n + PRIOR)
+        lo, hi = self.setting.reward_range
+        typical = (self._squares.sum() + (hi - lo) ** 2 / 4) / (n.sum() + 1)
+        s = (self._squares + PRIOR * np.minimum(self._s0, typical)) / (n + PRIOR)
         with np.errstate(divide="ignore", invalid="ignore"):
             before, own = np.maximum((self._r / 2) ** 2, s / N), s / n  # variances of the mean
             weight = np.where(n > 0, np.where(before + own > 0, before / (before + own), 1.0), 0.0)
