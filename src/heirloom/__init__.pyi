@@ -9,12 +9,12 @@ from heirloom import theory as theory
 from heirloom import wrappers as wrappers
 from heirloom.agents.bisimulation_transfer import BisimulationTransfer as BisimulationTransfer
 from heirloom.agents.envelope_rmax import EnvelopeRMax as EnvelopeRMax
-from heirloom.agents.mfrl import MFRL as MFRL
 from heirloom.agents.near_rmax import NearRMax as NearRMax
 from heirloom.agents.near_rmax import NearRMaxQInit as NearRMaxQInit
 from heirloom.agents.optimistic import OptimisticAgent as OptimisticAgent
 from heirloom.agents.optimistic_algorithms import FMRL as FMRL
 from heirloom.agents.optimistic_algorithms import MBIE as MBIE
+from heirloom.agents.optimistic_algorithms import MFRL as MFRL
 from heirloom.agents.optimistic_algorithms import UCBVI as UCBVI
 from heirloom.agents.optimistic_algorithms import TempLe as TempLe
 from heirloom.agents.optimistic_algorithms import VMax as VMax
@@ -23,6 +23,8 @@ from heirloom.agents.paper_algorithms import LRMaxQInit as LRMaxQInit
 from heirloom.agents.paper_algorithms import MaxQInit as MaxQInit
 from heirloom.agents.paper_algorithms import RMax as RMax
 from heirloom.agents.protocol import Agent as Agent
+from heirloom.agents.psrl import PSRL as PSRL
+from heirloom.agents.psrl import NearPSRL as NearPSRL
 from heirloom.agents.qlearning import QLearning as QLearning
 from heirloom.envs.box import BoxFamily as BoxFamily
 from heirloom.envs.family import FiniteFamily as FiniteFamily

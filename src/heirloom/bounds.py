@@ -19,6 +19,8 @@ from heirloom.transfer.lipschitz.distance import ModelDistance as ModelDistance
 from heirloom.transfer.lipschitz.distance import WeightedL1 as WeightedL1
 from heirloom.transfer.model_sets import ModelSets as ModelSets
 from heirloom.transfer.nearness.bound import NearModels as NearModels
+from heirloom.transfer.posterior import NearPosterior as NearPosterior
+from heirloom.transfer.posterior import Posterior as Posterior
 from heirloom.transfer.setting import Setting as Setting
 from heirloom.transfer.source import Source as Source
 from heirloom.transfer.value_distance import ValueDistance as ValueDistance

@@ -25,6 +25,7 @@ from heirloom.transfer.evidence import (
 from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
+from heirloom.transfer.posterior import NearPosterior, Posterior
 from heirloom.transfer.value_distance import ValueDistance
 from heirloom.validation import shown, truth
 
@@ -33,7 +34,7 @@ BUILT_IN: dict[str, type[Bound]] = {
     for kind in (
         *(Constant, Envelope, Lipschitz, MaxQ, NearModels, ValueDistance),
         *(Bonuses, ConfidenceSets, GrowingShare, NearBonuses),
-        *(Groups, PooledVisits, Templates),
+        *(Groups, PooledVisits, Templates, NearPosterior, Posterior),
     )
 }
 """Heirloom's bounds, which `load` rebuilds from their names in the file."""

@@ -9,10 +9,10 @@ from heirloom.agents import (
     near_rmax,
     optimistic_algorithms,
     paper_algorithms,
+    psrl,
 )
 from heirloom.agents.algorithm_options import Algorithm
 from heirloom.agents.envelope_rmax import EnvelopeRMax
-from heirloom.agents.mfrl import MFRL
 from heirloom.agents.qlearning import QLearning
 
 ALGORITHMS: dict[str, Algorithm] = {
@@ -30,7 +30,9 @@ ALGORITHMS: dict[str, Algorithm] = {
     "VMax": Algorithm(optimistic_algorithms.VMax),
     "FMRL": Algorithm(optimistic_algorithms.FMRL),
     "TempLe": Algorithm(optimistic_algorithms.TempLe),
-    "MFRL": Algorithm(MFRL),
+    "MFRL": Algorithm(optimistic_algorithms.MFRL),
+    "PSRL": Algorithm(psrl.PSRL, psrl.with_successors),
+    "NearPSRL": Algorithm(psrl.NearPSRL, psrl.with_nearness, near_rmax.NearnessScale),
     "QLearning": Algorithm(QLearning),
     "BisimulationTransfer": Algorithm(
         bisimulation_transfer.BisimulationLearner, bisimulation_transfer.with_tasks

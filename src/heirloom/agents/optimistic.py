@@ -266,9 +266,14 @@ class OptimisticAgent:
                 "learn(..., resume=True)"
             )
         self.memory.bind(self.setting)  # another agent that shares the memory may have filled it
+        rng = None
+        if any(getattr(bound, "plans", None) for bound in self.bounds):
+            # Files need no state of this generator, because agents are saved between tasks.
+            seed = int(self._uniforms.next() * 2**53)
+            rng = np.random.Generator(np.random.SFC64(seed))
         self._task = TaskLearner(
             *(self.setting, self.n_known, self.options["refresh"], self.bounds, self.memory),
-            *(self.refutation, mask),
+            *(self.refutation, mask, rng),
         )
         self._limits = _limits(self.setting)
         self.in_task = True
@@ -277,11 +282,16 @@ class OptimisticAgent:
     def compiled(self) -> bool:
         """Whether `learn` can run the agent in compiled code, on an exact task.
 
-        It cannot, if a derived class overrides `act` or `observe` or has a method `begin_episode`.
+        It cannot, if a derived class overrides `act`, `observe` or `begin_episode`.
         """
-        kind = type(self)
-        is_own = kind.act is OptimisticAgent.act and kind.observe is OptimisticAgent.observe
-        return is_own and not hasattr(self, "begin_episode")
+        own = ("act", "observe", "begin_episode")
+        return all(getattr(type(self), name) is getattr(OptimisticAgent, name) for name in own)
+
+    def begin_episode(self) -> None:
+        """Take note that an episode begins: agents that sample models may draw one."""
+        if self._task is None or not self.in_task:
+            raise WrongOrder("begin_episode() was called outside a task: call begin_task() first")
+        self._task.begin_episode()
 
     def resume_task(self) -> None:
         """Complete what an interruption left undone in the current task, to continue with it."""

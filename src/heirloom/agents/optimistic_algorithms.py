@@ -1,7 +1,7 @@
-"""Optimistic algorithms of the field, without transfer or with pooled visits: evidence, composed.
+"""Optimistic algorithms of the field, without and with transfer: bounds and evidence, composed.
 
-Each acts greedily on the most favourable values that its evidence admits, from the first visit of
-a pair on, and looks at a pair again whenever its visits have grown by the factor `refresh`.
+UCBVI, MBIE and V-Max use a pair from its first visit on. All look at a pair again whenever its
+visits have grown by the factor `refresh`.
 """
 
 from typing import Annotated, Any, Unpack
@@ -20,6 +20,7 @@ from heirloom.transfer.evidence import (
     NearBonuses,
     SetKind,
 )
+from heirloom.transfer.value_distance import Beta, ValueDistance
 
 
 @declared
@@ -167,6 +168,19 @@ class TempLe(OptimisticAgent):
         **options: Unpack[CommonOptions],
     ) -> None:
         super().__init__(bounds=[Templates(distance=distance, m=m)], n_known=n_matched, **options)
+
+
+@declared
+class MFRL(OptimisticAgent):
+    """RMax with the bound Q̄ + β of earlier tasks, as in multi-fidelity RL (Cutler et al., 2014).
+
+    If β is true and models are exact, the bound is valid, and the bound on the sample complexity is
+    at most that of RMax. The paper has a chain of simulators, and returns to a cheaper one where
+    that is useful; here every earlier task is a source, and no task is visited again.
+    """
+
+    def __init__(self, *, beta: Beta, **options: Unpack[AgentOptions]) -> None:
+        super().__init__(bounds=[ValueDistance(beta=beta)], **options)
 
 
 def with_nearness(options: dict[str, Any], known: TaskKnowledge) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import checking, evidence, solving
 from heirloom.mdp.learned import LearnedModel
+from heirloom.mdp.rows import compact
 from heirloom.mdp.tabular import value_range
 from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, Change
@@ -38,6 +39,7 @@ class TaskLearner:
         refutation: how pairs that become known are compared with prior knowledge; None if
             they are not.
         available: the pairs of actions that exist; None for all, as long as no mask is observed.
+        rng: the generator of a bound that makes the values itself (`Bound.plans`).
     """
 
     def __init__(
@@ -49,13 +51,19 @@ class TaskLearner:
         memory: TaskMemory,
         refutation: Refutation | None = None,
         available: BoolArray | None = None,
+        rng: np.random.Generator | None = None,
     ) -> None:
         self.setting, self.bounds, self.memory = setting, bounds, memory
-        self.refutation = refutation
+        self.refutation, self._rng = refutation, rng
+        self.planner = next((one for one in bounds if getattr(one, "plans", None)), None)
+        """The bound that makes the values on which the agent acts; None for the solver."""
+        self.plans_episodes = self.planner is not None and self.planner.plans == "episode"
         sizes = setting.n_states, setting.n_actions
         self.model = LearnedModel(*sizes, n_known=n_known, refresh=refresh)
         if available is not None:
             self.model._availability.give(available)
+        if self.plans_episodes:  # plans read all visits: a look makes a pair known, no more
+            self.model._arrays = self.model._arrays._replace(growth=np.inf)
         self.texts: dict[str, str] = {}
         """The label and the time of the task, if they are known before it ends."""
         self._is_restarted = self._is_restarting = False
@@ -89,9 +97,10 @@ class TaskLearner:
             slots = {} if own.radius is None else {"radius": own.radius}
             self.model._use_slots(**(own.rule.slots(n_pairs) if own.rule else slots))
         self._own = own
-        self.follows = any(one.follows for _, one in self._sets)
+        self.follows = self.planner is not None or any(one.follows for _, one in self._sets)
         """Whether evidence must look at each pair that the model looks at for the first time."""
-        self.follows_later = any(one.follows is True for _, one in self._sets)
+        later = any(one.follows is True for _, one in self._sets)
+        self.follows_later = self.planner is not None or later
         """Whether evidence must look at each pair whenever the model does."""
         falls = self.model.refresh is None and own is None and not self.follows
         self._values = program.initial_values(setting, U, decider, falls=falls)
@@ -105,6 +114,18 @@ class TaskLearner:
         """Cache of greedy actions by state; it must be cleared whenever `Q` changes."""
         self.watch = None if self.refutation is None else self.refutation.begin_task(self)
         """What the task is compared with as its pairs become known; None for nothing."""
+        self._plan(self._rng)
+
+    def begin_episode(self) -> None:
+        """Make new values, if a bound makes them before each episode."""
+        if self.plans_episodes:
+            self._plan(self._rng)
+
+    def _plan(self, rng: np.random.Generator | None) -> None:
+        """Let a bound make the values; if `rng` is None, only missing actions have changed."""
+        if self.planner is not None:
+            self.planner.plan(self._values.Q, self._values.V, rng)
+            self.greedy.clear()
 
     def restart(self) -> None:
         """Compute all bounds and values again, after the knowledge or the memory has changed.
@@ -135,12 +156,16 @@ class TaskLearner:
         for bound in self.bounds:
             bound.exclude(pairs)
         self._exclude(pairs)
-        self._update_values(pairs)
+        self._plan(None)
+        if self.planner is None:
+            self._update_values(pairs)
 
     def _exclude(self, pairs: IntArray | BoolArray) -> None:
         values = self._values
         values.base[pairs], values.base_decider[pairs] = -np.inf, 0
         values.U[pairs], values.decider[pairs] = -np.inf, 0
+        if self.planner is not None:
+            values.Q[pairs] = -np.inf
 
     def _model_sets(self) -> list[tuple[int, ModelSets]]:
         """Return the sets of models that bounds give, with the number of each bound."""
@@ -299,9 +324,13 @@ class TaskLearner:
         if self.model.refresh is not None:
             self.model._look_at_all()
             self._look_at_all()
-        program.complete(self.model._arrays, self._values, self._near, self.setting.slack)
+        Q = self._values.Q
+        if self.planner is None:
+            program.complete(self.model._arrays, self._values, self._near, self.setting.slack)
+        else:  # other agents may share the memory, which holds upper values
+            Q = program.upper_values(compact(self.model.rows), self.setting, self.U.copy()).Q
         self.greedy.clear()
-        source = Source.of(self.model, self._values.Q, label=label, time=time)
+        source = Source.of(self.model, Q, label=label, time=time)
         memory._check_fit(source)
         for i, bound in enumerate(self.bounds):
             used = sources_used(bound, self.setting.n_pairs)[self.decider == i + 1]
@@ -325,7 +354,10 @@ class TaskLearner:
         return self._values.U
 
     def _update_values(self, pairs: IntArray) -> None:
-        program.update(self.model._arrays, self._values, self._near, pairs)
+        if self.planner is None:
+            program.update(self.model._arrays, self._values, self._near, pairs)
+        elif not (self.plans_episodes or self._is_restarting):
+            self._plan(self._rng)
         self.greedy.clear()
 
     def _finish_update(self) -> None:

@@ -173,9 +173,14 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
     limit = -1 if plan.max_steps is None else plan.max_steps
     recorder, looks = plan.recorder, plan.on_update is not None
     looks = looks or (recorder is not None and recorder.looks_at_updates) or learner.follows
-    pause = learner.refines or looks
+    pause, planned = learner.refines or looks, -1
     while (episode := int(run.at[rollout.EPISODE])) < episodes:
         due = until = min(episodes, (episode // stride + 1) * stride)
+        if learner.plans_episodes:
+            until = episode + 1
+            if planned < episode:
+                learner.begin_episode()
+                planned = episode
         if recorder is not None:
             until = min(until, recorder.next_episode(episode))
             if until == episode and run.at[rollout.STATE] < 0:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypedDic
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
-from heirloom.choices import Scope
+from heirloom.choices import Plans, Scope
 from heirloom.errors import IncompatibleTasks, InvalidArgument, WrongOrder
 from heirloom.kernels.solving import Near
 from heirloom.mdp.learned import LearnedModel
@@ -89,6 +89,8 @@ class Bound(Protocol):
 
     U: FloatArray
     """The current bound, over pairs k = s * A + a."""
+    plans: Plans | None = None
+    """When `plan` is called: before each "episode", or when the "visits" of a pair grew."""
 
     def check(self, setting: Setting) -> None:
         """Raise `InvalidArgument` unless the bound fits the setting of an agent."""
@@ -158,6 +160,14 @@ class Bound(Protocol):
         The agent calls it when it observes the mask of a state, and never chooses these actions. A
         bound may ignore it. Actions that are known to be missing at the beginning of a task are
         those that `model.available` of `begin_task` does not mark.
+        """
+        return
+
+    def plan(self, Q: FloatArray, V: FloatArray, rng: np.random.Generator | None) -> None:
+        """Write the values on which the agent acts, instead of the solver, if the bound `plans`.
+
+        Q is -infinity at actions that are not available, and must stay so. Random numbers are from
+        `rng`; if it is None, only these actions have changed since the last call.
         """
         return
 

@@ -122,7 +122,7 @@ class NearModels(Bound):
             self.nearness = None
             return
         if nearness is None and options:
-            nearness = _rebuilt(options)
+            nearness = rebuilt(options)
         elif options:
             raise InvalidArgument("give a nearness, or the options of one, but not both")
         self.nearness = instance("nearness", nearness, Nearness, REMEDY)
@@ -257,21 +257,25 @@ class NearModels(Bound):
         """Return the arrays of the nearness, or what it is learned with."""
         if self.learned is not None:
             return {name: getattr(self.learned, name) for name in ("p_min", "delta", "scope")}
-        near = instance("nearness", self.nearness, Nearness, REMEDY)
-        options: dict[str, Any] = {"rewards": near.rewards, "transitions": near.transitions}
-        if self.confidence is not None:
-            options["confidence"] = self.confidence
-        if near.successors is not None:
-            first, states = near.successors
-            options |= {"successors_first": first, "successors_states": states}
-        if near.terminates is not None:
-            options["terminates"] = near.terminates
-        if near.highest_rewards is not None:
-            options["highest_rewards"] = near.highest_rewards
-        return options
+        options = arrays_of(instance("nearness", self.nearness, Nearness, REMEDY))
+        return options if self.confidence is None else {**options, "confidence": self.confidence}
 
 
-def _rebuilt(options: dict[str, Any]) -> Nearness:
+def arrays_of(near: Nearness) -> dict[str, Any]:
+    """Return a nearness as options of a bound in a file."""
+    options: dict[str, Any] = {"rewards": near.rewards, "transitions": near.transitions}
+    if near.successors is not None:
+        first, states = near.successors
+        options |= {"successors_first": first, "successors_states": states}
+    if near.terminates is not None:
+        options["terminates"] = near.terminates
+    if near.highest_rewards is not None:
+        options["highest_rewards"] = near.highest_rewards
+    return options
+
+
+def rebuilt(options: dict[str, Any]) -> Nearness:
+    """Return the nearness whose `arrays_of`, or arguments, are given."""
     options = dict(options)
     if "successors_first" in options:
         arrays = options.pop("successors_first"), options.pop("successors_states")
