@@ -18,6 +18,10 @@ from heirloom.agents.paper_algorithms import MaxQInit as MaxQInit
 from heirloom.agents.paper_algorithms import RMax as RMax
 from heirloom.agents.protocol import Agent as Agent
 from heirloom.agents.qlearning import QLearning as QLearning
+from heirloom.agents.table_algorithms import QUCB as QUCB
+from heirloom.agents.table_algorithms import DelayedQ as DelayedQ
+from heirloom.agents.table_algorithms import PolicyReuse as PolicyReuse
+from heirloom.agents.table_algorithms import ShapedLifelong as ShapedLifelong
 from heirloom.envs.box import BoxFamily as BoxFamily
 from heirloom.envs.family import FiniteFamily as FiniteFamily
 from heirloom.envs.family import TaskFamily as TaskFamily

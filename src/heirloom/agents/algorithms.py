@@ -4,7 +4,12 @@
 over this registry.
 """
 
-from heirloom.agents import bisimulation_transfer, near_rmax, paper_algorithms
+from heirloom.agents import (
+    bisimulation_transfer,
+    near_rmax,
+    paper_algorithms,
+    table_algorithms,
+)
 from heirloom.agents.algorithm_options import Algorithm
 from heirloom.agents.envelope_rmax import EnvelopeRMax
 from heirloom.agents.qlearning import QLearning
@@ -20,6 +25,10 @@ ALGORITHMS: dict[str, Algorithm] = {
     ),
     "EnvelopeRMax": Algorithm(EnvelopeRMax),
     "QLearning": Algorithm(QLearning),
+    "QUCB": Algorithm(table_algorithms.QUCB),
+    "DelayedQ": Algorithm(table_algorithms.DelayedQ),
+    "ShapedLifelong": Algorithm(table_algorithms.ShapedLifelong),
+    "PolicyReuse": Algorithm(table_algorithms.PolicyReuse),
     "BisimulationTransfer": Algorithm(
         bisimulation_transfer.BisimulationLearner, bisimulation_transfer.with_tasks
     ),
