@@ -59,8 +59,8 @@ class QLearning(TableAgent):
         self._table = self._new_table(self._first_Q())
 
     @property
-    def learning_rate(self) -> float:
-        """α, the weight of a new observation."""
+    def learning_rate(self) -> float | None:
+        """α, the weight of a new observation; None if it falls with the visits of a pair."""
         return self.options["learning_rate"]
 
     @property
@@ -93,7 +93,7 @@ class QLearning(TableAgent):
         return Q
 
     def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
-        return self._first_Q(), {"rate": self.learning_rate, "explore": self.exploration}
+        return self._first_Q(), {}
 
     def _end(self) -> None:
         if not self.kept:

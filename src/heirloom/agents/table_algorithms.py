@@ -5,7 +5,7 @@ from typing import Annotated, Any, Unpack
 
 import numpy as np
 
-from heirloom.agents.tables import RateOptions, SeedOption, TableAgent, TableOptions
+from heirloom.agents.tables import OptimisticTableOptions, SeedOption, TableAgent, TableOptions
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.kernels import tables
 from heirloom.mdp.tabular import reward_scale
@@ -25,12 +25,13 @@ class QUCB(TableAgent):
         Q <- (1-α) Q + α (r + b + γ V(s')),   Q̂ <- min(Q̂, Q),   α = (H+1) / (H+n),
 
     and actions are greedy on Q̂, which starts at `v_max`. In practice H = 1 / (1-γ) and
-    b = c (hi - lo) √(H/n), with c = `bonus`; nothing is proved of this. With `bonus=None` the
-    constants are those of theory: H = ln(1 / ((1-γ) ε₁)) / ln(1/γ) and
+    b = c (1-γ) (v_max - v_min) √(H/n), with c = `bonus`; nothing is proved of this.
+
+    With `bonus=None` the constants are those of theory: H = ln(1 / ((1-γ) ε₁)) / ln(1/γ) and
     b = 4 √2 (v_max - v_min) √(H ι / n), ι = ln(S A (n+1) (n+2) / δ). Then Q̂ >= Q* at all times with
     probability 1 - δ: Hoeffding's inequality for Σ α_i (r + γ V*(s')), whose weights have
     Σ α_i² <= 2 H / n, needs a bonus of (v_max - v_min) √(H ι / n) only. The paper proves a sample
-    complexity of Õ(S A / (ε² (1-γ)^7)).
+    complexity of Õ(S A / (ε² (1-γ)⁷)).
     """
 
     shown = ("bonus",)
@@ -41,7 +42,7 @@ class QUCB(TableAgent):
         bonus: Annotated[
             float | None,
             Option('c, the scale of the bonus to tune; None, in a spec "none", for theory.', ge=0),
-        ] = 0.55,
+        ] = 0.4,
         epsilon1: Annotated[
             float, Option("ε₁ of the paper's H, if bonus is None.", gt=0, lt=1)
         ] = 0.01,
@@ -55,17 +56,16 @@ class QUCB(TableAgent):
     def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
         gamma, bonus, n_pairs = self.gamma, self.options["bonus"], available.size
         H, log = 1 / (1 - gamma), -1.0
-        scale = 0.0 if bonus is None else bonus * reward_scale(self._setting.reward_range)
-        if bonus is None:
+        if bonus is not None:
+            scale = bonus * (1 - gamma) * self.value_width
+        else:
             H = math.log(1 / ((1 - gamma) * self.options["epsilon1"]))
             H = max(1.0, H / math.log(1 / gamma)) if gamma > 0 else 1.0
-            scale, log = (
-                4 * math.sqrt(2) * self.value_width,
-                math.log(n_pairs / self.options["delta"]),
-            )
+            scale = 4 * math.sqrt(2) * self.value_width
+            log = math.log(n_pairs / self.options["delta"])
         Q = np.full(n_pairs, self._setting.v_max)
-        fields = {"rule": tables.UCB, "rate": H, "bonus": scale, "log": log, "sums": Q.copy()}
-        return Q, {**fields, "visits": np.zeros(n_pairs, dtype=np.int64)}
+        fields = {"rule": tables.UCB, "horizon": H, "bonus": scale, "log": log}
+        return Q, {**fields, "sums": Q.copy()}
 
 
 @declared
@@ -94,11 +94,11 @@ class DelayedQ(TableAgent):
         m: Annotated[
             int | None,
             Option('samples per attempt to update Q; None, in a spec "none", for theory.', ge=1),
-        ] = 5,
+        ] = 50,
         epsilon1: Annotated[
             float,
             Option("ε₁, in multiples of hi - lo: half of the least decrease of Q to tune.", gt=0),
-        ] = 0.01,
+        ] = 0.002,
         delta: DeltaOption = 0.05,
         seed: SeedOption = None,
         **options: Unpack[TableOptions],
@@ -123,7 +123,7 @@ class DelayedQ(TableAgent):
     def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
         n_pairs = available.size
         fields = {"rule": tables.DELAYED, "rate": self._epsilon1, "m": self.m}
-        arrays: dict[str, Any] = {n: np.zeros(n_pairs, dtype=np.int64) for n in ("visits", "last")}
+        arrays: dict[str, Any] = {"last": np.zeros(n_pairs, dtype=np.int64)}
         arrays |= {"sums": np.zeros(n_pairs), "learns": np.ones(n_pairs, dtype=bool)}
         return np.full(n_pairs, self._setting.v_max), {**fields, **arrays}
 
@@ -132,29 +132,38 @@ class DelayedQ(TableAgent):
 class ShapedLifelong(TableAgent):
     """Q-learning with rewards for what good episodes did (SR-LLRL, Chu et al., 2021); no guarantee.
 
-        r' = r + (1-γ) (v_max - v_min) N(s, a) / N(s)
+        r' = r + c (1-γ) (v_max - v_min) N(s, a) / N(s)
 
     N counts the visits in the best episode of each earlier task, the one with the largest
-    discounted return. `Q` starts at `v_max`. The shaping is not potential-based, so it can change
-    which policy is optimal. In the first task the agent is `QLearning(start="v_max")`. If you call
-    the agent step by step, call `begin_episode` too.
+    discounted return. `Q` starts at `v_max`, so that the first task is learned as by Q-learning.
+    The shaping is not potential-based: it can change which policy is optimal. With c = 1, as in the
+    paper, an agent may avoid the goal of a task that terminates there, and walk to and fro on its
+    way; therefore the default of `shaping` is smaller. If you call the agent step by step, call
+    `begin_episode` too.
     """
 
     shown = ("learning_rate", "exploration")
 
-    def __init__(self, **options: Unpack[RateOptions]) -> None:
-        super().__init__(options)
+    def __init__(
+        self,
+        *,
+        shaping: Annotated[
+            float, Option("c, the scale of the shaping to tune; 1 in the paper.", ge=0)
+        ] = 0.01,
+        **options: Unpack[OptimisticTableOptions],
+    ) -> None:
+        super().__init__({"shaping": shaping, **options})
         self.kept = {"N": np.zeros(self._setting.n_pairs, dtype=np.int64)}
 
     def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
         n_pairs, setting = available.size, self._setting
         N = self.kept["N"].reshape(self.n_states, self.n_actions)
         share = N / np.maximum(N.sum(axis=1, keepdims=True), 1)
-        fields = {"rate": self.options["learning_rate"], "explore": self.options["exploration"]}
         whole = ("last", "path", "best_path")
         arrays: dict[str, Any] = {name: np.zeros(n_pairs, dtype=np.int64) for name in whole}
-        arrays["shaping"] = (1 - self.gamma) * self.value_width * share.reshape(-1)
-        return np.full(n_pairs, setting.v_max), {**fields, **arrays, "episode": _no_episode()}
+        scale = self.options["shaping"] * (1 - self.gamma) * self.value_width
+        arrays["shaping"] = scale * share.reshape(-1)
+        return np.full(n_pairs, setting.v_max), {**arrays, "episode": _no_episode()}
 
     def _end(self) -> None:
         self.kept["N"] += self._table.best_path
@@ -169,8 +178,9 @@ class PolicyReuse(TableAgent):
     in multiples of hi - lo, and τ grows by `heat` with each episode. An earlier policy is followed
     with probability ψ = `reuse` at the first step, which falls by the factor `decay` at each step;
     otherwise, and with the own policy, actions are ε-greedy on `Q` (greedy in the paper, if the own
-    policy was chosen), which starts at `v_max`. No guarantee. All earlier policies are kept. If you
-    call the agent step by step, call `begin_episode` too.
+    policy was chosen). `Q` starts at `v_max` in the first task, where there is nothing to reuse,
+    and at `v_min` later, as in the paper: earlier policies lead the way. No guarantee. All earlier
+    policies are kept. If you call the agent step by step, call `begin_episode` too.
     """
 
     shown = ("learning_rate", "exploration", "reuse")
@@ -188,19 +198,19 @@ class PolicyReuse(TableAgent):
         heat: Annotated[
             float, Option("by how much τ, the inverse temperature, grows per episode.", ge=0)
         ] = 0.05,
-        **options: Unpack[RateOptions],
+        **options: Unpack[OptimisticTableOptions],
     ) -> None:
         super().__init__({"reuse": reuse, "decay": decay, "heat": heat, **options})
         self.kept = {"policies": np.empty((0, self.n_states), dtype=np.int64)}
 
     def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
         policies, options = self.kept["policies"], self.options
-        fields = {"rate": options["learning_rate"], "explore": options["exploration"]}
-        fields |= {name: options[name] for name in ("reuse", "decay", "heat")}
+        fields = {name: options[name] for name in ("reuse", "decay", "heat")}
         fields |= {"unit": reward_scale(self._setting.reward_range), "policies": policies}
         gains, uses = np.zeros(len(policies) + 1), np.zeros(len(policies) + 1, dtype=np.int64)
         arrays = {"gains": gains, "uses": uses, "episode": _no_episode()}
-        return np.full(available.size, self._setting.v_max), {**fields, **arrays}
+        first = self._setting.v_max - (self.value_width if len(policies) else 0.0)
+        return np.full(available.size, first), {**fields, **arrays}
 
     def _end(self) -> None:
         self.kept["policies"] = np.vstack([self.kept["policies"], self.policy])

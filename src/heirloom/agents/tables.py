@@ -27,13 +27,20 @@ SeedOption = Annotated[
 """The type of the option `seed`."""
 
 
+RATE = "α, the weight of a new observation in an update of Q"
+SCHEDULE = "(H+1) / (H+n) at the n-th visit of a pair, with H = 1 / (1-γ)"
+ExplorationOption = Annotated[
+    float, Option("ε, the probability of a random action.", 0.1, ge=0, le=1)
+]
+
+
 class Rates(TypedDict, total=False):
     """The options of Q-learning that do not depend on the task."""
 
     learning_rate: Annotated[
-        float, Option("α, the weight of a new observation in an update of Q.", 0.1, gt=0, le=1)
+        float | None, Option(f'{RATE}; None, in a spec "none", for {SCHEDULE}.', 0.1, gt=0, le=1)
     ]
-    exploration: Annotated[float, Option("ε, the probability of a random action.", 0.1, ge=0, le=1)]
+    exploration: ExplorationOption
     seed: SeedOption
 
 
@@ -59,8 +66,14 @@ class TableOptions(TypedDict, total=False):
     ]
 
 
-class RateOptions(Rates, TableOptions):
-    """The options of agents that learn as Q-learning does, and start from `v_max`."""
+class OptimisticTableOptions(TableOptions, total=False):
+    """The options of agents that learn as Q-learning does, from `v_max`."""
+
+    learning_rate: Annotated[
+        float | None, Option(f"{RATE}; by default {SCHEDULE}.", None, gt=0, le=1)
+    ]
+    exploration: ExplorationOption
+    seed: SeedOption
 
 
 class TableAgent:
@@ -132,15 +145,19 @@ class TableAgent:
     def _new_table(self, Q: FloatArray, **fields: Any) -> tables.Table:
         """Return a table; fields that are not given are not used."""
         none, whole = np.empty(0), np.empty(0, dtype=np.int64)
-        numbers = dict.fromkeys(("explore", "rate", "bonus", "log", "reuse", "decay", "heat"), 0.0)
+        numbers = dict.fromkeys(("bonus", "log", "reuse", "decay", "heat"), 0.0)
+        numbers |= {"explore": self.options.get("exploration", 0.0), "unit": 1.0}
+        numbers |= {"rate": self.options.get("learning_rate") or 0.0}
+        numbers |= {"horizon": 1 / (1 - self.gamma)}
         arrays: dict[str, Any] = dict.fromkeys(
             ("sums", "shaping", "lower", "upper", "weights"), none
         )
         arrays |= dict.fromkeys(("gains", "episode"), none)
-        arrays |= dict.fromkeys(("visits", "last", "uses", "path", "best_path"), whole)
+        arrays |= dict.fromkeys(("last", "uses", "path", "best_path"), whole)
+        arrays["visits"] = np.zeros(Q.size, dtype=np.int64)
         table = {
             **{"rule": tables.MEAN, "n_actions": self.n_actions, "gamma": self.gamma, "m": 1},
-            **{**numbers, "unit": 1.0, **arrays, "Q": Q, "clock": np.zeros(3, dtype=np.int64)},
+            **{**numbers, **arrays, "Q": Q, "clock": np.zeros(3, dtype=np.int64)},
             **{"learns": np.empty(0, dtype=bool), "policies": np.empty((0, 0), dtype=np.int64)},
             **fields,
         }

@@ -33,14 +33,15 @@ LOWEST = -np.finfo(np.float64).max  # the values of all available actions are ab
 class Table(NamedTuple):
     """A table `Q` over pairs k = s * A + a, and what the rule that updates it needs.
 
-    `rule` is MEAN for a moving mean with the weight `rate`, UCB for a mean with a bonus, or DELAYED
-    for means of `m` samples; `learn` has their formulas. With probability `explore` an action is
+    `rule` is MEAN for a moving mean, UCB for one with a bonus, or DELAYED for means of `m` samples;
+    `learn` has their formulas. With probability `explore` an action is
     random, in proportion to `weights` over pairs if there are any. A missing action has
     Q = -infinity. Arrays that a rule does not use are empty.
 
-    `sums`, `visits` and `learns` belong to UCB and DELAYED. `clock` holds the time step, that of
-    the last change of `Q`, and the number of episodes begun. `last` is the time of the last attempt
-    to update a pair (DELAYED), or the last episode in which it was visited.
+    `visits` counts the visits of each pair (DELAYED: its samples). `sums` and `learns` belong to
+    UCB and DELAYED. `clock` holds the time step, that of the last change of `Q`, and the number of
+    episodes begun. `last` is the time of the last attempt to update a pair (DELAYED), or the last
+    episode in which it was visited.
 
     `shaping` is added to rewards, and `Q` of a visited pair stays from `lower` to `upper`.
 
@@ -58,6 +59,7 @@ class Table(NamedTuple):
     gamma: Any
     explore: Any
     rate: Any
+    horizon: Any
     bonus: Any
     log: Any
     m: Any
@@ -147,10 +149,12 @@ def _weighted(weights, first, n_actions, u):
 def learn(table, k, r, s_next, ended):
     """Update `Q[k]` after a step with reward r to s_next, where x = r + γ max Q(s_next, .).
 
-    MEAN       Q += rate (x - Q), limited to [lower, upper]
-    UCB        sums += α (x + b - sums),  Q = min(Q, sums),
-               α = (H+1)/(H+n),  b = bonus √(H ι / n),  H = rate,  ι = log + ln (n+1)(n+2)
+    MEAN       Q += α (x - Q), limited to [lower, upper]; α = rate, or α_n if that is 0
+    UCB        sums += α_n (x + b - sums),  Q = min(Q, sums),
+               b = bonus √(H ι / n),  ι = log + ln (n+1)(n+2), or 1 if log is negative
     DELAYED    after m samples: if Q - mean(x) >= 2 rate, Q = mean(x) + rate
+
+    with n visits of the pair, H = horizon and α_n = (H+1) / (H+n).
     """
     Q, x = table.Q, r
     if table.shaping.size > 0:
@@ -160,19 +164,21 @@ def learn(table, k, r, s_next, ended):
         for i in range(s_next * table.n_actions + 1, (s_next + 1) * table.n_actions):
             highest = max(highest, Q[i])
         x += table.gamma * highest
-    if table.rule == MEAN:
-        Q[k] += table.rate * (x - Q[k])
-        if table.lower.size > 0:
-            Q[k] = min(max(Q[k], table.lower[k]), table.upper[k])
-    elif table.rule == UCB:
-        table.visits[k] += 1
-        n, H = table.visits[k], table.rate
-        log = 1.0 if table.log < 0.0 else table.log + np.log((n + 1.0) * (n + 2.0))
-        x += table.bonus * np.sqrt(H * log / n)
-        table.sums[k] += (H + 1.0) / (H + n) * (x - table.sums[k])
-        Q[k] = min(Q[k], table.sums[k])
-    else:
+    if table.rule == DELAYED:
         _learn_delayed(table, k, x)
+    else:
+        table.visits[k] += 1
+        n, H = table.visits[k], table.horizon
+        rate = (H + 1.0) / (H + n)
+        if table.rule == UCB:
+            log = 1.0 if table.log < 0.0 else table.log + np.log((n + 1.0) * (n + 2.0))
+            x += table.bonus * np.sqrt(H * log / n)
+            table.sums[k] += rate * (x - table.sums[k])
+            Q[k] = min(Q[k], table.sums[k])
+        else:
+            Q[k] += (table.rate if table.rate > 0.0 else rate) * (x - Q[k])
+            if table.lower.size > 0:
+                Q[k] = min(max(Q[k], table.lower[k]), table.upper[k])
     if table.episode.size > 0:
         _follow_episode(table, k, r)
 
