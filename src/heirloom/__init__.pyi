@@ -8,6 +8,7 @@ from heirloom import plot as plot
 from heirloom import theory as theory
 from heirloom import wrappers as wrappers
 from heirloom.agents.bisimulation_transfer import BisimulationTransfer as BisimulationTransfer
+from heirloom.agents.bumex import BUMEX as BUMEX
 from heirloom.agents.envelope_rmax import EnvelopeRMax as EnvelopeRMax
 from heirloom.agents.near_rmax import NearRMax as NearRMax
 from heirloom.agents.near_rmax import NearRMaxQInit as NearRMaxQInit

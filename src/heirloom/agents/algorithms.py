@@ -6,6 +6,7 @@ over this registry.
 
 from heirloom.agents import (
     bisimulation_transfer,
+    bumex,
     near_rmax,
     paper_algorithms,
     table_algorithms,
@@ -29,6 +30,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "DelayedQ": Algorithm(table_algorithms.DelayedQ),
     "ShapedLifelong": Algorithm(table_algorithms.ShapedLifelong),
     "PolicyReuse": Algorithm(table_algorithms.PolicyReuse),
+    "BUMEX": Algorithm(bumex.BUMEX, bumex.with_nearness, near_rmax.NearnessScale),
     "BisimulationTransfer": Algorithm(
         bisimulation_transfer.BisimulationLearner, bisimulation_transfer.with_tasks
     ),

@@ -168,15 +168,11 @@ class TableAgent:
         self._check_task("observe_mask")
         s = index("state", s, self.n_states)
         flags = read_mask(mask, self.n_actions, f"the mask of state {s}")
-        first = s * self.n_actions
-        row = self._table.Q[first : first + self.n_actions]
-        new = first + np.flatnonzero(~flags & (row > -np.inf))
-        if new.size:
-            self._exclude(new)
+        self._observe_mask(s, flags)
 
-    def _exclude(self, pairs: IntArray) -> None:
-        """Take note that the actions of `pairs` do not exist."""
-        self._table.Q[pairs] = -np.inf
+    def _observe_mask(self, s: int, flags: BoolArray) -> None:
+        """Take note of the actions that are available in a state."""
+        self._table.Q[s * self.n_actions : (s + 1) * self.n_actions][~flags] = -np.inf
 
     def begin_episode(self) -> None:
         """Begin an episode."""
