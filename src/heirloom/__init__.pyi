@@ -8,6 +8,7 @@ from heirloom import plot as plot
 from heirloom import theory as theory
 from heirloom import wrappers as wrappers
 from heirloom.agents.bisimulation_transfer import BisimulationTransfer as BisimulationTransfer
+from heirloom.agents.bumex import BUMEX as BUMEX
 from heirloom.agents.envelope_rmax import EnvelopeRMax as EnvelopeRMax
 from heirloom.agents.near_rmax import NearRMax as NearRMax
 from heirloom.agents.near_rmax import NearRMaxQInit as NearRMaxQInit
@@ -26,6 +27,10 @@ from heirloom.agents.protocol import Agent as Agent
 from heirloom.agents.psrl import PSRL as PSRL
 from heirloom.agents.psrl import NearPSRL as NearPSRL
 from heirloom.agents.qlearning import QLearning as QLearning
+from heirloom.agents.table_algorithms import QUCB as QUCB
+from heirloom.agents.table_algorithms import DelayedQ as DelayedQ
+from heirloom.agents.table_algorithms import PolicyReuse as PolicyReuse
+from heirloom.agents.table_algorithms import ShapedLifelong as ShapedLifelong
 from heirloom.envs.box import BoxFamily as BoxFamily
 from heirloom.envs.family import FiniteFamily as FiniteFamily
 from heirloom.envs.family import TaskFamily as TaskFamily

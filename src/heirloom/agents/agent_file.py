@@ -48,7 +48,7 @@ A = TypeVar("A", bound=OptimisticAgent)
 
 def packed(agent: OptimisticAgent) -> Content:
     """Return everything that an agent needs to continue with its next task."""
-    refutation, state = agent.refutation, agent._uniforms.rng.bit_generator.state
+    refutation, state = agent.refutation, generator_state(agent._uniforms)
     memory_header, arrays = memory_file.packed(agent.memory)
     arrays["drawn"] = agent._uniforms.unused
     bounds = []
@@ -59,11 +59,6 @@ def packed(agent: OptimisticAgent) -> Content:
                 arrays[f"bound/{i}/{key}"] = value
         scalars = given and {k: v for k, v in given.items() if not isinstance(v, np.ndarray)}
         bounds.append({"name": name, "options": scalars, "user_defined": _is_user_defined(bound)})
-    if state["bit_generator"] not in GENERATORS:
-        raise InvalidArgument(
-            f"the agent's generator is a {state['bit_generator']}: an agent can be saved only with "
-            f"one of numpy's generators, {', '.join(GENERATORS)}"
-        )
     header = {
         "memory": memory_header,
         "algorithm": type(agent).__name__,
@@ -132,9 +127,7 @@ def unpacked(
                 rebuilt[i] = kind(**options, **own)
         agent = cls.__new__(cls)  # the constructors of RMax, LRMax, ... would create new bounds
         OptimisticAgent.__init__(agent, bounds=rebuilt, memory=memory, **header["options"])
-        drawn = take(arrays, "drawn", np.float64, (-1,)).copy()
-        check(((drawn >= 0) & (drawn < 1)).all(), "the array 'drawn' has a number outside [0, 1)")
-        agent._uniforms = Uniforms(_generator(header["generator"]), drawn)
+        agent._uniforms = rebuilt_uniforms(content)
         agent.refutation.warned = truth("warned", header["warned"])
     return agent
 
@@ -181,6 +174,24 @@ def _with_classes(
                 "`options`, or as an instance created as before"
             )
     return found
+
+
+def generator_state(uniforms: Uniforms) -> Any:
+    """Return the state of a generator; raise `InvalidArgument` unless it is one of numpy's."""
+    state = uniforms.rng.bit_generator.state
+    if state["bit_generator"] not in GENERATORS:
+        raise InvalidArgument(
+            f"the agent's generator is a {state['bit_generator']}: an agent can be saved only with "
+            f"one of numpy's generators, {', '.join(GENERATORS)}"
+        )
+    return state
+
+
+def rebuilt_uniforms(content: Content) -> Uniforms:
+    """Return the random numbers of a saved agent."""
+    drawn = take(content.arrays, "drawn", np.float64, (-1,)).copy()
+    check(((drawn >= 0) & (drawn < 1)).all(), "the array 'drawn' has a number outside [0, 1)")
+    return Uniforms(_generator(content.header["generator"]), drawn)
 
 
 def _generator(saved: dict[str, Any]) -> np.random.Generator:

@@ -6,10 +6,12 @@ over this registry.
 
 from heirloom.agents import (
     bisimulation_transfer,
+    bumex,
     near_rmax,
     optimistic_algorithms,
     paper_algorithms,
     psrl,
+    table_algorithms,
 )
 from heirloom.agents.algorithm_options import Algorithm
 from heirloom.agents.envelope_rmax import EnvelopeRMax
@@ -34,6 +36,11 @@ ALGORITHMS: dict[str, Algorithm] = {
     "PSRL": Algorithm(psrl.PSRL, psrl.with_successors),
     "NearPSRL": Algorithm(psrl.NearPSRL, psrl.with_nearness, near_rmax.NearnessScale),
     "QLearning": Algorithm(QLearning),
+    "QUCB": Algorithm(table_algorithms.QUCB),
+    "DelayedQ": Algorithm(table_algorithms.DelayedQ),
+    "ShapedLifelong": Algorithm(table_algorithms.ShapedLifelong),
+    "PolicyReuse": Algorithm(table_algorithms.PolicyReuse),
+    "BUMEX": Algorithm(bumex.BUMEX, bumex.with_nearness, near_rmax.NearnessScale),
     "BisimulationTransfer": Algorithm(
         bisimulation_transfer.BisimulationLearner, bisimulation_transfer.with_tasks
     ),

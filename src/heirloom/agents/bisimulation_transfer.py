@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from heirloom.agents.algorithm_options import TaskKnowledge
-from heirloom.agents.qlearning import QLearning, QLearningOptions, QLearningRates
-from heirloom.arrays import FloatArray
+from heirloom.agents.qlearning import QLearning, QLearningOptions
+from heirloom.agents.tables import Rates
+from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.mdp.tabular import TabularMDP, check_task
 from heirloom.metrics.bisimulation import Ground, bisimulation_metric, closest_states
@@ -35,7 +36,7 @@ def BisimulationTransfer(
     ] = None,
     ground: GroundOption = "identity",
     c: WeightOption = None,
-    **options: Unpack[QLearningRates],
+    **options: Unpack[Rates],
 ) -> QLearning:
     """Q-learning of `target` that starts from the values of the closest source state of each state.
 
@@ -101,13 +102,13 @@ class BisimulationLearner(QLearning):
         self.tasks, self.ground, self.c = list(tasks), ground, c
         self.n_begun = 0
 
-    def begin_task(self) -> None:
+    def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
         """Begin a task: each state gets the values of the closest state of the previous task."""
         if self.n_begun > 0 and self.n_begun < len(self.tasks):
             source, target = self.tasks[self.n_begun - 1 : self.n_begun + 1]
             self.initial_Q = _transferred(self.Q, source, target, self.ground, self.c)
-        super().begin_task()
         self.n_begun += 1
+        return super()._begin(available)
 
 
 def with_tasks(options: dict[str, Any], known: TaskKnowledge) -> dict[str, Any]:

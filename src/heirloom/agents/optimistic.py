@@ -372,7 +372,7 @@ class OptimisticAgent:
             and lo <= r <= hi
             and (terminated is False or (terminated is True and may_terminate))
         ):
-            s, a, r, s_next, terminated = self._checked_step(s, a, r, s_next, terminated)
+            s, a, r, s_next, terminated = checked_step(self._limits, s, a, r, s_next, terminated)
         task = self._task
         if task is None or not self.in_task:
             raise WrongOrder("observe() was called outside a task: call begin_task() first")
@@ -500,29 +500,34 @@ class OptimisticAgent:
         view.flags.writeable = False
         return view
 
-    def _checked_step(
-        self, s: int, a: int, r: float, s_next: int, terminated: object
-    ) -> tuple[int, int, float, int, bool]:
-        """Return a step in standard types; raise `InvalidArgument` unless it is valid."""
-        n_states, n_actions, lo, hi, may_terminate = self._limits
-        s, a = index("state", s, n_states), index("action", a, n_actions)
-        s_next = index("next state", s_next, n_states)
-        r, ends = reward(s, a, r), truth("terminated", terminated)
-        if not lo <= r <= hi:
-            raise InvalidArgument(
-                f"the reward of state {s} and action {a} is {r}, outside the agent's reward_range "
-                f"({lo:g}, {hi:g}): create the agent with a range that contains the rewards of all "
-                "its tasks"
-            )
-        if ends and not may_terminate:
-            raise InvalidArgument(
-                f"the episode terminated at state {s} and action {a}, but the agent has "
-                "terminating=False: create it with terminating=True"
-            )
-        return s, a, r, s_next, ends
+
+Limits = tuple[int, int, float, float, bool]
+"""The numbers of states and actions, the range of rewards, and whether tasks may terminate."""
 
 
-def _limits(setting: Setting) -> tuple[int, int, float, float, bool]:
+def checked_step(
+    limits: Limits, s: int, a: int, r: float, s_next: int, terminated: object
+) -> tuple[int, int, float, int, bool]:
+    """Return a step in standard types; raise `InvalidArgument` unless it is valid."""
+    n_states, n_actions, lo, hi, may_terminate = limits
+    s, a = index("state", s, n_states), index("action", a, n_actions)
+    s_next = index("next state", s_next, n_states)
+    r, ends = reward(s, a, r), truth("terminated", terminated)
+    if not lo <= r <= hi:
+        raise InvalidArgument(
+            f"the reward of state {s} and action {a} is {r}, outside the agent's reward_range "
+            f"({lo:g}, {hi:g}): create the agent with a range that contains the rewards of all "
+            "its tasks"
+        )
+    if ends and not may_terminate:
+        raise InvalidArgument(
+            f"the episode terminated at state {s} and action {a}, but the agent has "
+            "terminating=False: create it with terminating=True"
+        )
+    return s, a, r, s_next, ends
+
+
+def _limits(setting: Setting) -> Limits:
     """Return the numbers that each step is compared with."""
     lo, hi = setting.reward_range
     return setting.n_states, setting.n_actions, lo, hi, setting.terminating

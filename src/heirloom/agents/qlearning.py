@@ -1,46 +1,32 @@
-"""Baseline: Q-learning (Watkins and Dayan, 1992), without transfer and without guarantees."""
+"""Q-learning (Watkins and Dayan, 1992), and naive ways to begin a task with what was learned."""
 
-from typing import Annotated, Required, TypedDict, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray
-from heirloom.errors import InvalidArgument, WrongOrder
-from heirloom.mdp.available import read_mask
+from heirloom.agents.optimistic import Limits
+from heirloom.agents.tables import Rates, TableAgent, TableOptions
+from heirloom.arrays import BoolArray, FloatArray
+from heirloom.errors import InvalidArgument
 from heirloom.options import Option, declared
-from heirloom.validation import (
-    LARGEST_REWARD,
-    check_gamma,
-    generator,
-    index,
-    numbers,
-    reward,
-    sizes,
-    truth,
-)
+from heirloom.transfer.setting import Setting
+from heirloom.validation import LARGEST_REWARD, numbers
 
 
-class QLearningRates(TypedDict, total=False):
-    """The options of Q-learning that do not depend on the task."""
-
-    learning_rate: Annotated[
-        float, Option("α, the weight of a new observation in an update of Q.", 0.1, gt=0, le=1)
-    ]
-    exploration: Annotated[float, Option("ε, the probability of a random action.", 0.1, ge=0, le=1)]
-    seed: Annotated[
-        int | np.random.Generator | None,
-        Option("the seed of the agent's generator, or the generator.", None, spec=None),
-    ]
-
-
-class QLearningOptions(QLearningRates, total=False):
+class QLearningOptions(Rates, TableOptions, total=False):
     """All options of Q-learning."""
 
-    n_states: Required[Annotated[int, Option("the number of states, S.", spec=None)]]
-    n_actions: Required[Annotated[int, Option("the number of actions, A.", spec=None)]]
-    gamma: Required[Annotated[float, Option("the discount factor.", spec=None)]]
-    initial_Q: Annotated[
+    start: Annotated[
+        Literal["v_max", "last", "mean", "max"] | None,
+        Option(
+            'what each task begins with: "v_max"; or `Q` of the "last" task that had the action, '
+            'or the "mean" or the "max" over all of them, and `initial_Q` where there was none. By '
+            "default `initial_Q`. Only with v_max are rewards compared with reward_range.",
+            None,
+        ),
+    ]
+    initial_Q: Annotated[  # noqa: N815 -- the paper's letter
         float | ArrayLike,
         Option(
             "the values of Q before the first update: a number or an array [s, a].", 0.0, spec=float
@@ -49,90 +35,78 @@ class QLearningOptions(QLearningRates, total=False):
 
 
 @declared
-class QLearning:
-    """Q-learning with ε-greedy actions.
+class QLearning(TableAgent):
+    """Q-learning with ε-greedy actions; no guarantee for finitely many steps.
 
         Q(s, a) <- Q(s, a) + α (r + γ max_a' Q(s', a') - Q(s, a))
 
-    Every task begins with the same initial values: nothing is transferred between tasks.
+    By default every task begins with the same values: nothing is transferred between tasks. With
+    `start` "last", "mean" or "max" it begins with those of earlier tasks, the naive transfer that
+    other algorithms have to beat; nothing is proved of it. `start="v_max"` explores because
+    untried actions look best.
     """
 
+    shown = ("learning_rate", "exploration")
+
     def __init__(self, **options: Unpack[QLearningOptions]) -> None:
-        self.n_states, self.n_actions = sizes(options["n_states"], options["n_actions"])
-        self.gamma = check_gamma(options["gamma"])
-        self.learning_rate, self.exploration = options["learning_rate"], options["exploration"]
+        super().__init__(options)
+        self.start = options["start"]
         self.initial_Q = _initial(options["initial_Q"], (self.n_states, self.n_actions))
-        self.in_task = False
-        self._rng = generator(options["seed"])
-        self._Q = self.initial_Q.copy()
-
-    def begin_task(self) -> None:
-        """Begin a new task with the initial values."""
-        if self.in_task:
-            raise WrongOrder(
-                "begin_task() was called within a task: call end_task() first, or resume the task "
-                "with learn(..., resume=True)"
-            )
-        self._Q = self.initial_Q.copy()
-        self.in_task = True
-
-    def observe_mask(self, s: int, mask: ArrayLike) -> None:
-        """Observe which actions are available in state `s`; the others are never chosen."""
-        if not self.in_task:
-            raise WrongOrder("observe_mask() was called outside a task: call begin_task() first")
-        s = index("state", s, self.n_states)
-        self._Q[s, ~read_mask(mask, self.n_actions, f"the mask of state {s}")] = -np.inf
-
-    def act(self, s: int) -> int:
-        """Return a random action with probability ε, otherwise a random greedy action."""
-        if not self.in_task:
-            raise WrongOrder("act() was called outside a task: call begin_task() first")
-        s = index("state", s, self.n_states)
-        if self._rng.random() < self.exploration:
-            available = np.flatnonzero(self._Q[s] > -np.inf)
-            return int(available[int(self._rng.random() * available.size)])
-        row = self._Q[s]
-        greedy = np.flatnonzero(row == row.max())
-        return int(greedy[int(self._rng.random() * greedy.size)] if greedy.size > 1 else greedy[0])
-
-    def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> bool:
-        """Learn from a step; returns False because there is no model to update."""
-        if not self.in_task:
-            raise WrongOrder("observe() was called outside a task: call begin_task() first")
-        s, a = index("state", s, self.n_states), index("action", a, self.n_actions)
-        s_next, r = index("next state", s_next, self.n_states), reward(s, a, r)
-        target = r if truth("terminated", terminated) else r + self.gamma * self._Q[s_next].max()
-        self._Q[s, a] += self.learning_rate * (target - self._Q[s, a])
-        return False
-
-    def end_task(self) -> None:
-        """End the task; `Q` can be read until the next one begins."""
-        if not self.in_task:
-            raise WrongOrder("end_task() was called outside a task: call begin_task() first")
-        self.in_task = False
+        self.options["initial_Q"] = self.initial_Q
+        if self.start in ("last", "mean", "max"):
+            n_pairs = self.n_states * self.n_actions
+            self.kept = {"Q": np.zeros(n_pairs), "tasks": np.zeros(n_pairs, dtype=np.int64)}
+        self._table = self._new_table(self._first_Q())
 
     @property
-    def Q(self) -> FloatArray:
-        """The learned values, [s, a]; -infinity where an action is not available."""
-        view = self._Q.view()
-        view.flags.writeable = False
-        return view
+    def learning_rate(self) -> float | None:
+        """α, the weight of a new observation; None if it falls with the visits of a pair."""
+        return self.options["learning_rate"]
 
     @property
-    def greedy(self) -> BoolArray:
-        """Whether each action has the largest `Q` of its state, [s, a]."""
-        return self._Q == self._Q.max(axis=1, keepdims=True)
+    def exploration(self) -> float:
+        """ε, the probability of a random action."""
+        return self.options["exploration"]
 
     @property
-    def policy(self) -> IntArray:
-        """The first greedy action of each state, [s]."""
-        return self._Q.argmax(axis=1)
+    def setting(self) -> Setting:
+        """What the agent knows before its first task; it has no such attribute without `v_max`."""
+        if self.start != "v_max":
+            raise AttributeError("Q-learning assumes nothing about tasks, unless start='v_max'")
+        return self._setting
 
-    def __repr__(self) -> str:
-        return (
-            f"QLearning(n_states={self.n_states}, n_actions={self.n_actions}, gamma={self.gamma}, "
-            f"learning_rate={self.learning_rate}, exploration={self.exploration})"
-        )
+    @property
+    def _limits(self) -> Limits:
+        if self.start == "v_max":
+            return super()._limits
+        return self.n_states, self.n_actions, -LARGEST_REWARD, LARGEST_REWARD, True
+
+    def _first_Q(self) -> FloatArray:
+        """Return the values with which the next task begins."""
+        if self.start == "v_max":
+            return np.full(self.initial_Q.size, self._setting.v_max)
+        Q = self.initial_Q.reshape(-1).copy()
+        if self.kept:
+            known = self.kept["tasks"] > 0
+            n = self.kept["tasks"][known] if self.start == "mean" else 1
+            Q[known] = self.kept["Q"][known] / n
+        return Q
+
+    def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
+        return self._first_Q(), {}
+
+    def _end(self) -> None:
+        if not self.kept:
+            return
+        Q, kept, tasks = self._table.Q, self.kept["Q"], self.kept["tasks"]
+        has = Q > -np.inf
+        if self.start == "mean":
+            kept[has] += Q[has]
+        elif self.start == "max":
+            kept[has] = np.where(tasks[has] > 0, np.maximum(kept[has], Q[has]), Q[has])
+        else:
+            kept[has] = Q[has]
+        tasks[has] += 1
 
 
 def _initial(initial_Q: float | ArrayLike, shape: tuple[int, int]) -> FloatArray:

@@ -26,10 +26,11 @@ class Uniforms:
         """The numbers that were drawn and have not been used yet."""
         return self.block[self.n_used :]
 
-    def refill(self) -> None:
-        """Draw a new block if every number of the current one was used."""
-        if self.n_used == self.block.size:
-            self.block, self.n_used = self.rng.random(BLOCK), 0
+    def refill(self, least: int = 1) -> None:
+        """Draw a new block if fewer than `least` numbers of the current one are unused."""
+        if self.n_used + least > self.block.size:
+            self.block = np.concatenate([self.unused, self.rng.random(BLOCK)])
+            self.n_used = 0
 
     def next(self) -> float:
         """Return the next number."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
+from heirloom.agents.tables import TableAgent
 from heirloom.agents.task_learner import TaskLearner
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import (
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     import gymnasium as gym
 
 LOOKED_FOR_MASKS = 1000  # steps of a task in which masks that are not used are noticed
+OTHER_ACTIONS = (
+    "the available actions of the task are not those with which the agent began it: call "
+    "begin_task(available=m.available), or resume with the same task"
+)
 BLOCK = 8192  # uniform numbers per draw; a compiled call returns when they are used up
 
 
@@ -139,7 +144,10 @@ def learn(
 
 def run_episodes(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan) -> Record:
     """Run the episodes of a task that the agent has begun."""
-    if isinstance(env, TabularMDP) and getattr(agent, "compiled", None) is True:
+    is_compiled = isinstance(env, TabularMDP) and getattr(agent, "compiled", None) is True
+    if is_compiled and isinstance(agent, TableAgent):
+        record = _learn_table(agent, cast("TabularMDP", env), plan)
+    elif is_compiled and isinstance(env, TabularMDP):
         record = _learn_compiled(cast("OptimisticAgent", agent), env, plan)
     elif isinstance(env, TabularMDP):
         masks = env.transitions.available is not None
@@ -161,10 +169,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             "task that the agent has begun: create an agent of this size"
         )
     if not np.array_equal(learner.model.available, m.available):
-        raise WrongOrder(
-            "the available actions of the task are not those with which the agent began it: call "
-            "begin_task(available=m.available), or resume with the same task"
-        )
+        raise WrongOrder(OTHER_ACTIONS)
     compiled = _compiled_task(m)
     task, values = tuple(compiled), tuple(learner._values)
     near, check = _optional(learner._near), _check(learner)
@@ -236,6 +241,32 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
     )
 
 
+def _learn_table(agent: TableAgent, m: TabularMDP, plan: Plan) -> Record:
+    agent.resume_task()
+    rng, recorder, compiled = generator(plan.seed), plan.recorder, _compiled_task(m)
+    if not np.array_equal(agent.Q > -np.inf, m.available):
+        raise WrongOrder(OTHER_ACTIONS)
+    run = _new_run(agent, plan.episodes, rng)
+    stride, reported = plan.episodes if plan.callback is None else plan.stride, 0
+    limit = -1 if plan.max_steps is None else plan.max_steps
+    while (episode := int(run.at[rollout.EPISODE])) < plan.episodes:
+        due = until = min(plan.episodes, (episode // stride + 1) * stride)
+        if recorder is not None:
+            until = min(until, recorder.next_episode(episode))
+        if until == episode and run.at[rollout.STATE] < 0:
+            run = run_recorded_episode(agent, compiled, run, rng, plan)
+        elif agent.run_until(compiled, run, max(until, episode + 1), limit) == rollout.NO_UNIFORMS:
+            run.uniforms[:] = rng.random(BLOCK)
+            run.at[rollout.UNIFORM] = 0
+        reported = _report(plan, run, due, reported)
+    return Record(
+        frozen(run.returns),
+        frozen(run.discounted),
+        np.empty(0, dtype=np.int64),
+        int(run.at[rollout.STEPS]),
+    )
+
+
 def _report(plan: Plan, run: rollout.Run, due: int, reported: int) -> int:
     """Call the callback if `due` episodes are done; return after how many it was called last."""
     done = int(run.at[rollout.EPISODE])
@@ -255,7 +286,9 @@ def _check(learner: TaskLearner) -> tuple[Any, ...] | None:
     return None if learner.watch is None else _optional(learner.watch.check)
 
 
-def _new_run(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) -> rollout.Run:
+def _new_run(
+    agent: OptimisticAgent | TableAgent, episodes: int, rng: np.random.Generator
+) -> rollout.Run:
     """Create the state of a compiled run, with random numbers for the task and for the agent."""
     agent._uniforms.refill()
     run = rollout.Run(
@@ -265,7 +298,7 @@ def _new_run(agent: OptimisticAgent, episodes: int, rng: np.random.Generator) ->
         choices=agent._uniforms.block,
         returns=np.zeros(episodes),
         discounted=np.zeros(episodes),
-        update_steps=np.empty(agent.setting.n_pairs, dtype=np.int64),
+        update_steps=np.empty(agent.n_states * agent.n_actions, dtype=np.int64),
     )
     run.at[rollout.CHOICE] = agent._uniforms.n_used
     return run

@@ -6,6 +6,7 @@ import numpy as np
 
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent, memory_of
+from heirloom.agents.tables import TableAgent
 from heirloom.agents.task_learner import TaskLearner, sources_used
 from heirloom.arrays import IntArray, frozen
 from heirloom.kernels import rollout
@@ -239,7 +240,7 @@ def exact_task_of(env: Any) -> TabularMDP | None:
 
 
 def run_recorded_episode(
-    agent: OptimisticAgent,
+    agent: OptimisticAgent | TableAgent,
     task: rollout.Task,
     run: rollout.Run,
     rng: np.random.Generator,
@@ -255,6 +256,8 @@ def run_recorded_episode(
     episode, steps = int(at[EPISODE]), int(at[STEPS])
     discount, step, ended = 1.0, 0, False
     recorder.begin_episode(episode, steps)
+    if hasattr(agent, "begin_episode"):
+        agent.begin_episode()
     s = int(task.start_states[rollout.first_above(task.start_sums, _uniform(run, rng))])
     while not ended and step != plan.max_steps:
         a = agent.act(s)

@@ -11,16 +11,18 @@ of the range of rewards: a thousandth of it is less than what a hundred visits l
 values at the end of a task are exact again (`complete`).
 """
 
+from dataclasses import replace
+
 import numpy as np
 
-from heirloom.arrays import FloatArray, IntArray
+from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import NotConverged
 from heirloom.kernels import solving
 from heirloom.kernels.counting import N_TRANSITIONS, NOT_LISTED, Model
 from heirloom.kernels.solving import Near, Values
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.rows import Rows
-from heirloom.mdp.tabular import reward_scale
+from heirloom.mdp.tabular import reward_scale, value_range
 from heirloom.transfer import acceleration
 from heirloom.transfer.model_sets import ModelSets, combined
 from heirloom.transfer.setting import Setting
@@ -32,6 +34,7 @@ PATIENCE, PATIENCE_PER_PAIR = 10_000, 200
 MIN_ACCELERATIONS = 20
 MAX_SWEEPS = 50_000  # work per update, relative to the size of the program; enough for γ = 0.999
 COARSE = 1e-3  # largest error of values that are computed again and again, in the range of rewards
+ROUNDING = 1e-12  # of lower bounds, relative to the largest value, far above that of backups
 NO_PAIRS, NO_CAPS = np.empty(0, dtype=np.int64), np.empty(0)
 
 
@@ -119,6 +122,28 @@ def lower_values(
     values = with_near(values, near, has_radii=True)
     update(model, values, near, np.flatnonzero(rows.known))
     return values
+
+
+def lower_near_values(
+    sets: ModelSets, lowest: FloatArray, setting: Setting, available: BoolArray
+) -> FloatArray:
+    """Return lower bounds on Q* over pairs, if mean rewards are at least `lowest`.
+
+    The transitions of pairs are in `sets`. Actions that are not `available` have -infinity. As in
+    `lower_values`, values rise from the least that is possible, and every one on the way is a
+    bound, from which the error of rounding is subtracted.
+    """
+    v_min, v_max = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
+    base = np.where(available, v_min, -np.inf)
+    values = initial_values(setting, base, falls=False)._replace(sense=-1.0, slack=setting.slack)
+    near = combined([(1, replace(sets, follows=True))], setting, values, available)  # of all pairs
+    if near is not None:
+        near = near._replace(reward=-lowest, limit=np.inf)
+        values = with_near(values, near)
+        blank = LearnedModel(setting.n_states, setting.n_actions, n_known=1)._arrays
+        update(blank, values, near, near.pairs)
+    largest = max(abs(v_min), abs(v_max)) / (1 - setting.gamma)
+    return np.maximum(values.Q - ROUNDING * largest, base)
 
 
 def _model_of(rows: Rows, setting: Setting) -> Model:

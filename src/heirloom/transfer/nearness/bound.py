@@ -11,6 +11,7 @@ from heirloom.errors import InvalidArgument
 from heirloom.kernels.solving import Near
 from heirloom.mdp.learned import LearnedModel
 from heirloom.options import Option, checked
+from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, Claims, Details, check_arguments, check_begun
 from heirloom.transfer.memory import FIRST_TASKS, TaskMemory
 from heirloom.transfer.model_sets import ModelSets, SourceRows
@@ -183,6 +184,22 @@ class NearModels(Bound):
         if self._sources is None or self.nearness is None:
             return None
         return near_sets(self._sources, self.nearness, self.setting)
+
+    def lower_values(self, available: BoolArray) -> FloatArray:
+        """Return lower bounds on Q* of the task that began, over pairs, as `U` is an upper one.
+
+        They are the values of the least favourable task that is near to the sources, whose mean
+        rewards are at least R̄ - r; -infinity where an action is not `available`.
+        """
+        setting, nearness, rows = self.setting, self.nearness, self._sources
+        lowest = np.full(available.size, setting.reward_range[0])
+        if rows is not None and nearness is not None:
+            has_rows = rows.lowest_rewards < np.inf
+            r = nearness._per_pair("rewards", available.size) + rows.eta
+            lowest[has_rows] = np.maximum(lowest, rows.lowest_rewards - r)[has_rows]
+        return program.lower_near_values(
+            self.model_sets() or ModelSets(), lowest, setting, available
+        )
 
     def solved_with(self, near: Near) -> None:
         """Take note of the arrays in which the learner keeps the bound."""
