@@ -107,7 +107,7 @@ class VMax(OptimisticAgent):
     def __init__(
         self,
         *,
-        m: Annotated[int, Option("the visits after which the model has all weight.", ge=1)] = 10,
+        m: Annotated[int, Option("the visits after which the model has all weight.", ge=1)] = 20,
         **options: Unpack[CommonOptions],
     ) -> None:
         super().__init__(bounds=[GrowingShare(m=m)], n_known=1, **options)
@@ -161,10 +161,10 @@ class TempLe(OptimisticAgent):
         distance: Annotated[float, Option("τ̂, up to which a pair joins a template.", gt=0)] = 0.2,
         n_matched: Annotated[
             int, Option("the number of visits after which a pair joins a template.", ge=1)
-        ] = 10,
+        ] = 20,
         m: Annotated[
             int, Option("the number of visits, borrowed or not, that make a pair known.", ge=1)
-        ] = 20,
+        ] = 40,
         **options: Unpack[CommonOptions],
     ) -> None:
         super().__init__(bounds=[Templates(distance=distance, m=m)], n_known=n_matched, **options)
