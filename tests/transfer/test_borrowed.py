@@ -160,6 +160,18 @@ def test_pool_of_a_negative_number_of_visits_is_refused():
         hl.RMax(**SIZES, pool=-1)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("pairs", S * A), ("pairs", -1), ("states", S + 1), ("times", 0)]
+)
+def test_indices_that_compiled_code_cannot_use_are_refused(name, value):
+    model = hl.LearnedModel(S, A, n_known=2)
+    given = {"pairs": np.array([0]), "states": np.array([1]), "times": np.array([1])}
+    with pytest.raises(hl.errors.InvalidArgument, match=f"{name} is .*: expected whole numbers"):
+        model.borrow(**{**given, name: np.array([value])}, R=np.array([0.5]))
+    with pytest.raises(hl.errors.InvalidArgument, match="as many as mean rewards"):
+        model.borrow(**given, R=np.array([0.5, 0.5]))
+
+
 def plain_evidence(agent, history, groups):
     """c and Δ of FMRL, by a loop over all steps, for two groups given as dense models."""
     c, delta = np.zeros((2, 2)), np.zeros((2, 2))

@@ -12,12 +12,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen, read_only
+from heirloom.errors import InvalidArgument
 from heirloom.kernels import counting
 from heirloom.mdp.available import Availability
-from heirloom.mdp.rows import Rows, collected
+from heirloom.mdp.rows import MOST_VISITS, Rows, collected
 from heirloom.naming import NamesLike
 from heirloom.theory import n_known_for
-from heirloom.validation import Range, check_refresh, index, reward, sizes, truth, whole_number
+from heirloom.validation import (
+    Range,
+    check_refresh,
+    index,
+    reward,
+    shown,
+    sizes,
+    truth,
+    whole_number,
+)
 from heirloom.wording import counted_of
 
 if TYPE_CHECKING:
@@ -392,6 +402,17 @@ class LearnedModel:
             R: the mean reward of these visits.
         """
         n_states, a = self.n_states, self._arrays
+        largest = {"pairs": a.counts.size - 1, "states": n_states, "times": MOST_VISITS}
+        for name, array in {"pairs": pairs, "states": states, "times": times}.items():
+            # Compiled code uses them as indices.
+            is_whole = array.dtype.kind == "i" and array.shape == R.shape == (R.size,)
+            least = 1 if name == "times" else 0
+            if not (is_whole and ((array >= least) & (array <= largest[name])).all()):
+                raise InvalidArgument(
+                    f"{name} is {shown(array)}: expected whole numbers from {least} to "
+                    f"{largest[name]}, as many as mean rewards R, {R.size}"
+                )
+        pairs, times = pairs.astype(np.int64), times.astype(np.int64)
         widest = min(n_states, int(a.widest) + int(np.bincount(pairs).max(initial=0)))
         self._arrays = a._replace(widest=widest)
         while self._arrays.sizes[counting.N_ENTRIES] + pairs.size > self._arrays.outcomes.size:

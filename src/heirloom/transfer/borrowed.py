@@ -50,9 +50,10 @@ class PooledVisits(Evidence):
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Borrow the visits, unless the task begins again."""
+        result = super().begin_task(setting, model, memory)
         if not model.has_borrowed:
             lend(model, memory.pooled, self.most)
-        return super().begin_task(setting, model, memory)
+        return result
 
     def options(self) -> dict[str, Any]:
         """Return `most`."""

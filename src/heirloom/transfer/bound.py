@@ -204,6 +204,7 @@ class Evidence(Bound):
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Keep the arguments, and set `U` to `v_max`."""
+        check_arguments(setting, model, memory)
         self.setting, self.model, self.memory = setting, model, memory
         self.U = np.full(setting.n_pairs, setting.v_max)
         return False
