@@ -137,3 +137,34 @@ def draw_power(ratios: Sequence[float], parts: Mapping[str, Curves], *, title: s
     )
     figure.suptitle(title)
     return figure
+
+
+def draw_algorithms(
+    x: np.ndarray, curves: Mapping[str, np.ndarray], *, baseline: str, title: str
+) -> "Figure":
+    """One panel per algorithm: its returns, those of the baseline, and the optimum at 1.
+
+    Args:
+        x: the last episode of each block.
+        curves: the return of each algorithm relative to the optimum, over blocks.
+        baseline: the algorithm that every panel shows in grey.
+        title: the title of the figure.
+    """
+    from matplotlib.figure import Figure
+
+    n_columns = 5
+    n_rows = -(-len(curves) // n_columns)
+    figure = Figure(figsize=(9, 0.6 + 1.4 * n_rows), layout="constrained")
+    panels = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
+    for ax in panels.flat[len(curves) :]:
+        ax.set_visible(False)
+    for ax, (name, y) in zip(panels.flat, curves.items(), strict=False):
+        ax.axhline(1.0, color="0.6", linestyle="--", linewidth=0.8)
+        ax.plot(x, curves[baseline], color="0.6", linewidth=1.0)
+        ax.plot(x, y, color="black" if name == baseline else MOVED, linewidth=1.5)
+        ax.set_title(name, fontsize="small")
+        hide_frame(ax)
+    figure.supxlabel("episode of the task", fontsize="medium")
+    figure.supylabel("return / optimum", fontsize="medium")
+    figure.suptitle(title, fontsize="medium")
+    return figure

@@ -9,8 +9,8 @@ import numpy as np
 import heirloom as hl
 from heirloom.envs.paper_families import Corridor, Tight
 from heirloom.envs.paper_tasks import tight
-from published import checks, ideas, results
-from published.drawing import draw_claims, draw_moved_mass, draw_power
+from published import algorithm_curves, checks, ideas, results
+from published.drawing import draw_algorithms, draw_claims, draw_moved_mass, draw_power
 from published.results import PROJECT
 
 if TYPE_CHECKING:
@@ -154,6 +154,13 @@ def draw() -> dict[str, "Figure"]:
             truth=TRUTH,
             xlabel="claimed number: d_max of LRMax, rewards of NearRMax (transitions = 0)",
             title="Corridor: bounds from one source, over the number that is claimed",
+        ),
+        "algorithms": draw_algorithms(
+            np.arange(1, algorithm_curves.EPISODES // algorithm_curves.BLOCK + 1)
+            * algorithm_curves.BLOCK,
+            algorithm_curves.curves(),
+            baseline="RMax",
+            title=f"A grid after {algorithm_curves.EARLIER} others (grey: RMax, dashed: optimum)",
         ),
         "knowledge-power": draw_power(
             checks.RATIOS,
