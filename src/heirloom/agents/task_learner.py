@@ -26,6 +26,8 @@ from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import index, instance, shown
 
+GROWTH = 1.5  # of visits between two plans, if an agent estimates models only once
+
 
 class TaskLearner:
     """The model, the bounds and the values of one task.
@@ -58,7 +60,9 @@ class TaskLearner:
         self.planner = next((one for one in bounds if getattr(one, "plans", None)), None)
         """The bound that makes the values on which the agent acts; None for the solver."""
         self.plans_episodes = self.planner is not None and self.planner.plans == "episode"
-        sizes = setting.n_states, setting.n_actions
+        self._n_known, sizes = n_known, (setting.n_states, setting.n_actions)
+        if self.planner is not None:  # plans follow looks from the first visit on, and all visits
+            n_known, refresh = n_known if self.plans_episodes else 1, refresh or GROWTH
         self.model = LearnedModel(*sizes, n_known=n_known, refresh=refresh)
         if available is not None:
             self.model._availability.give(available)
@@ -328,6 +332,7 @@ class TaskLearner:
         if self.planner is None:
             program.complete(self.model._arrays, self._values, self._near, self.setting.slack)
         else:  # other agents may share the memory, which holds upper values
+            self.model._know_from(self._n_known)
             Q = program.upper_values(compact(self.model.rows), self.setting, self.U.copy()).Q
         self.greedy.clear()
         source = Source.of(self.model, Q, label=label, time=time)

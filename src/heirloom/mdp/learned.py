@@ -442,6 +442,14 @@ class LearnedModel:
         for k in np.flatnonzero(self._arrays.known & (self._arrays.counts > self._arrays.looked)):
             self._look(int(k))
 
+    def _know_from(self, n_known: int) -> None:
+        """Let only pairs with this number of visits be known."""
+        a = self._arrays = self._arrays._replace(n_known=n_known)
+        fewer = a.counts < n_known
+        per_pair = a.known, a.looked, a.R, a.ends, a.first, a.last
+        for array in (*per_pair, a.R_1, a.ends_1, a.first_1, a.last_1):
+            array[fewer] = 0
+
     def _grow(self, growing: Sequence[str] = ()) -> None:
         """Double the capacity for transitions if it is used up, otherwise that for entries."""
         a = self._arrays

@@ -28,7 +28,8 @@ from heirloom.validation import instance
 TOLERANCE = 1e-3  # largest error of the values of a drawn model, in the range of rewards
 MAX_WORK = 20_000_000  # units of work in one call, so that Python can handle Ctrl-C
 ATOMS = 16  # slots of a pair for all reached states, where no successors are declared
-PRIOR = 0.3  # α, the strength of the prior of a pair that is not like those of earlier tasks
+PRIOR = 0.1  # α of PSRL by default
+ALPHA = 0.3  # α of NearPSRL
 LEAST = 1e-12  # instead of 0: a parameter of a distribution, and a variance in the range of rewards
 
 Rewards = Annotated[
@@ -38,7 +39,7 @@ Sample = Annotated[
     Plans,
     Option(
         'when a model is drawn: before each "episode", or when the "visits" of some pair have '
-        "reached `n_known`, and then whenever they have grown by the factor `refresh`.",
+        "grown by the factor `refresh`, from the first one on.",
         "episode",
     ),
 ]
@@ -282,9 +283,10 @@ class NearPosterior(Sampler):
     so that on average T is about t/2 from q in total variation, and R is about r/2 from R̄; or it is
     *new*, and has the posterior of `Posterior`. After its first visit, each sample draws whether it
     is old or new, by the likelihoods of its outcomes (Dirichlet-multinomial) and of its mean reward
-    (normal). The variance is s² = (Σ (r - r̄)² + α s₀²) / (n + α), where s₀² is the largest one that
-    a mean within r of R̄ admits, (R̄ + r - lo) (hi - R̄ + r). A pair with c = 0 that was never tried
-    has the value `v_max`, and a pair without earlier visits is new.
+    (normal). The variance is s² = (Σ (r - r̄)² + α s₀²) / (n + α). Here s₀² is the largest variance
+    that a mean within r of R̄ admits, (R̄ + r - lo) (hi - R̄ + r), or if it is smaller, the mean of
+    (r - r̄)² over all visits of the task and one more with (hi - lo)² / 4. A pair with c = 0 that
+    was never tried has the value `v_max`, and a pair without earlier visits is new.
 
     A model is drawn when the visits of some pair have grown by the factor `refresh` of the agent.
     """
@@ -310,7 +312,7 @@ class NearPosterior(Sampler):
 
     def _set_prior(self) -> None:
         outcomes, t, N = self._outcomes, self._t, self._N
-        self._new = outcomes.spread(np.full(t.size, PRIOR))
+        self._new = outcomes.spread(np.full(t.size, ALPHA))
         old = np.zeros(self._new.size)
         pairs = self._pooled // (self.setting.n_states + 1)
         old[outcomes.slots_of(self._pooled)] = (1 - t / 2)[pairs] * (self._times / N[pairs])
@@ -325,11 +327,11 @@ class NearPosterior(Sampler):
         with np.errstate(divide="ignore", invalid="ignore"):
             c = np.where(t > 0, np.maximum(0.0, 2 / np.pi * S**2 / t**2 - 1), np.inf)
         self._c = np.minimum(N, c)
-        strength = (self._c + PRIOR)[outcomes.pairs]
-        self._old = old * strength + outcomes.spread((self._c + PRIOR) * t / 2)
+        strength = (self._c + ALPHA)[outcomes.pairs]
+        self._old = old * strength + outcomes.spread((self._c + ALPHA) * t / 2)
         # The parameters of the likelihoods, in which atoms have no part.
         self._like_old = np.maximum(q * strength, LEAST)
-        self._like_new = np.maximum(PRIOR * uniform, LEAST)
+        self._like_new = np.maximum(ALPHA * uniform, LEAST)
 
     def _drawn(
         self, counts: FloatArray, rng: np.random.Generator
@@ -337,12 +339,12 @@ class NearPosterior(Sampler):
         n, N = self._n, self._N
         lo, hi = self.setting.reward_range
         typical = (self._squares.sum() + (hi - lo) ** 2 / 4) / (n.sum() + 1)
-        s = (self._squares + PRIOR * np.minimum(self._s0, typical)) / (n + PRIOR)
+        s = (self._squares + ALPHA * np.minimum(self._s0, typical)) / (n + ALPHA)
         with np.errstate(divide="ignore", invalid="ignore"):
             before, own = np.maximum((self._r / 2) ** 2, s / N), s / n  # variances of the mean
             weight = np.where(n > 0, np.where(before + own > 0, before / (before + own), 1.0), 0.0)
             spread = np.where(n > 0, weight * own, before)
-        mean, variance = self._own_rewards(PRIOR)
+        mean, variance = self._own_rewards(ALPHA)
         is_new = self._drawn_new(counts, before, own, rng)
         mean = np.where(is_new, mean, self._old_R + weight * (self._R - self._old_R))
         variance = np.where(is_new, variance, spread)
@@ -369,9 +371,9 @@ class NearPosterior(Sampler):
             v = np.maximum(variance[tried], LEAST * (hi - lo) ** 2)
             return -0.5 * (np.log(v) + (self._R - middle)[tried] ** 2 / v)
 
-        old = of_outcomes(self._like_old, self._c + PRIOR)
+        old = of_outcomes(self._like_old, self._c + ALPHA)
         old += of_rewards(self._old_R, before + own)
-        new = of_outcomes(self._like_new, np.full(n.size, PRIOR))
+        new = of_outcomes(self._like_new, np.full(n.size, ALPHA))
         new += of_rewards((lo + hi) / 2, (hi - lo) ** 2 / 4 + own)
         odds = np.log(self._n_tasks + 1.0) + old - new  # of old, with 1 / (L + 2) for new
         is_new = self._N == 0
