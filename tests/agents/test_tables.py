@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom.agents import uniforms
 from heirloom.agents.tables import TableAgent
 from heirloom.kernels import tables
 from heirloom.mdp.tabular import value_range
@@ -288,6 +289,24 @@ def test_reward_outside_the_range_is_refused_where_values_depend_on_it():
     agent = hl.QLearning(**SIZES)
     agent.begin_task()
     agent.observe(**step)
+
+
+@pytest.mark.parametrize("kind", ["QLearning", "PolicyReuse", "ShapedLifelong", "DelayedQ"])
+def test_bits_do_not_depend_on_how_many_random_numbers_are_drawn_at_once(kind, monkeypatch):
+    m = hl.garnet(5, 3, branching=2, gamma=0.9, seed=0)
+
+    def values():
+        agent = getattr(hl, kind)(n_states=5, n_actions=3, gamma=0.9, seed=0)
+        returns = [
+            hl.learn(agent, m, episodes=100, max_steps=5, seed=i, record=True).returns
+            for i in range(3)
+        ]
+        return *returns, agent.Q
+
+    expected = values()
+    monkeypatch.setattr(uniforms, "BLOCK", 7)
+    for found, one in zip(values(), expected, strict=True):
+        assert np.array_equal(found, one)
 
 
 def test_derived_class_that_overrides_a_method_runs_step_by_step():
