@@ -128,6 +128,10 @@ def optimistic(kind, **options):
     return lambda: Call(kind, {**AGENT, "memory": hl.TaskMemory(4, 4), **options})
 
 
+def on_table(kind, **options):
+    return lambda: Call(kind, {**SIZES, "gamma": 0.9, **RANGE, "v_max": 5.0, "seed": 0, **options})
+
+
 def bound_calls(name, make):
     """The methods of a bound that an agent calls."""
 
@@ -161,6 +165,7 @@ def of_two_tasks(name, **options):
     )
 
 
+RATES = {"learning_rate": 0.1, "exploration": 0.1}
 REWARDS = "(reward|rewards|reward_range|R|goal_rewards)"
 ACCURACY = {**SIZES, "epsilon": 0.1, "delta": 0.1, "n_sources": 1, **RANGE}
 TASK = {"gamma": 0.9, "start": 0, "reward_range": (0.0, 1.0)}
@@ -304,9 +309,14 @@ CALLS = {
         hl.QLearning,
         {
             **{**SIZES, "gamma": 0.9, "learning_rate": 0.1, "exploration": 0.1},
-            **{"initial_Q": 0.0, "seed": 0},
+            **{"initial_Q": 0.0, "start": "v_max", "seed": 0, **RANGE},
         },
     ),
+    "QUCB": on_table(hl.QUCB, bonus=0.5, epsilon1=0.1, delta=0.1),
+    "DelayedQ": on_table(hl.DelayedQ, m=5, epsilon1=0.1, delta=0.1),
+    "ShapedLifelong": on_table(hl.ShapedLifelong, shaping=0.1, **RATES),
+    "PolicyReuse": on_table(hl.PolicyReuse, reuse=1.0, decay=0.9, heat=0.1, **RATES),
+    "BUMEX": on_table(hl.BUMEX, nearness=NEAR, confidence=0.9, **RATES),
     "BisimulationTransfer": lambda: Call(
         hl.BisimulationTransfer,
         {

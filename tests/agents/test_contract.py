@@ -1,5 +1,6 @@
 """The contract of an agent, for every algorithm of the registry `ALGORITHMS`."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -10,6 +11,27 @@ from heirloom.envs.inventory import prices
 
 FAMILY = prices()
 REQUIRED_OPTIONS = {"n_known": 2, "beta": 1.0}
+LENGTH = {"episodes": 10, "max_steps": 20}
+
+
+def masked_task(seed):
+    """Return a task of four states that lacks actions, and terminates now and then."""
+    rng = np.random.default_rng(seed)
+    available = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1], [1, 0, 1]], dtype=bool)
+    T = np.where(available[:, :, None], rng.dirichlet(np.ones(4), (4, 3)), 0.0)
+    R = np.where(available, rng.random((4, 3)), 0.0)
+    return hl.TabularMDP(R, T, gamma=0.9, available=available, terminates=[3], start=0)
+
+
+MASKED = hl.FiniteFamily({"first": masked_task(0), "second": masked_task(1)})
+
+
+class WithoutTask(gym.Wrapper):
+    """An environment that does not say which exact task it simulates."""
+
+    @property
+    def unwrapped(self):
+        return self
 
 
 @pytest.fixture(params=ALGORITHMS)
@@ -18,14 +40,14 @@ def algorithm(request):
     return request.param
 
 
-def make(name, seed=0, tasks=3):
+def make(name, seed=0, tasks=3, family=FAMILY):
     """Return an agent with only the required options, and the tasks that it will face."""
-    drawn = [FAMILY.draw(np.random.default_rng(i)) for i in range(tasks)]
+    drawn = [family.draw(np.random.default_rng(i)) for i in range(tasks)]
     kind = ALGORITHMS[name]
     fields = kind.options.model_fields
     options = {key: v for key, v in REQUIRED_OPTIONS.items() if key in fields}
     known = TaskKnowledge(
-        FAMILY.options, FAMILY.p_min, lambda: FAMILY.d_max, lambda: FAMILY.nearness, drawn
+        family.options, family.p_min, lambda: family.d_max, lambda: family.nearness, drawn
     )
     return kind.make(options, known, np.random.default_rng(seed)), drawn
 
@@ -50,17 +72,62 @@ def test_same_seed_gives_identical_returns_over_several_tasks(algorithm):
     assert (agent.n_states, agent.n_actions, agent.gamma) == (11, 6, FAMILY.gamma)
 
 
-def test_task_and_its_gymnasium_environment_give_identical_results(algorithm):
+@pytest.mark.parametrize("family", [FAMILY, MASKED], ids=["prices", "masked"])
+def test_tasks_and_their_gymnasium_environments_give_identical_results(algorithm, family):
     """Compiled code, for a `TabularMDP`, agrees to the bit with steps in its environment."""
-    agents = [make(algorithm)[0] for _ in range(2)]
-    _, (m, *_) = make(algorithm)
-    length = {"episodes": 10, "max_steps": 20, "seed": 0}
-    compiled, stepped = (
-        hl.learn(agent, env, **length)
-        for agent, env in zip(agents, (m, m.to_gymnasium()), strict=True)
-    )
-    assert np.array_equal(compiled.returns, stepped.returns)
-    assert np.array_equal(agents[0].Q, agents[1].Q)
+    (agent, tasks), (stepped_agent, _) = (make(algorithm, family=family) for _ in range(2))
+    record = {"first": 2, "last": 1}
+    for i, m in enumerate(tasks):
+        compiled = hl.learn(agent, m, **LENGTH, seed=i, record=record)
+        env = m.to_gymnasium()
+        stepped = hl.learn(stepped_agent, env, **LENGTH, seed=i, masks=family is MASKED)
+        assert np.array_equal(compiled.returns, stepped.returns)
+        assert np.array_equal(compiled.discounted_returns, stepped.discounted_returns)
+        assert np.array_equal(agent.Q, stepped_agent.Q)
+
+
+def test_missing_actions_are_never_taken(algorithm):
+    agent, tasks = make(algorithm, family=MASKED)
+    for i, m in enumerate(tasks):
+        assert np.isfinite(hl.learn(agent, m, **LENGTH, seed=i).returns).all()
+        assert np.array_equal(agent.Q == -np.inf, ~m.available)
+        assert not agent.greedy[~m.available].any()
+
+
+def test_masks_that_are_seen_state_by_state_are_obeyed(algorithm):
+    """The environment refuses missing actions, and only its `info` says which ones exist."""
+    agent, tasks = make(algorithm, family=MASKED)
+    for i, m in enumerate(tasks):
+        env = WithoutTask(m.to_gymnasium())
+        hl.learn(agent, env, **LENGTH, seed=i, masks=True)
+        seen = (agent.Q == -np.inf).any(axis=1)
+        assert np.array_equal(agent.Q[seen] == -np.inf, ~m.available[seen])
+
+
+def test_saved_agent_continues_with_the_same_bits(algorithm, tmp_path):
+    if algorithm == "BisimulationTransfer":
+        pytest.skip("it is given the models of all its tasks, which its file would need")
+    (agent, tasks), (same, _) = make(algorithm), make(algorithm)
+    for i, m in enumerate(tasks[:-1]):
+        for one in (agent, same):
+            hl.learn(one, m, **LENGTH, seed=i)
+    agent.save(tmp_path / "agent.npz")
+    loaded = type(agent).load(tmp_path / "agent.npz")
+    records = [hl.learn(one, tasks[-1], **LENGTH, seed=9) for one in (loaded, same)]
+    assert np.array_equal(records[0].returns, records[1].returns)
+    assert np.array_equal(loaded.Q, same.Q)
+    assert loaded._uniforms.next() == same._uniforms.next()
+
+
+def test_one_spec_runs_all_algorithms(tmp_path):
+    agents = []
+    for name, kind in ALGORITHMS.items():
+        required = {"n_known": 2} if "n_known" in kind.options.model_fields else {}
+        agents.append({"name": name, "algorithm": name, **required})
+    options = {"name": "all", "tasks": 2, "episodes": 3, "steps": 5, "repetitions": 1, "seed": 0}
+    spec = hl.ExperimentSpec(family={"name": "prices"}, agents=agents, **options)
+    result = hl.run(spec, tmp_path, jobs=1)
+    assert np.isfinite(result.returns).all()
 
 
 def test_act_of_a_derived_class_is_called():

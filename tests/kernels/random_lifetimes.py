@@ -64,8 +64,13 @@ def use_small_buffers(stack):
 
 
 def results_of(rng):
-    """Let an agent learn random tasks one after the other; yield everything that it computes."""
+    """Let agents learn random tasks one after the other; yield everything that they compute."""
     tasks = draw_tasks(rng)
+    table_agent = draw_table_agent(rng, tasks)
+    for i in rng.integers(len(tasks), size=4):
+        length = {"episodes": int(rng.integers(1, 20)), "max_steps": int(rng.integers(1, 12))}
+        yield hl.learn(table_agent, tasks[i], **length, seed=int(i))
+        yield table_agent.Q
     agent = draw_agent(rng, tasks)
     for i in rng.integers(len(tasks), size=rng.integers(4, 8)):
         yield from learn_task(agent, tasks[i], rng)
@@ -126,6 +131,24 @@ def draw_agent(rng, tasks):
         memory=memory,
         seed=int(rng.integers(2**31)),
     )
+
+
+def draw_table_agent(rng, tasks):
+    """Draw an agent on a table."""
+    m = tasks[0]
+    options = {
+        **{"n_states": m.n_states, "n_actions": m.n_actions, "gamma": m.gamma},
+        **{"reward_range": m.reward_range, "seed": int(rng.integers(2**31))},
+    }
+    kinds = [
+        lambda: hl.QLearning(start=(None, "v_max", "mean")[rng.integers(3)], **options),
+        lambda: hl.QUCB(bonus=(None, 0.5)[rng.integers(2)], **options),
+        lambda: hl.DelayedQ(m=2, **options),
+        lambda: hl.ShapedLifelong(**options),
+        lambda: hl.PolicyReuse(**options),
+        lambda: hl.BUMEX(nearness=hl.family_nearness(tasks), **options),
+    ]
+    return kinds[rng.integers(len(kinds))]()
 
 
 def draw_bounds(rng, tasks):
