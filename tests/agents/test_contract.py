@@ -122,7 +122,8 @@ def test_saved_agent_continues_with_the_same_bits(algorithm, tmp_path):
 def test_one_spec_runs_all_algorithms(tmp_path):
     agents = []
     for name, kind in ALGORITHMS.items():
-        required = {"n_known": 2} if "n_known" in kind.options.model_fields else {}
+        fields = kind.options.model_fields
+        required = {key: value for key, value in REQUIRED_OPTIONS.items() if key in fields}
         agents.append({"name": name, "algorithm": name, **required})
     options = {"name": "all", "tasks": 2, "episodes": 3, "steps": 5, "repetitions": 1, "seed": 0}
     spec = hl.ExperimentSpec(family={"name": "prices"}, agents=agents, **options)

@@ -183,9 +183,6 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
         due = until = min(episodes, (episode // stride + 1) * stride)
         if learner.plans_episodes:
             until = episode + 1
-            if planned < episode:
-                learner.begin_episode()
-                planned = episode
         if recorder is not None:
             until = min(until, recorder.next_episode(episode))
             if until == episode and run.at[rollout.STATE] < 0:
@@ -195,6 +192,9 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
                 reported = _report(plan, run, due, reported)
                 continue
             until = max(until, episode + 1)
+        if learner.plans_episodes and planned < episode:
+            learner.begin_episode()
+            planned = episode
         status, pair = rollout.rollout(
             task,
             tuple(learner.model._arrays),
