@@ -38,6 +38,7 @@ from heirloom.validation import (
 )
 
 if TYPE_CHECKING:
+    from heirloom.agents.certificate import Certificate, Rewards
     from heirloom.agents.explanation import Explanation
 
 MUCH_WIDER = 1e6  # the reward range; ties are then 1 % of the range of the rewards that were seen
@@ -488,6 +489,37 @@ class OptimisticAgent:
         from heirloom.agents.explaining import explain
 
         return explain(self)
+
+    def certificate(
+        self,
+        *,
+        start: int | ArrayLike | None = None,
+        delta: float = 0.05,
+        successors: Any = None,
+        terminates: ArrayLike | None = None,
+        rewards: "Rewards" = None,
+    ) -> "Certificate":
+        """Return how good a policy is at least, and any policy at most, with probability 1 - δ.
+
+        It follows from the visits in the current task, or between tasks in the last one, and from
+        what is declared. That must be known before the data, and true: the certificate does not
+        depend on the bounds of the agent. Certificates of all tasks of a life with the same δ hold
+        together. An outcome that was declared impossible raises `InvalidArgument`.
+
+        Args:
+            start: the first state, or a distribution over first states; uniform by default.
+            delta: δ, the probability that a bound fails, in all tasks together.
+            successors: the successors that are possible: booleans [s, a, s'], or as
+                `Nearness.successors`; by default all states. Declare them if you can: otherwise
+                bounds stay wide.
+            terminates: the pairs at which a transition can terminate, booleans [s, a].
+            rewards: "per transition" if the reward is the same at every visit of a transition; or
+                the mean rewards, [s, a]; by default any rewards in the reward range.
+        """
+        from heirloom.agents.certificate import certify
+
+        declared = {"successors": successors, "terminates": terminates, "rewards": rewards}
+        return certify(self, start=start, delta=delta, **declared)
 
     def __repr__(self) -> str:
         names = ", ".join(type(bound).__name__ for bound in self.bounds) or "v_max"

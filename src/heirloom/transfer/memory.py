@@ -302,7 +302,7 @@ class TaskMemory:
     def _drop(self, model: LearnedModel) -> None:
         """Count a task that is not stored, but whose known pairs were compared with the sources."""
         self.visits.add(model.visited_rows if model.refresh is None else model.all_visits)
-        self.n_dropped += bool(model.known.any())
+        self.n_dropped += bool(model.own_counts.any())
 
     def _check_fit(self, source: Source) -> None:
         """Raise unless a source has the states and actions of the memory, and its value range."""
