@@ -18,10 +18,13 @@ FAMILIES = {
         v_max=1.0,  # the goal pays 1 and is terminal
     ),
 }
-SEEDS, STEPS = range(4), 30
+SEEDS, STEPS = range(8), 30
 EPISODES = {"chain": 250, "river swim": 250, "FrozenLake": 1000}
 """The episodes per task; most episodes of FrozenLake end after few steps."""
-TIMES = {}
+TIMES = {
+    **dict.fromkeys(("BUMEX", "PolicyReuse", "QUCB", "ShapedLifelong"), 2),
+    "DelayedQ": 8,
+}
 """The factor on `EPISODES` of algorithms that need more, by name."""
 # The default of `n_known`, 2, gives RMax up too early: in the river a swimmer moves right in one
 # stroke of three, so that two failures are frequent, and look like a stroke that never succeeds.
