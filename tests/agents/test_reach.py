@@ -18,10 +18,14 @@ FAMILIES = {
         v_max=1.0,  # the goal pays 1 and is terminal
     ),
 }
-SEEDS, STEPS = range(4), 30
+SEEDS, STEPS = range(8), 30
 EPISODES = {"chain": 250, "river swim": 250, "FrozenLake": 1000}
 """The episodes per task; most episodes of FrozenLake end after few steps."""
-TIMES = {"BUMEX": 2, "DelayedQ": 5, "PSRL": 2, "VMax": 2}
+TIMES = {
+    **dict.fromkeys(("PSRL", "VMax"), 2),
+    **dict.fromkeys(("BUMEX", "PolicyReuse", "ShapedLifelong"), 4),
+    **dict.fromkeys(("DelayedQ", "QUCB"), 20),
+}
 """The factor on `EPISODES` of algorithms that need more, by name."""
 # The default of `n_known`, 2, gives RMax up too early: in the river a swimmer moves right in one
 # stroke of three, so that two failures are frequent, and look like a stroke that never succeeds.
