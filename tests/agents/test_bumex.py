@@ -71,7 +71,7 @@ def test_bounds_contain_q_star_if_the_nearness_is_true():
         assert (upper[there] >= Q[there] - 1e-9 * scale).all(), seed
         assert np.isneginf(lower[~there]).all()
         assert np.isneginf(upper[~there]).all()
-        widths.append((upper[there] - lower[there]).mean() / agent.value_width)
+        widths.append((upper[there] - lower[there]).mean() / (agent.v_max - agent.v_min))
     assert min(widths) < 1e-8  # some tasks are equal to their sources
     assert np.mean(widths) < 0.3  # and bounds say something
 

@@ -96,7 +96,7 @@ class BUMEX(TableAgent):
             self._task.exclude(new)
             Q, lower, upper = self._table.Q, self._table.lower, self._table.upper
             upper[:] = self._task.Q
-            lower[:] = np.where(upper > -np.inf, self.setting.v_max - self.value_width, -np.inf)
+            lower[:] = np.where(upper > -np.inf, self.v_min, -np.inf)
             np.minimum(Q, upper, out=Q)
             self._table.weights[:] = self._weights(lower, upper)
 

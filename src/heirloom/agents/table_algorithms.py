@@ -57,13 +57,13 @@ class QUCB(TableAgent):
         gamma, bonus, n_pairs = self.gamma, self.options["bonus"], available.size
         H, log = 1 / (1 - gamma), -1.0
         if bonus is not None:
-            scale = bonus * (1 - gamma) * self.value_width
+            scale = bonus * (1 - gamma) * (self.v_max - self.v_min)
         else:
             H = math.log(1 / ((1 - gamma) * self.options["epsilon1"]))
             H = max(1.0, H / math.log(1 / gamma)) if gamma > 0 else 1.0
-            scale = 4 * math.sqrt(2) * self.value_width
+            scale = 4 * math.sqrt(2) * (self.v_max - self.v_min)
             log = math.log(n_pairs / self.options["delta"])
-        Q = np.full(n_pairs, self._setting.v_max)
+        Q = np.full(n_pairs, self.v_max)
         fields = {"rule": tables.UCB, "horizon": H, "bonus": scale, "log": log}
         return Q, {**fields, "sums": Q.copy()}
 
@@ -111,21 +111,21 @@ class DelayedQ(TableAgent):
         """The number of samples per attempt to update a pair."""
         if self.options["m"] is not None:
             return self.options["m"]
-        W = self.value_width / self._epsilon1
-        n_pairs = self._setting.n_pairs
+        W = (self.v_max - self.v_min) / self._epsilon1
+        n_pairs = self.setting.n_pairs
         log = math.log(3 * n_pairs * (1 + n_pairs * W) / self.options["delta"])
         return max(1, math.ceil(W**2 / 2 * log))
 
     @property
     def _epsilon1(self) -> float:
-        return self.options["epsilon1"] * reward_scale(self._setting.reward_range)
+        return self.options["epsilon1"] * reward_scale(self.setting.reward_range)
 
     def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
         n_pairs = available.size
         fields = {"rule": tables.DELAYED, "rate": self._epsilon1, "m": self.m}
         arrays: dict[str, Any] = {"last": np.zeros(n_pairs, dtype=np.int64)}
         arrays |= {"sums": np.zeros(n_pairs), "learns": np.ones(n_pairs, dtype=bool)}
-        return np.full(n_pairs, self._setting.v_max), {**fields, **arrays}
+        return np.full(n_pairs, self.v_max), {**fields, **arrays}
 
 
 @declared
@@ -153,17 +153,17 @@ class ShapedLifelong(TableAgent):
         **options: Unpack[OptimisticTableOptions],
     ) -> None:
         super().__init__({"shaping": shaping, **options})
-        self.kept = {"N": np.zeros(self._setting.n_pairs, dtype=np.int64)}
+        self.kept = {"N": np.zeros(self.setting.n_pairs, dtype=np.int64)}
 
     def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
-        n_pairs, setting = available.size, self._setting
+        n_pairs = available.size
         N = self.kept["N"].reshape(self.n_states, self.n_actions)
         share = N / np.maximum(N.sum(axis=1, keepdims=True), 1)
         whole = ("last", "path", "best_path")
         arrays: dict[str, Any] = {name: np.zeros(n_pairs, dtype=np.int64) for name in whole}
-        scale = self.options["shaping"] * (1 - self.gamma) * self.value_width
+        scale = self.options["shaping"] * (1 - self.gamma) * (self.v_max - self.v_min)
         arrays["shaping"] = scale * share.reshape(-1)
-        return np.full(n_pairs, setting.v_max), {**arrays, "episode": _no_episode()}
+        return np.full(n_pairs, self.v_max), {**arrays, "episode": _no_episode()}
 
     def _end(self) -> None:
         self.kept["N"] += self._table.best_path
@@ -206,10 +206,10 @@ class PolicyReuse(TableAgent):
     def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
         policies, options = self.kept["policies"], self.options
         fields = {name: options[name] for name in ("reuse", "decay", "heat")}
-        fields |= {"unit": reward_scale(self._setting.reward_range), "policies": policies}
+        fields |= {"unit": reward_scale(self.setting.reward_range), "policies": policies}
         gains, uses = np.zeros(len(policies) + 1), np.zeros(len(policies) + 1, dtype=np.int64)
         arrays = {"gains": gains, "uses": uses, "episode": _no_episode()}
-        first = self._setting.v_max - (self.value_width if len(policies) else 0.0)
+        first = self.v_min if len(policies) else self.v_max
         return np.full(available.size, first), {**fields, **arrays}
 
     def _end(self) -> None:

@@ -92,31 +92,17 @@ class TableAgent:
         """All options but the seed, by name; a saved agent contains them."""
         names = ("n_states", "n_actions", "gamma", "reward_range", "terminating", "v_max")
         setting = Setting(**{name: options[name] for name in names})
-        self._setting = setting
+        self.setting = setting
+        """What the agent knows before its first task, and assumes for all tasks."""
         self.n_states, self.n_actions, self.gamma = (getattr(setting, name) for name in names[:3])
+        self.v_max, (lo, hi) = setting.v_max, setting.reward_range
+        self.v_min = value_range((lo, hi), self.gamma, terminating=setting.terminating)[0]
+        self._limits: Limits = self.n_states, self.n_actions, lo, hi, setting.terminating
         self.in_task = False
         self.kept: dict[str, np.ndarray] = {}
         """What earlier tasks left behind, by name."""
         self._uniforms = Uniforms(generator(options["seed"]))
         self._table = self._new_table(np.full(setting.n_pairs, setting.v_max))
-
-    @property
-    def _limits(self) -> Limits:
-        """The numbers that each step is compared with."""
-        setting = self._setting
-        return (self.n_states, self.n_actions, *setting.reward_range, setting.terminating)
-
-    @property
-    def setting(self) -> Setting:
-        """What the agent knows before its first task, and assumes for all tasks."""
-        return self._setting
-
-    @property
-    def value_width(self) -> float:
-        """The width of the range of values, `v_max` - `v_min`."""
-        setting = self._setting
-        v_min, _ = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
-        return setting.v_max - v_min
 
     def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
         """Return `Q` at the beginning of a task, over pairs, and other fields of its table."""
@@ -144,24 +130,17 @@ class TableAgent:
 
     def _new_table(self, Q: FloatArray, **fields: Any) -> tables.Table:
         """Return a table; fields that are not given are not used."""
-        none, whole = np.empty(0), np.empty(0, dtype=np.int64)
-        numbers = dict.fromkeys(("bonus", "log", "reuse", "decay", "heat"), 0.0)
-        numbers |= {"explore": self.options.get("exploration", 0.0), "unit": 1.0}
-        numbers |= {"rate": self.options.get("learning_rate") or 0.0}
-        numbers |= {"horizon": 1 / (1 - self.gamma)}
-        arrays: dict[str, Any] = dict.fromkeys(
-            ("sums", "shaping", "lower", "upper", "weights"), none
-        )
-        arrays |= dict.fromkeys(("gains", "episode"), none)
-        arrays |= dict.fromkeys(("last", "uses", "path", "best_path"), whole)
-        arrays["visits"] = np.zeros(Q.size, dtype=np.int64)
-        table = {
-            **{"rule": tables.MEAN, "n_actions": self.n_actions, "gamma": self.gamma, "m": 1},
-            **{**numbers, **arrays, "Q": Q, "clock": np.zeros(3, dtype=np.int64)},
-            **{"learns": np.empty(0, dtype=bool), "policies": np.empty((0, 0), dtype=np.int64)},
-            **fields,
-        }
-        return tables.Table(**table)
+        real, whole = np.empty(0), np.empty(0, dtype=np.int64)
+        table: dict[str, Any] = dict.fromkeys(("bonus", "log", "reuse", "decay", "heat"), 0.0)
+        table |= dict.fromkeys(("sums", "shaping", "lower", "upper", "weights"), real)
+        table |= dict.fromkeys(("last", "uses", "path", "best_path"), whole)
+        table |= {"rule": tables.MEAN, "n_actions": self.n_actions, "gamma": self.gamma, "m": 1}
+        table |= {"explore": self.options.get("exploration", 0.0), "unit": 1.0}
+        table |= {"rate": self.options.get("learning_rate") or 0.0, "horizon": 1 / (1 - self.gamma)}
+        table |= {"gains": real, "episode": real, "learns": np.empty(0, dtype=bool)}
+        table |= {"visits": np.zeros(Q.size, dtype=np.int64), "clock": np.zeros(3, dtype=np.int64)}
+        table |= {"Q": Q, "policies": np.empty((0, 0), dtype=np.int64)}
+        return tables.Table(**{**table, **fields})
 
     def observe_mask(self, s: int, mask: ArrayLike) -> None:
         """Observe which actions are available in state `s`; the others are never chosen."""
