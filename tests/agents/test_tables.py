@@ -60,7 +60,7 @@ def test_q_ucb_agrees_with_plain_python(bonus):
     for s, a, r, s_next, ended in steps(2000):
         n[s, a] += 1
         k = n[s, a]
-        b = 0.4 * 0.1 * 10 * math.sqrt(H / k)
+        b = 0.4 * math.sqrt(H / k)
         if bonus is None:
             b = 4 * math.sqrt(2) * 10 * math.sqrt(H * math.log(6 * (k + 1) * (k + 2) / 0.1) / k)
         x = r + b + (0 if ended else 0.9 * Q_hat[s_next].max())
@@ -319,6 +319,18 @@ def test_derived_class_that_overrides_a_method_runs_step_by_step():
     assert not agent.compiled
     hl.learn(agent, m, episodes=3, max_steps=5, seed=0)
     assert (agent.Q[:, 1] == agent.setting.v_max).all()
+
+
+def test_sizes_that_are_changed_do_not_reach_compiled_code():
+    """Two states with three actions have as many pairs as three states with two."""
+    m = hl.TabularMDP(np.zeros((2, 3)), np.full((2, 3, 2), 0.5), gamma=0.9)
+    agent = hl.QLearning(**SIZES)
+    agent.begin_task()
+    agent.n_states, agent.n_actions = 2, 3
+    with pytest.raises(hl.errors.IncompatibleTasks, match="which are not those"):
+        hl.learn(agent, m, episodes=2, max_steps=2, resume=True)
+    with pytest.raises(hl.errors.InvalidArgument, match="action is 2"):
+        agent.observe(0, 2, 0.0, 0, terminated=False)
 
 
 def test_dropped_task_leaves_nothing_behind():

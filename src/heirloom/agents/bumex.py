@@ -106,9 +106,8 @@ class BUMEX(TableAgent):
     def _model(self) -> tuple[Any, ...]:
         return tuple(self._task.model._arrays)
 
-    def run_until(self, task: rollout.Task, run: rollout.Run, episode: int, limit: int) -> int:
-        """Run in compiled code as other agents do; the model grows when it has no room."""
-        status = super().run_until(task, run, episode, limit)
+    def _run_until(self, task: rollout.Task, run: rollout.Run, episode: int, limit: int) -> int:
+        status = super()._run_until(task, run, episode, limit)
         if status == rollout.NO_ROOM:
             self._task.model._grow()
         return status

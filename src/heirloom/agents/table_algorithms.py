@@ -25,7 +25,7 @@ class QUCB(TableAgent):
         Q <- (1-α) Q + α (r + b + γ V(s')),   Q̂ <- min(Q̂, Q),   α = (H+1) / (H+n),
 
     and actions are greedy on Q̂, which starts at `v_max`. In practice H = 1 / (1-γ) and
-    b = c (1-γ) (v_max - v_min) √(H/n), with c = `bonus`; nothing is proved of this.
+    b = c (hi - lo) √(H/n), with c = `bonus`; nothing is proved of this.
 
     With `bonus=None` the constants are those of theory: H = ln(1 / ((1-γ) ε₁)) / ln(1/γ) and
     b = 4 √2 (v_max - v_min) √(H ι / n), ι = ln(S A (n+1) (n+2) / δ). Then Q̂ >= Q* at all times with
@@ -57,7 +57,7 @@ class QUCB(TableAgent):
         gamma, bonus, n_pairs = self.gamma, self.options["bonus"], available.size
         H, log = 1 / (1 - gamma), -1.0
         if bonus is not None:
-            scale = bonus * (1 - gamma) * (self.v_max - self.v_min)
+            scale = bonus * reward_scale(self.setting.reward_range)
         else:
             H = math.log(1 / ((1 - gamma) * self.options["epsilon1"]))
             H = max(1.0, H / math.log(1 / gamma)) if gamma > 0 else 1.0

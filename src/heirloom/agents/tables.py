@@ -97,6 +97,7 @@ class TableAgent:
         self.n_states, self.n_actions, self.gamma = (getattr(setting, name) for name in names[:3])
         self.v_max, (lo, hi) = setting.v_max, setting.reward_range
         self.v_min = value_range((lo, hi), self.gamma, terminating=setting.terminating)[0]
+        # Compiled code relies on the first two, whatever attributes are changed later.
         self._limits: Limits = self.n_states, self.n_actions, lo, hi, setting.terminating
         self.in_task = False
         self.kept: dict[str, np.ndarray] = {}
@@ -134,7 +135,7 @@ class TableAgent:
         table: dict[str, Any] = dict.fromkeys(("bonus", "log", "reuse", "decay", "heat"), 0.0)
         table |= dict.fromkeys(("sums", "shaping", "lower", "upper", "weights"), real)
         table |= dict.fromkeys(("last", "uses", "path", "best_path"), whole)
-        table |= {"rule": tables.MEAN, "n_actions": self.n_actions, "gamma": self.gamma, "m": 1}
+        table |= {"rule": tables.MEAN, "n_actions": self._limits[1], "gamma": self.gamma, "m": 1}
         table |= {"explore": self.options.get("exploration", 0.0), "unit": 1.0}
         table |= {"rate": self.options.get("learning_rate") or 0.0, "horizon": 1 / (1 - self.gamma)}
         table |= {"gains": real, "episode": real, "learns": np.empty(0, dtype=bool)}
@@ -145,13 +146,12 @@ class TableAgent:
     def observe_mask(self, s: int, mask: ArrayLike) -> None:
         """Observe which actions are available in state `s`; the others are never chosen."""
         self._check_task("observe_mask")
-        s = index("state", s, self.n_states)
-        flags = read_mask(mask, self.n_actions, f"the mask of state {s}")
-        self._observe_mask(s, flags)
+        s = index("state", s, self._limits[0])
+        self._observe_mask(s, read_mask(mask, self._limits[1], f"the mask of state {s}"))
 
     def _observe_mask(self, s: int, flags: BoolArray) -> None:
         """Take note of the actions that are available in a state."""
-        self._table.Q[s * self.n_actions : (s + 1) * self.n_actions][~flags] = -np.inf
+        self._table.Q[s * flags.size : (s + 1) * flags.size][~flags] = -np.inf
 
     def begin_episode(self) -> None:
         """Begin an episode."""
@@ -165,17 +165,17 @@ class TableAgent:
     def act(self, s: int) -> int:
         """Return the action to take in state `s`; among greedy ones, each is equally likely."""
         self._check_task("act")
-        s, uniforms = index("state", s, self.n_states), self._uniforms
+        s, uniforms = index("state", s, self._limits[0]), self._uniforms
         uniforms.refill(tables.NUMBERS)
         k, used = tables.act(tuple(self._table), s, uniforms.block, uniforms.n_used)
         uniforms.n_used += used
-        return int(k) - s * self.n_actions
+        return int(k) - s * self._limits[1]
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> bool:
         """Learn from a step; returns False because there is no model to update."""
         s, a, r, s_next, ended = checked_step(self._limits, s, a, r, s_next, terminated)
         self._check_task("observe")
-        k = s * self.n_actions + a
+        k = s * self._limits[1] + a
         if self._table.Q[k] == -np.inf:
             raise InvalidArgument(action_text(s, a, self.Q[s] > -np.inf))
         self._count(k, r, -1 - s_next if ended else s_next)
@@ -191,7 +191,7 @@ class TableAgent:
         kind, names = type(self), ("act", "observe", "begin_episode")
         return all(getattr(kind, name) is getattr(TableAgent, name) for name in names)
 
-    def run_until(self, task: rollout.Task, run: rollout.Run, episode: int, limit: int) -> int:
+    def _run_until(self, task: rollout.Task, run: rollout.Run, episode: int, limit: int) -> int:
         """Run in compiled code until `episode` episodes are done; return the status of the run.
 
         `limit` is the number of steps after which an episode is truncated, or -1.
