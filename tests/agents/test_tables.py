@@ -105,6 +105,13 @@ def test_samples_of_delayed_q_learning_are_those_of_the_paper():
     assert agent.m == math.ceil(m)
 
 
+def test_rare_rewards_above_the_largest_value_need_as_many_samples():
+    """With probability 0.01 a reward of 1 ends the task: v_max = 0.01, but one sample may be 1."""
+    agent = hl.DelayedQ(n_states=1, n_actions=1, gamma=0.9, m=None, v_max=0.01, epsilon1=0.01)
+    width = 1 + 0.9 * 0.01
+    assert agent.m == math.ceil(width**2 / 2e-4 * math.log(3 * (1 + width / 0.01) / 0.05))
+
+
 def proper_tasks(n):
     """Draw tasks with a discount factor for which the constants of theory are not too large."""
     for seed in seeds(n):
@@ -120,8 +127,9 @@ def test_values_with_the_constants_of_theory_stay_above_q_star(kind):
     for seed, m in proper_tasks(100):
         width = np.ptp(value_range(m.reward_range, m.gamma, terminating=m.terminating))
         own = {"bonus": None} if kind == "QUCB" else {"m": None, "epsilon1": 0.3}
-        agent = getattr(hl, kind)(**options_of(m), **own, delta=1e-6)
         Q = hl.solve(m).Q
+        given = {"v_max": float(Q.max()) + 1e-6 * width} if seed % 2 else {}
+        agent = getattr(hl, kind)(**options_of(m), **own, **given, delta=1e-6)
 
         def is_bound(done, episodes, agent=agent, Q=Q, width=width):
             assert (agent.Q >= Q - 1e-7 * max(width, 1.0)).all()

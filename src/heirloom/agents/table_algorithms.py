@@ -28,10 +28,11 @@ class QUCB(TableAgent):
     b = c (hi - lo) √(H/n), with c = `bonus`; nothing is proved of this.
 
     With `bonus=None` the constants are those of theory: H = ln(1 / ((1-γ) ε₁)) / ln(1/γ) and
-    b = 4 √2 (v_max - v_min) √(H ι / n), ι = ln(S A (n+1) (n+2) / δ). Then Q̂ >= Q* at all times with
-    probability 1 - δ: Hoeffding's inequality for Σ α_i (r + γ V*(s')), whose weights have
-    Σ α_i² <= 2 H / n, needs a bonus of (v_max - v_min) √(H ι / n) only. The paper proves a sample
-    complexity of Õ(S A / (ε² (1-γ)⁷)).
+    b = 4 √2 W √(H ι / n), ι = ln(S A (n+1) (n+2) / δ), where W is the width of the range of
+    r + γ V*(s'), and 1 / (1-γ) for rewards in [0, 1]. Then Q̂ >= Q* at all times with probability
+    1 - δ: Hoeffding's inequality for Σ α_i (r + γ V*(s')), whose weights have Σ α_i² <= 2 H / n,
+    needs a bonus of W √(H ι / n) only. The paper proves a sample complexity of
+    Õ(S A / (ε² (1-γ)⁷)).
     """
 
     shown = ("bonus",)
@@ -61,7 +62,7 @@ class QUCB(TableAgent):
         else:
             H = math.log(1 / ((1 - gamma) * self.options["epsilon1"]))
             H = max(1.0, H / math.log(1 / gamma)) if gamma > 0 else 1.0
-            scale = 4 * math.sqrt(2) * (self.v_max - self.v_min)
+            scale = 4 * math.sqrt(2) * _width(self)
             log = math.log(n_pairs / self.options["delta"])
         Q = np.full(n_pairs, self.v_max)
         fields = {"rule": tables.UCB, "horizon": H, "bonus": scale, "log": log}
@@ -78,12 +79,13 @@ class DelayedQ(TableAgent):
 
     In practice m and ε₁ are small, and nothing is proved of this. With `m=None`,
 
-        m = ⌈W² / (2 ε₁²) ln(3 S A (1 + S A W / ε₁) / δ)⌉,    W = v_max - v_min,
+        m = ⌈W² / (2 ε₁²) ln(3 S A (1 + S A W / ε₁) / δ)⌉
 
-    as in the paper, where rewards in [0, 1] give W = 1 / (1-γ), and ε₁ = ε (1-γ) / 9 for an
-    accuracy ε of values. By Hoeffding's inequality for the mean of r + γ V*(s') at each of at most
-    S A (1 + S A W / ε₁) attempts, Q >= Q* at all times with probability 1 - δ/3. The paper proves a
-    sample complexity of Õ(S A / (ε⁴ (1-γ)⁸)) with probability 1 - δ.
+    as in the paper, where W is the width of the range of r + γ V*(s'), 1 / (1-γ) for rewards in
+    [0, 1], and ε₁ = ε (1-γ) / 9 for an accuracy ε of values. Between two changes of `Q`, of which
+    there are at most S A W / ε₁, a pair is attempted at most twice. So by Hoeffding's inequality
+    for the mean of r + γ V*(s') in an attempt, Q >= Q* at all times with probability 1 - 2δ/3. The
+    paper proves a sample complexity of Õ(S A / (ε⁴ (1-γ)⁸)) with probability 1 - δ.
     """
 
     shown = ("m", "epsilon1")
@@ -111,7 +113,7 @@ class DelayedQ(TableAgent):
         """The number of samples per attempt to update a pair."""
         if self.options["m"] is not None:
             return self.options["m"]
-        W = (self.v_max - self.v_min) / self._epsilon1
+        W = _width(self) / self._epsilon1
         n_pairs = self.setting.n_pairs
         log = math.log(3 * n_pairs * (1 + n_pairs * W) / self.options["delta"])
         return max(1, math.ceil(W**2 / 2 * log))
@@ -214,6 +216,13 @@ class PolicyReuse(TableAgent):
 
     def _end(self) -> None:
         self.kept["policies"] = np.vstack([self.kept["policies"], self.policy])
+
+
+def _width(agent: TableAgent) -> float:
+    """Return the width of the range of r + γ V*(s'), which can exceed a `v_max` that is given."""
+    continues = agent.v_max > 0 or not agent.setting.terminating
+    highest = agent.setting.reward_range[1] + agent.gamma * (agent.v_max if continues else 0.0)
+    return highest - agent.v_min
 
 
 def _no_episode() -> FloatArray:
