@@ -36,7 +36,8 @@ class BUMEX(TableAgent):
     near to the visits of earlier tasks, as `NearModels` describes, at the beginning of a task; they
     do not change afterwards. If the nearness is true, and with `confidence` or exact sources, they
     are bounds, so `Q` is never outside the possible values. Nothing is proved of how fast it
-    learns. If actions turn out to be missing while a task is learned, Q⁻ is `v_min` from then on.
+    learns, and a false nearness is not noticed. If actions turn out to be missing while a task is
+    learned, Q⁻ is `v_min` from then on.
     """
 
     shown = ("learning_rate", "exploration")
