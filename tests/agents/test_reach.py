@@ -29,7 +29,7 @@ TIMES = {
 """The factor on `EPISODES` of algorithms that need more, by name."""
 # The default of `n_known`, 2, gives RMax up too early: in the river a swimmer moves right in one
 # stroke of three, so that two failures are frequent, and look like a stroke that never succeeds.
-PRACTICAL = {"n_known": 20, "learning_rate": 0.05}
+PRACTICAL = {"n_known": 20}
 """Options that replace defaults, for algorithms that have them."""
 
 
@@ -42,6 +42,8 @@ def options_of(name, family):
         **PRACTICAL,
     }
     fields = ALGORITHMS[name].options.model_fields
+    if "initial_Q" in fields:  # Q-learning
+        values["learning_rate"] = 0.05
     return {key: value for key, value in values.items() if key in fields}
 
 

@@ -74,6 +74,30 @@ def test_compiled_and_step_by_step_learning_are_identical_with_small_buffers(
         assert np.array_equal(compiled.U, stepped.U)
 
 
+TABLES = {
+    "QLearning": {"exploration": 0.5},
+    "QUCB": {"bonus": None},
+    "DelayedQ": {"m": 2},
+    "ShapedLifelong": {},
+    "PolicyReuse": {"decay": 0.8},
+    "BUMEX": {"exploration": 0.5},
+}
+
+
+@pytest.mark.usefixtures("small_buffers")
+@pytest.mark.parametrize("kind", TABLES)
+def test_compiled_and_step_by_step_learning_on_tables_are_identical_with_small_buffers(kind):
+    tasks = small_tasks(np.random.default_rng(1), 0.9, branching=2)
+    options = {"n_states": N_STATES, "n_actions": N_ACTIONS, "gamma": 0.9, "seed": 0}
+    options |= {"nearness": hl.family_nearness(tasks)} if kind == "BUMEX" else {}
+    compiled, stepped = (getattr(hl, kind)(**options, **TABLES[kind]) for _ in range(2))
+    for seed, m in enumerate(tasks):
+        record = hl.learn(compiled, m, **LENGTH, seed=seed)
+        step_record = hl.learn(stepped, m.to_gymnasium(), **LENGTH, seed=seed)
+        assert np.array_equal(record.returns, step_record.returns)
+        assert np.array_equal(compiled.Q, stepped.Q)
+
+
 @pytest.mark.usefixtures("small_buffers")
 @pytest.mark.parametrize("kind", ["RMax", "LRMax", "NearRMax", "any successor"])
 @pytest.mark.parametrize("gamma", [0.9, 0.995])
