@@ -292,6 +292,8 @@ CALLS = {
     "NearRMax": optimistic(hl.NearRMax, nearness=NEAR, **LEARNING),
     "NearRMaxQInit": optimistic(hl.NearRMaxQInit, nearness=NEAR, p_min=0.5, **LEARNING),
     "EnvelopeRMax": optimistic(hl.EnvelopeRMax, alpha=0.5, first=1, calibration=2),
+    "PSRL": optimistic(hl.PSRL, prior=0.5, rewards="beta", sample="visits", terminates=True),
+    "NearPSRL": optimistic(hl.NearPSRL, nearness=NEAR),
     "OptimisticAgent": optimistic(hl.OptimisticAgent, bounds=[hl.MaxQ(p_min=0.5)]),
     **agent_calls("LRMax", lambda: agent(hl.LRMax, d_max=0.1)),
     **agent_calls("QLearning", q_learning),

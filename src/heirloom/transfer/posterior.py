@@ -17,7 +17,7 @@ from heirloom.kernels import sampled as kernels
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import reward_scale
 from heirloom.options import Option, checked
-from heirloom.transfer.bound import Bound, Claims, check_arguments
+from heirloom.transfer.bound import Bound, Claims, Details, check_arguments
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import REMEDY, arrays_of, rebuilt
 from heirloom.transfer.nearness.knowledge import Nearness
@@ -187,6 +187,10 @@ class Sampler(Bound):
         kernels.set_rows(*rows, setting.gamma, setting.n_actions, p, gain)
         self._model = p, gain, R
 
+    def details(self) -> Details:
+        """Return a note on what the values are."""
+        return Details(notes=("values are those of a model drawn at random, and bound nothing.",))
+
     def _own_rewards(self, prior: float) -> tuple[FloatArray, FloatArray]:
         """Return the mean and the variance of the mean reward of each pair, from its own visits."""
         (lo, hi), total = self.setting.reward_range, self._n + prior
@@ -322,7 +326,8 @@ class NearPosterior(Sampler):
         possible = (outcomes.listed | outcomes.has_atoms) & is_own
         uniform = np.where(possible, each[outcomes.pairs], 0.0)
         q = np.where(is_own, old + (t / 2)[outcomes.pairs] * uniform, 0.0)
-        rest, n_rest = t / 2 * each, outcomes.number - outcomes.sums(possible.astype(np.float64))
+        rest, n_own = t / 2 * each, outcomes.sums(possible.astype(np.float64))
+        n_rest = np.maximum(0.0, outcomes.number - n_own)
         S = outcomes.sums(np.sqrt(q * np.maximum(0.0, 1 - q))) + n_rest * np.sqrt(rest * (1 - rest))
         with np.errstate(divide="ignore", invalid="ignore"):
             c = np.where(t > 0, np.maximum(0.0, 2 / np.pi * S**2 / t**2 - 1), np.inf)
