@@ -5,7 +5,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.kernels import sampled
-from heirloom.transfer.posterior import ALPHA, ATOMS
+from heirloom.transfer.posterior import ALPHA, ATOMS, REWARDS
 from tests.reference import posterior as twin
 from tests.strategies import draw_available, draw_task, restricted, seeds
 
@@ -63,14 +63,14 @@ def test_rows_and_rewards_have_the_moments_of_the_posterior(prior):
         for i in range(N_STATES + 1):
             check_moments(T[:, 2 * s + a, i], *expected.get(i, (0.0, 0.0)))
     for s, a in ((0, 0), (1, 1)):  # the others are cut at the limits of the range
-        mean, variance = twin.own_reward(rewards_of(s, a), prior, -50.0, 50.0)
+        mean, variance = twin.own_reward(rewards_of(s, a), REWARDS * prior, -50.0, 50.0)
         if variance < 100:
             check_moments(R[:, 2 * s + a], mean, variance)
     assert ((R >= -50) & (R <= 50)).all()
 
 
 def test_rewards_of_a_beta_posterior_have_its_moments():
-    agent = hl.PSRL(rewards="beta", prior=0.5, reward_range=(-1.0, 3.0), **SIZES)
+    agent = hl.PSRL(rewards="beta", prior=0.5 / REWARDS, reward_range=(-1.0, 3.0), **SIZES)
     _, R = drawn(observed(agent))
     for s, a in np.ndindex(N_STATES, 2):
         x = [(r + 1) / 4 for r in rewards_of(s, a)]
@@ -144,7 +144,7 @@ def test_prior_and_posterior_of_near_psrl_are_those_of_the_formulas(t, r):
         square = (1 - is_new) * (v + m**2) + is_new * (v_new + m_new**2)
         check_moments(T[:, 0, i], mean, square - mean**2)
     (m, v) = twin.near_reward(own, mean_before, 5, r, s2)
-    m_new, v_new = twin.own_reward(own, ALPHA, lo, hi)
+    m_new, v_new = twin.own_reward(own, REWARDS * ALPHA, lo, hi)
     mean = (1 - is_new) * m + is_new * m_new
     square = (1 - is_new) * (v + m**2) + is_new * (v_new + m_new**2)
     inside = np.abs(R[:, 0]) < 50  # a few rewards are cut

@@ -30,6 +30,7 @@ MAX_WORK = 20_000_000  # units of work in one call, so that Python can handle Ct
 ATOMS = 16  # slots of a pair for all reached states, where no successors are declared
 PRIOR = 0.1  # α of PSRL by default
 ALPHA = 0.3  # α of NearPSRL
+REWARDS = 0.1  # β / α; rewards of a pair mostly vary less than its successors
 LEAST = 1e-12  # instead of 0: a parameter of a distribution, and a variance in the range of rewards
 
 Rewards = Annotated[
@@ -45,7 +46,12 @@ Sample = Annotated[
 ]
 Strength = Annotated[
     float,
-    Option("α, the strength of the prior of a pair, in visits; a scale to tune.", PRIOR, gt=0),
+    Option(
+        "α, the strength of the prior of the successors of a pair, in visits; that of its reward "
+        "is a tenth of it. A scale to tune: a larger one explores more.",
+        PRIOR,
+        gt=0,
+    ),
 ]
 
 
@@ -191,11 +197,11 @@ class Sampler(Bound):
         """Return a note on what the values are."""
         return Details(notes=("values are those of a model drawn at random, and bound nothing.",))
 
-    def _own_rewards(self, prior: float) -> tuple[FloatArray, FloatArray]:
+    def _own_rewards(self, b: float) -> tuple[FloatArray, FloatArray]:
         """Return the mean and the variance of the mean reward of each pair, from its own visits."""
-        (lo, hi), total = self.setting.reward_range, self._n + prior
-        mean = self._R + ((lo + hi) / 2 - self._R) * (prior / total)
-        return mean, (self._squares + prior * (hi - lo) ** 2 / 4) / total**2
+        (lo, hi), total = self.setting.reward_range, self._n + b
+        mean = self._R + ((lo + hi) / 2 - self._R) * (b / total)
+        return mean, (self._squares + b * (hi - lo) ** 2 / 4) / total**2
 
     def _follow_entries(self) -> None:
         """Find the slots of the outcomes that were seen since the last model was drawn."""
@@ -220,16 +226,16 @@ class Posterior(Sampler):
     A pair with n visits, of which N_i had outcome i of K possible ones, gets
 
         T ~ Dirichlet(N_i + α / K)
-        R ~ Normal(μ, s² / (n + α)),    μ = (Σ r + α (lo + hi) / 2) / (n + α),
-                                        s² = (Σ (r - r̄)² + α (hi - lo)² / 4) / (n + α),
-        or R ~ lo + (hi - lo) Beta(Σ x + α / 2, Σ (1 - x) + α / 2),    x = (r - lo) / (hi - lo)
+        R ~ Normal(μ, s² / (n + β)),    μ = (Σ r + β (lo + hi) / 2) / (n + β),
+                                        s² = (Σ (r - r̄)² + β (hi - lo)² / 4) / (n + β),
+        or R ~ lo + (hi - lo) Beta(Σ x + β / 2, Σ (1 - x) + β / 2),    x = (r - lo) / (hi - lo)
 
-    with R cut to the range of rewards: n = 0 leaves the prior. If rewards of an outcome vary, the
-    model has only their mean, and s² assumes the largest variance that this mean admits. Outcomes
-    are the `successors`, and ⊥ where a transition `terminates`; by default all states that were
-    reached in the task so far, and ⊥ if tasks may terminate. Then the prior is that of 16 atoms at
-    states drawn anew each time: its mean is the same, and its variance larger by a factor of at
-    most 1 + α / 16. Values are cut at `v_max`.
+    with β = α / 10, and R cut to the range of rewards: n = 0 leaves the prior. If rewards of an
+    outcome vary, the model has only their mean, and s² assumes the largest variance that this mean
+    admits. Outcomes are the `successors`, and ⊥ where a transition `terminates`; by default all
+    states that were reached in the task so far, and ⊥ if tasks may terminate. Then the prior is
+    that of 16 atoms at states drawn anew each time: its mean is the same, and its variance larger
+    by a factor of at most 1 + α / 16. Values are cut at `v_max`.
 
     The values of a drawn model are computed up to an error of a thousandth of the range of rewards.
     """
@@ -254,12 +260,12 @@ class Posterior(Sampler):
     def _drawn(
         self, counts: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray, BoolArray]:
-        (lo, hi), n, a = self.setting.reward_range, self._n, self.prior
+        (lo, hi), n, b = self.setting.reward_range, self._n, REWARDS * self.prior
         if self.rewards == "beta" and lo < hi:
             x = n * np.clip((self._R - lo) / (hi - lo), 0.0, 1.0)
-            R = lo + (hi - lo) * rng.beta(a / 2 + x, a / 2 + (n - x))
+            R = lo + (hi - lo) * rng.beta(b / 2 + x, b / 2 + (n - x))
         else:
-            mean, variance = self._own_rewards(a)
+            mean, variance = self._own_rewards(b)
             R = mean + np.sqrt(variance) * rng.standard_normal(n.size)
         return self._shapes + counts, R, np.zeros(n.size, dtype=bool)
 
@@ -349,7 +355,7 @@ class NearPosterior(Sampler):
             before, own = np.maximum((self._r / 2) ** 2, s / N), s / n  # variances of the mean
             weight = np.where(n > 0, np.where(before + own > 0, before / (before + own), 1.0), 0.0)
             spread = np.where(n > 0, weight * own, before)
-        mean, variance = self._own_rewards(ALPHA)
+        mean, variance = self._own_rewards(REWARDS * ALPHA)
         is_new = self._drawn_new(counts, before, own, rng)
         mean = np.where(is_new, mean, self._old_R + weight * (self._R - self._old_R))
         variance = np.where(is_new, variance, spread)
