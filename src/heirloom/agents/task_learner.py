@@ -327,6 +327,7 @@ class TaskLearner:
             for task, n_pairs in zip(*np.unique(used, return_counts=True), strict=True):
                 memory._use(int(task), int(n_pairs))
             bound.end_task(source, memory)
+        self._plan(None)
         memory._add(source)
 
     @property

@@ -15,7 +15,7 @@ from heirloom.choices import Plans
 from heirloom.kernels import counting
 from heirloom.kernels import sampled as kernels
 from heirloom.mdp.learned import LearnedModel
-from heirloom.mdp.tabular import reward_scale
+from heirloom.mdp.tabular import reward_scale, value_range
 from heirloom.options import Option, checked
 from heirloom.transfer.bound import Bound, Claims, Details, check_arguments
 from heirloom.transfer.memory import TaskMemory
@@ -23,13 +23,13 @@ from heirloom.transfer.nearness.bound import REMEDY, arrays_of, rebuilt
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import highest_rewards
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 from heirloom.validation import instance
 
 TOLERANCE = 1e-3  # largest error of the values of a drawn model, in the range of rewards
 MAX_WORK = 20_000_000  # units of work in one call, so that Python can handle Ctrl-C
 ATOMS = 16  # slots of a pair for all reached states, where no successors are declared
-PRIOR = 0.1  # α of PSRL by default
-ALPHA = 0.3  # α of NearPSRL
+PRIOR = 0.3  # α, of PSRL by default
 REWARDS = 0.1  # β / α; rewards of a pair mostly vary less than its successors
 LEAST = 1e-12  # instead of 0: a parameter of a distribution, and a variance in the range of rewards
 
@@ -53,6 +53,11 @@ Strength = Annotated[
         gt=0,
     ),
 ]
+
+NOTE = (
+    "values are those of a model drawn at random, after the end of a task those of the mean of the "
+    "posterior; they bound nothing."
+)
 
 
 class Outcomes:
@@ -117,11 +122,33 @@ class Outcomes:
         """Return the sum over the slots of each pair."""
         return np.bincount(self.pairs, values, minlength=self._n_pairs).astype(np.float64)
 
-    def draw_atoms(self, rng: np.random.Generator) -> None:
+    def draw_atoms(self, rng: "Rng") -> None:
         """Draw the states of atoms, each possible outcome of a pair with the same probability."""
         if self.has_atoms:
             drawn = rng.integers(self.number[self.pairs[self.atoms]])
             self.states[self.atoms] = self._reached[drawn]
+
+
+class _Means:
+    """In place of a generator: every draw is the mean, or the median, of its distribution."""
+
+    def standard_gamma(self, shapes: FloatArray) -> FloatArray:
+        return shapes.copy()
+
+    def standard_normal(self, n: int) -> FloatArray:
+        return np.zeros(n)
+
+    def random(self, n: int) -> FloatArray:
+        return np.full(n, 0.5)
+
+    def beta(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        return a / (a + b)
+
+    def integers(self, numbers: IntArray) -> IntArray:
+        return np.arange(numbers.size) % numbers
+
+
+Rng = np.random.Generator | _Means
 
 
 class Sampler(Bound):
@@ -143,7 +170,7 @@ class Sampler(Bound):
         self.U = np.full(setting.n_pairs, setting.v_max)
         self._V = np.zeros(setting.n_states + 1)
         self._entries = np.empty((2, 0), dtype=np.int64)  # the pair and the slot of each
-        self._n, self._R, self._squares = np.zeros((3, setting.n_pairs))
+        self._n, self._R, self._squares, self._c = np.zeros((4, setting.n_pairs))
         self._outcomes = Outcomes(setting, self.nearness, memory.visits.outcomes[0][:0])
         self._begin()
         self._set_prior()
@@ -157,9 +184,7 @@ class Sampler(Bound):
         """Compute the parameters of the prior of all slots."""
         raise NotImplementedError
 
-    def _drawn(
-        self, counts: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+    def _drawn(self, counts: FloatArray, rng: Rng) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return parameters of rows, drawn mean rewards, and the pairs that have `v_max` instead.
 
         `counts` has how often each outcome was seen.
@@ -178,7 +203,7 @@ class Sampler(Bound):
             rounds = kernels.solve(*model, tol, MAX_WORK, rounds, Q, self._V, policy)
         V[:] = self._V[:-1]
 
-    def _draw(self, rng: np.random.Generator) -> None:
+    def _draw(self, rng: Rng) -> None:
         """Draw a model of all pairs from the visits so far."""
         self._follow_entries()
         setting, outcomes, arrays = self.setting, self._outcomes, self.model._arrays
@@ -187,15 +212,23 @@ class Sampler(Bound):
         kernels.add_visits(*self._entries, *data, counts, self._n, self._R, self._squares)
         shapes, R, fixed = self._drawn(counts, rng)
         outcomes.draw_atoms(rng)
-        R = np.where(fixed, setting.v_max, np.clip(R, lo, hi))
+        value = setting.v_max
+        if isinstance(rng, _Means):
+            value = value_range((lo, hi), setting.gamma, terminating=setting.terminating)[0]
+            fixed = self._n + self._c == 0
+        R = np.where(fixed, value, np.clip(R, lo, hi))
         weights, p, gain = rng.standard_gamma(shapes), np.empty(shapes.size), np.empty(R.size)
         rows = outcomes.start, outcomes.states, weights, shapes, fixed
         kernels.set_rows(*rows, setting.gamma, setting.n_actions, p, gain)
         self._model = p, gain, R
 
+    def end_task(self, source: Source, memory: TaskMemory) -> None:
+        """Let the model be the mean of the posterior; pairs of which nothing is known are worst."""
+        self._draw(_Means())
+
     def details(self) -> Details:
         """Return a note on what the values are."""
-        return Details(notes=("values are those of a model drawn at random, and bound nothing.",))
+        return Details(notes=(NOTE,))
 
     def _own_rewards(self, b: float) -> tuple[FloatArray, FloatArray]:
         """Return the mean and the variance of the mean reward of each pair, from its own visits."""
@@ -238,6 +271,8 @@ class Posterior(Sampler):
     by a factor of at most 1 + α / 16. Values are cut at `v_max`.
 
     The values of a drawn model are computed up to an error of a thousandth of the range of rewards.
+    After the end of a task they are those of the mean of the posterior, in which a pair that was
+    never tried has the smallest value: so the last policy explores no more.
     """
 
     def __init__(
@@ -257,9 +292,7 @@ class Posterior(Sampler):
     def _set_prior(self) -> None:
         self._shapes = self._outcomes.spread(np.full(self.setting.n_pairs, self.prior))
 
-    def _drawn(
-        self, counts: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+    def _drawn(self, counts: FloatArray, rng: Rng) -> tuple[FloatArray, FloatArray, BoolArray]:
         (lo, hi), n, b = self.setting.reward_range, self._n, REWARDS * self.prior
         if self.rewards == "beta" and lo < hi:
             x = n * np.clip((self._R - lo) / (hi - lo), 0.0, 1.0)
@@ -322,7 +355,7 @@ class NearPosterior(Sampler):
 
     def _set_prior(self) -> None:
         outcomes, t, N = self._outcomes, self._t, self._N
-        self._new = outcomes.spread(np.full(t.size, ALPHA))
+        self._new = outcomes.spread(np.full(t.size, PRIOR))
         old = np.zeros(self._new.size)
         pairs = self._pooled // (self.setting.n_states + 1)
         old[outcomes.slots_of(self._pooled)] = (1 - t / 2)[pairs] * (self._times / N[pairs])
@@ -338,24 +371,22 @@ class NearPosterior(Sampler):
         with np.errstate(divide="ignore", invalid="ignore"):
             c = np.where(t > 0, np.maximum(0.0, 2 / np.pi * S**2 / t**2 - 1), np.inf)
         self._c = np.minimum(N, c)
-        strength = (self._c + ALPHA)[outcomes.pairs]
-        self._old = old * strength + outcomes.spread((self._c + ALPHA) * t / 2)
+        strength = (self._c + PRIOR)[outcomes.pairs]
+        self._old = old * strength + outcomes.spread((self._c + PRIOR) * t / 2)
         # The parameters of the likelihoods, in which atoms have no part.
         self._like_old = np.maximum(q * strength, LEAST)
-        self._like_new = np.maximum(ALPHA * uniform, LEAST)
+        self._like_new = np.maximum(PRIOR * uniform, LEAST)
 
-    def _drawn(
-        self, counts: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+    def _drawn(self, counts: FloatArray, rng: Rng) -> tuple[FloatArray, FloatArray, BoolArray]:
         n, N = self._n, self._N
         lo, hi = self.setting.reward_range
         typical = (self._squares.sum() + (hi - lo) ** 2 / 4) / (n.sum() + 1)
-        s = (self._squares + ALPHA * np.minimum(self._s0, typical)) / (n + ALPHA)
+        s = (self._squares + PRIOR * np.minimum(self._s0, typical)) / (n + PRIOR)
         with np.errstate(divide="ignore", invalid="ignore"):
             before, own = np.maximum((self._r / 2) ** 2, s / N), s / n  # variances of the mean
             weight = np.where(n > 0, np.where(before + own > 0, before / (before + own), 1.0), 0.0)
             spread = np.where(n > 0, weight * own, before)
-        mean, variance = self._own_rewards(REWARDS * ALPHA)
+        mean, variance = self._own_rewards(REWARDS * PRIOR)
         is_new = self._drawn_new(counts, before, own, rng)
         mean = np.where(is_new, mean, self._old_R + weight * (self._R - self._old_R))
         variance = np.where(is_new, variance, spread)
@@ -366,7 +397,7 @@ class NearPosterior(Sampler):
         return shapes, R, fixed
 
     def _drawn_new(
-        self, counts: FloatArray, before: FloatArray, own: FloatArray, rng: np.random.Generator
+        self, counts: FloatArray, before: FloatArray, own: FloatArray, rng: Rng
     ) -> BoolArray:
         """Draw which pairs are new, by the likelihoods of their visits."""
         (lo, hi), outcomes, n = self.setting.reward_range, self._outcomes, self._n
@@ -382,9 +413,9 @@ class NearPosterior(Sampler):
             v = np.maximum(variance[tried], LEAST * (hi - lo) ** 2)
             return -0.5 * (np.log(v) + (self._R - middle)[tried] ** 2 / v)
 
-        old = of_outcomes(self._like_old, self._c + ALPHA)
+        old = of_outcomes(self._like_old, self._c + PRIOR)
         old += of_rewards(self._old_R, before + own)
-        new = of_outcomes(self._like_new, np.full(n.size, ALPHA))
+        new = of_outcomes(self._like_new, np.full(n.size, PRIOR))
         new += of_rewards((lo + hi) / 2, (hi - lo) ** 2 / 4 + own)
         odds = np.log(self._n_tasks + 1.0) + old - new  # of old, with 1 / (L + 2) for new
         is_new = self._N == 0
