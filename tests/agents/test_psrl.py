@@ -176,6 +176,53 @@ def test_spec_can_name_successors_and_nearness():
         ALGORITHMS["PSRL"].make({"successors": "family"}, unknown, rng)
 
 
+class Rising(hl.Bound):
+    """Prefers the last available action, and another value of it in each plan."""
+
+    plans, wrong = "episode", None
+
+    def begin_task(self, setting, model, memory):
+        self.U, self.n_plans = np.full(setting.n_pairs, setting.v_max), 0
+        return False
+
+    def plan(self, Q, V, rng):
+        there = np.isfinite(Q)
+        self.n_plans += 1
+        Q[there] = (np.arange(Q.size) + 1e-3 * self.n_plans)[there]
+        V[:] = Q.reshape(V.size, -1).max(axis=1)
+        if self.wrong is not None:
+            Q[self.wrong[0]] = self.wrong[1]
+
+
+def test_user_defined_bound_can_make_the_values():
+    (m, *_) = tasks_of(5, lacking=True)
+    planner = Rising()
+    agent = hl.OptimisticAgent(bounds=[planner], n_states=6, n_actions=3, gamma=0.9, seed=0)
+    hl.learn(agent, m, seed=0, **LENGTH)
+    last = 2 - m.available[:, ::-1].argmax(axis=1)
+    tried = agent.model.counts > 0
+    assert (tried.argmax(axis=1) == last)[tried.any(axis=1)].all()
+    assert tried.sum(axis=1).max() == 1
+    assert planner.n_plans == LENGTH["episodes"] + 2  # at the beginning and at the end too
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf, np.inf])
+def test_values_of_a_user_defined_bound_must_be_numbers(value):
+    planner = Rising()
+    planner.wrong = 4, value
+    agent = hl.OptimisticAgent(bounds=[planner], n_states=6, n_actions=3, gamma=0.9, seed=0)
+    with pytest.raises(hl.errors.InvalidArgument, match="plan of the bound Rising set Q to"):
+        agent.begin_task()
+
+
+def test_value_of_a_missing_action_is_refused():
+    planner, available = Rising(), np.ones((6, 3), dtype=bool)
+    planner.wrong, available[1, 1] = (4, 1.0), False
+    agent = hl.OptimisticAgent(bounds=[planner], n_states=6, n_actions=3, gamma=0.9, seed=0)
+    with pytest.raises(hl.errors.InvalidArgument, match="at pair 4: expected a number"):
+        agent.begin_task(available=available)
+
+
 def test_begin_episode_outside_a_task_raises_wrong_order():
     with pytest.raises(hl.errors.WrongOrder, match="begin_episode"):
         KINDS["PSRL"]().begin_episode()
