@@ -139,6 +139,18 @@ def test_source_has_the_upper_values_of_rmax(kind):
     assert np.array_equal(one.known, other.known)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_rewards_that_are_all_equal_can_be_learned(kind):
+    tasks = tasks_of(6)
+    agent = makers(tasks, reward_range=(0.5, 0.5), on_refutation="ignore")[kind]()
+    for _ in range(2):
+        agent.begin_task()
+        for s_next in range(6):
+            agent.observe(0, agent.act(0), 0.5, s_next, terminated=False)
+        agent.end_task()
+        assert np.isfinite(agent.Q).all()
+
+
 def test_pair_that_was_never_tried_gets_values_from_the_prior():
     agent = hl.PSRL(n_states=2, n_actions=2, gamma=0.5, prior=0.5, seed=0)
     agent.begin_task()

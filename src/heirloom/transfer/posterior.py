@@ -40,7 +40,7 @@ Sample = Annotated[
     Plans,
     Option(
         'when a model is drawn: before each "episode", or when the "visits" of some pair have '
-        "grown by the factor `refresh`, from the first one on.",
+        "grown by the factor `refresh`, or by 1.5 if it is None, from the first one on.",
         "episode",
     ),
 ]
@@ -331,7 +331,9 @@ class NearPosterior(Sampler):
     (r - r̄)² over all visits of the task and one more with (hi - lo)² / 4. A pair with c = 0 that
     was never tried has the value `v_max`, and a pair without earlier visits is new.
 
-    A model is drawn when the visits of some pair have grown by the factor `refresh` of the agent.
+    A model is drawn when the visits of some pair have grown by the factor `refresh` of the agent,
+    1.5 by default. What `Posterior` says of undeclared successors, of the errors of values and of
+    the end of a task holds here too.
     """
 
     plans: Plans = "visits"
@@ -349,12 +351,12 @@ class NearPosterior(Sampler):
         self._outcomes.add(outcomes)
         self._N, self._r = pooled.counts, near._per_pair("rewards", n_pairs)
         self._old_R, self._highest = pooled.R, highest_rewards(near, self.setting)
-        self._t = np.where(self._outcomes.number == 1, 0.0, near._per_pair("transitions", n_pairs))
         widest = (self._old_R + self._r - lo) * (hi - self._old_R + self._r)
         self._s0 = np.clip(widest, 0.0, (hi - lo) ** 2 / 4)
 
     def _set_prior(self) -> None:
-        outcomes, t, N = self._outcomes, self._t, self._N
+        outcomes, N = self._outcomes, self._N
+        t = np.where(outcomes.number == 1, 0.0, self.nearness._per_pair("transitions", N.size))
         self._new = outcomes.spread(np.full(t.size, PRIOR))
         old = np.zeros(self._new.size)
         pairs = self._pooled // (self.setting.n_states + 1)
@@ -410,7 +412,7 @@ class NearPosterior(Sampler):
             return (outcomes.sums(each) + gammaln(total) - gammaln(total + n))[tried]
 
         def of_rewards(middle: FloatArray | float, variance: FloatArray) -> FloatArray:
-            v = np.maximum(variance[tried], LEAST * (hi - lo) ** 2)
+            v = np.maximum(variance[tried], LEAST * reward_scale((lo, hi)) ** 2)
             return -0.5 * (np.log(v) + (self._R - middle)[tried] ** 2 / v)
 
         old = of_outcomes(self._like_old, self._c + PRIOR)
