@@ -127,6 +127,11 @@ def task_times() -> dict[str, float]:
     def near_rmax() -> hl.OptimisticAgent:
         return hl.NearRMax(nearness=hl.Nearness(rewards=0.19, transitions=0.1), **OPTIONS)
 
+    successors = hl.family_nearness(tasks(1)).successors
+
+    def psrl(sample: str) -> Callable[[], hl.OptimisticAgent]:
+        return lambda: hl.PSRL(successors=successors, terminates=False, sample=sample, **OPTIONS)
+
     return best_times(
         {
             "floor": floor(),
@@ -142,6 +147,8 @@ def task_times() -> dict[str, float]:
             "NearRMax, 1 source": after_sources(near_rmax, 1),
             "NearRMax, 16 sources": after_sources(near_rmax, 16),
             "NearRMax, 256 sources": after_sources(near_rmax, 256),
+            "PSRL, a sample per episode": after_sources(psrl("episode"), 0),
+            "PSRL, samples as visits grow": after_sources(psrl("visits"), 0),
         }
     )
 
@@ -175,6 +182,8 @@ def measure() -> Measured:
         row("the floor", "NearRMax, 1 source", "floor", 60),
         row("the floor", "NearRMax, 16 sources", "floor", 120),
         row("16 sources", "NearRMax, 256 sources", "NearRMax, 16 sources", 6),
+        row("the floor", "PSRL, a sample per episode", "floor", None),
+        row("the floor", "PSRL, samples as visits grow", "floor", None),
     ]
     return Measured(rows, times)
 
