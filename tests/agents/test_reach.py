@@ -23,7 +23,7 @@ EPISODES = {"chain": 250, "river swim": 250, "FrozenLake": 1000}
 """The episodes per task; most episodes of FrozenLake end after few steps."""
 TIMES = {
     **dict.fromkeys(("PSRL", "VMax"), 2),
-    **dict.fromkeys(("BUMEX", "PolicyReuse", "ShapedLifelong"), 4),
+    **dict.fromkeys(("BUMEX", "MBIE", "PolicyReuse", "ShapedLifelong"), 4),
     **dict.fromkeys(("DelayedQ", "QUCB"), 20),
 }
 """The factor on `EPISODES` of algorithms that need more, by name."""
