@@ -126,9 +126,13 @@ def binned():
 
 
 def optimistic(kind, **options):
-    given = {**AGENT, "memory": hl.TaskMemory(4, 4), **options}
     accepted = inspect.signature(kind).parameters  # some have no `n_known`
-    return lambda: Call(kind, {name: given[name] for name in given if name in accepted})
+
+    def call():
+        given = {**AGENT, "memory": hl.TaskMemory(4, 4), **options}
+        return Call(kind, {name: given[name] for name in given if name in accepted})
+
+    return call
 
 
 def on_table(kind, **options):
