@@ -18,6 +18,9 @@ from peer import ask
 from rows import Measured, Row
 
 import heirloom as hl
+from heirloom.agents.algorithm_options import TaskKnowledge
+from heirloom.agents.algorithms import ALGORITHMS
+from heirloom.envs.paper_families import Tight
 from heirloom.envs.paper_tasks import tight
 from heirloom.learning.learn import Record
 
@@ -32,6 +35,10 @@ OPTIONS: dict[str, Any] = {
     "epsilon": 0.01,
     "seed": 0,
 }
+ALGORITHM_REPEATS = 5
+# Algorithms plan at looks, PSRL before each episode. None: no target, the number is reported.
+TARGETS: dict[str, float | None] = {"PSRL": 300, "NearPSRL": None, "BisimulationTransfer": None}
+TARGET = 100
 
 
 @njit(cache=True)
@@ -68,7 +75,7 @@ def tasks(number: int) -> list[hl.TabularMDP]:
     return [tight(rng.uniform(0.9, 1, 3), rng.uniform(0, 0.1)) for _ in range(number)]
 
 
-def learn_task(agent: hl.OptimisticAgent, m: hl.TabularMDP, seed: int, episodes: int) -> Record:
+def learn_task(agent: hl.Agent, m: hl.TabularMDP, seed: int, episodes: int) -> Record:
     """Let an agent learn one task."""
     return hl.learn(agent, m, episodes=episodes, max_steps=STEPS, seed=seed)
 
@@ -103,11 +110,16 @@ def best_times(runs: dict[Any, Callable[[], Any]]) -> dict[Any, float]:
     return dict(zip(runs, np.min(times, axis=0).tolist(), strict=True))
 
 
-def task_times() -> dict[str, float]:
-    """Return the seconds of the floor and of agents, on one task after their sources."""
+def floor() -> Callable[[], Any]:
+    """Return a run of the floor."""
     (m,) = tasks(1)
     t, rng = m.transitions, np.random.default_rng(0)
     Q, uniforms = rng.random(t.R.size), rng.random(EPISODES * STEPS)
+    return lambda: bare_loop(t.indptr, t.successors, t.p, Q, uniforms, 60, 4, STEPS)
+
+
+def task_times() -> dict[str, float]:
+    """Return the seconds of the floor and of agents, on one task after their sources."""
 
     def lrmax(d_max: float | None) -> Callable[[], hl.OptimisticAgent]:
         return lambda: hl.LRMax(d_max=d_max, **OPTIONS)
@@ -115,9 +127,14 @@ def task_times() -> dict[str, float]:
     def near_rmax() -> hl.OptimisticAgent:
         return hl.NearRMax(nearness=hl.Nearness(rewards=0.19, transitions=0.1), **OPTIONS)
 
+    successors = hl.family_nearness(tasks(1)).successors
+
+    def psrl(sample: str) -> Callable[[], hl.OptimisticAgent]:
+        return lambda: hl.PSRL(successors=successors, terminates=False, sample=sample, **OPTIONS)
+
     return best_times(
         {
-            "floor": lambda: bare_loop(t.indptr, t.successors, t.p, Q, uniforms, 60, 4, STEPS),
+            "floor": floor(),
             "RMax": after_sources(lambda: hl.RMax(**OPTIONS), 0),
             "RMax after 1 task": after_sources(lambda: hl.RMax(**OPTIONS), 1),
             "RMax after 16 tasks": after_sources(lambda: hl.RMax(**OPTIONS), 16),
@@ -130,6 +147,8 @@ def task_times() -> dict[str, float]:
             "NearRMax, 1 source": after_sources(near_rmax, 1),
             "NearRMax, 16 sources": after_sources(near_rmax, 16),
             "NearRMax, 256 sources": after_sources(near_rmax, 256),
+            "PSRL, a sample per episode": after_sources(psrl("episode"), 0),
+            "PSRL, samples as visits grow": after_sources(psrl("visits"), 0),
         }
     )
 
@@ -163,8 +182,45 @@ def measure() -> Measured:
         row("the floor", "NearRMax, 1 source", "floor", 60),
         row("the floor", "NearRMax, 16 sources", "floor", 120),
         row("16 sources", "NearRMax, 256 sources", "NearRMax, 16 sources", 6),
+        row("the floor", "PSRL, a sample per episode", "floor", None),
+        row("the floor", "PSRL, samples as visits grow", "floor", None),
     ]
     return Measured(rows, times)
+
+
+def make_agent(name: str) -> Any:
+    """Return an agent of the registry, with default options and true knowledge of the tasks."""
+    family = Tight()
+    fields = ALGORITHMS[name].options.model_fields
+    options = {key: value for key, value in {"beta": 1.0}.items() if key in fields}
+    known = TaskKnowledge(
+        family.options, 1 / 5, lambda: family.d_max, lambda: family.nearness, tasks(2)
+    )
+    return ALGORITHMS[name].make(options, known, np.random.default_rng(0))
+
+
+def second_task_time(name: str) -> float:
+    """Return the processor time in which an algorithm learns a task, after another one."""
+    first, second = tasks(2)
+    agent = make_agent(name)
+    learn_task(agent, first, 0, EPISODES)
+    return seconds(lambda: learn_task(agent, second, 1, EPISODES))
+
+
+def measure_algorithms() -> Measured:
+    """Measure the ratio to the floor of every algorithm of the registry, on its second task."""
+    run_floor = floor()
+    run_floor()
+    bare = min(seconds(run_floor) for _ in range(REPEATS))
+    times = {}
+    for name in ALGORITHMS:
+        second_task_time(name)  # compiles
+        times[name] = min(second_task_time(name) for _ in range(ALGORITHM_REPEATS))
+    rows = [
+        Row(f"{name}, defaults / the floor", taken / bare, at_most=TARGETS.get(name, TARGET))
+        for name, taken in times.items()
+    ]
+    return Measured(rows, {f"{name}, defaults": taken for name, taken in times.items()})
 
 
 def measure_simple_rl() -> Measured:

@@ -31,6 +31,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "results" / "bench.json"
 
 PARTS: dict[str, Callable[[], Measured]] = {
     "agents": agents.measure,
+    "algorithms": agents.measure_algorithms,
     "simple_rl": agents.measure_simple_rl,
     "scaling": scaling.measure,
     "solve": solve.measure,

@@ -19,6 +19,9 @@ def agents(tasks):
     sizes = {"n_states": m.n_states, "n_actions": m.n_actions, "gamma": m.gamma}
     options = {**sizes, "reward_range": m.reward_range, "n_known": 1, "exact": True, "seed": 0}
     near = hl.family_nearness(tasks)
+    on_table = {**sizes, "reward_range": m.reward_range, "seed": 0}
+    yield hl.QLearning(**on_table)
+    yield hl.BUMEX(nearness=near, **on_table)
     for reaction in ("ignore", "warn"):
         options["on_refutation"] = reaction
         yield hl.LRMax(d_max=hl.metrics.family_distance(tasks), **options)

@@ -5,6 +5,7 @@ Each callable is called with valid arguments, and then with each argument replac
 the value is in `WRONG`. It must not raise another exception, hang, or crash the interpreter.
 """
 
+import inspect
 import math
 import re
 from typing import Any, NamedTuple
@@ -125,7 +126,13 @@ def binned():
 
 
 def optimistic(kind, **options):
-    return lambda: Call(kind, {**AGENT, "memory": hl.TaskMemory(4, 4), **options})
+    accepted = inspect.signature(kind).parameters  # some have no `n_known`
+
+    def call():
+        given = {**AGENT, "memory": hl.TaskMemory(4, 4), **options}
+        return Call(kind, {name: given[name] for name in given if name in accepted})
+
+    return call
 
 
 def on_table(kind, **options):
@@ -302,6 +309,13 @@ CALLS = {
     "NearRMaxQInit": optimistic(hl.NearRMaxQInit, nearness=NEAR, p_min=0.5, **LEARNING),
     "EnvelopeRMax": optimistic(hl.EnvelopeRMax, alpha=0.5, first=1, calibration=2),
     "MFRL": optimistic(hl.MFRL, beta=0.1),
+    "PSRL": optimistic(hl.PSRL, prior=0.5, rewards="beta", sample="visits", terminates=True),
+    "NearPSRL": optimistic(hl.NearPSRL, nearness=NEAR),
+    "UCBVI": optimistic(hl.UCBVI, bonus="hoeffding", scale=0.1, pool=1.0, nearness=NEAR),
+    "MBIE": optimistic(hl.MBIE, sets="l1", delta=0.1, scale=0.5),
+    "VMax": optimistic(hl.VMax, m=3),
+    "FMRL": optimistic(hl.FMRL, first=1, gap=0.5, evidence=0.1, separation=1.0, delta=0.1),
+    "TempLe": optimistic(hl.TempLe, distance=0.2, n_matched=2, m=3),
     "OptimisticAgent": optimistic(hl.OptimisticAgent, bounds=[hl.MaxQ(p_min=0.5)]),
     **agent_calls("LRMax", lambda: agent(hl.LRMax, d_max=0.1)),
     **agent_calls("QLearning", q_learning),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.nearness.exact import _source
 from tests.strategies import RANGES, seeds
 
@@ -70,7 +71,7 @@ def test_bounds_contain_q_star_if_the_nearness_is_true():
         assert (upper[there] >= Q[there] - 1e-9 * scale).all(), seed
         assert np.isneginf(lower[~there]).all()
         assert np.isneginf(upper[~there]).all()
-        widths.append((upper[there] - lower[there]).mean() / agent.value_width)
+        widths.append((upper[there] - lower[there]).mean() / (agent.v_max - agent.v_min))
     assert min(widths) < 1e-8  # some tasks are equal to their sources
     assert np.mean(widths) < 0.3  # and bounds say something
 
@@ -125,7 +126,8 @@ def test_weights_agree_with_plain_python(seed):
         elif low >= max(others, default=-np.inf):
             expected = 1.0
         elif low != high and high > V:
-            expected = (high - V) ** 2 / (2 * (high - low))
+            unit = reward_scale(agent.setting.reward_range)
+            expected = (high - V) ** 2 / (2 * (high - low)) / unit
         else:
             expected = 1e-8
         assert weights[s, a] == pytest.approx(expected)

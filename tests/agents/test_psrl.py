@@ -139,6 +139,18 @@ def test_source_has_the_upper_values_of_rmax(kind):
     assert np.array_equal(one.known, other.known)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_rewards_that_are_all_equal_can_be_learned(kind):
+    tasks = tasks_of(6)
+    agent = makers(tasks, reward_range=(0.5, 0.5), on_refutation="ignore")[kind]()
+    for _ in range(2):
+        agent.begin_task()
+        for s_next in range(6):
+            agent.observe(0, agent.act(0), 0.5, s_next, terminated=False)
+        agent.end_task()
+        assert np.isfinite(agent.Q).all()
+
+
 def test_pair_that_was_never_tried_gets_values_from_the_prior():
     agent = hl.PSRL(n_states=2, n_actions=2, gamma=0.5, prior=0.5, seed=0)
     agent.begin_task()
@@ -174,6 +186,53 @@ def test_spec_can_name_successors_and_nearness():
     unknown = TaskKnowledge(family.options, None, lambda: None, lambda: None, tasks)
     with pytest.raises(hl.errors.InvalidArgument, match="successors is 'family'"):
         ALGORITHMS["PSRL"].make({"successors": "family"}, unknown, rng)
+
+
+class Rising(hl.Bound):
+    """Prefers the last available action, and another value of it in each plan."""
+
+    plans, wrong = "episode", None
+
+    def begin_task(self, setting, model, memory):
+        self.U, self.n_plans = np.full(setting.n_pairs, setting.v_max), 0
+        return False
+
+    def plan(self, Q, V, rng):
+        there = np.isfinite(Q)
+        self.n_plans += 1
+        Q[there] = (np.arange(Q.size) + 1e-3 * self.n_plans)[there]
+        V[:] = Q.reshape(V.size, -1).max(axis=1)
+        if self.wrong is not None:
+            Q[self.wrong[0]] = self.wrong[1]
+
+
+def test_user_defined_bound_can_make_the_values():
+    (m, *_) = tasks_of(5, lacking=True)
+    planner = Rising()
+    agent = hl.OptimisticAgent(bounds=[planner], n_states=6, n_actions=3, gamma=0.9, seed=0)
+    hl.learn(agent, m, seed=0, **LENGTH)
+    last = 2 - m.available[:, ::-1].argmax(axis=1)
+    tried = agent.model.counts > 0
+    assert (tried.argmax(axis=1) == last)[tried.any(axis=1)].all()
+    assert tried.sum(axis=1).max() == 1
+    assert planner.n_plans == LENGTH["episodes"] + 2  # at the beginning and at the end too
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf, np.inf])
+def test_values_of_a_user_defined_bound_must_be_numbers(value):
+    planner = Rising()
+    planner.wrong = 4, value
+    agent = hl.OptimisticAgent(bounds=[planner], n_states=6, n_actions=3, gamma=0.9, seed=0)
+    with pytest.raises(hl.errors.InvalidArgument, match="plan of the bound Rising set Q to"):
+        agent.begin_task()
+
+
+def test_value_of_a_missing_action_is_refused():
+    planner, available = Rising(), np.ones((6, 3), dtype=bool)
+    planner.wrong, available[1, 1] = (4, 1.0), False
+    agent = hl.OptimisticAgent(bounds=[planner], n_states=6, n_actions=3, gamma=0.9, seed=0)
+    with pytest.raises(hl.errors.InvalidArgument, match="at pair 4: expected a number"):
+        agent.begin_task(available=available)
 
 
 def test_begin_episode_outside_a_task_raises_wrong_order():

@@ -18,14 +18,18 @@ FAMILIES = {
         v_max=1.0,  # the goal pays 1 and is terminal
     ),
 }
-SEEDS, STEPS = range(4), 30
+SEEDS, STEPS = range(8), 30
 EPISODES = {"chain": 250, "river swim": 250, "FrozenLake": 1000}
 """The episodes per task; most episodes of FrozenLake end after few steps."""
-TIMES = {"BUMEX": 2, "DelayedQ": 5, "PSRL": 2, "VMax": 2}
+TIMES = {
+    **dict.fromkeys(("PSRL", "VMax"), 2),
+    **dict.fromkeys(("BUMEX", "MBIE", "PolicyReuse", "ShapedLifelong"), 4),
+    **dict.fromkeys(("DelayedQ", "QUCB"), 20),
+}
 """The factor on `EPISODES` of algorithms that need more, by name."""
 # The default of `n_known`, 2, gives RMax up too early: in the river a swimmer moves right in one
 # stroke of three, so that two failures are frequent, and look like a stroke that never succeeds.
-PRACTICAL = {"n_known": 20, "learning_rate": 0.05}
+PRACTICAL = {"n_known": 20}
 """Options that replace defaults, for algorithms that have them."""
 
 
@@ -38,6 +42,8 @@ def options_of(name, family):
         **PRACTICAL,
     }
     fields = ALGORITHMS[name].options.model_fields
+    if "initial_Q" in fields:  # Q-learning
+        values["learning_rate"] = 0.05
     return {key: value for key, value in values.items() if key in fields}
 
 

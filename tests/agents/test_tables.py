@@ -7,7 +7,6 @@ import pytest
 
 import heirloom as hl
 from heirloom.agents import uniforms
-from heirloom.agents.tables import TableAgent
 from heirloom.kernels import tables
 from heirloom.mdp.tabular import value_range
 from tests.domains import corridor
@@ -61,7 +60,7 @@ def test_q_ucb_agrees_with_plain_python(bonus):
     for s, a, r, s_next, ended in steps(2000):
         n[s, a] += 1
         k = n[s, a]
-        b = 0.4 * 0.1 * 10 * math.sqrt(H / k)
+        b = 0.4 * math.sqrt(H / k)
         if bonus is None:
             b = 4 * math.sqrt(2) * 10 * math.sqrt(H * math.log(6 * (k + 1) * (k + 2) / 0.1) / k)
         x = r + b + (0 if ended else 0.9 * Q_hat[s_next].max())
@@ -106,6 +105,13 @@ def test_samples_of_delayed_q_learning_are_those_of_the_paper():
     assert agent.m == math.ceil(m)
 
 
+def test_rare_rewards_above_the_largest_value_need_as_many_samples():
+    """With probability 0.01 a reward of 1 ends the task: v_max = 0.01, but one sample may be 1."""
+    agent = hl.DelayedQ(n_states=1, n_actions=1, gamma=0.9, m=None, v_max=0.01, epsilon1=0.01)
+    width = 1 + 0.9 * 0.01
+    assert agent.m == math.ceil(width**2 / 2e-4 * math.log(3 * (1 + width / 0.01) / 0.05))
+
+
 def proper_tasks(n):
     """Draw tasks with a discount factor for which the constants of theory are not too large."""
     for seed in seeds(n):
@@ -121,8 +127,9 @@ def test_values_with_the_constants_of_theory_stay_above_q_star(kind):
     for seed, m in proper_tasks(100):
         width = np.ptp(value_range(m.reward_range, m.gamma, terminating=m.terminating))
         own = {"bonus": None} if kind == "QUCB" else {"m": None, "epsilon1": 0.3}
-        agent = getattr(hl, kind)(**options_of(m), **own, delta=1e-6)
         Q = hl.solve(m).Q
+        given = {"v_max": float(Q.max()) + 1e-6 * width} if seed % 2 else {}
+        agent = getattr(hl, kind)(**options_of(m), **own, **given, delta=1e-6)
 
         def is_bound(done, episodes, agent=agent, Q=Q, width=width):
             assert (agent.Q >= Q - 1e-7 * max(width, 1.0)).all()
@@ -322,6 +329,18 @@ def test_derived_class_that_overrides_a_method_runs_step_by_step():
     assert (agent.Q[:, 1] == agent.setting.v_max).all()
 
 
+def test_sizes_that_are_changed_do_not_reach_compiled_code():
+    """Two states with three actions have as many pairs as three states with two."""
+    m = hl.TabularMDP(np.zeros((2, 3)), np.full((2, 3, 2), 0.5), gamma=0.9)
+    agent = hl.QLearning(**SIZES)
+    agent.begin_task()
+    agent.n_states, agent.n_actions = 2, 3
+    with pytest.raises(hl.errors.IncompatibleTasks, match="which are not those"):
+        hl.learn(agent, m, episodes=2, max_steps=2, resume=True)
+    with pytest.raises(hl.errors.InvalidArgument, match="action is 2"):
+        agent.observe(0, 2, 0.0, 0, terminated=False)
+
+
 def test_dropped_task_leaves_nothing_behind():
     agent = hl.QLearning(**SIZES, start="last")
     agent.begin_task()
@@ -368,13 +387,11 @@ def test_agent_is_saved_only_between_tasks(tmp_path):
 
 def test_file_of_another_class_is_refused(tmp_path):
     path = saved(hl.QUCB(**SIZES, bonus=None), tmp_path / "agent")
-    with pytest.raises(hl.errors.InvalidArgument, match="saved by QUCB, not by DelayedQ"):
+    with pytest.raises(hl.errors.InvalidArgument, match="saved by 'QUCB', not by DelayedQ"):
         hl.DelayedQ.load(path)
     with pytest.raises(hl.errors.InvalidFile, match="'table', not 'agent'"):
         hl.RMax.load(path)
-    loaded = TableAgent.load(path)
-    assert type(loaded) is hl.QUCB
-    assert loaded.options["bonus"] is None
+    assert hl.QUCB.load(path).options["bonus"] is None
 
 
 def test_initial_values_and_values_are_in_the_file(tmp_path):

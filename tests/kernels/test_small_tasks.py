@@ -13,7 +13,7 @@ from heirloom.agents import uniforms
 from heirloom.kernels import rollout, solving
 from heirloom.learning import learn
 from heirloom.mdp import learned
-from heirloom.transfer import program
+from heirloom.transfer import posterior, program
 from heirloom.transfer.lipschitz import solutions
 from tests.strategies import mixed
 
@@ -41,6 +41,8 @@ def makers(tasks, **options):
         "LRMax": lambda: hl.LRMax(d_max=d_max, **options),
         "NearRMax": lambda: hl.NearRMax(nearness=near, **options),
         "any successor": lambda: hl.NearRMax(nearness=any_successor, explore=0.2, **options),
+        "PSRL": lambda: hl.PSRL(explore=0.2, **options),
+        "NearPSRL": lambda: hl.NearPSRL(nearness=near, **options),
     }
 
 
@@ -56,13 +58,14 @@ def small_buffers(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_buffers")
-@pytest.mark.parametrize("kind", ["RMax", "LRMax", "NearRMax", "any successor"])
+@pytest.mark.parametrize("kind", ["RMax", "LRMax", "NearRMax", "any successor", "PSRL", "NearPSRL"])
 @pytest.mark.parametrize(("gamma", "highest"), [(0.9, 1.0), (0.995, 1.0), (0.995, 0.0)])
 def test_compiled_and_step_by_step_learning_are_identical_with_small_buffers(
     kind, gamma, highest, monkeypatch
 ):
     """Compiled code keeps its own `MAX_WORK`; results do not depend on it."""
     monkeypatch.setattr(solving, "MAX_WORK", 20)
+    monkeypatch.setattr(posterior, "MAX_WORK", 20)
     rewards = {"reward_range": (highest - 1.0, highest)}
     tasks = small_tasks(np.random.default_rng(1), gamma, branching=2, **rewards)
     compiled, stepped = (makers(tasks, n_known=2)[kind]() for _ in range(2))
@@ -72,6 +75,30 @@ def test_compiled_and_step_by_step_learning_are_identical_with_small_buffers(
         assert np.array_equal(record.returns, step_record.returns)
         assert np.array_equal(compiled.Q, stepped.Q)
         assert np.array_equal(compiled.U, stepped.U)
+
+
+TABLES = {
+    "QLearning": {"exploration": 0.5},
+    "QUCB": {"bonus": None},
+    "DelayedQ": {"m": 2},
+    "ShapedLifelong": {},
+    "PolicyReuse": {"decay": 0.8},
+    "BUMEX": {"exploration": 0.5},
+}
+
+
+@pytest.mark.usefixtures("small_buffers")
+@pytest.mark.parametrize("kind", TABLES)
+def test_compiled_and_step_by_step_learning_on_tables_are_identical_with_small_buffers(kind):
+    tasks = small_tasks(np.random.default_rng(1), 0.9, branching=2)
+    options = {"n_states": N_STATES, "n_actions": N_ACTIONS, "gamma": 0.9, "seed": 0}
+    options |= {"nearness": hl.family_nearness(tasks)} if kind == "BUMEX" else {}
+    compiled, stepped = (getattr(hl, kind)(**options, **TABLES[kind]) for _ in range(2))
+    for seed, m in enumerate(tasks):
+        record = hl.learn(compiled, m, **LENGTH, seed=seed)
+        step_record = hl.learn(stepped, m.to_gymnasium(), **LENGTH, seed=seed)
+        assert np.array_equal(record.returns, step_record.returns)
+        assert np.array_equal(compiled.Q, stepped.Q)
 
 
 @pytest.mark.usefixtures("small_buffers")

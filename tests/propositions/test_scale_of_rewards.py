@@ -54,6 +54,7 @@ def agents(m, scale):
     near = hl.Nearness(rewards=0.3 * width, transitions=0.1)
     learned = {"p_min": 0.5, "delta": 0.5}
     d_max = 0.05 * width
+    on_table = {name: value for name, value in options.items() if name != "n_known"}
     sizes = {name: options[name] for name in ("n_states", "n_actions", "gamma", "seed")}
     return {
         "RMax": hl.RMax(**options),
@@ -69,6 +70,13 @@ def agents(m, scale):
         "NearRMax, learned": hl.NearRMax(**learned, **options),
         "Envelope": EnvelopeRMax(alpha=0.5, first=2, calibration=2, **options),
         "QLearning": hl.QLearning(initial_Q=scale * hi, **sizes),
+        "QLearning, v_max": hl.QLearning(start="v_max", **on_table),
+        "QUCB": hl.QUCB(**on_table),
+        "QUCB, theory": hl.QUCB(bonus=None, **on_table),
+        "DelayedQ": hl.DelayedQ(m=3, **on_table),
+        "ShapedLifelong": hl.ShapedLifelong(**on_table),
+        "PolicyReuse": hl.PolicyReuse(**on_table),
+        "BUMEX": hl.BUMEX(nearness=near, **on_table),
     }
 
 
@@ -127,7 +135,7 @@ def test_agents_take_the_same_actions_whatever_the_unit_of_rewards(
     other_returns, other = lifetime(name, tasks, scale)
     assert (other_returns == returns).all()
     assert (other.Q == scale * agent.Q).all()
-    if name != "QLearning":
+    if isinstance(agent, hl.OptimisticAgent):
         assert (other.U == scale * agent.U).all()
         assert other.explain().n_decided == agent.explain().n_decided
         assert other.setting.tie == scale * agent.setting.tie

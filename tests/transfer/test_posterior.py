@@ -5,7 +5,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.kernels import sampled
-from heirloom.transfer.posterior import ALPHA, ATOMS
+from heirloom.transfer.posterior import ATOMS, PRIOR, REWARDS
 from tests.reference import posterior as twin
 from tests.strategies import draw_available, draw_task, restricted, seeds
 
@@ -63,14 +63,14 @@ def test_rows_and_rewards_have_the_moments_of_the_posterior(prior):
         for i in range(N_STATES + 1):
             check_moments(T[:, 2 * s + a, i], *expected.get(i, (0.0, 0.0)))
     for s, a in ((0, 0), (1, 1)):  # the others are cut at the limits of the range
-        mean, variance = twin.own_reward(rewards_of(s, a), prior, -50.0, 50.0)
+        mean, variance = twin.own_reward(rewards_of(s, a), REWARDS * prior, -50.0, 50.0)
         if variance < 100:
             check_moments(R[:, 2 * s + a], mean, variance)
     assert ((R >= -50) & (R <= 50)).all()
 
 
 def test_rewards_of_a_beta_posterior_have_its_moments():
-    agent = hl.PSRL(rewards="beta", prior=0.5, reward_range=(-1.0, 3.0), **SIZES)
+    agent = hl.PSRL(rewards="beta", prior=0.5 / REWARDS, reward_range=(-1.0, 3.0), **SIZES)
     _, R = drawn(observed(agent))
     for s, a in np.ndindex(N_STATES, 2):
         x = [(r + 1) / 4 for r in rewards_of(s, a)]
@@ -104,6 +104,24 @@ def test_variance_of_varying_rewards_of_an_outcome_is_the_largest_one():
     assert bound._squares[0] == pytest.approx(2 * 0.4 * 0.6)
 
 
+def test_values_after_a_task_are_those_of_the_mean_of_the_posterior():
+    agent = observed(hl.PSRL(successors=SUCCESSORS, prior=0.5, **SIZES))
+    agent.end_task()
+    T, R = np.zeros((8, N_STATES + 1)), np.zeros(8)
+    for s, a in ((0, 0), (1, 1)):
+        possible = [*np.flatnonzero(SUCCESSORS[s, a]), END]
+        expected = twin.moments(counts_of(s, a), dict.fromkeys(possible, 0.5 / len(possible)))
+        for i, (mean, _) in expected.items():
+            T[2 * s + a, i] = mean
+        R[2 * s + a], _ = twin.own_reward(rewards_of(s, a), 0.05, 0.0, 1.0)
+    V = np.zeros(N_STATES + 1)
+    for _ in range(500):
+        Q = R + 0.9 * T @ V  # a pair that was never tried has the value 0
+        V[:-1] = Q.reshape(N_STATES, 2).max(axis=1)
+    assert np.abs(agent.Q.reshape(-1) - Q).max() <= 1e-3
+    assert agent.policy[:2].tolist() == [0, 1]
+
+
 def near_agent(nearness, earlier=STEPS, **options):
     agent = hl.NearPSRL(nearness=nearness, reward_range=(-50.0, 50.0), **SIZES, **options)
     observed(agent, earlier)
@@ -123,15 +141,15 @@ def test_prior_and_posterior_of_near_psrl_are_those_of_the_formulas(t, r):
     T, R = drawn(agent)
     possible = [1, 2, 3, END]
     pooled, counts, lo, hi = counts_of(0, 0), {1: 1, END: 1}, -50.0, 50.0
-    c, old = twin.near_prior(pooled, 5, possible, t, ALPHA)
+    c, old = twin.near_prior(pooled, 5, possible, t, PRIOR)
     assert bound._c[0] == pytest.approx(c)
     old = {i: a for i, a in old.items() if a > 0}
-    new = dict.fromkeys(possible, ALPHA / 4)
+    new = dict.fromkeys(possible, PRIOR / 4)
     own = [0.0, 0.5]
     mean_before, squares = np.mean(rewards_of(0, 0)), 2 * 0.25**2
     widest = min((hi - lo) ** 2 / 4, (mean_before + r - lo) * (hi - mean_before + r))
     typical = (squares + (hi - lo) ** 2 / 4) / 3
-    s2 = (squares + ALPHA * min(widest, typical)) / (2 + ALPHA)
+    s2 = (squares + PRIOR * min(widest, typical)) / (2 + PRIOR)
     before = max((r / 2) ** 2, s2 / 5)
     likely_old = twin.log_likelihood(counts, old)
     likely_old += twin.log_normal(0.25, mean_before, before + s2 / 2)
@@ -144,7 +162,7 @@ def test_prior_and_posterior_of_near_psrl_are_those_of_the_formulas(t, r):
         square = (1 - is_new) * (v + m**2) + is_new * (v_new + m_new**2)
         check_moments(T[:, 0, i], mean, square - mean**2)
     (m, v) = twin.near_reward(own, mean_before, 5, r, s2)
-    m_new, v_new = twin.own_reward(own, ALPHA, lo, hi)
+    m_new, v_new = twin.own_reward(own, REWARDS * PRIOR, lo, hi)
     mean = (1 - is_new) * m + is_new * m_new
     square = (1 - is_new) * (v + m**2) + is_new * (v_new + m_new**2)
     inside = np.abs(R[:, 0]) < 50  # a few rewards are cut

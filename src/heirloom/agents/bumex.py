@@ -12,6 +12,7 @@ from heirloom.agents.task_learner import TaskLearner
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.kernels import rollout
 from heirloom.kernels.counting import NEVER
+from heirloom.mdp.tabular import reward_scale
 from heirloom.naming import checked_label
 from heirloom.options import Option, declared, options_of
 from heirloom.transfer.memory import TaskMemory
@@ -27,15 +28,16 @@ class BUMEX(TableAgent):
     """Q-learning that explores by bounds Q⁻ <= Q* <= Q⁺ (BUMEX, van Hulst et al., CDC 2025).
 
     With probability ε the action is drawn with the weight 1 if Q⁻(s, a) >= Q⁺(s, a') for all other
-    a'; (Q⁺ - V⁻)² / (2 (Q⁺ - Q⁻)) if Q⁺ > V⁻ = max_a Q⁻; and 1e-8 otherwise. Else it is greedy on
-    `Q`, which starts at Q⁺ and stays from Q⁻ to Q⁺.
+    a'; (Q⁺ - V⁻)² / (2 (Q⁺ - Q⁻)), in multiples of hi - lo, if Q⁺ > V⁻ = max_a Q⁻; and 1e-8
+    otherwise. Else it is greedy on `Q`, which starts at Q⁺ and stays from Q⁻ to Q⁺.
 
     In the paper a modeller gives intervals of R and T, data narrow them, and `Q` starts between the
     bounds at random. Here Q⁺ and Q⁻ are the values of the most and least favourable tasks that are
     near to the visits of earlier tasks, as `NearModels` describes, at the beginning of a task; they
     do not change afterwards. If the nearness is true, and with `confidence` or exact sources, they
     are bounds, so `Q` is never outside the possible values. Nothing is proved of how fast it
-    learns. If actions turn out to be missing while a task is learned, Q⁻ is `v_min` from then on.
+    learns, and a false nearness is not noticed. If actions turn out to be missing while a task is
+    learned, Q⁻ is `v_min` from then on.
     """
 
     shown = ("learning_rate", "exploration")
@@ -84,7 +86,8 @@ class BUMEX(TableAgent):
             np.subtract(high, other, out=np.zeros(high.shape), where=exists) for other in (low, V)
         )
         is_open = (width > 0) & (gain > 0)
-        weights = np.where(is_open, gain**2 / (2 * np.where(is_open, width, 1.0)), LEAST)
+        unit = 2 * reward_scale(self.setting.reward_range)
+        weights = np.where(is_open, gain**2 / np.where(is_open, unit * width, 1.0), LEAST)
         return np.where(exists, np.where(low >= others, 1.0, weights), 0.0).reshape(-1)
 
     def _observe_mask(self, s: int, flags: BoolArray) -> None:
@@ -94,7 +97,7 @@ class BUMEX(TableAgent):
             self._task.exclude(new)
             Q, lower, upper = self._table.Q, self._table.lower, self._table.upper
             upper[:] = self._task.Q
-            lower[:] = np.where(upper > -np.inf, self.setting.v_max - self.value_width, -np.inf)
+            lower[:] = np.where(upper > -np.inf, self.v_min, -np.inf)
             np.minimum(Q, upper, out=Q)
             self._table.weights[:] = self._weights(lower, upper)
 
@@ -104,9 +107,8 @@ class BUMEX(TableAgent):
     def _model(self) -> tuple[Any, ...]:
         return tuple(self._task.model._arrays)
 
-    def run_until(self, task: rollout.Task, run: rollout.Run, episode: int, limit: int) -> int:
-        """Run in compiled code as other agents do; the model grows when it has no room."""
-        status = super().run_until(task, run, episode, limit)
+    def _run_until(self, task: rollout.Task, run: rollout.Run, episode: int, limit: int) -> int:
+        status = super()._run_until(task, run, episode, limit)
         if status == rollout.NO_ROOM:
             self._task.model._grow()
         return status

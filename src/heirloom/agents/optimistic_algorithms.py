@@ -86,7 +86,7 @@ class MBIE(OptimisticAgent):
         delta: Annotated[float, Option("δ, the probability that a set fails.", gt=0, lt=1)] = 0.05,
         scale: Annotated[
             float, Option("factor on the radii of the sets; 1 is the theory.", gt=0)
-        ] = 0.03,
+        ] = 0.1,
         **options: Unpack[CommonOptions],
     ) -> None:
         evidence = ConfidenceSets(sets=sets, delta=delta, scale=scale)

@@ -5,12 +5,10 @@ from typing import Annotated, Any, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.agents.optimistic import Limits
 from heirloom.agents.tables import Rates, TableAgent, TableOptions
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import InvalidArgument
 from heirloom.options import Option, declared
-from heirloom.transfer.setting import Setting
 from heirloom.validation import LARGEST_REWARD, numbers
 
 
@@ -50,41 +48,22 @@ class QLearning(TableAgent):
 
     def __init__(self, **options: Unpack[QLearningOptions]) -> None:
         super().__init__(options)
-        self.start = options["start"]
+        self.start, self.exploration = options["start"], options["exploration"]
+        self.learning_rate = options["learning_rate"]
         self.initial_Q = _initial(options["initial_Q"], (self.n_states, self.n_actions))
         self.options["initial_Q"] = self.initial_Q
+        if self.start != "v_max":  # nothing depends on the range of rewards
+            del self.setting
+            self._limits = self.n_states, self.n_actions, -LARGEST_REWARD, LARGEST_REWARD, True
         if self.start in ("last", "mean", "max"):
-            n_pairs = self.n_states * self.n_actions
+            n_pairs = self.initial_Q.size
             self.kept = {"Q": np.zeros(n_pairs), "tasks": np.zeros(n_pairs, dtype=np.int64)}
         self._table = self._new_table(self._first_Q())
-
-    @property
-    def learning_rate(self) -> float | None:
-        """α, the weight of a new observation; None if it falls with the visits of a pair."""
-        return self.options["learning_rate"]
-
-    @property
-    def exploration(self) -> float:
-        """ε, the probability of a random action."""
-        return self.options["exploration"]
-
-    @property
-    def setting(self) -> Setting:
-        """What the agent knows before its first task; it has no such attribute without `v_max`."""
-        if self.start != "v_max":
-            raise AttributeError("Q-learning assumes nothing about tasks, unless start='v_max'")
-        return self._setting
-
-    @property
-    def _limits(self) -> Limits:
-        if self.start == "v_max":
-            return super()._limits
-        return self.n_states, self.n_actions, -LARGEST_REWARD, LARGEST_REWARD, True
 
     def _first_Q(self) -> FloatArray:
         """Return the values with which the next task begins."""
         if self.start == "v_max":
-            return np.full(self.initial_Q.size, self._setting.v_max)
+            return np.full(self.initial_Q.size, self.v_max)
         Q = self.initial_Q.reshape(-1).copy()
         if self.kept:
             known = self.kept["tasks"] > 0

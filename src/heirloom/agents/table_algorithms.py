@@ -25,13 +25,14 @@ class QUCB(TableAgent):
         Q <- (1-α) Q + α (r + b + γ V(s')),   Q̂ <- min(Q̂, Q),   α = (H+1) / (H+n),
 
     and actions are greedy on Q̂, which starts at `v_max`. In practice H = 1 / (1-γ) and
-    b = c (1-γ) (v_max - v_min) √(H/n), with c = `bonus`; nothing is proved of this.
+    b = c (hi - lo) √(H/n), with c = `bonus`; nothing is proved of this.
 
     With `bonus=None` the constants are those of theory: H = ln(1 / ((1-γ) ε₁)) / ln(1/γ) and
-    b = 4 √2 (v_max - v_min) √(H ι / n), ι = ln(S A (n+1) (n+2) / δ). Then Q̂ >= Q* at all times with
-    probability 1 - δ: Hoeffding's inequality for Σ α_i (r + γ V*(s')), whose weights have
-    Σ α_i² <= 2 H / n, needs a bonus of (v_max - v_min) √(H ι / n) only. The paper proves a sample
-    complexity of Õ(S A / (ε² (1-γ)⁷)).
+    b = 4 √2 W √(H ι / n), ι = ln(S A (n+1) (n+2) / δ), where W is the width of the range of
+    r + γ V*(s'), and 1 / (1-γ) for rewards in [0, 1]. Then Q̂ >= Q* at all times with probability
+    1 - δ: Hoeffding's inequality for Σ α_i (r + γ V*(s')), whose weights have Σ α_i² <= 2 H / n,
+    needs a bonus of W √(H ι / n) only. The paper proves a sample complexity of
+    Õ(S A / (ε² (1-γ)⁷)).
     """
 
     shown = ("bonus",)
@@ -57,13 +58,13 @@ class QUCB(TableAgent):
         gamma, bonus, n_pairs = self.gamma, self.options["bonus"], available.size
         H, log = 1 / (1 - gamma), -1.0
         if bonus is not None:
-            scale = bonus * (1 - gamma) * self.value_width
+            scale = bonus * reward_scale(self.setting.reward_range)
         else:
             H = math.log(1 / ((1 - gamma) * self.options["epsilon1"]))
             H = max(1.0, H / math.log(1 / gamma)) if gamma > 0 else 1.0
-            scale = 4 * math.sqrt(2) * self.value_width
+            scale = 4 * math.sqrt(2) * _width(self)
             log = math.log(n_pairs / self.options["delta"])
-        Q = np.full(n_pairs, self._setting.v_max)
+        Q = np.full(n_pairs, self.v_max)
         fields = {"rule": tables.UCB, "horizon": H, "bonus": scale, "log": log}
         return Q, {**fields, "sums": Q.copy()}
 
@@ -78,12 +79,13 @@ class DelayedQ(TableAgent):
 
     In practice m and ε₁ are small, and nothing is proved of this. With `m=None`,
 
-        m = ⌈W² / (2 ε₁²) ln(3 S A (1 + S A W / ε₁) / δ)⌉,    W = v_max - v_min,
+        m = ⌈W² / (2 ε₁²) ln(3 S A (1 + S A W / ε₁) / δ)⌉
 
-    as in the paper, where rewards in [0, 1] give W = 1 / (1-γ), and ε₁ = ε (1-γ) / 9 for an
-    accuracy ε of values. By Hoeffding's inequality for the mean of r + γ V*(s') at each of at most
-    S A (1 + S A W / ε₁) attempts, Q >= Q* at all times with probability 1 - δ/3. The paper proves a
-    sample complexity of Õ(S A / (ε⁴ (1-γ)⁸)) with probability 1 - δ.
+    as in the paper, where W is the width of the range of r + γ V*(s'), 1 / (1-γ) for rewards in
+    [0, 1], and ε₁ = ε (1-γ) / 9 for an accuracy ε of values. Between two changes of `Q`, of which
+    there are at most S A W / ε₁, a pair is attempted at most twice. So by Hoeffding's inequality
+    for the mean of r + γ V*(s') in an attempt, Q >= Q* at all times with probability 1 - 2δ/3. The
+    paper proves a sample complexity of Õ(S A / (ε⁴ (1-γ)⁸)) with probability 1 - δ.
     """
 
     shown = ("m", "epsilon1")
@@ -111,21 +113,21 @@ class DelayedQ(TableAgent):
         """The number of samples per attempt to update a pair."""
         if self.options["m"] is not None:
             return self.options["m"]
-        W = self.value_width / self._epsilon1
-        n_pairs = self._setting.n_pairs
+        W = _width(self) / self._epsilon1
+        n_pairs = self.setting.n_pairs
         log = math.log(3 * n_pairs * (1 + n_pairs * W) / self.options["delta"])
         return max(1, math.ceil(W**2 / 2 * log))
 
     @property
     def _epsilon1(self) -> float:
-        return self.options["epsilon1"] * reward_scale(self._setting.reward_range)
+        return self.options["epsilon1"] * reward_scale(self.setting.reward_range)
 
     def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
         n_pairs = available.size
         fields = {"rule": tables.DELAYED, "rate": self._epsilon1, "m": self.m}
         arrays: dict[str, Any] = {"last": np.zeros(n_pairs, dtype=np.int64)}
         arrays |= {"sums": np.zeros(n_pairs), "learns": np.ones(n_pairs, dtype=bool)}
-        return np.full(n_pairs, self._setting.v_max), {**fields, **arrays}
+        return np.full(n_pairs, self.v_max), {**fields, **arrays}
 
 
 @declared
@@ -153,17 +155,17 @@ class ShapedLifelong(TableAgent):
         **options: Unpack[OptimisticTableOptions],
     ) -> None:
         super().__init__({"shaping": shaping, **options})
-        self.kept = {"N": np.zeros(self._setting.n_pairs, dtype=np.int64)}
+        self.kept = {"N": np.zeros(self.setting.n_pairs, dtype=np.int64)}
 
     def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
-        n_pairs, setting = available.size, self._setting
+        n_pairs = available.size
         N = self.kept["N"].reshape(self.n_states, self.n_actions)
         share = N / np.maximum(N.sum(axis=1, keepdims=True), 1)
         whole = ("last", "path", "best_path")
         arrays: dict[str, Any] = {name: np.zeros(n_pairs, dtype=np.int64) for name in whole}
-        scale = self.options["shaping"] * (1 - self.gamma) * self.value_width
+        scale = self.options["shaping"] * (1 - self.gamma) * (self.v_max - self.v_min)
         arrays["shaping"] = scale * share.reshape(-1)
-        return np.full(n_pairs, setting.v_max), {**arrays, "episode": _no_episode()}
+        return np.full(n_pairs, self.v_max), {**arrays, "episode": _no_episode()}
 
     def _end(self) -> None:
         self.kept["N"] += self._table.best_path
@@ -206,14 +208,21 @@ class PolicyReuse(TableAgent):
     def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
         policies, options = self.kept["policies"], self.options
         fields = {name: options[name] for name in ("reuse", "decay", "heat")}
-        fields |= {"unit": reward_scale(self._setting.reward_range), "policies": policies}
+        fields |= {"unit": reward_scale(self.setting.reward_range), "policies": policies}
         gains, uses = np.zeros(len(policies) + 1), np.zeros(len(policies) + 1, dtype=np.int64)
         arrays = {"gains": gains, "uses": uses, "episode": _no_episode()}
-        first = self._setting.v_max - (self.value_width if len(policies) else 0.0)
+        first = self.v_min if len(policies) else self.v_max
         return np.full(available.size, first), {**fields, **arrays}
 
     def _end(self) -> None:
         self.kept["policies"] = np.vstack([self.kept["policies"], self.policy])
+
+
+def _width(agent: TableAgent) -> float:
+    """Return the width of the range of r + γ V*(s'), which can exceed a `v_max` that is given."""
+    continues = agent.v_max > 0 or not agent.setting.terminating
+    highest = agent.setting.reward_range[1] + agent.gamma * (agent.v_max if continues else 0.0)
+    return highest - agent.v_min
 
 
 def _no_episode() -> FloatArray:

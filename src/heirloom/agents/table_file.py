@@ -1,6 +1,6 @@
 """Conversion of a `TableAgent` between two tasks to a header and arrays, and back."""
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from heirloom.errors import InvalidArgument
 from heirloom.storage.archive import Content, check, parsing, take
 from heirloom.transfer import memory_file
 from heirloom.transfer.memory import TaskMemory
+from heirloom.validation import shown
 
 A = TypeVar("A", bound=TableAgent)
 
@@ -40,45 +41,27 @@ def packed(agent: TableAgent) -> Content:
 def unpacked(cls: type[A], content: Content, where: str) -> A:
     """Rebuild a packed agent; raises `InvalidFile` if the content is not valid."""
     header, arrays = content
+    saved = header.get("algorithm")
+    if saved != cls.__name__:
+        raise InvalidArgument(
+            f"{where} was saved by {shown(saved)}, not by {cls.__name__}: load it with the class "
+            "that saved it"
+        )
+    memory = memory_file.unpacked(TaskMemory, content, where) if "memory" in header else None
     with parsing(where, "agent"):
-        name, memory = header["algorithm"], None
-        check(isinstance(name, str), "the algorithm has no name")
-        options: dict[str, Any] = {**header["options"]}
-    kind = _class_of(cls, name, where)
-    if "memory" in header:
-        memory = memory_file.unpacked(TaskMemory, content, where)
-    with parsing(where, "agent"):
-        given = [n.removeprefix("option/") for n in arrays if n.startswith("option/")]
-        options |= {n: arrays[f"option/{n}"] for n in given}
-        agent = kind.from_options(options, memory)
+        prefix = "option/"
+        given = {n.removeprefix(prefix): arrays[n] for n in arrays if n.startswith(prefix)}
+        agent = cls.from_options({**header["options"], **given}, memory)
         agent._uniforms = rebuilt_uniforms(content)
-        for key, array in agent.kept.items():
-            # The number of policies is that of earlier tasks.
-            shape = (-1, *array.shape[1:]) if array.ndim > 1 else array.shape
-            agent.kept[key] = take(arrays, f"kept/{key}", array.dtype.str, shape).copy()
-            _check_numbers(key, agent.kept[key], agent.n_actions if array.ndim > 1 else None)
+        for name, array in agent.kept.items():
+            is_policy = array.ndim > 1  # one row per earlier task
+            shape = (-1, *array.shape[1:]) if is_policy else array.shape
+            numbers = take(arrays, f"kept/{name}", array.dtype.str, shape).copy()
+            is_valid = np.isfinite(numbers).all() and (not is_policy or numbers.min(initial=0) >= 0)
+            is_valid = is_valid and (not is_policy or numbers.max(initial=0) < agent.n_actions)
+            check(is_valid, f"the array {name!r} has a number that is not possible")
+            agent.kept[name] = numbers
         Q = take(arrays, "table/Q", np.float64, (agent.n_states * agent.n_actions,)).copy()
-        check((Q < np.inf).all(), "the array 'Q' has a number that is no value")
+        check((Q < np.inf).all(), "the array 'table/Q' has a number that is no value")
         agent._table = agent._new_table(Q)
     return agent
-
-
-def _check_numbers(name: str, array: np.ndarray, below: int | None) -> None:
-    """Raise `InvalidFile` unless numbers are finite, and whole ones from 0 on and `below` this."""
-    is_valid = np.isfinite(array).all()
-    if array.dtype.kind == "i":
-        is_valid &= (array >= 0).all() and (below is None or (array < below).all())
-    check(is_valid, f"the array {name!r} has a number that is not possible")
-
-
-def _class_of(cls: type[A], name: str, where: str) -> type[A]:
-    """Return the class of an agent that was saved, `cls` or one that is derived from it."""
-    from heirloom.agents.algorithms import ALGORITHMS
-
-    kind = cls if cls.__name__ == name else getattr(ALGORITHMS.get(name), "create", None)
-    if not (isinstance(kind, type) and issubclass(kind, cls)):
-        raise InvalidArgument(
-            f"{where} was saved by {name}, not by {cls.__name__}: load it with the class that "
-            "saved it"
-        )
-    return kind

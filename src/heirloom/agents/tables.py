@@ -92,31 +92,18 @@ class TableAgent:
         """All options but the seed, by name; a saved agent contains them."""
         names = ("n_states", "n_actions", "gamma", "reward_range", "terminating", "v_max")
         setting = Setting(**{name: options[name] for name in names})
-        self._setting = setting
+        self.setting = setting
+        """What the agent knows before its first task, and assumes for all tasks."""
         self.n_states, self.n_actions, self.gamma = (getattr(setting, name) for name in names[:3])
+        self.v_max, (lo, hi) = setting.v_max, setting.reward_range
+        self.v_min = value_range((lo, hi), self.gamma, terminating=setting.terminating)[0]
+        # Compiled code relies on the first two, whatever attributes are changed later.
+        self._limits: Limits = self.n_states, self.n_actions, lo, hi, setting.terminating
         self.in_task = False
         self.kept: dict[str, np.ndarray] = {}
         """What earlier tasks left behind, by name."""
         self._uniforms = Uniforms(generator(options["seed"]))
         self._table = self._new_table(np.full(setting.n_pairs, setting.v_max))
-
-    @property
-    def _limits(self) -> Limits:
-        """The numbers that each step is compared with."""
-        setting = self._setting
-        return (self.n_states, self.n_actions, *setting.reward_range, setting.terminating)
-
-    @property
-    def setting(self) -> Setting:
-        """What the agent knows before its first task, and assumes for all tasks."""
-        return self._setting
-
-    @property
-    def value_width(self) -> float:
-        """The width of the range of values, `v_max` - `v_min`."""
-        setting = self._setting
-        v_min, _ = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
-        return setting.v_max - v_min
 
     def _begin(self, available: BoolArray) -> tuple[FloatArray, dict[str, Any]]:
         """Return `Q` at the beginning of a task, over pairs, and other fields of its table."""
@@ -144,35 +131,27 @@ class TableAgent:
 
     def _new_table(self, Q: FloatArray, **fields: Any) -> tables.Table:
         """Return a table; fields that are not given are not used."""
-        none, whole = np.empty(0), np.empty(0, dtype=np.int64)
-        numbers = dict.fromkeys(("bonus", "log", "reuse", "decay", "heat"), 0.0)
-        numbers |= {"explore": self.options.get("exploration", 0.0), "unit": 1.0}
-        numbers |= {"rate": self.options.get("learning_rate") or 0.0}
-        numbers |= {"horizon": 1 / (1 - self.gamma)}
-        arrays: dict[str, Any] = dict.fromkeys(
-            ("sums", "shaping", "lower", "upper", "weights"), none
-        )
-        arrays |= dict.fromkeys(("gains", "episode"), none)
-        arrays |= dict.fromkeys(("last", "uses", "path", "best_path"), whole)
-        arrays["visits"] = np.zeros(Q.size, dtype=np.int64)
-        table = {
-            **{"rule": tables.MEAN, "n_actions": self.n_actions, "gamma": self.gamma, "m": 1},
-            **{**numbers, **arrays, "Q": Q, "clock": np.zeros(3, dtype=np.int64)},
-            **{"learns": np.empty(0, dtype=bool), "policies": np.empty((0, 0), dtype=np.int64)},
-            **fields,
-        }
-        return tables.Table(**table)
+        real, whole = np.empty(0), np.empty(0, dtype=np.int64)
+        table: dict[str, Any] = dict.fromkeys(("bonus", "log", "reuse", "decay", "heat"), 0.0)
+        table |= dict.fromkeys(("sums", "shaping", "lower", "upper", "weights"), real)
+        table |= dict.fromkeys(("last", "uses", "path", "best_path"), whole)
+        table |= {"rule": tables.MEAN, "n_actions": self._limits[1], "gamma": self.gamma, "m": 1}
+        table |= {"explore": self.options.get("exploration", 0.0), "unit": 1.0}
+        table |= {"rate": self.options.get("learning_rate") or 0.0, "horizon": 1 / (1 - self.gamma)}
+        table |= {"gains": real, "episode": real, "learns": np.empty(0, dtype=bool)}
+        table |= {"visits": np.zeros(Q.size, dtype=np.int64), "clock": np.zeros(3, dtype=np.int64)}
+        table |= {"Q": Q, "policies": np.empty((0, 0), dtype=np.int64)}
+        return tables.Table(**{**table, **fields})
 
     def observe_mask(self, s: int, mask: ArrayLike) -> None:
         """Observe which actions are available in state `s`; the others are never chosen."""
         self._check_task("observe_mask")
-        s = index("state", s, self.n_states)
-        flags = read_mask(mask, self.n_actions, f"the mask of state {s}")
-        self._observe_mask(s, flags)
+        s = index("state", s, self._limits[0])
+        self._observe_mask(s, read_mask(mask, self._limits[1], f"the mask of state {s}"))
 
     def _observe_mask(self, s: int, flags: BoolArray) -> None:
         """Take note of the actions that are available in a state."""
-        self._table.Q[s * self.n_actions : (s + 1) * self.n_actions][~flags] = -np.inf
+        self._table.Q[s * flags.size : (s + 1) * flags.size][~flags] = -np.inf
 
     def begin_episode(self) -> None:
         """Begin an episode."""
@@ -186,17 +165,17 @@ class TableAgent:
     def act(self, s: int) -> int:
         """Return the action to take in state `s`; among greedy ones, each is equally likely."""
         self._check_task("act")
-        s, uniforms = index("state", s, self.n_states), self._uniforms
+        s, uniforms = index("state", s, self._limits[0]), self._uniforms
         uniforms.refill(tables.NUMBERS)
         k, used = tables.act(tuple(self._table), s, uniforms.block, uniforms.n_used)
         uniforms.n_used += used
-        return int(k) - s * self.n_actions
+        return int(k) - s * self._limits[1]
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> bool:
         """Learn from a step; returns False because there is no model to update."""
         s, a, r, s_next, ended = checked_step(self._limits, s, a, r, s_next, terminated)
         self._check_task("observe")
-        k = s * self.n_actions + a
+        k = s * self._limits[1] + a
         if self._table.Q[k] == -np.inf:
             raise InvalidArgument(action_text(s, a, self.Q[s] > -np.inf))
         self._count(k, r, -1 - s_next if ended else s_next)
@@ -212,7 +191,7 @@ class TableAgent:
         kind, names = type(self), ("act", "observe", "begin_episode")
         return all(getattr(kind, name) is getattr(TableAgent, name) for name in names)
 
-    def run_until(self, task: rollout.Task, run: rollout.Run, episode: int, limit: int) -> int:
+    def _run_until(self, task: rollout.Task, run: rollout.Run, episode: int, limit: int) -> int:
         """Run in compiled code until `episode` episodes are done; return the status of the run.
 
         `limit` is the number of steps after which an episode is truncated, or -1.

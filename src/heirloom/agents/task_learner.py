@@ -127,9 +127,19 @@ class TaskLearner:
 
     def _plan(self, rng: np.random.Generator | None) -> None:
         """Let a bound make the values; if `rng` is None, only missing actions have changed."""
-        if self.planner is not None:
-            self.planner.plan(self._values.Q, self._values.V, rng)
-            self.greedy.clear()
+        if self.planner is None:
+            return
+        Q = self._values.Q
+        self.planner.plan(Q, self._values.V, rng)
+        self.greedy.clear()
+        if _is_user_defined(self.planner):  # compiled code relies on this
+            is_wrong = np.isfinite(Q) == (False if self.missing is None else self.missing)
+            if is_wrong.any():
+                k, name = int(is_wrong.argmax()), type(self.planner).__name__
+                raise InvalidArgument(
+                    f"plan of the bound {name} set Q to {Q[k]:g} at pair {k}: expected a number, "
+                    "and -infinity where the action is not available"
+                )
 
     def restart(self) -> None:
         """Compute all bounds and values again, after the knowledge or the memory has changed.
@@ -342,6 +352,7 @@ class TaskLearner:
             for task, n_pairs in zip(*np.unique(used, return_counts=True), strict=True):
                 memory._use(int(task), int(n_pairs))
             bound.end_task(source, memory)
+        self._plan(None)
         memory._add(source)
 
     @property

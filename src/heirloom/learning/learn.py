@@ -11,7 +11,7 @@ from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.agents.tables import TableAgent
 from heirloom.agents.task_learner import TaskLearner
-from heirloom.arrays import FloatArray, IntArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.errors import (
     IncompatibleTasks,
     InvalidArgument,
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     import gymnasium as gym
 
 LOOKED_FOR_MASKS = 1000  # steps of a task in which masks that are not used are noticed
-OTHER_ACTIONS = (
-    "the available actions of the task are not those with which the agent began it: call "
-    "begin_task(available=m.available), or resume with the same task"
-)
 BLOCK = 8192  # uniform numbers per draw; a compiled call returns when they are used up
 
 
@@ -162,14 +158,7 @@ def run_episodes(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan
 def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record:
     rng, episodes = generator(plan.seed), plan.episodes
     learner, uniforms = agent.task, agent._uniforms
-    # Compiled code relies on this, whatever attributes of the agent were changed since it was made.
-    if (m.n_states, m.R.size) != (learner._values.V.size, learner._values.Q.size):
-        raise IncompatibleTasks(
-            f"the task has {size_of_task(m.n_states, m.n_actions)}, which are not those of the "
-            "task that the agent has begun: create an agent of this size"
-        )
-    if not np.array_equal(learner.model.available, m.available):
-        raise WrongOrder(OTHER_ACTIONS)
+    _check_begun(m, learner.model.available, learner._values.V.size)
     compiled = _compiled_task(m)
     task, values = tuple(compiled), tuple(learner._values)
     near, check = _optional(learner._near), _check(learner)
@@ -244,8 +233,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
 def _learn_table(agent: TableAgent, m: TabularMDP, plan: Plan) -> Record:
     agent.resume_task()
     rng, recorder, compiled = generator(plan.seed), plan.recorder, _compiled_task(m)
-    if not np.array_equal(agent.Q > -np.inf, m.available):
-        raise WrongOrder(OTHER_ACTIONS)
+    _check_begun(m, agent._table.Q > -np.inf, agent._limits[0])
     run = _new_run(agent, plan.episodes, rng)
     stride, reported = plan.episodes if plan.callback is None else plan.stride, 0
     limit = -1 if plan.max_steps is None else plan.max_steps
@@ -255,7 +243,7 @@ def _learn_table(agent: TableAgent, m: TabularMDP, plan: Plan) -> Record:
             until = min(until, recorder.next_episode(episode))
         if until == episode and run.at[rollout.STATE] < 0:
             run = run_recorded_episode(agent, compiled, run, rng, plan)
-        elif agent.run_until(compiled, run, max(until, episode + 1), limit) == rollout.NO_UNIFORMS:
+        elif agent._run_until(compiled, run, max(until, episode + 1), limit) == rollout.NO_UNIFORMS:
             run.uniforms[:] = rng.random(BLOCK)
             run.at[rollout.UNIFORM] = 0
         reported = _report(plan, run, due, reported)
@@ -265,6 +253,23 @@ def _learn_table(agent: TableAgent, m: TabularMDP, plan: Plan) -> Record:
         np.empty(0, dtype=np.int64),
         int(run.at[rollout.STEPS]),
     )
+
+
+def _check_begun(m: TabularMDP, available: BoolArray, n_states: int) -> None:
+    """Raise unless a task fits the arrays with which the agent began it.
+
+    Compiled code relies on this, whatever attributes of the agent were changed since it was made.
+    """
+    if (m.n_states, m.R.size) != (n_states, available.size):
+        raise IncompatibleTasks(
+            f"the task has {size_of_task(m.n_states, m.n_actions)}, which are not those of the "
+            "task that the agent has begun: create an agent of this size"
+        )
+    if not np.array_equal(available.reshape(m.R.shape), m.available):
+        raise WrongOrder(
+            "the available actions of the task are not those with which the agent began it: call "
+            "begin_task(available=m.available), or resume with the same task"
+        )
 
 
 def _report(plan: Plan, run: rollout.Run, due: int, reported: int) -> int:

@@ -15,21 +15,22 @@ from heirloom.choices import Plans
 from heirloom.kernels import counting
 from heirloom.kernels import sampled as kernels
 from heirloom.mdp.learned import LearnedModel
-from heirloom.mdp.tabular import reward_scale
+from heirloom.mdp.tabular import reward_scale, value_range
 from heirloom.options import Option, checked
-from heirloom.transfer.bound import Bound, Claims, check_arguments
+from heirloom.transfer.bound import Bound, Claims, Details, check_arguments
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import REMEDY, arrays_of, rebuilt
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import highest_rewards
 from heirloom.transfer.setting import Setting
+from heirloom.transfer.source import Source
 from heirloom.validation import instance
 
 TOLERANCE = 1e-3  # largest error of the values of a drawn model, in the range of rewards
 MAX_WORK = 20_000_000  # units of work in one call, so that Python can handle Ctrl-C
 ATOMS = 16  # slots of a pair for all reached states, where no successors are declared
-PRIOR = 0.1  # α of PSRL by default
-ALPHA = 0.3  # α of NearPSRL
+PRIOR = 0.3  # α, of PSRL by default
+REWARDS = 0.1  # β / α; rewards of a pair mostly vary less than its successors
 LEAST = 1e-12  # instead of 0: a parameter of a distribution, and a variance in the range of rewards
 
 Rewards = Annotated[
@@ -39,14 +40,24 @@ Sample = Annotated[
     Plans,
     Option(
         'when a model is drawn: before each "episode", or when the "visits" of some pair have '
-        "grown by the factor `refresh`, from the first one on.",
+        "grown by the factor `refresh`, or by 1.5 if it is None, from the first one on.",
         "episode",
     ),
 ]
 Strength = Annotated[
     float,
-    Option("α, the strength of the prior of a pair, in visits; a scale to tune.", PRIOR, gt=0),
+    Option(
+        "α, the strength of the prior of the successors of a pair, in visits; that of its reward "
+        "is a tenth of it. A scale to tune: a larger one explores more.",
+        PRIOR,
+        gt=0,
+    ),
 ]
+
+NOTE = (
+    "values are those of a model drawn at random, after the end of a task those of the mean of the "
+    "posterior; they bound nothing."
+)
 
 
 class Outcomes:
@@ -111,11 +122,33 @@ class Outcomes:
         """Return the sum over the slots of each pair."""
         return np.bincount(self.pairs, values, minlength=self._n_pairs).astype(np.float64)
 
-    def draw_atoms(self, rng: np.random.Generator) -> None:
+    def draw_atoms(self, rng: "Rng") -> None:
         """Draw the states of atoms, each possible outcome of a pair with the same probability."""
         if self.has_atoms:
             drawn = rng.integers(self.number[self.pairs[self.atoms]])
             self.states[self.atoms] = self._reached[drawn]
+
+
+class _Means:
+    """In place of a generator: every draw is the mean, or the median, of its distribution."""
+
+    def standard_gamma(self, shapes: FloatArray) -> FloatArray:
+        return shapes.copy()
+
+    def standard_normal(self, n: int) -> FloatArray:
+        return np.zeros(n)
+
+    def random(self, n: int) -> FloatArray:
+        return np.full(n, 0.5)
+
+    def beta(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        return a / (a + b)
+
+    def integers(self, numbers: IntArray) -> IntArray:
+        return np.arange(numbers.size) % numbers
+
+
+Rng = np.random.Generator | _Means
 
 
 class Sampler(Bound):
@@ -137,7 +170,7 @@ class Sampler(Bound):
         self.U = np.full(setting.n_pairs, setting.v_max)
         self._V = np.zeros(setting.n_states + 1)
         self._entries = np.empty((2, 0), dtype=np.int64)  # the pair and the slot of each
-        self._n, self._R, self._squares = np.zeros((3, setting.n_pairs))
+        self._n, self._R, self._squares, self._c = np.zeros((4, setting.n_pairs))
         self._outcomes = Outcomes(setting, self.nearness, memory.visits.outcomes[0][:0])
         self._begin()
         self._set_prior()
@@ -151,9 +184,7 @@ class Sampler(Bound):
         """Compute the parameters of the prior of all slots."""
         raise NotImplementedError
 
-    def _drawn(
-        self, counts: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+    def _drawn(self, counts: FloatArray, rng: Rng) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return parameters of rows, drawn mean rewards, and the pairs that have `v_max` instead.
 
         `counts` has how often each outcome was seen.
@@ -172,7 +203,7 @@ class Sampler(Bound):
             rounds = kernels.solve(*model, tol, MAX_WORK, rounds, Q, self._V, policy)
         V[:] = self._V[:-1]
 
-    def _draw(self, rng: np.random.Generator) -> None:
+    def _draw(self, rng: Rng) -> None:
         """Draw a model of all pairs from the visits so far."""
         self._follow_entries()
         setting, outcomes, arrays = self.setting, self._outcomes, self.model._arrays
@@ -181,17 +212,29 @@ class Sampler(Bound):
         kernels.add_visits(*self._entries, *data, counts, self._n, self._R, self._squares)
         shapes, R, fixed = self._drawn(counts, rng)
         outcomes.draw_atoms(rng)
-        R = np.where(fixed, setting.v_max, np.clip(R, lo, hi))
+        value = setting.v_max
+        if isinstance(rng, _Means):
+            value = value_range((lo, hi), setting.gamma, terminating=setting.terminating)[0]
+            fixed = self._n + self._c == 0
+        R = np.where(fixed, value, np.clip(R, lo, hi))
         weights, p, gain = rng.standard_gamma(shapes), np.empty(shapes.size), np.empty(R.size)
         rows = outcomes.start, outcomes.states, weights, shapes, fixed
         kernels.set_rows(*rows, setting.gamma, setting.n_actions, p, gain)
         self._model = p, gain, R
 
-    def _own_rewards(self, prior: float) -> tuple[FloatArray, FloatArray]:
+    def end_task(self, source: Source, memory: TaskMemory) -> None:
+        """Let the model be the mean of the posterior; pairs of which nothing is known are worst."""
+        self._draw(_Means())
+
+    def details(self) -> Details:
+        """Return a note on what the values are."""
+        return Details(notes=(NOTE,))
+
+    def _own_rewards(self, b: float) -> tuple[FloatArray, FloatArray]:
         """Return the mean and the variance of the mean reward of each pair, from its own visits."""
-        (lo, hi), total = self.setting.reward_range, self._n + prior
-        mean = self._R + ((lo + hi) / 2 - self._R) * (prior / total)
-        return mean, (self._squares + prior * (hi - lo) ** 2 / 4) / total**2
+        (lo, hi), total = self.setting.reward_range, self._n + b
+        mean = self._R + ((lo + hi) / 2 - self._R) * (b / total)
+        return mean, (self._squares + b * (hi - lo) ** 2 / 4) / total**2
 
     def _follow_entries(self) -> None:
         """Find the slots of the outcomes that were seen since the last model was drawn."""
@@ -216,18 +259,20 @@ class Posterior(Sampler):
     A pair with n visits, of which N_i had outcome i of K possible ones, gets
 
         T ~ Dirichlet(N_i + α / K)
-        R ~ Normal(μ, s² / (n + α)),    μ = (Σ r + α (lo + hi) / 2) / (n + α),
-                                        s² = (Σ (r - r̄)² + α (hi - lo)² / 4) / (n + α),
-        or R ~ lo + (hi - lo) Beta(Σ x + α / 2, Σ (1 - x) + α / 2),    x = (r - lo) / (hi - lo)
+        R ~ Normal(μ, s² / (n + β)),    μ = (Σ r + β (lo + hi) / 2) / (n + β),
+                                        s² = (Σ (r - r̄)² + β (hi - lo)² / 4) / (n + β),
+        or R ~ lo + (hi - lo) Beta(Σ x + β / 2, Σ (1 - x) + β / 2),    x = (r - lo) / (hi - lo)
 
-    with R cut to the range of rewards: n = 0 leaves the prior. If rewards of an outcome vary, the
-    model has only their mean, and s² assumes the largest variance that this mean admits. Outcomes
-    are the `successors`, and ⊥ where a transition `terminates`; by default all states that were
-    reached in the task so far, and ⊥ if tasks may terminate. Then the prior is that of 16 atoms at
-    states drawn anew each time: its mean is the same, and its variance larger by a factor of at
-    most 1 + α / 16. Values are cut at `v_max`.
+    with β = α / 10, and R cut to the range of rewards: n = 0 leaves the prior. If rewards of an
+    outcome vary, the model has only their mean, and s² assumes the largest variance that this mean
+    admits. Outcomes are the `successors`, and ⊥ where a transition `terminates`; by default all
+    states that were reached in the task so far, and ⊥ if tasks may terminate. Then the prior is
+    that of 16 atoms at states drawn anew each time: its mean is the same, and its variance larger
+    by a factor of at most 1 + α / 16. Values are cut at `v_max`.
 
     The values of a drawn model are computed up to an error of a thousandth of the range of rewards.
+    After the end of a task they are those of the mean of the posterior, in which a pair that was
+    never tried has the smallest value: so the last policy explores no more.
     """
 
     def __init__(
@@ -247,15 +292,13 @@ class Posterior(Sampler):
     def _set_prior(self) -> None:
         self._shapes = self._outcomes.spread(np.full(self.setting.n_pairs, self.prior))
 
-    def _drawn(
-        self, counts: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray, BoolArray]:
-        (lo, hi), n, a = self.setting.reward_range, self._n, self.prior
+    def _drawn(self, counts: FloatArray, rng: Rng) -> tuple[FloatArray, FloatArray, BoolArray]:
+        (lo, hi), n, b = self.setting.reward_range, self._n, REWARDS * self.prior
         if self.rewards == "beta" and lo < hi:
             x = n * np.clip((self._R - lo) / (hi - lo), 0.0, 1.0)
-            R = lo + (hi - lo) * rng.beta(a / 2 + x, a / 2 + (n - x))
+            R = lo + (hi - lo) * rng.beta(b / 2 + x, b / 2 + (n - x))
         else:
-            mean, variance = self._own_rewards(a)
+            mean, variance = self._own_rewards(b)
             R = mean + np.sqrt(variance) * rng.standard_normal(n.size)
         return self._shapes + counts, R, np.zeros(n.size, dtype=bool)
 
@@ -288,7 +331,9 @@ class NearPosterior(Sampler):
     (r - r̄)² over all visits of the task and one more with (hi - lo)² / 4. A pair with c = 0 that
     was never tried has the value `v_max`, and a pair without earlier visits is new.
 
-    A model is drawn when the visits of some pair have grown by the factor `refresh` of the agent.
+    A model is drawn when the visits of some pair have grown by the factor `refresh` of the agent,
+    1.5 by default. What `Posterior` says of undeclared successors, of the errors of values and of
+    the end of a task holds here too.
     """
 
     plans: Plans = "visits"
@@ -306,13 +351,13 @@ class NearPosterior(Sampler):
         self._outcomes.add(outcomes)
         self._N, self._r = pooled.counts, near._per_pair("rewards", n_pairs)
         self._old_R, self._highest = pooled.R, highest_rewards(near, self.setting)
-        self._t = np.where(self._outcomes.number == 1, 0.0, near._per_pair("transitions", n_pairs))
         widest = (self._old_R + self._r - lo) * (hi - self._old_R + self._r)
         self._s0 = np.clip(widest, 0.0, (hi - lo) ** 2 / 4)
 
     def _set_prior(self) -> None:
-        outcomes, t, N = self._outcomes, self._t, self._N
-        self._new = outcomes.spread(np.full(t.size, ALPHA))
+        outcomes, N = self._outcomes, self._N
+        t = np.where(outcomes.number == 1, 0.0, self.nearness._per_pair("transitions", N.size))
+        self._new = outcomes.spread(np.full(t.size, PRIOR))
         old = np.zeros(self._new.size)
         pairs = self._pooled // (self.setting.n_states + 1)
         old[outcomes.slots_of(self._pooled)] = (1 - t / 2)[pairs] * (self._times / N[pairs])
@@ -322,29 +367,28 @@ class NearPosterior(Sampler):
         possible = (outcomes.listed | outcomes.has_atoms) & is_own
         uniform = np.where(possible, each[outcomes.pairs], 0.0)
         q = np.where(is_own, old + (t / 2)[outcomes.pairs] * uniform, 0.0)
-        rest, n_rest = t / 2 * each, outcomes.number - outcomes.sums(possible.astype(np.float64))
+        rest, n_own = t / 2 * each, outcomes.sums(possible.astype(np.float64))
+        n_rest = np.maximum(0.0, outcomes.number - n_own)
         S = outcomes.sums(np.sqrt(q * np.maximum(0.0, 1 - q))) + n_rest * np.sqrt(rest * (1 - rest))
         with np.errstate(divide="ignore", invalid="ignore"):
             c = np.where(t > 0, np.maximum(0.0, 2 / np.pi * S**2 / t**2 - 1), np.inf)
         self._c = np.minimum(N, c)
-        strength = (self._c + ALPHA)[outcomes.pairs]
-        self._old = old * strength + outcomes.spread((self._c + ALPHA) * t / 2)
+        strength = (self._c + PRIOR)[outcomes.pairs]
+        self._old = old * strength + outcomes.spread((self._c + PRIOR) * t / 2)
         # The parameters of the likelihoods, in which atoms have no part.
         self._like_old = np.maximum(q * strength, LEAST)
-        self._like_new = np.maximum(ALPHA * uniform, LEAST)
+        self._like_new = np.maximum(PRIOR * uniform, LEAST)
 
-    def _drawn(
-        self, counts: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+    def _drawn(self, counts: FloatArray, rng: Rng) -> tuple[FloatArray, FloatArray, BoolArray]:
         n, N = self._n, self._N
         lo, hi = self.setting.reward_range
         typical = (self._squares.sum() + (hi - lo) ** 2 / 4) / (n.sum() + 1)
-        s = (self._squares + ALPHA * np.minimum(self._s0, typical)) / (n + ALPHA)
+        s = (self._squares + PRIOR * np.minimum(self._s0, typical)) / (n + PRIOR)
         with np.errstate(divide="ignore", invalid="ignore"):
             before, own = np.maximum((self._r / 2) ** 2, s / N), s / n  # variances of the mean
             weight = np.where(n > 0, np.where(before + own > 0, before / (before + own), 1.0), 0.0)
             spread = np.where(n > 0, weight * own, before)
-        mean, variance = self._own_rewards(ALPHA)
+        mean, variance = self._own_rewards(REWARDS * PRIOR)
         is_new = self._drawn_new(counts, before, own, rng)
         mean = np.where(is_new, mean, self._old_R + weight * (self._R - self._old_R))
         variance = np.where(is_new, variance, spread)
@@ -355,7 +399,7 @@ class NearPosterior(Sampler):
         return shapes, R, fixed
 
     def _drawn_new(
-        self, counts: FloatArray, before: FloatArray, own: FloatArray, rng: np.random.Generator
+        self, counts: FloatArray, before: FloatArray, own: FloatArray, rng: Rng
     ) -> BoolArray:
         """Draw which pairs are new, by the likelihoods of their visits."""
         (lo, hi), outcomes, n = self.setting.reward_range, self._outcomes, self._n
@@ -368,12 +412,12 @@ class NearPosterior(Sampler):
             return (outcomes.sums(each) + gammaln(total) - gammaln(total + n))[tried]
 
         def of_rewards(middle: FloatArray | float, variance: FloatArray) -> FloatArray:
-            v = np.maximum(variance[tried], LEAST * (hi - lo) ** 2)
+            v = np.maximum(variance[tried], LEAST * reward_scale((lo, hi)) ** 2)
             return -0.5 * (np.log(v) + (self._R - middle)[tried] ** 2 / v)
 
-        old = of_outcomes(self._like_old, self._c + ALPHA)
+        old = of_outcomes(self._like_old, self._c + PRIOR)
         old += of_rewards(self._old_R, before + own)
-        new = of_outcomes(self._like_new, np.full(n.size, ALPHA))
+        new = of_outcomes(self._like_new, np.full(n.size, PRIOR))
         new += of_rewards((lo + hi) / 2, (hi - lo) ** 2 / 4 + own)
         odds = np.log(self._n_tasks + 1.0) + old - new  # of old, with 1 / (L + 2) for new
         is_new = self._N == 0
