@@ -105,6 +105,79 @@ def test_no_bound_fails_while_every_set_holds(what, seed):
         assert 0 <= found.relative_gap <= 1 + 1e-12
 
 
+def on_the_boundary(sets, setting, k, rng):
+    """Return a model of a pair on the boundary of its set, as (probability, reward, state) rows.
+
+    It moves mass towards one possible outcome, which need not have been seen.
+    """
+    seen = range(sets.first[k], sets.first[k + 1])
+    model = [(float(sets.p[i]), float(sets.r[i]), int(sets.states[i])) for i in seen]
+    listed = sets.unseen[sets.unseen_first[k] : sets.unseen_first[k + 1]].tolist()
+    states = listed if sets.is_listed else list(range(setting.n_states))
+    r = float(rng.choice([sets.low[k], sets.high[k]]))
+    possible = [(r, s) for s in states] + ([(r, -1)] if sets.may_end[k] else [])
+    possible += [(r, s) for _, r, s in model]
+    towards, beta = possible[rng.integers(len(possible))], sets.beta[k]
+    if not model:
+        return [(1.0, *towards)]
+
+    def mixed(share):
+        return [(p * (1 - share) + share * ((r, s) == towards), r, s) for p, r, s in model]
+
+    def divergence(share):
+        after = mixed(share)
+        return sum(p * math.log(p / q) for (p, _, _), (q, _, _) in zip(model, after, strict=True))
+
+    low, high = 0.0, 1.0 - 1e-12
+    if divergence(high) > beta:
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (middle, high) if divergence(middle) <= beta else (low, middle)
+    else:
+        low = high
+    rest = 1.0 - sum(p for p, _, _ in mixed(low))
+    return [*mixed(low), (max(rest, 0.0), *towards)]
+
+
+def values_of(models, setting, exists, policy=None):
+    """Return the optimal values of models, or those of a policy, by sweeps."""
+    V = np.zeros(setting.n_states + 1)  # the last one is that of an end
+    for _ in range(3000):
+        Q = [sum(p * (r + setting.gamma * V[s]) for p, r, s in model) for model in models]
+        Q = np.where(exists, Q, -np.inf).reshape(setting.n_states, -1)
+        after = Q.max(axis=1) if policy is None else Q[np.arange(setting.n_states), policy]
+        if np.abs(after - V[:-1]).max() < 1e-12 * max(1.0, np.abs(after).max()):
+            break
+        V[:-1] = after
+    return V[:-1]
+
+
+@pytest.mark.parametrize("what", DECLARED)
+@pytest.mark.parametrize("seed", seeds(30))
+def test_bounds_hold_for_models_on_the_boundary_of_all_sets(what, seed):
+    """Every set contains its model by construction, so that a program that is wrong is found."""
+    rng = np.random.default_rng(seed)
+    agent, m, declared = life(seed, what, int(rng.choice([0, 20, 100, 1000])))
+    setting = agent.setting
+    if setting.gamma > 0.95:
+        pytest.skip("sweeps take too long")
+    names = ("successors", "terminates", "rewards")
+    checked = certificate._declared(setting, *(declared.get(name) for name in names))
+    log = math.log(setting.n_pairs / (6 * 0.05 / math.pi**2))
+    sets = certificate._sets(agent.model, setting, checked, log)
+    found = agent.certificate(**declared, start=m.start)
+    exists = m.available.reshape(-1)
+    for _ in range(10):
+        models = [
+            on_the_boundary(sets, setting, k, rng) if exists[k] else [] for k in range(m.R.size)
+        ]
+        tolerance = 1e-9 * max(abs(setting.v_max), abs(found.v_min), 1.0)
+        optimal = np.minimum(values_of(models, setting, exists), setting.v_max)
+        assert (found.V_upper >= optimal - tolerance).all()
+        own = values_of(models, setting, exists, found.policy)
+        assert (found.V_lower <= own + tolerance).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("what", DECLARED)
 def test_no_bound_fails_in_many_lives(what):
