@@ -227,9 +227,10 @@ def test_values_of_a_user_defined_bound_must_be_numbers(value):
         agent.begin_task()
 
 
-def test_value_of_a_missing_action_is_refused():
+@pytest.mark.parametrize("value", [1.0, np.inf])
+def test_value_of_a_missing_action_is_refused(value):
     planner, available = Rising(), np.ones((6, 3), dtype=bool)
-    planner.wrong, available[1, 1] = (4, 1.0), False
+    planner.wrong, available[1, 1] = (4, value), False
     agent = hl.OptimisticAgent(bounds=[planner], n_states=6, n_actions=3, gamma=0.9, seed=0)
     with pytest.raises(hl.errors.InvalidArgument, match="at pair 4: expected a number"):
         agent.begin_task(available=available)

@@ -134,6 +134,7 @@ class TaskLearner:
         self.greedy.clear()
         if _is_user_defined(self.planner):  # compiled code relies on this
             is_wrong = np.isfinite(Q) == (False if self.missing is None else self.missing)
+            is_wrong |= Q == np.inf
             if is_wrong.any():
                 k, name = int(is_wrong.argmax()), type(self.planner).__name__
                 raise InvalidArgument(
