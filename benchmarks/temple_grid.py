@@ -35,10 +35,13 @@ PUBLISHED = {
 }
 # Each algorithm is given those of the options that it has.
 OPTIONS = {
-    "grid": {"n_known": 500, "refresh": "none", "small": 100, "gap": 0.24, "phase_1": 5},
-    "maze": {"n_known": 500, "refresh": "none", "small": 50, "gap": 0.15},
+    "grid": {"n_known": 500, "m": 500, "n_matched": 100, "distance": 0.24},
+    "maze": {"n_known": 500, "m": 500, "n_matched": 50, "distance": 0.15},
 }
-OWN = {"FMRL": {"gap": 0.6, "xi": 0.2}}
+OWN = {
+    "RMax": {"refresh": "none"},
+    "FMRL": {"refresh": "none", "first": 5, "gap": 0.6, "evidence": 0.2},
+}
 
 
 def task(slips: np.ndarray, goal: tuple[int, int], lava: tuple[int, int] | None, start: int):

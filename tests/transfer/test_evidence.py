@@ -144,3 +144,9 @@ def test_compiled_and_step_by_step_learning_are_identical(name):
             hl.learn(stepped, m.to_gymnasium(), **length)
             assert np.array_equal(compiled.Q, stepped.Q)
             assert np.array_equal(compiled.model.counts, stepped.model.counts)
+
+
+@pytest.mark.parametrize("kind", [hl.UCBVI, hl.MBIE, hl.VMax, hl.TempLe])
+def test_agents_whose_values_follow_visits_look_again(kind):
+    with pytest.raises(hl.errors.InvalidArgument, match="refresh is None, but values follow"):
+        kind(n_states=3, n_actions=2, gamma=0.9, refresh=None)

@@ -44,6 +44,14 @@ if TYPE_CHECKING:
 MUCH_WIDER = 1e6  # the reward range; ties are then 1 % of the range of the rewards that were seen
 
 
+class KnownOptions(TypedDict, total=False):
+    """When a pair is known."""
+
+    n_known: Annotated[
+        int, Option("the number of visits after which a pair is known; in the paper 10.", 2, ge=1)
+    ]
+
+
 class CommonOptions(TypedDict, total=False):
     """The options of every optimistic agent; `heirloom.options` says what follows from them."""
 
@@ -149,12 +157,8 @@ class CommonOptions(TypedDict, total=False):
     ]
 
 
-class AgentOptions(CommonOptions, total=False):
+class AgentOptions(KnownOptions, CommonOptions, total=False):
     """The options of agents that know a pair after a number of visits."""
-
-    n_known: Annotated[
-        int, Option("the number of visits after which a pair is known; in the paper 10.", 2, ge=1)
-    ]
 
 
 @declared

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Unpack
 from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.near_rmax import NearnessOption, nearness_of
 from heirloom.agents.optimistic import AgentOptions, CommonOptions, OptimisticAgent
+from heirloom.errors import InvalidArgument
 from heirloom.options import Option, declared
 from heirloom.transfer.borrowed import Groups, Pool, Templates, pooled
 from heirloom.transfer.bound import Bound
@@ -64,7 +65,7 @@ class UCBVI(OptimisticAgent):
         bounds: list[Bound] = [*pooled(pool), own]
         if nearness is not None:
             bounds.append(NearBonuses(nearness, kind=own.kind, scale=own.scale))
-        super().__init__(bounds=bounds, n_known=1, **options)
+        super().__init__(bounds=bounds, n_known=1, **_refreshed(options))
 
 
 @declared
@@ -90,7 +91,7 @@ class MBIE(OptimisticAgent):
         **options: Unpack[CommonOptions],
     ) -> None:
         evidence = ConfidenceSets(sets=sets, delta=delta, scale=scale)
-        super().__init__(bounds=[evidence], n_known=1, **options)
+        super().__init__(bounds=[evidence], n_known=1, **_refreshed(options))
 
 
 @declared
@@ -110,7 +111,7 @@ class VMax(OptimisticAgent):
         m: Annotated[int, Option("the visits after which the model has all weight.", ge=1)] = 20,
         **options: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(bounds=[GrowingShare(m=m)], n_known=1, **options)
+        super().__init__(bounds=[GrowingShare(m=m)], n_known=1, **_refreshed(options))
 
 
 @declared
@@ -167,7 +168,8 @@ class TempLe(OptimisticAgent):
         ] = 40,
         **options: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(bounds=[Templates(distance=distance, m=m)], n_known=n_matched, **options)
+        templates = Templates(distance=distance, m=m)
+        super().__init__(bounds=[templates], n_known=n_matched, **_refreshed(options))
 
 
 @declared
@@ -181,6 +183,16 @@ class MFRL(OptimisticAgent):
 
     def __init__(self, *, beta: Beta, **options: Unpack[AgentOptions]) -> None:
         super().__init__(bounds=[ValueDistance(beta=beta)], **options)
+
+
+def _refreshed(options: CommonOptions) -> CommonOptions:
+    """Return the options; raise `InvalidArgument` if pairs are looked at only once."""
+    if options["refresh"] is None:
+        raise InvalidArgument(
+            "refresh is None, but values follow the number of visits, which grows: expected a "
+            "number above 1"
+        )
+    return options
 
 
 def with_nearness(options: dict[str, Any], known: TaskKnowledge) -> dict[str, Any]:
