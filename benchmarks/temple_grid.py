@@ -40,7 +40,7 @@ OPTIONS = {
 }
 OWN = {
     "RMax": {"refresh": "none"},
-    "FMRL": {"refresh": "none", "first": 5, "gap": 0.6, "evidence": 0.2},
+    "FMRL": {"refresh": "none", "first": 5, "evidence": 0.2},
 }
 
 

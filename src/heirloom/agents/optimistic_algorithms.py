@@ -132,7 +132,7 @@ class FMRL(OptimisticAgent):
         ] = 3,
         gap: Annotated[
             float, Option("Γ, up to which models belong to tasks of one group.", gt=0)
-        ] = 0.6,
+        ] = 0.3,
         evidence: Annotated[float, Option("ξ, the evidence that drops a group.", gt=0)] = 0.2,
         separation: Annotated[
             float,

@@ -16,7 +16,6 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import checking, evidence, solving
 from heirloom.mdp.learned import LearnedModel
-from heirloom.mdp.rows import compact
 from heirloom.mdp.tabular import value_range
 from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, Change
@@ -344,7 +343,7 @@ class TaskLearner:
             program.complete(self.model._arrays, self._values, self._near, self.setting.slack)
         else:  # other agents may share the memory, which holds upper values
             self.model._know_from(self._n_known)
-            Q = program.upper_values(compact(self.model.rows), self.setting, self.U.copy()).Q
+            Q = program.upper_values(self.model.rows, self.setting, self.U.copy()).Q
         self.greedy.clear()
         source = Source.of(self.model, Q, label=label, time=time)
         memory._check_fit(source)

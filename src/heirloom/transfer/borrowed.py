@@ -89,10 +89,11 @@ class Groups(Evidence):
     """Finds out to which group of earlier tasks the current one belongs, and borrows its visits.
 
     Let θ be a pair's model: the probabilities of its outcomes, and its mean reward in the unit of
-    the reward range, with a confidence radius √((2/n)(ln(2/δ) + 2)) after n visits. Earlier tasks
-    are in one group if no pair has models that are further apart than `gap` (Γ) and their radii.
-    From task `first` + 1 on, all groups are candidates. For two of them, i and j, each visit with
-    outcome z (one-hot, and the reward) of a pair whose θ differ by `separation` radii or more adds
+    the reward range. Earlier tasks are in one group if no pair has models that are further apart
+    than `gap` (Γ) and than 3 √(1/n + 1/n'), which chance explains after n and n' visits. From task
+    `first` + 1 on, all groups are candidates. For two of them, i and j, each visit with outcome z
+    (one-hot, and the reward) of a pair whose θ differ by `separation` times their confidence radii
+    √((2/n)(ln(2/δ) + 2)) or more adds
 
         c += ¼ ‖θ_i - θ_j‖²,    Δ += ‖θ_i - z‖² - ‖θ_j - z‖².
 
@@ -182,15 +183,16 @@ class Groups(Evidence):
         self._groups[-1].add(rows)
 
     def _are_alike(self, rows: Rows, others: Rows) -> bool:
-        """Return whether no pair has models further apart than Γ and their radii."""
+        """Return whether no pair has models further apart than Γ and than chance explains."""
         (lo, hi), n_states = self.setting.reward_range, self.setting.n_states
         (keys, p), (other_keys, other_p) = rows.outcomes(n_states), others.outcomes(n_states)
         both, at = np.unique(np.concatenate([keys, other_keys]), return_inverse=True)
         difference = np.bincount(at, np.concatenate([p, -other_p]), minlength=both.size)
         squares = ((rows.R - others.R) / (hi - lo)) ** 2
         squares += np.bincount(both // (n_states + 1), difference**2, minlength=squares.size)
-        radii = self._radius(rows.counts) + self._radius(others.counts)
-        return bool((np.sqrt(squares) <= self.gap + radii).all())
+        with np.errstate(divide="ignore"):
+            chance = 3 * np.sqrt(1 / rows.counts + 1 / others.counts)
+        return bool((np.sqrt(squares) <= np.maximum(self.gap, chance)).all())
 
     def _radius(self, n: IntArray) -> FloatArray:
         """Return the confidence radii of models after n visits."""

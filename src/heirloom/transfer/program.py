@@ -21,7 +21,7 @@ from heirloom.kernels import solving
 from heirloom.kernels.counting import N_TRANSITIONS, NOT_LISTED, Model
 from heirloom.kernels.solving import Near, Values
 from heirloom.mdp.learned import LearnedModel
-from heirloom.mdp.rows import Rows
+from heirloom.mdp.rows import Rows, compact
 from heirloom.mdp.tabular import reward_scale, value_range
 from heirloom.transfer import acceleration
 from heirloom.transfer.model_sets import ModelSets, combined
@@ -148,6 +148,7 @@ def lower_near_values(
 
 def _model_of(rows: Rows, setting: Setting) -> Model:
     """Return rows as a learned model, with the lists that the solver needs."""
+    rows = compact(rows)  # every transition has an owner
     blank = LearnedModel(setting.n_states, setting.n_actions, n_known=1)._arrays
     n, R = rows.p.size, rows.R.copy()
     blank.sizes[N_TRANSITIONS] = n
