@@ -359,12 +359,15 @@ def test_audit_counts_dropped_tasks_in_its_radii():
     assert 0 < sure[1] < sure[0]
 
 
-def test_task_that_is_dropped_before_a_pair_is_known_does_not_count():
+def test_task_that_is_dropped_before_its_first_step_does_not_count():
     agent = hl.RMax(n_states=1, n_actions=1, gamma=0.5, n_known=2, seed=0)
+    agent.begin_task()
+    agent.drop_task()
+    assert agent.memory.n_dropped == 0
     agent.begin_task()
     agent.observe(0, 0, 0.5, 0, terminated=False)
     agent.drop_task()
-    assert agent.memory.n_dropped == 0
+    assert agent.memory.n_dropped == 1
 
 
 def test_large_difference_is_refuted_by_estimated_models_with_enough_visits():

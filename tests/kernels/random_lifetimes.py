@@ -12,7 +12,7 @@ import numpy as np
 
 import heirloom as hl
 from heirloom import bounds
-from heirloom.agents import uniforms
+from heirloom.agents import certificate, uniforms
 from heirloom.errors import HeirloomError
 from heirloom.learning import learn
 from heirloom.mdp import learned
@@ -249,6 +249,8 @@ def public_arrays(agent):
     model = agent.model
     yield from (model.rows, model.counts, model.R, model.ends, model.available, model.reached)
     yield str(agent.explain())
+    with mock.patch.object(certificate, "MOST_SWEEPS", 3):  # bounds hold after any number
+        yield agent.certificate()
     for bound in agent.bounds:
         yield from (bound.U, bound.sources_used())
         for transfer in getattr(bound, "transfers", ()):

@@ -92,7 +92,7 @@ class TaskMemory:
         self.n_tasks = 0
         """The number of tasks seen."""
         self.n_dropped = 0
-        """The number of further tasks that were dropped after a pair had become known."""
+        """The number of further tasks that were dropped after their first step."""
         self.max_Q: FloatArray | None = None
         """The largest Q of all tasks seen, over pairs; None before the first.
 
@@ -300,7 +300,7 @@ class TaskMemory:
             del self.uses[forgotten.task]
 
     def _drop(self, model: LearnedModel) -> None:
-        """Count a task that is not stored, but whose known pairs were compared with the sources."""
+        """Count a task that is not stored, but whose visits were compared with the sources."""
         self.visits.add(model.visited_rows if model.refresh is None else model.all_visits)
         self.n_dropped += bool(model.own_counts.any())
 
