@@ -311,7 +311,7 @@ CALLS = {
     "MFRL": optimistic(hl.MFRL, beta=0.1),
     "PSRL": optimistic(hl.PSRL, prior=0.5, rewards="beta", sample="visits", terminates=True),
     "NearPSRL": optimistic(hl.NearPSRL, nearness=NEAR),
-    "UCBVI": optimistic(hl.UCBVI, bonus="hoeffding", scale=0.1, pool=1.0, nearness=NEAR),
+    "UCBVI": optimistic(hl.UCBVI, bonus="hoeffding", scale=0.1, nearness=NEAR),
     "MBIE": optimistic(hl.MBIE, sets="l1", delta=0.1, scale=0.5),
     "VMax": optimistic(hl.VMax, m=3),
     "FMRL": optimistic(hl.FMRL, first=1, gap=0.5, evidence=0.1, separation=1.0, delta=0.1),

@@ -251,8 +251,28 @@ def test_visits_of_other_tasks_prove_nothing():
     agent = hl.RMax(pool=np.inf, seed=0, **family.options)
     hl.learn(agent, m, episodes=500, max_steps=50, seed=0)
     agent.begin_task()
-    found = agent.certificate(successors=family.nearness.successors, rewards="per transition")
+    found = agent.certificate(successors=family.nearness.successors)
     assert found.lower == found.v_min
+    with pytest.raises(InvalidArgument, match="cannot be checked, because the agent has borrowed"):
+        agent.certificate(rewards="per transition")
+
+
+def test_first_task_that_was_dropped_before_its_first_step_certifies_nothing():
+    agent = hl.RMax(n_states=3, n_actions=2, gamma=0.9)
+    agent.begin_task()
+    agent.drop_task()
+    assert agent.certificate().relative_gap == 1
+
+
+def test_action_without_a_possible_outcome_is_refused():
+    agent = hl.RMax(n_states=3, n_actions=2, gamma=0.9)
+    agent.begin_task()
+    successors = np.ones((3, 2, 3), dtype=bool)
+    successors[2] = False
+    never = np.zeros((3, 2), dtype=bool)
+    with pytest.raises(InvalidArgument, match="no state for state 2 and action 0"):
+        agent.certificate(successors=successors, terminates=never)
+    assert np.isfinite(agent.certificate(successors=successors).lower)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.agents import uniforms
+from heirloom.errors import InvalidArgument
 from heirloom.kernels import tables
 from heirloom.mdp.tabular import value_range
 from tests.domains import corridor
@@ -433,3 +434,19 @@ def test_agent_with_exact_models_of_all_tasks_is_not_saved(tmp_path):
     with pytest.raises(hl.errors.InvalidArgument, match="nothing was written"):
         agent.save(tmp_path / "agent")
     assert not list(tmp_path.iterdir())
+
+
+def test_mask_that_contradicts_an_earlier_one_is_refused():
+    agent = hl.QLearning(n_states=2, n_actions=2, gamma=0.9)
+    agent.begin_task()
+    agent.observe_mask(0, [1, 0])
+    agent.observe_mask(0, [1, 0])
+    with pytest.raises(InvalidArgument, match="was not available before"):
+        agent.observe_mask(0, [0, 1])
+
+
+def test_samples_of_theory_are_a_number_that_compiled_code_can_count():
+    agent = hl.DelayedQ(n_states=2, n_actions=2, gamma=0.99999, m=None, epsilon1=1e-7)
+    agent.begin_task()
+    agent.observe(0, 0, 0.5, 1, terminated=False)
+    assert agent.m == 2**62

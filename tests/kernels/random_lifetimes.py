@@ -178,11 +178,12 @@ def draw_bounds(rng, tasks):
         [lambda: hl.Envelope(alpha=0.5, first=1, calibration=1)],
     ]
     chosen = [kind[rng.integers(len(kind))]() for kind in kinds if rng.random() < 0.7]
-    evidence = draw_evidence(*rng.spawn(1))
+    has_claims = any(claim is not None for one in chosen for claim in one.claims())
+    evidence = draw_evidence(*rng.spawn(1), borrows=not has_claims)
     return [*evidence, *(chosen[i] for i in rng.permutation(len(chosen)))]
 
 
-def draw_evidence(rng):
+def draw_evidence(rng, *, borrows):
     """Draw evidence from the visits of the task, and visits that it borrows, or none."""
     own = [
         lambda: bounds.Bonuses(kind="hoeffding"),
@@ -196,9 +197,10 @@ def draw_evidence(rng):
         lambda: bounds.PooledVisits(most=np.inf),
         lambda: bounds.Groups(first=1, gap=0.1, evidence=0.1, separation=0.1, delta=0.1),
     ]
-    if rng.random() < 0.1:
+    if borrows and rng.random() < 0.3:
         return [bounds.Templates(distance=0.3, m=3)]
-    return [kind[rng.integers(len(kind))]() for kind in (own, borrowed) if rng.random() < 0.3]
+    kinds = (own, borrowed) if borrows else (own,)
+    return [kind[rng.integers(len(kind))]() for kind in kinds if rng.random() < 0.5]
 
 
 def span(m):

@@ -172,6 +172,60 @@ def test_indices_that_compiled_code_cannot_use_are_refused(name, value):
         model.borrow(**given, R=np.array([0.5, 0.5]))
 
 
+def test_wide_rows_and_many_entries_have_room():
+    """One doubling of the arrays is not enough."""
+    n = 3000
+    model = hl.LearnedModel(n, 1, n_known=1)
+    zeros, ones = np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.int64)
+    model.borrow(zeros, np.arange(n), ones, np.zeros(n))
+    assert model._arrays.p.size >= n
+    assert len(model.successors(0, 0)) == n
+    model = hl.LearnedModel(1000, 2, n_known=200)
+    pairs = np.repeat([0, 1], [199, 57])
+    states = np.concatenate([np.arange(199), np.arange(57)])
+    model.borrow(pairs, states, np.ones(256, dtype=np.int64), np.zeros(256))
+    model.observe(1, 0, 0.0, 5, terminated=False)
+    assert model._arrays.outcomes.size > 256
+    assert model.own_counts.sum() == 1
+
+
+@pytest.mark.parametrize("kind", [hl.TempLe, hl.FMRL])
+def test_rewards_that_are_all_equal_are_no_problem(kind):
+    m = hl.TabularMDP(
+        np.full((3, 2), 0.5), np.full((3, 2, 3), 1 / 3), gamma=0.9, reward_range=(0.5, 0.5)
+    )
+    agent = kind(n_states=3, n_actions=2, gamma=0.9, reward_range=(0.5, 0.5), seed=0)
+    for i in range(5):
+        hl.learn(agent, m, episodes=30, max_steps=10, seed=i)
+    assert np.allclose(agent.Q, 5.0)
+
+
+def test_borrowed_visits_cannot_hide_that_a_nearness_is_false():
+    near = hl.Nearness(rewards=0.1, transitions=0.1)
+    with pytest.raises(hl.errors.InvalidArgument, match="give one of the two"):
+        hl.UCBVI(**SIZES, pool=3, nearness=near)
+    bounds = [hl.bounds.PooledVisits(most=3), hl.NearModels(near)]
+    with pytest.raises(hl.errors.InvalidArgument, match="could not be refuted"):
+        hl.OptimisticAgent(bounds=bounds, **SIZES).begin_task()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (hl.bounds.Bonuses, {"kind": "bernstien"}, "bonus is 'bernstien'"),
+        (hl.bounds.Bonuses, {"scale": np.nan}, "scale is nan"),
+        (hl.bounds.ConfidenceSets, {"sets": "L1"}, "sets is 'L1'"),
+        (hl.bounds.ConfidenceSets, {"delta": 0.0}, "delta is 0"),
+        (hl.bounds.GrowingShare, {"m": 0}, "m is 0"),
+        (hl.bounds.Templates, {"distance": 0.1, "m": 0}, "m is 0"),
+        (hl.bounds.PooledVisits, {"most": -1.0}, "pool is -1"),
+    ],
+)
+def test_evidence_refuses_wrong_arguments(kind, options, message):
+    with pytest.raises(hl.errors.InvalidArgument, match=message):
+        kind(**options)
+
+
 def plain_evidence(agent, history, groups):
     """c and Δ of FMRL, by a loop over all steps, for two groups given as dense models."""
     c, delta = np.zeros((2, 2)), np.zeros((2, 2))

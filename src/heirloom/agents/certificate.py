@@ -131,15 +131,16 @@ def certify(
     delta = positive_probability("delta", delta)
     p_start = read_start(start, setting.n_states)
     declared = _declared(setting, successors, terminates, rewards)
+    missing = model._availability.missing
+    _check_possible(declared, missing, setting)
     # The number of the task in the life of the agent, dropped ones counted.
-    number = agent.memory.n_tasks + agent.memory.n_dropped + agent.in_task
+    number = max(1, agent.memory.n_tasks + agent.memory.n_dropped + agent.in_task)
     of_task = 6 * delta / (math.pi * number) ** 2
     sets = _sets(model, setting, declared, math.log(setting.n_pairs / of_task))
     v_min, _ = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
     width, gamma = reward_scale(setting.reward_range), setting.gamma
     tol, W = ACCURACY * width * (1 - gamma), np.empty(int(np.diff(sets.first).max(initial=0)))
     upper = np.full(setting.n_pairs, setting.v_max), np.full(setting.n_states, setting.v_max)
-    missing = model._availability.missing
     if missing is not None:
         sets = sets._replace(exists=~missing)
         upper[0][missing] = -np.inf
@@ -194,6 +195,21 @@ def _declared(setting: Setting, successors: Any, terminates: Any, rewards: Rewar
             f"({lo:g}, {hi:g}), or None"
         )
     return _Declared(possible, may_end, given.reshape(-1).astype(np.float64), per_transition=False)
+
+
+def _check_possible(declared: _Declared, missing: BoolArray | None, setting: Setting) -> None:
+    """Raise `InvalidArgument` if an action has no possible outcome, so that no model is left."""
+    if declared.successors is None:
+        return
+    impossible = (np.diff(declared.successors.first) == 0) & ~declared.may_end
+    if missing is not None:
+        impossible &= ~missing
+    if impossible.any():
+        s, a = divmod(int(impossible.argmax()), setting.n_actions)
+        raise InvalidArgument(
+            f"successors has no state for state {s} and action {a}, where episodes cannot end: "
+            "declare at least one, or True there in terminates"
+        )
 
 
 def _sets(
@@ -282,6 +298,11 @@ def _seen(
     if declared.rewards is not None:
         R = declared.rewards[pairs]
     elif declared.per_transition:
+        if model.has_borrowed:
+            raise InvalidArgument(
+                'rewards is "per transition", which cannot be checked, because the agent has '
+                "borrowed visits of other tasks: give mean rewards, or None"
+            )
         is_wrong = excess != 0.0
         _refuse(is_wrong, pairs, outcomes, setting, "rewards that differ between visits")
     is_wrong = (outcomes < 0) & ~declared.may_end[pairs]

@@ -41,7 +41,7 @@ class UCBVI(OptimisticAgent):
     The proofs are for these constants and, for UCBVI, for episodes of a fixed length. `scale` is c,
     which users tune; the defaults are far smaller than the theory and have no guarantee.
 
-    With `pool`, visits of earlier tasks count as own visits: right if tasks do not differ. With
+    With `pool`, visits of earlier tasks count as own visits: right if tasks do not differ. Or with
     `nearness`, which says how they differ, the value is the smaller one of the own bound and of the
     bound of all earlier visits together, with their bonus, plus what the nearness allows: the
     bound of Zhang and Wang (2021) for tasks one after the other, on the optimal values.
@@ -61,10 +61,15 @@ class UCBVI(OptimisticAgent):
         ] = None,
         **options: Unpack[CommonOptions],
     ) -> None:
-        own = Bonuses(kind=bonus, scale=scale)
-        bounds: list[Bound] = [*pooled(pool), own]
+        own, borrowed = Bonuses(kind=bonus, scale=scale), pooled(pool)
+        if borrowed and nearness is not None:
+            raise InvalidArgument(
+                f"pool is {pool:g}, which takes all tasks to be alike, and nearness says how they "
+                "differ: give one of the two"
+            )
+        bounds: list[Bound] = [*borrowed, own]
         if nearness is not None:
-            bounds.append(NearBonuses(nearness, kind=own.kind, scale=own.scale))
+            bounds.append(NearBonuses(nearness, kind=bonus, scale=own.scale))
         super().__init__(bounds=bounds, n_known=1, **_refreshed(options))
 
 

@@ -116,7 +116,7 @@ class DelayedQ(TableAgent):
         W = _width(self) / self._epsilon1
         n_pairs = self.setting.n_pairs
         log = math.log(3 * n_pairs * (1 + n_pairs * W) / self.options["delta"])
-        return max(1, math.ceil(W**2 / 2 * log))
+        return max(1, math.ceil(min(W**2 / 2 * log, 2.0**62)))
 
     @property
     def _epsilon1(self) -> float:

@@ -151,6 +151,11 @@ class TableAgent:
 
     def _observe_mask(self, s: int, flags: BoolArray) -> None:
         """Take note of the actions that are available in a state."""
+        if (np.isneginf(self.Q[s]) & flags).any():
+            raise InvalidArgument(
+                f"the mask of state {s} has an action that was not available before: the available "
+                "actions must depend on the state only"
+            )
         self._table.Q[s * flags.size : (s + 1) * flags.size][~flags] = -np.inf
 
     def begin_episode(self) -> None:

@@ -365,9 +365,8 @@ class LearnedModel:
         arrays = self._arrays
         i = self._entries.get((k, outcome))
         if i is None:
-            if not counting.has_room(arrays.sizes, arrays.outcomes, arrays.p, arrays.widest):
-                self._grow()
-                arrays = self._arrays
+            self._make_room()
+            arrays = self._arrays
             i = counting.entry_of(
                 *(arrays.head, arrays.next_entry, arrays.outcomes, arrays.times, arrays.rewards),
                 *(arrays.excess, arrays.place, arrays.sizes, k, outcome, r),
@@ -429,10 +428,7 @@ class LearnedModel:
 
     def _look(self, k: int) -> bool:
         """Estimate pair k from all its visits; return whether it has become known."""
-        if not counting.has_room(
-            self._arrays.sizes, self._arrays.outcomes, self._arrays.p, self._arrays.widest
-        ):
-            self._grow()
+        self._make_room()
         is_first = not self._arrays.known[k]
         counting.look(self._arrays, k)
         return is_first
@@ -449,6 +445,13 @@ class LearnedModel:
         per_pair = a.known, a.looked, a.R, a.ends, a.first, a.last
         for array in (*per_pair, a.R_1, a.ends_1, a.first_1, a.last_1):
             array[fewer] = 0
+
+    def _make_room(self) -> None:
+        """Make room for one more entry and one more row."""
+        while not counting.has_room(
+            self._arrays.sizes, self._arrays.outcomes, self._arrays.p, self._arrays.widest
+        ):
+            self._grow()
 
     def _grow(self, growing: Sequence[str] = ()) -> None:
         """Double the capacity for transitions if it is used up, otherwise that for entries."""

@@ -7,14 +7,17 @@ error.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from heirloom.arrays import FloatArray, IntArray
+from heirloom.errors import InvalidArgument
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.rows import Rows
+from heirloom.mdp.tabular import reward_scale
 from heirloom.options import Option
 from heirloom.transfer.bound import NO_PAIRS, Bound, Evidence
 from heirloom.transfer.memory import TaskMemory
@@ -22,7 +25,7 @@ from heirloom.transfer.model_sets import ModelSets, Rule
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.transfer.visits import Visits
-from heirloom.validation import real_number
+from heirloom.validation import positive_probability, real_number, whole_number
 
 Pool = Annotated[
     float,
@@ -36,7 +39,22 @@ Pool = Annotated[
 """The type of the option `pool`."""
 
 
-class PooledVisits(Evidence):
+class Borrowing(Evidence):
+    """Evidence that borrows visits of other tasks."""
+
+    def join(self, bounds: Sequence[Bound], *, restarted: bool) -> None:
+        """Raise `InvalidArgument` if another bound claims something that visits could refute.
+
+        Borrowed visits hide how the task differs from the one they come from.
+        """
+        if any(claim is not None for bound in bounds for claim in bound.claims()):
+            raise InvalidArgument(
+                "visits of other tasks are borrowed (pool, FMRL or TempLe), so that a nearness or "
+                "a d_max could not be refuted: leave one of the two out"
+            )
+
+
+class PooledVisits(Borrowing):
     """Visits of earlier tasks count as visits of the current one, up to `most` for each pair.
 
     They are all visits of all earlier tasks, in proportion if they are more than `most`. This is
@@ -85,7 +103,7 @@ def lend(model: LearnedModel, rows: Rows, most: float = math.inf) -> list[int]:
     return model.borrow(pairs[some], states[some], times[some], rows.R[pairs[some]])
 
 
-class Groups(Evidence):
+class Groups(Borrowing):
     """Finds out to which group of earlier tasks the current one belongs, and borrows its visits.
 
     Let θ be a pair's model: the probabilities of its outcomes, and its mean reward in the unit of
@@ -104,8 +122,11 @@ class Groups(Evidence):
     def __init__(
         self, *, first: int, gap: float, evidence: float, separation: float, delta: float
     ) -> None:
-        self.first, self.gap, self.evidence = first, gap, evidence
-        self.separation, self.delta = separation, delta
+        self.first, self.delta = whole_number("first", first), positive_probability("delta", delta)
+        self.gap, self.evidence, self.separation = (
+            real_number(name, value, "expected a number above 0", above=0)
+            for name, value in (("gap", gap), ("evidence", evidence), ("separation", separation))
+        )
         self._sources: tuple[Source, ...] = ()
         self._groups: list[Visits] = []
 
@@ -165,11 +186,11 @@ class Groups(Evidence):
 
     def _theta(self, rows: Rows, k: int) -> FloatArray:
         """Return the probabilities of the outcomes of a pair, and its reward."""
-        (lo, hi), n_states = self.setting.reward_range, self.setting.n_states
+        reward_range, n_states = self.setting.reward_range, self.setting.n_states
         row = slice(rows.first[k], rows.last[k])
         theta = np.zeros(n_states + 2)
         theta[rows.successors[row]] = rows.p[row]
-        theta[n_states:] = rows.ends[k], (rows.R[k] - lo) / (hi - lo)
+        theta[n_states:] = rows.ends[k], rows.R[k] / reward_scale(reward_range)
         return theta
 
     def _add(self, rows: Rows) -> None:
@@ -184,11 +205,11 @@ class Groups(Evidence):
 
     def _are_alike(self, rows: Rows, others: Rows) -> bool:
         """Return whether no pair has models further apart than Γ and than chance explains."""
-        (lo, hi), n_states = self.setting.reward_range, self.setting.n_states
+        scale, n_states = reward_scale(self.setting.reward_range), self.setting.n_states
         (keys, p), (other_keys, other_p) = rows.outcomes(n_states), others.outcomes(n_states)
         both, at = np.unique(np.concatenate([keys, other_keys]), return_inverse=True)
         difference = np.bincount(at, np.concatenate([p, -other_p]), minlength=both.size)
-        squares = ((rows.R - others.R) / (hi - lo)) ** 2
+        squares = ((rows.R - others.R) / scale) ** 2
         squares += np.bincount(both // (n_states + 1), difference**2, minlength=squares.size)
         with np.errstate(divide="ignore"):
             chance = 3 * np.sqrt(1 / rows.counts + 1 / others.counts)
@@ -240,7 +261,7 @@ class _Templates:
         return found
 
 
-class Templates(Evidence):
+class Templates(Borrowing):
     """Pairs that behave alike up to the names of their successors lend each other their visits.
 
     The template of a pair is its row, sorted by probability, with its mean reward. When a pair has
@@ -251,7 +272,8 @@ class Templates(Evidence):
     """
 
     def __init__(self, *, distance: float, m: int) -> None:
-        self.distance, self.m = distance, m
+        self.distance = real_number("distance", distance, "expected a number above 0", above=0)
+        self.m = whole_number("m", m)
         self._sources: tuple[Source, ...] = ()
         self._of_sources = _Templates()
 
@@ -281,7 +303,7 @@ class Templates(Evidence):
         if self._is_matched[pair]:
             return NO_PAIRS
         self._is_matched[pair] = True
-        rows, (lo, hi) = self.model.rows, self.setting.reward_range
+        rows, scale = self.model.rows, reward_scale(self.setting.reward_range)
         row, states = self._template(rows, pair)
         found = self.templates.join(row, rows.counts[pair], self.distance)
         if found is None:
@@ -290,18 +312,19 @@ class Templates(Evidence):
         times = np.rint(n * np.array(p[: states.size])).astype(np.int64)
         some = times > 0
         states, times = states[some], times[some]
-        R = np.full(states.size, lo + reward * (hi - lo))
+        R = np.full(states.size, reward * scale)
         self.model.borrow(np.full(states.size, pair), states, times, R)
         self.model._look(pair)
         return NO_PAIRS
 
     def _template(self, rows: Rows, k: int) -> tuple[FloatArray, IntArray]:
         """Return the template of a pair, and its successors (S for ⊥) in the same order."""
-        lo, hi = self.setting.reward_range
         p = np.append(rows.p[rows.first[k] : rows.last[k]], rows.ends[k])
         states = np.append(rows.successors[rows.first[k] : rows.last[k]], self.setting.n_states)
         order = np.argsort(-p, kind="stable")[: np.count_nonzero(p)]
-        return np.append((rows.R[k] - lo) / (hi - lo), p[order]), states[order]
+        return np.append(rows.R[k] / reward_scale(self.setting.reward_range), p[order]), states[
+            order
+        ]
 
     def options(self) -> dict[str, Any]:
         """Return `distance` and `m`."""

@@ -6,7 +6,7 @@ w = hi - lo be the width of the reward range, and `span` the width of the range 
 
 import math
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import rows_of_memory
 from heirloom.transfer.radii import Radii
 from heirloom.transfer.setting import Setting
+from heirloom.validation import one_of, positive_probability, real_number, whole_number
 
 BonusKind = Literal["hoeffding", "bernstein", "mbie-eb"]
 SCALES: dict[str, float] = {"hoeffding": 0.01, "bernstein": 0.03, "mbie-eb": 0.1}
@@ -35,7 +36,9 @@ class Bonuses(Evidence):
     """
 
     def __init__(self, *, kind: BonusKind = "bernstein", scale: float | None = None) -> None:
-        self.kind, self.scale = kind, SCALES[kind] if scale is None else scale
+        self.kind = one_of("bonus", kind, get_args(BonusKind))
+        scale = SCALES[kind] if scale is None else scale
+        self.scale = real_number("scale", scale, "expected a number, 0 or more", least=0)
 
     def model_sets(self) -> ModelSets:
         """Return the rule of the bonus."""
@@ -100,7 +103,9 @@ class ConfidenceSets(Evidence):
     """
 
     def __init__(self, *, sets: SetKind = "kl", delta: float = 0.05, scale: float = 1.0) -> None:
-        self.sets, self.delta, self.scale = sets, delta, scale
+        self.sets = one_of("sets", sets, get_args(SetKind))
+        self.delta = positive_probability("delta", delta)
+        self.scale = real_number("scale", scale, "expected a number above 0", above=0)
 
     def model_sets(self) -> ModelSets:
         """Return the rule of the sets."""
@@ -126,7 +131,7 @@ class GrowingShare(Evidence):
     """The model has the share n / m of the value of a pair, and `v_max` the rest, until n = m."""
 
     def __init__(self, *, m: int) -> None:
-        self.m = m
+        self.m = whole_number("m", m)
 
     def model_sets(self) -> ModelSets:
         """Return the rule of the share."""
