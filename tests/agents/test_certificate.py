@@ -179,6 +179,7 @@ def test_bounds_hold_for_models_on_the_boundary_of_all_sets(what, seed):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:mean rewards so far")
 @pytest.mark.parametrize("what", DECLARED)
 def test_no_bound_fails_in_many_lives(what):
     for seed in range(750):

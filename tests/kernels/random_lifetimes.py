@@ -179,11 +179,11 @@ def draw_bounds(rng, tasks):
     ]
     chosen = [kind[rng.integers(len(kind))]() for kind in kinds if rng.random() < 0.7]
     has_claims = any(claim is not None for one in chosen for claim in one.claims())
-    evidence = draw_evidence(*rng.spawn(1), borrows=not has_claims)
+    evidence = draw_evidence(*rng.spawn(1), borrows=not has_claims, near=near)
     return [*evidence, *(chosen[i] for i in rng.permutation(len(chosen)))]
 
 
-def draw_evidence(rng, *, borrows):
+def draw_evidence(rng, *, borrows, near):
     """Draw evidence from the visits of the task, and visits that it borrows, or none."""
     own = [
         lambda: bounds.Bonuses(kind="hoeffding"),
@@ -197,6 +197,12 @@ def draw_evidence(rng, *, borrows):
         lambda: bounds.PooledVisits(most=np.inf),
         lambda: bounds.Groups(first=1, gap=0.1, evidence=0.1, separation=0.1, delta=0.1),
     ]
+    if rng.random() < 0.2:
+        possible = {"successors": near.successors, "terminates": near.terminates}
+        sample = str(rng.choice(["episode", "visits"]))
+        return [bounds.Posterior(sample=sample, **(possible if rng.random() < 0.5 else {}))]
+    if borrows and rng.random() < 0.2:
+        return [bounds.NearPosterior(near)]
     if borrows and rng.random() < 0.3:
         return [bounds.Templates(distance=0.3, m=3)]
     kinds = (own, borrowed) if borrows else (own,)

@@ -31,8 +31,10 @@ TESTS = (
     "tests/kernels/test_krylov.py",
     "tests/kernels/test_largest_rows.py",
     "tests/agents/test_agents.py",
+    "tests/agents/test_psrl.py",
     "tests/agents/test_refresh.py",
     "tests/agents/test_refutation.py",
+    "tests/agents/test_tables.py",
     "tests/evidence/test_evidence.py",
     "tests/learning/test_discount_factors_close_to_1.py",
     "tests/learning/test_learn.py",
@@ -48,6 +50,7 @@ TESTS = (
     "tests/transfer/test_discount_factors_close_to_1.py",
     "tests/transfer/test_evidence.py",
     "tests/transfer/test_learned_distances.py",
+    "tests/transfer/test_posterior.py",
 )
 N_LIFETIMES = 40
 
