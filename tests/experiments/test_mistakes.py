@@ -135,7 +135,7 @@ LONG = "b" * 1_000_000
 def test_long_name_or_value_is_refused_and_not_shown_in_full(change, start):
     (message,) = messages(change)
     assert message.startswith(start)
-    assert len(message) < 600
+    assert len(message) < 500
 
 
 def test_name_of_an_experiment_has_at_most_200_characters():

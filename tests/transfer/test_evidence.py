@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom.agents.algorithm_options import TaskKnowledge
+from heirloom.agents.algorithms import ALGORITHMS
+from heirloom.envs.inventory import prices
 from heirloom.kernels import confidence
 from heirloom.mdp.tabular import value_range
 from tests.reference.learned_models import as_dense
@@ -150,3 +153,22 @@ def test_compiled_and_step_by_step_learning_are_identical(name):
 def test_agents_whose_values_follow_visits_look_again(kind):
     with pytest.raises(hl.errors.InvalidArgument, match="refresh is None, but values follow"):
         kind(n_states=3, n_actions=2, gamma=0.9, refresh=None)
+
+
+SPECS = {"none": {}, "family": {"nearness": "family"}}
+
+
+def test_spec_of_ucbvi_has_a_nearness_only_if_it_names_one():
+    agents = [{"name": n, "algorithm": "UCBVI", **o} for n, o in SPECS.items()]
+    length = {"tasks": 2, "episodes": 2, "steps": 5, "repetitions": 1, "seed": 0}
+    hl.ExperimentSpec(name="near", family={"name": "prices"}, agents=agents, **length)
+    wrong = [{"name": "x", "algorithm": "UCBVI", "nearness": "learned"}]
+    with pytest.raises(hl.errors.InvalidArgument, match=r"agents\.1\.nearness"):
+        hl.ExperimentSpec(name="near", family={"name": "prices"}, agents=wrong, **length)
+    family = prices()
+    known = TaskKnowledge(family.options, None, lambda: None, lambda: family.nearness, [])
+    made = {
+        n: ALGORITHMS["UCBVI"].make(o, known, np.random.default_rng(0)) for n, o in SPECS.items()
+    }
+    assert [type(bound).__name__ for bound in made["none"].bounds] == ["Bonuses"]
+    assert [type(bound).__name__ for bound in made["family"].bounds] == ["Bonuses", "NearBonuses"]

@@ -34,13 +34,13 @@ ALGORITHMS: dict[str, Algorithm] = {
     "TempLe": Algorithm(optimistic_algorithms.TempLe),
     "MFRL": Algorithm(optimistic_algorithms.MFRL),
     "PSRL": Algorithm(psrl.PSRL, psrl.with_successors),
-    "NearPSRL": Algorithm(psrl.NearPSRL, psrl.with_nearness, near_rmax.NearnessScale),
+    "NearPSRL": Algorithm(psrl.NearPSRL, near_rmax.with_given_nearness, near_rmax.NearnessScale),
     "QLearning": Algorithm(QLearning),
     "QUCB": Algorithm(table_algorithms.QUCB),
     "DelayedQ": Algorithm(table_algorithms.DelayedQ),
     "ShapedLifelong": Algorithm(table_algorithms.ShapedLifelong),
     "PolicyReuse": Algorithm(table_algorithms.PolicyReuse),
-    "BUMEX": Algorithm(bumex.BUMEX, bumex.with_nearness, near_rmax.NearnessScale),
+    "BUMEX": Algorithm(bumex.BUMEX, near_rmax.with_given_nearness, near_rmax.NearnessScale),
     "BisimulationTransfer": Algorithm(
         bisimulation_transfer.BisimulationLearner, bisimulation_transfer.with_tasks
     ),

@@ -1,12 +1,11 @@
 """BUMEX: Q-learning between bounds that follow from earlier tasks and a nearness."""
 
 from datetime import date
-from typing import Annotated, Any, Literal, Self, Unpack
+from typing import Annotated, Any, Self, Unpack
 
 import numpy as np
 
-from heirloom.agents.algorithm_options import TaskKnowledge
-from heirloom.agents.near_rmax import NearnessNumbers, nearness_of
+from heirloom.agents.near_rmax import GivenNearness
 from heirloom.agents.tables import OptimisticTableOptions, TableAgent
 from heirloom.agents.task_learner import TaskLearner
 from heirloom.arrays import BoolArray, FloatArray
@@ -45,14 +44,7 @@ class BUMEX(TableAgent):
     def __init__(
         self,
         *,
-        nearness: Annotated[
-            Nearness,
-            Option(
-                "by how much rewards and transition probabilities of two tasks can differ. In a "
-                'spec, numbers, or "family" (default) for what the family computes.',
-                spec=NearnessNumbers | Literal["family"] | None,
-            ),
-        ],
+        nearness: GivenNearness,
         confidence: PooledConfidence = None,
         memory: Annotated[
             TaskMemory | None, Option("the tasks to transfer from; by default empty.", spec=None)
@@ -145,9 +137,3 @@ class BUMEX(TableAgent):
         near = NearModels(**{name: v for name, v in options.items() if name not in own})
         nearness = instance("nearness", near.nearness, Nearness, "a nearness")
         return cls(nearness=nearness, confidence=near.confidence, memory=memory, **own)
-
-
-def with_nearness(options: dict[str, Any], known: TaskKnowledge) -> dict[str, Any]:
-    """Return the options of a spec with the nearness that it describes."""
-    scale = options.pop("nearness_scale")
-    return {**options, "nearness": nearness_of(options["nearness"], scale, known)}

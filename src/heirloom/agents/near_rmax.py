@@ -38,6 +38,16 @@ NearnessOption = Annotated[
     ),
 ]
 
+GivenNearness = Annotated[
+    Nearness,
+    Option(
+        "by how much rewards and transition probabilities of two tasks can differ. In a spec, "
+        'numbers, or "family" (default) for what the family computes.',
+        spec=NearnessNumbers | Literal["family"] | None,
+    ),
+]
+"""The type of a nearness that must be given."""
+
 
 class NearnessScale(TypedDict, total=False):
     """An option of a spec that makes a true nearness a false one."""
@@ -137,6 +147,11 @@ def _with_nearness(
         )
     nearness = None if is_learned else nearness_of(options["nearness"], scale, known)
     return {**options, "nearness": nearness}
+
+
+def with_given_nearness(options: dict[str, Any], known: TaskKnowledge) -> dict[str, Any]:
+    """Return the options of a spec for an agent that must be given a nearness."""
+    return _with_nearness(options, known, is_learned=False)
 
 
 def nearness_of(given: Any, scale: float, known: TaskKnowledge) -> Nearness:

@@ -4,10 +4,10 @@ UCBVI, MBIE and V-Max use a pair from its first visit on. All look at a pair aga
 visits have grown by the factor `refresh`.
 """
 
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 from heirloom.agents.algorithm_options import TaskKnowledge
-from heirloom.agents.near_rmax import NearnessOption, nearness_of
+from heirloom.agents.near_rmax import NearnessNumbers, nearness_of
 from heirloom.agents.optimistic import AgentOptions, CommonOptions, OptimisticAgent
 from heirloom.errors import InvalidArgument
 from heirloom.options import Option, declared
@@ -21,6 +21,7 @@ from heirloom.transfer.evidence import (
     NearBonuses,
     SetKind,
 )
+from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.value_distance import Beta, ValueDistance
 
 
@@ -57,7 +58,12 @@ class UCBVI(OptimisticAgent):
         ] = None,
         pool: Pool = 0.0,
         nearness: Annotated[
-            NearnessOption, Option("how tasks differ; None if that is not known.")
+            Nearness | None,
+            Option(
+                "by how much rewards and transition probabilities of two tasks can differ; None if "
+                'that is not known. In a spec, numbers, or "family" for what the family computes.',
+                spec=NearnessNumbers | Literal["family"] | None,
+            ),
         ] = None,
         **options: Unpack[CommonOptions],
     ) -> None:

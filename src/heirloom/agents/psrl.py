@@ -3,12 +3,11 @@
 from typing import Annotated, Any, Literal, Unpack
 
 from heirloom.agents.algorithm_options import TaskKnowledge
-from heirloom.agents.near_rmax import NearnessNumbers, nearness_of
+from heirloom.agents.near_rmax import GivenNearness
 from heirloom.agents.optimistic import AgentOptions, OptimisticAgent
 from heirloom.errors import InvalidArgument
 from heirloom.options import Option, declared
 from heirloom.transfer.borrowed import Pool, pooled
-from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.posterior import PRIOR, NearPosterior, Posterior, Rewards, Sample, Strength
 
 
@@ -80,14 +79,7 @@ class NearPSRL(OptimisticAgent):
     def __init__(
         self,
         *,
-        nearness: Annotated[
-            Nearness,
-            Option(
-                "by how much rewards and transition probabilities of two tasks can differ. In a "
-                'spec, numbers, or "family" (default) for what the family computes.',
-                spec=NearnessNumbers | Literal["family"] | None,
-            ),
-        ],
+        nearness: GivenNearness,
         **options: Unpack[AgentOptions],
     ) -> None:
         super().__init__(bounds=[NearPosterior(nearness)], **options)
@@ -102,9 +94,3 @@ def with_successors(options: dict[str, Any], known: TaskKnowledge) -> dict[str, 
             "successors is 'family', but the family does not know them: leave successors out"
         )
     return {**options, "successors": nearness.successors, "terminates": nearness.terminates}
-
-
-def with_nearness(options: dict[str, Any], known: TaskKnowledge) -> dict[str, Any]:
-    """Return the options of a spec for NearPSRL."""
-    scale = options.pop("nearness_scale")
-    return {**options, "nearness": nearness_of(options["nearness"], scale, known)}

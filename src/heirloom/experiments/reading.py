@@ -64,8 +64,8 @@ def check_defaults(defaults: Any) -> None:
             f"defaults is {shown(defaults)}: expected a table [defaults] of options of agents"
         )
     messages = [
-        f"defaults.{shortened(key)} is not an option of any algorithm: the options are "
-        f"{', '.join(OPTIONS)}{did_you_mean(key, OPTIONS)}"
+        f"defaults.{shortened(key)} is not an option of any algorithm: expected one of those that "
+        f"help(heirloom.RMax), and so on, list{did_you_mean(key, OPTIONS)}"
         for key in defaults
         if key not in OPTIONS
     ]
