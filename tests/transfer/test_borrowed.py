@@ -7,9 +7,8 @@ import pytest
 
 import heirloom as hl
 from heirloom.bounds import Groups
-from heirloom.envs.inventory import prices
 from heirloom.transfer.borrowed import lend
-from tests.strategies import draw_task, seeds
+from tests.strategies import draw_task, restricted, seeds
 
 S, A = 6, 2
 SIZES = {"n_states": S, "n_actions": A, "gamma": 0.9}
@@ -303,11 +302,13 @@ def test_pairs_of_one_template_lend_each_other_their_visits():
         assert abs(likely[1] - 0.9) < 0.1
 
 
-def test_contract_of_prices_with_masks():
-    family = prices()
-    for make in AGENTS.values():
-        agent = make(**family.options, seed=0)
-        for i in range(2):
-            m = family.draw(np.random.default_rng(i))
-            hl.learn(agent, m, episodes=20, max_steps=20, seed=i)
-            assert not agent.model.own_counts[~m.available].any()
+@pytest.mark.parametrize("name", AGENTS)
+def test_actions_that_are_missing_in_a_later_task_are_never_taken(name):
+    agent, m = AGENTS[name](**SIZES, seed=0), draw(0)
+    hl.learn(agent, m, **LENGTH, seed=0)
+    available = np.ones((S, A), dtype=bool)
+    available[np.arange(S), agent.policy] = False  # the actions that it would like to take
+    masked = restricted(m, available)
+    hl.learn(agent, masked, **LENGTH, seed=1)
+    assert not agent.model.counts[~masked.available].any()
+    assert agent.model.own_counts.sum() > 0

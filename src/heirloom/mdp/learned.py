@@ -390,7 +390,7 @@ class LearnedModel:
     def borrow(
         self, pairs: IntArray, states: IntArray, times: IntArray, R: FloatArray
     ) -> list[int]:
-        """Count visits of other tasks as if they were of this one; return the pairs to look at.
+        """Count visits of other tasks as if they were of this one; return the pairs looked at.
 
         They count for estimates and for the known set, but are not stored with the task.
 

@@ -85,7 +85,7 @@ def pooled(most: float) -> list[Bound]:
 
 
 def lend(model: LearnedModel, rows: Rows, most: float = math.inf) -> list[int]:
-    """Let a model borrow the visits of rows, up to `most` per pair; return the pairs to look at."""
+    """Let a model borrow the visits of rows, up to `most` per pair; return the pairs looked at."""
     n_states = model.n_states
     outcomes, p = rows.outcomes(n_states)
     order = np.argsort(outcomes)
