@@ -25,7 +25,8 @@ class Model(NamedTuple):
     starts at `head[k]` and continues with `next_entry`, until -1. Entry i is the outcome
     `outcomes[i]`: the successor s, or -1 - s if the transition to s was terminal. It was seen
     `times[i]` times, first with the reward `rewards[i]`; `excess[i]` holds the sum of the
-    differences from this reward, and the sum of the rounding errors of its additions.
+    differences from this reward, and the sum of the rounding errors of its additions. If there were
+    differences and the sums are 0, the second one is -0.0.
 
     The last look at a known pair, after `looked[k]` visits, found the mean reward `R[k]`, the
     probability `ends[k]` of termination, and the successors `successors[first[k]:last[k]]`, in
@@ -117,6 +118,8 @@ def add_excess(rewards, excess, i, reward):
     difference, rest = two_sum(reward, -rewards[i])
     excess[i, 0], lost = two_sum(excess[i, 0], difference)
     excess[i, 1] += lost + rest
+    if excess[i, 0] == 0.0 and excess[i, 1] == 0.0:
+        excess[i, 1] = -0.0
 
 
 @njit(cache=True, error_model="numpy", _nrt=False)

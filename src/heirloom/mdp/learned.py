@@ -15,6 +15,7 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen, read_only
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import counting
 from heirloom.mdp.available import Availability
+from heirloom.mdp.outcomes import Outcomes
 from heirloom.mdp.rows import MOST_VISITS, Rows, collected
 from heirloom.naming import NamesLike
 from heirloom.theory import n_known_for
@@ -251,6 +252,29 @@ class LearnedModel:
         return collected(*copies, (keys, p), self.n_states)
 
     @property
+    def outcomes(self) -> Outcomes:
+        """How often each outcome of each pair was seen in this task so far, and its rewards."""
+        a, n = self._own, int(self._arrays.sizes[counting.N_ENTRIES])
+        pairs, is_borrowed = np.empty(n, dtype=np.int64), np.zeros(n, dtype=bool)
+        counting.entry_pairs(a.head, a.next_entry, pairs)
+        for _, entries, *_ in self._borrowed:
+            is_borrowed[entries] = True
+        order = np.argsort(pairs * (2 * self.n_states) + a.outcomes[:n])
+        order = order[a.times[order] > 0]  # without those that were only borrowed
+        times, excess = a.times[order], a.excess[order]
+        differs = (excess != 0.0).any(axis=1) | np.signbit(excess[:, 1])
+        seen = Outcomes(
+            first=np.searchsorted(pairs[order], np.arange(a.counts.size + 1)),
+            states=a.outcomes[order],
+            times=times,
+            R=a.rewards[order] + excess.sum(axis=1) / times,
+            varies=differs | is_borrowed[order],
+        )
+        for array in seen:
+            frozen(array)
+        return seen
+
+    @property
     def has_borrowed(self) -> bool:
         """Whether visits of other tasks were counted."""
         return bool(self._borrowed)
@@ -277,14 +301,12 @@ class LearnedModel:
 
     def _outcomes(self) -> tuple[IntArray, IntArray, IntArray]:
         """Return the pair k of each outcome, k * (S + 1) + successor or S for ⊥, and its times."""
-        a, n = self._own, int(self._arrays.sizes[counting.N_ENTRIES])
-        pairs, outcomes = np.empty(n, dtype=np.int64), a.outcomes[:n]
-        counting.entry_pairs(a.head, a.next_entry, pairs)
-        states = np.where(outcomes < 0, self.n_states, outcomes)
-        keys, inverse = np.unique(pairs * (self.n_states + 1) + states, return_inverse=True)
-        times = np.zeros(keys.size, dtype=np.int64)  # terminal transitions are one outcome
-        np.add.at(times, inverse, a.times[:n])
-        keys, times = keys[times > 0], times[times > 0]  # without those that were only borrowed
+        seen = self.outcomes
+        states = np.where(seen.states < 0, self.n_states, seen.states)
+        keys = seen.pairs * (self.n_states + 1) + states
+        keys, inverse = np.unique(keys, return_inverse=True)  # terminal transitions are one outcome
+        times = np.zeros(keys.size, dtype=np.int64)
+        np.add.at(times, inverse, seen.times)
         return keys // (self.n_states + 1), keys, times
 
     @property

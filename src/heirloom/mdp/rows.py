@@ -123,16 +123,21 @@ def _entries(rows: Rows) -> IntArray:
 
 def rewards_outside(rows: Rows, reward_range: Range) -> IntArray:
     """Return the pairs whose mean reward is outside a range by more than rounding errors."""
+    return np.flatnonzero(rows.exist & is_outside(rows.R, reward_range))
+
+
+def is_outside(R: FloatArray, reward_range: Range) -> BoolArray:
+    """Return which mean rewards are outside a range by more than rounding errors."""
     lo, hi = reward_range
     tol = RELATIVE * max(abs(lo), abs(hi))
-    return np.flatnonzero(rows.exist & ~((rows.R >= lo - tol) & (rows.R <= hi + tol)))
+    return ~((R >= lo - tol) & (R <= hi + tol))
 
 
 def read_rows(rows: object, n_pairs: int, n_states: int) -> Rows:
     """Return the rows of a source as read-only arrays; raise `InvalidArgument` unless valid."""
     given = instance("rows", rows, Rows, "such as source.rows")
     arrays = (
-        _read_only_array(name, array, dtype)
+        read_vector(name, array, dtype)
         for name, array, dtype in zip(Rows._fields, given, DTYPES, strict=True)
     )
     read = Rows(*arrays)
@@ -204,13 +209,13 @@ def values(name: str, value: object, *, missing: bool = False) -> FloatArray:
 
     With `missing`, -infinity is allowed, which stands for an action that is not available.
     """
-    array = _read_only_array(name, value, np.float64)
+    array = read_vector(name, value, np.float64)
     if not (np.isfinite(array) | (missing & np.isneginf(array))).all():
         raise InvalidArgument(f"{name} has an entry that is not finite: expected finite numbers")
     return array
 
 
-def _read_only_array(name: str, value: object, dtype: type) -> np.ndarray:
+def read_vector(name: str, value: object, dtype: type) -> np.ndarray:
     """Return a read-only array with one axis; an array that others can write to is copied."""
     expected = np.dtype(dtype)
     kinds = {"b": "b", "i": "iu", "f": "biuf"}[expected.kind]

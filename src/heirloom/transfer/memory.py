@@ -254,7 +254,7 @@ class TaskMemory:
         if self.setting is None:  # sources that were added before were not compared with a setting
             for source in (*self._sources, *self._first):
                 check_values(source.Q, setting)
-                check_rewards(source.rows, setting)
+                check_rewards(source.rows, setting, source.outcomes)
             if self.max_Q is not None:  # of all tasks, also those that are forgotten
                 check_values(self.max_Q, setting)
             check_rewards(self.pooled, setting)
@@ -316,7 +316,7 @@ class TaskMemory:
             )
         if self.setting is not None:
             check_values(source.Q, self.setting)
-            check_rewards(source.rows, self.setting)
+            check_rewards(source.rows, self.setting, source.outcomes)
 
     def use(self, task: int) -> None:
         """Count one pair of the ending task whose bound was determined by the source `task`."""

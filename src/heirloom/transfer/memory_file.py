@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from heirloom.arrays import frozen
+from heirloom.mdp.outcomes import Outcomes, check_outcomes
 from heirloom.mdp.rows import Rows, check_rows
 from heirloom.naming import checked_label
 from heirloom.storage.archive import Content, check, parsing, take
@@ -66,6 +67,9 @@ def _packed_sources(memory: TaskMemory, sources: list[Source]) -> dict[str, np.n
     everywhere = np.ones(memory.n_pairs, dtype=bool)
     masks = [everywhere if one.available is None else one.available for one in sources]
     rows = [source.rows for source in sources]
+    seen = [one.outcomes for one in sources if one.outcomes is not None]
+    none = np.zeros(memory.n_pairs)
+    n_seen = [none if one.outcomes is None else np.diff(one.outcomes.first) for one in sources]
     return {
         "task": np.array([source.task for source in sources], np.int64),
         "is_source": np.array([source.task in kept for source in sources], np.bool_),
@@ -81,6 +85,12 @@ def _packed_sources(memory: TaskMemory, sources: list[Source]) -> dict[str, np.n
         "lengths": per_pair([each.lengths for each in rows], np.int32),
         "successors": joined([each.successors for each in rows], np.int32),
         "p": joined([each.p for each in rows], np.float64),
+        "has_outcomes": np.array([source.outcomes is not None for source in sources], np.bool_),
+        "outcomes/lengths": per_pair(n_seen, np.int32),
+        "outcomes/states": joined([each.states for each in seen], np.int32),
+        "outcomes/times": joined([each.times for each in seen], np.int64),
+        "outcomes/R": joined([each.R for each in seen], np.float64),
+        "outcomes/varies": joined([each.varies for each in seen], np.bool_),
     }
 
 
@@ -198,6 +208,7 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
     check(not (rows.exist.reshape(shape) & ~available).any(), "a visited action is not available")
     least = counts.sum(axis=0, dtype=np.float64)  # whole numbers could overflow
     check((memory.visits.counts >= least).all(), "a pair has fewer visits than in stored tasks")
+    outcomes = _outcomes(memory, rows, arrays)
     starts = first[:, :1]
     own_first, own_last = frozen(first - starts), frozen(last - starts)  # they count from 0
     has_all = available.all(axis=1).tolist()
@@ -207,8 +218,37 @@ def _sources(memory: TaskMemory, arrays: dict[str, np.ndarray]) -> list[Source]:
         of_pairs = known[i], counts[i], R[i], ends[i], own_first[i], own_last[i]
         rows = Rows(*of_pairs, successors[own], p[own])
         mask = None if has_all[i] else available[i]
-        sources.append(Source._of_valid(rows, Q[i], V[i], task, visits, mask))
+        sources.append(Source._of_valid(rows, Q[i], V[i], task, visits, mask, outcomes[i]))
     return sources
+
+
+def _outcomes(
+    memory: TaskMemory, rows: Rows, arrays: dict[str, np.ndarray]
+) -> list[Outcomes | None]:
+    """Return the outcomes of each stored task; `rows` are those of all tasks together."""
+    n_pairs = memory.n_pairs
+    n_tasks = rows.counts.size // n_pairs
+    if "has_outcomes" not in arrays:  # files of earlier versions do not have them
+        return [None] * n_tasks
+    recorded = take(arrays, "has_outcomes", np.bool_, (n_tasks,))
+    lengths = take(arrays, "outcomes/lengths", np.int32, (n_tasks, n_pairs))
+    states = take(arrays, "outcomes/states", np.int32, (-1,))
+    per_outcome = {"times": np.int64, "R": np.float64, "varies": np.bool_}
+    parts = [take(arrays, f"outcomes/{n}", type_, states.shape) for n, type_ in per_outcome.items()]
+    first = np.append(0, np.cumsum(lengths, dtype=np.int64))
+    seen = Outcomes(first, states, *parts)
+    is_recorded = np.repeat(recorded, n_pairs)
+    counts, exist = np.where(is_recorded, rows.counts, 0), is_recorded & rows.exist
+    check_outcomes(seen, counts, exist, memory.n_states)
+    if memory.setting is not None:
+        check_rewards(rows, memory.setting, seen)
+    starts = first[::n_pairs].tolist()
+    outcomes: list[Outcomes | None] = [None] * n_tasks
+    for i in np.flatnonzero(recorded).tolist():
+        own = slice(starts[i], starts[i + 1])
+        own_first = frozen(first[i * n_pairs : (i + 1) * n_pairs + 1] - starts[i])
+        outcomes[i] = Outcomes._make((own_first, *(array[own] for array in seen[1:])))
+    return outcomes
 
 
 def _check_tasks(tasks: np.ndarray, n_tasks: int) -> None:

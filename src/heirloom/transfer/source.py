@@ -11,7 +11,8 @@ from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.from_learned import Unknown, mdp_of
 from heirloom.mdp.learned import LearnedModel
-from heirloom.mdp.rows import RELATIVE, Rows, read_rows, rewards_outside, values
+from heirloom.mdp.outcomes import Outcomes, read_outcomes
+from heirloom.mdp.rows import RELATIVE, Rows, is_outside, read_rows, rewards_outside, values
 from heirloom.mdp.tabular import TabularMDP, value_range
 from heirloom.mdp.transitions import pair_text
 from heirloom.naming import NamesLike, checked_label, with_name
@@ -45,6 +46,11 @@ class Source:
     """What the task is called; empty if it has no label."""
     time: str = ""
     """When the task took place, such as "week 12"; empty if that is not recorded."""
+    outcomes: Outcomes | None = None
+    """How often each outcome of each pair was seen; None if that is not recorded.
+
+    These are all visits, also those after the one at which the row of a pair was estimated last.
+    """
 
     def __post_init__(self) -> None:
         Q, V = values("Q", self.Q, missing=True), values("V", self.V)
@@ -53,8 +59,9 @@ class Source:
                 f"Q has {Q.size} entries and V has {V.size}: expected one entry of V for each "
                 "state, and one entry of Q for each state and action"
             )
+        rows = read_rows(self.rows, Q.size, V.size)
         self.__dict__.update(
-            rows=read_rows(self.rows, Q.size, V.size),
+            rows=rows,
             Q=Q,
             V=V,
             task=whole_number("task", self.task, least=0),
@@ -63,6 +70,8 @@ class Source:
             label=checked_label("label", self.label),
             time=checked_label("time", self.time),
         )
+        if self.outcomes is not None:
+            self.__dict__["outcomes"] = read_outcomes(self.outcomes, rows, V.size)
 
     @classmethod
     def of(cls, model: LearnedModel, Q: FloatArray, *, label: str = "", time: str = "") -> "Source":
@@ -79,7 +88,7 @@ class Source:
         rows, sure = model.visited_rows, model._availability.sure
         if sure is not None:  # a pair that was visited exists, also if no mask was observed there
             sure = frozen(sure | rows.exist)
-        source = cls._of_valid(rows, Q, V, n_known=model.n_known, available=sure)
+        source = cls._of_valid(rows, Q, V, 0, model.n_known, sure, model.outcomes)
         return source._with(label=checked_label("label", label), time=checked_label("time", time))
 
     @classmethod
@@ -91,11 +100,12 @@ class Source:
         task: int = 0,
         n_known: int = 0,
         available: BoolArray | None = None,
+        outcomes: Outcomes | None = None,
     ) -> "Source":
         """Make a source from read-only arrays that are known to be valid."""
         source = cls.__new__(cls)
         source.__dict__.update(rows=rows, Q=Q, V=V, task=task, n_known=n_known, label="", time="")
-        source.__dict__["available"] = available
+        source.__dict__.update(available=available, outcomes=outcomes)
         return source
 
     def _with(self, **changed: Any) -> "Source":
@@ -222,13 +232,17 @@ def check_values(Q: FloatArray, setting: Setting) -> None:
         )
 
 
-def check_rewards(rows: Rows, setting: Setting) -> None:
+def check_rewards(rows: Rows, setting: Setting, outcomes: Outcomes | None = None) -> None:
     """Raise `InvalidArgument` unless mean rewards are in the range of a setting."""
-    outside = rewards_outside(rows, setting.reward_range)
-    if outside.size:
-        k, (lo, hi) = int(outside[0]), setting.reward_range
+    pairs = rewards_outside(rows, setting.reward_range)
+    R = rows.R[pairs]
+    if outcomes is not None:
+        outside = is_outside(outcomes.R, setting.reward_range)
+        pairs, R = np.append(pairs, outcomes.pairs[outside]), np.append(R, outcomes.R[outside])
+    if pairs.size:
+        k, (lo, hi) = int(pairs[0]), setting.reward_range
         raise InvalidArgument(
-            f"the mean reward of {pair_text(k, setting.n_actions)} is {rows.R[k]:g}, outside "
+            f"the mean reward of {pair_text(k, setting.n_actions)} is {R[0]:g}, outside "
             f"({lo:g}, {hi:g}), the reward_range of the memory: expected the rewards of a task "
             "with the same setting"
         )
