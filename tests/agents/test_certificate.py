@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.agents import certificate
+from heirloom.agents.certificate import certified_values
 from heirloom.envs.paper_families import Tight
-from heirloom.errors import InvalidArgument
+from heirloom.errors import InvalidArgument, RefutedKnowledge
 from heirloom.kernels.confidence import kl_radius
+from heirloom.mdp.tabular import TabularMDP
+from heirloom.mdp.transitions import collect
 from tests.strategies import (
+    Outcomes,
     draw_available,
     draw_task,
     draw_transition_rewards,
@@ -20,6 +23,12 @@ from tests.strategies import (
 )
 
 DECLARED = ("nothing", "successors", "per transition", "prices")
+KNOWN = ("shares", "per transition", "prices", "pooled prices")
+
+
+def options_of(m):
+    sizes = {"n_states": m.n_states, "n_actions": m.n_actions, "gamma": m.gamma}
+    return sizes | {"reward_range": m.reward_range, "terminating": m.terminating}
 
 
 def draw(seed, what):
@@ -47,47 +56,143 @@ def draw(seed, what):
     return m, declared
 
 
+def varied(m, rng, *, rewards, transitions):
+    """Return a task with other probabilities and rewards of the same transitions."""
+    t, (lo, hi) = m.transitions, m.reward_range
+    ends = np.zeros(t.p.size, dtype=bool) if t.ends is None else t.ends
+    other = rng.exponential(size=t.p.size)
+    other /= np.bincount(t.pairs, other)[t.pairs]
+    p = (1 - transitions) * t.p + transitions * other
+    r = t.R[t.pairs] if t.rewards is None else t.rewards
+    r = np.clip(r + rewards * (hi - lo) * rng.uniform(-1, 1, size=r.size), lo, hi)
+    outcomes = Outcomes(t.pairs, t.successors.astype(np.int64), p, r, ends)
+    rows = collect(outcomes, m.n_states, m.n_actions)
+    return TabularMDP.from_transitions(rows, gamma=m.gamma, reward_range=m.reward_range)
+
+
+def family(rng, known):
+    """Return related tasks, and what is known of them."""
+    base = draw_transition_rewards(rng)
+    transitions = 0.0 if known == "pooled prices" else float(rng.choice([0.02, 0.3]))
+    scales = {"rewards": float(rng.choice([0.0, 0.1, 0.5])), "transitions": transitions}
+    tasks = [varied(base, rng, **scales) for _ in range(4)]
+    nearness = hl.family_nearness(tasks)
+    if known == "pooled prices":  # rounding has made it a little larger
+        nearness = hl.Nearness(
+            rewards=nearness.rewards,
+            transitions=0.0,
+            successors=nearness.successors,
+            terminates=nearness.terminates,
+        )
+    return tasks, nearness
+
+
 def life(seed, what, steps):
-    """Return an agent that took steps in a task, the task, and a certificate."""
+    """Return an agent that took steps in a task, the task, and what can be declared."""
     m, declared = draw(seed, what)
-    options = {"n_states": m.n_states, "n_actions": m.n_actions, "gamma": m.gamma}
-    options |= {"reward_range": m.reward_range, "terminating": m.terminating}
     kind = (hl.RMax, hl.UCBVI, hl.PSRL)[seed % 3]
-    agent = kind(**options, seed=seed, explore=0.3)
+    agent = kind(**options_of(m), seed=seed, explore=0.3)
     hl.learn(agent, m, episodes=max(1, steps // 10), max_steps=10, seed=seed)
     return agent, m, declared
 
 
-def truth_of(m, k, rewards, setting):
-    """Return the probabilities of the outcomes (successor or -1, reward) of a pair."""
-    t, (lo, hi) = m.transitions, setting.reward_range
+def outcomes_of(m, k, rewards):
+    """Return the probabilities of the outcomes of a pair: (successor or -1 - s, reward)."""
+    t, (lo, hi) = m.transitions, m.reward_range
     found = defaultdict(float)
     for j in range(t.indptr[k], t.indptr[k + 1]):
         r = t.R[k] if t.rewards is None else t.rewards[j]
-        state = -1 if t.ends is not None and t.ends[j] else int(t.successors[j])
-        if rewards is None and lo < hi:
-            x = (r - lo) / (hi - lo)
-            found[state, hi] += t.p[j] * x
-            found[state, lo] += t.p[j] * (1 - x)
-        else:
-            found[state, rewards.reshape(-1)[k] if isinstance(rewards, np.ndarray) else r] += t.p[j]
+        ended = t.ends is not None and t.ends[j]
+        state = -1 - int(t.successors[j]) if ended else int(t.successors[j])
+        split(found, state, r, t.p[j], rewards, k, (lo, hi))
     return found
 
 
-def every_set_holds(agent, m, declared, delta):
-    setting = agent.setting
-    checked = certificate._declared(
-        setting, declared.get("successors"), declared.get("terminates"), declared.get("rewards")
+def split(found, state, r, weight, rewards, k, reward_range):
+    """Add an outcome as the sets count it."""
+    lo, hi = reward_range
+    if isinstance(rewards, np.ndarray):
+        found[max(state, -1), rewards.reshape(-1)[k]] += weight
+    elif rewards is None and lo < hi:
+        x = (r - lo) / (hi - lo)
+        found[state, hi] += weight * x
+        found[state, lo] += weight * (1 - x)
+    else:
+        found[state, lo if lo == hi else r] += weight
+
+
+def visits_of(seen, k, rewards, reward_range):
+    """Return how often the outcomes of a pair were seen in a task."""
+    found = defaultdict(float)
+    for i in range(seen.first[k], seen.first[k + 1]):
+        state, R, times = int(seen.states[i]), float(seen.R[i]), float(seen.times[i])
+        split(found, state, R, times, rewards, k, reward_range)
+    return {key: n for key, n in found.items() if n > 0}
+
+
+def distance(visits, truth):
+    """Return KL of the frequencies from the truth."""
+    total = sum(visits.values())
+    return sum(n / total * math.log(n / total / truth[key]) for key, n in visits.items())
+
+
+def radius(visits, n_outcomes, log_inverse):
+    return kl_radius(np.array(list(visits.values())), n_outcomes, log_inverse)
+
+
+def log_inverse(agent, number, delta=0.05):
+    return math.log((agent.n_states * agent.n_actions + 1) / (delta / 2)) + math.log(
+        math.pi**2 * number**2 / 6
     )
-    log = math.log(setting.n_pairs / (6 * delta / math.pi**2))
-    sets = certificate._sets(agent.model, setting, checked, log)
-    for k in np.flatnonzero(agent.model.counts.reshape(-1)):
-        truth, p = truth_of(m, k, declared.get("rewards"), setting), defaultdict(float)
-        for i in range(sets.first[k], sets.first[k + 1]):
-            p[int(sets.states[i]), float(sets.r[i])] += sets.p[i]
-        if sum(q * math.log(q / truth[key]) for key, q in p.items()) > sets.beta[k]:
-            return False
+
+
+def every_set_holds(agent, tasks, declared, n_outcomes, *, is_pooled=False):
+    """Return whether the models of the last of `tasks` and of those before are in their sets."""
+    rewards, reward_range = declared.get("rewards"), tasks[-1].reward_range
+    seen = [source.outcomes for source in agent.memory.sources if source.task < len(tasks)]
+    seen.append(agent.model.outcomes)
+    for k in range(agent.n_states * agent.n_actions):
+        visits = [visits_of(one, k, rewards, reward_range) for one in seen]
+        logs = [log_inverse(agent, number + 1) for number in range(len(visits))]
+        if is_pooled:
+            pooled = defaultdict(float)
+            for one in visits:
+                for key, n in one.items():
+                    pooled[key] += n
+            visits, logs = [dict(pooled)], [log_inverse(agent, 1) - math.log(math.pi**2 / 6)]
+        for found, log, m in zip(visits, logs, tasks[-len(visits) :], strict=True):
+            if found and distance(found, outcomes_of(m, k, rewards)) > radius(
+                found, n_outcomes[k], log
+            ):
+                return False
     return True
+
+
+def numbers_of_outcomes(agent, declared):
+    """Return the number of possible outcomes of each pair, from what is declared."""
+    n_states, n_pairs = agent.n_states, agent.n_states * agent.n_actions
+    inner, may_end = np.full(n_pairs, n_states), np.full(n_pairs, agent.setting.terminating)
+    if "successors" in declared:
+        possible = declared["successors"]
+        inner = (
+            np.diff(possible.first)
+            if isinstance(possible, tuple)
+            else possible.reshape(n_pairs, -1).sum(axis=1)
+        )
+        may_end &= declared["terminates"].reshape(-1)
+    rewards = declared.get("rewards")
+    lo, hi = agent.setting.reward_range
+    if isinstance(rewards, np.ndarray) or lo == hi:
+        return np.maximum(inner + may_end, 1)
+    return np.maximum(inner + n_states * may_end, 1) * (2 if rewards is None else 1)
+
+
+def check_bounds(agent, m, found):
+    scale = 1e-9 * max(abs(agent.setting.v_max), abs(found.v_min), 1.0)
+    assert (found.V_upper >= hl.solve(m).V - scale).all()
+    assert (found.V_lower <= hl.evaluate(m, found.policy).V + scale).all()
+    assert found.lower <= found.optimum_at_most + scale  # rounding
+    assert found.relative_gap <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("what", DECLARED)
@@ -96,37 +201,63 @@ def test_no_bound_fails_while_every_set_holds(what, seed):
     for steps in (0, 20, 300):
         agent, m, declared = life(10 * seed + steps, what, steps)
         found = agent.certificate(**declared, start=m.start)
-        if not every_set_holds(agent, m, declared, 0.05):
-            continue
-        scale = 1e-9 * max(abs(agent.setting.v_max), abs(found.v_min), 1.0)
-        assert (found.V_upper >= hl.solve(m).V - scale).all()
-        assert (found.V_lower <= hl.evaluate(m, found.policy).V + scale).all()
-        assert found.lower <= found.optimum_at_most + scale  # rounding
-        assert found.relative_gap <= 1 + 1e-12
+        if every_set_holds(agent, [m], declared, numbers_of_outcomes(agent, declared)):
+            check_bounds(agent, m, found)
 
 
-def on_the_boundary(sets, setting, k, rng):
-    """Return a model of a pair on the boundary of its set, as (probability, reward, state) rows.
+@pytest.mark.parametrize("known", KNOWN)
+@pytest.mark.parametrize("seed", seeds(40))
+def test_no_bound_of_later_tasks_fails_while_every_set_holds(known, seed):
+    """Certificates before, during and after each task, from its visits and those of earlier ones.
 
-    It moves mass towards one possible outcome, which need not have been seen.
+    Bounds are those so far: values of a task only become sharper.
     """
-    seen = range(sets.first[k], sets.first[k + 1])
-    model = [(float(sets.p[i]), float(sets.r[i]), int(sets.states[i])) for i in seen]
-    listed = sets.unseen[sets.unseen_first[k] : sets.unseen_first[k + 1]].tolist()
-    states = listed if sets.is_listed else list(range(setting.n_states))
-    r = float(rng.choice([sets.low[k], sets.high[k]]))
-    possible = [(r, s) for s in states] + ([(r, -1)] if sets.may_end[k] else [])
-    possible += [(r, s) for _, r, s in model]
-    towards, beta = possible[rng.integers(len(possible))], sets.beta[k]
-    if not model:
-        return [(1.0, *towards)]
+    rng = np.random.default_rng(seed)
+    tasks, nearness = family(rng, known)
+    m = tasks[0]
+    agent = hl.NearRMax(nearness=nearness, **options_of(m), seed=seed, explore=0.3)
+    for i, m in enumerate(tasks):
+        declared = {"successors": nearness.successors, "terminates": nearness.terminates}
+        if "prices" in known:
+            declared["rewards"] = m.R.copy()
+        elif known == "per transition":
+            declared["rewards"] = known
+        n_outcomes = numbers_of_outcomes(agent, declared)
+        agent.begin_task(available=m.available)
+        before = None
+        for steps in (0, int(rng.choice([3, 30, 300, 3000]))):
+            if steps:
+                hl.learn(agent, m, episodes=steps // 3, max_steps=3, seed=seed, resume=True)
+            found = agent.certificate(**declared, start=m.start)
+            if not every_set_holds(
+                agent, tasks[: i + 1], declared, n_outcomes, is_pooled=known == "pooled prices"
+            ):
+                break
+            check_bounds(agent, m, found)
+            if before is not None:
+                assert (found.V_upper <= before.V_upper).all()
+                assert (found.V_lower >= before.V_lower).all()
+            before = found
+        else:
+            continue
+        break
 
-    def mixed(share):
-        return [(p * (1 - share) + share * ((r, s) == towards), r, s) for p, r, s in model]
+
+def towards(visits, possible, beta, rng, *, per_transition):
+    """Return frequencies that are moved to the boundary of a set, towards one possible outcome."""
+    if not visits:
+        return {possible[rng.integers(len(possible))]: 1.0} if possible else {}
+    total = sum(visits.values())
+    p = {key: n / total for key, n in visits.items()}
+    if per_transition:  # the reward of what was seen is known
+        seen = {s for s, _ in p}
+        possible = [key for key in possible if key[0] not in seen]
+    choices = [*possible, *p]
+    goal = choices[rng.integers(len(choices))]
 
     def divergence(share):
-        after = mixed(share)
-        return sum(p * math.log(p / q) for (p, _, _), (q, _, _) in zip(model, after, strict=True))
+        after = {key: (1 - share) * q + share * (key == goal) for key, q in p.items()}
+        return sum(q * math.log(q / after[key]) for key, q in p.items())
 
     low, high = 0.0, 1.0 - 1e-12
     if divergence(high) > beta:
@@ -135,15 +266,37 @@ def on_the_boundary(sets, setting, k, rng):
             low, high = (middle, high) if divergence(middle) <= beta else (low, middle)
     else:
         low = high
-    rest = 1.0 - sum(p for p, _, _ in mixed(low))
-    return [*mixed(low), (max(rest, 0.0), *towards)]
+    moved = {key: (1 - low) * q for key, q in p.items()}
+    moved[goal] = moved.get(goal, 0.0) + low
+    return moved
+
+
+def possible_outcomes(agent, declared, k, rng):
+    """Return outcomes of a pair with the most extreme rewards that are possible."""
+    (lo, hi), n_states = agent.setting.reward_range, agent.n_states
+    rewards, successors = declared.get("rewards"), declared.get("successors")
+    r = float(rng.choice([lo, hi]))
+    if isinstance(rewards, np.ndarray):
+        r = rewards.reshape(-1)[k]
+    states = range(n_states)
+    if isinstance(successors, tuple):
+        states = successors.states[successors.first[k] : successors.first[k + 1]].tolist()
+    elif successors is not None:
+        states = np.flatnonzero(successors.reshape(-1, n_states)[k]).tolist()
+    may_end = agent.setting.terminating
+    if "terminates" in declared:
+        may_end = may_end and declared["terminates"].reshape(-1)[k]
+    return [(s, r) for s in states] + ([(-1, r)] if may_end else [])
 
 
 def values_of(models, setting, exists, policy=None):
-    """Return the optimal values of models, or those of a policy, by sweeps."""
+    """Return the optimal values of models, or those of a policy, by sweeps.
+
+    A model is a mean reward, and probabilities by successor.
+    """
     V = np.zeros(setting.n_states + 1)  # the last one is that of an end
     for _ in range(3000):
-        Q = [sum(p * (r + setting.gamma * V[s]) for p, r, s in model) for model in models]
+        Q = [R + setting.gamma * sum(p * V[s] for s, p in T.items()) for R, T in models]
         Q = np.where(exists, Q, -np.inf).reshape(setting.n_states, -1)
         after = Q.max(axis=1) if policy is None else Q[np.arange(setting.n_states), policy]
         if np.abs(after - V[:-1]).max() < 1e-12 * max(1.0, np.abs(after).max()):
@@ -152,30 +305,82 @@ def values_of(models, setting, exists, policy=None):
     return V[:-1]
 
 
+def as_model(outcomes):
+    """Return the mean reward, and the probabilities of successors, -1 for an end."""
+    T = defaultdict(float)
+    for (s, _), p in outcomes.items():
+        T[max(s, -1)] += p
+    return sum(p * r for (_, r), p in outcomes.items()), dict(T)
+
+
+def check_models(found, models, setting, exists):
+    tolerance = 1e-9 * max(abs(setting.v_max), abs(found.v_min), 1.0)
+    optimal = np.minimum(values_of(models, setting, exists), setting.v_max)
+    assert (found.V_upper >= optimal - tolerance).all()
+    own = values_of(models, setting, exists, found.policy)
+    assert (found.V_lower <= own + tolerance).all()
+
+
 @pytest.mark.parametrize("what", DECLARED)
 @pytest.mark.parametrize("seed", seeds(30))
 def test_bounds_hold_for_models_on_the_boundary_of_all_sets(what, seed):
     """Every set contains its model by construction, so that a program that is wrong is found."""
     rng = np.random.default_rng(seed)
     agent, m, declared = life(seed, what, int(rng.choice([0, 20, 100, 1000])))
-    setting = agent.setting
+    setting, exists = agent.setting, m.available.reshape(-1)
     if setting.gamma > 0.95:
         pytest.skip("sweeps take too long")
-    names = ("successors", "terminates", "rewards")
-    checked = certificate._declared(setting, *(declared.get(name) for name in names))
-    log = math.log(setting.n_pairs / (6 * 0.05 / math.pi**2))
-    sets = certificate._sets(agent.model, setting, checked, log)
-    found = agent.certificate(**declared, start=m.start)
-    exists = m.available.reshape(-1)
+    found, seen = agent.certificate(**declared, start=m.start), agent.model.outcomes
+    rewards, n_outcomes = declared.get("rewards"), numbers_of_outcomes(agent, declared)
     for _ in range(10):
-        models = [
-            on_the_boundary(sets, setting, k, rng) if exists[k] else [] for k in range(m.R.size)
-        ]
-        tolerance = 1e-9 * max(abs(setting.v_max), abs(found.v_min), 1.0)
-        optimal = np.minimum(values_of(models, setting, exists), setting.v_max)
-        assert (found.V_upper >= optimal - tolerance).all()
-        own = values_of(models, setting, exists, found.policy)
-        assert (found.V_lower <= own + tolerance).all()
+        models = []
+        for k in range(m.R.size):
+            visits = visits_of(seen, k, rewards, m.reward_range)
+            beta = radius(visits, n_outcomes[k], log_inverse(agent, 1)) if visits else np.inf
+            possible = possible_outcomes(agent, declared, k, rng)
+            model = towards(visits, possible, beta, rng, per_transition=what == "per transition")
+            models.append(as_model(model if exists[k] else {}))
+        check_models(found, models, setting, exists)
+
+
+@pytest.mark.parametrize("known", KNOWN[:3])
+@pytest.mark.parametrize("seed", seeds(40))
+def test_bounds_hold_for_models_that_differ_from_a_source_as_much_as_is_claimed(known, seed):
+    """Before the first step: sources on the boundary of their sets, and tasks at the distance."""
+    rng = np.random.default_rng(seed)
+    tasks, nearness = family(rng, known)
+    m = tasks[0]
+    if m.gamma > 0.95:
+        pytest.skip("sweeps take too long")
+    agent = hl.NearRMax(nearness=nearness, **options_of(m), seed=seed, explore=0.3)
+    hl.learn(agent, m, episodes=int(rng.choice([1, 30, 300])), max_steps=10, seed=seed)
+    agent.begin_task(available=m.available)
+    declared = {"successors": nearness.successors, "terminates": nearness.terminates}
+    if known == "prices":
+        declared["rewards"] = m.R.copy()
+    elif known == "per transition":
+        declared["rewards"] = known
+    found, (source,) = agent.certificate(**declared), agent.memory.sources
+    rewards, n_outcomes = declared.get("rewards"), numbers_of_outcomes(agent, declared)
+    (lo, hi), n_pairs = m.reward_range, m.R.size
+    r, t = (nearness._per_pair(name, n_pairs) for name in ("rewards", "transitions"))
+    for _ in range(10):
+        models = []
+        for k in range(n_pairs):
+            visits = visits_of(source.outcomes, k, rewards, m.reward_range)
+            beta = radius(visits, n_outcomes[k], log_inverse(agent, 1)) if visits else np.inf
+            possible = possible_outcomes(agent, declared, k, rng)
+            per_transition = known == "per transition"
+            R, T = as_model(towards(visits, possible, beta, rng, per_transition=per_transition))
+            if known != "prices":
+                R = float(np.clip(R + rng.choice([-1.0, 1.0]) * r[k], lo, hi))
+            left, (goal, _) = t[k], possible[rng.integers(len(possible))]
+            for s in rng.permutation(list(T)):
+                moved = min(left, T[s])
+                T[s], left = T[s] - moved, left - moved
+                T[goal] = T.get(goal, 0.0) + moved
+            models.append((R, T))
+        check_models(found, models, agent.setting, m.available.reshape(-1))
 
 
 @pytest.mark.slow
@@ -287,7 +492,7 @@ def test_action_without_a_possible_outcome_is_refused():
         ({"rewards": "per transition"}, "rewards that differ between visits"),
         ({"rewards": [[2.0, 2.0]] * 3}, 'expected "per transition", or mean rewards'),
         ({"successors": np.zeros((2, 2, 2), dtype=bool)}, "expected 6 pairs and 3 states"),
-        ({"terminates": [True]}, "terminates is .*: expected booleans of shape"),
+        ({"terminates": [True]}, "terminates is .*: booleans of shape"),
         ({"delta": 0.0}, "delta is 0"),
     ],
 )

@@ -26,7 +26,7 @@ def makers(tasks, **options):
     anywhere = hl.Nearness(rewards=near.rewards, transitions=near.transitions)
     return {
         "PSRL": lambda: hl.PSRL(**options),
-        "declared": lambda: hl.PSRL(rewards="beta", **declared, **options),
+        "declared": lambda: hl.PSRL(posterior="beta", **declared, **options),
         "visits": lambda: hl.PSRL(sample="visits", **declared, **options),
         "NearPSRL": lambda: hl.NearPSRL(nearness=near, **options),
         "anywhere": lambda: hl.NearPSRL(nearness=anywhere, **options),

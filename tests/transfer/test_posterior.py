@@ -70,7 +70,7 @@ def test_rows_and_rewards_have_the_moments_of_the_posterior(prior):
 
 
 def test_rewards_of_a_beta_posterior_have_its_moments():
-    agent = hl.PSRL(rewards="beta", prior=0.5 / REWARDS, reward_range=(-1.0, 3.0), **SIZES)
+    agent = hl.PSRL(posterior="beta", prior=0.5 / REWARDS, reward_range=(-1.0, 3.0), **SIZES)
     _, R = drawn(observed(agent))
     for s, a in np.ndindex(N_STATES, 2):
         x = [(r + 1) / 4 for r in rewards_of(s, a)]

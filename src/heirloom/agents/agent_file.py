@@ -15,6 +15,7 @@ from heirloom.storage.archive import Content, check, parsing, take
 from heirloom.transfer import memory_file
 from heirloom.transfer.borrowed import Groups, PooledVisits, Templates
 from heirloom.transfer.bound import Bound, Constant, MaxQ
+from heirloom.transfer.declared import as_options, from_options
 from heirloom.transfer.envelope import Envelope
 from heirloom.transfer.evidence import (
     Bonuses,
@@ -59,11 +60,19 @@ def packed(agent: OptimisticAgent) -> Content:
                 arrays[f"bound/{i}/{key}"] = value
         scalars = given and {k: v for k, v in given.items() if not isinstance(v, np.ndarray)}
         bounds.append({"name": name, "options": scalars, "user_defined": _is_user_defined(bound)})
+    declared = {}
+    for key, value in as_options(agent.declared).items():
+        if isinstance(value, np.ndarray):
+            arrays[f"declared/{key}"] = value
+        else:
+            declared[key] = value
     header = {
         "memory": memory_header,
         "algorithm": type(agent).__name__,
         "options": dict(agent.options),
         "warned": refutation.warned,
+        "refuted": refutation.is_refuted,
+        "declared": declared,
         "bounds": bounds,
         "generator": state,
     }
@@ -126,9 +135,12 @@ def unpacked(
                 own = {n.removeprefix(prefix): arrays[n] for n in arrays if n.startswith(prefix)}
                 rebuilt[i] = kind(**options, **own)
         agent = cls.__new__(cls)  # the constructors of RMax, LRMax, ... would create new bounds
-        OptimisticAgent.__init__(agent, bounds=rebuilt, memory=memory, **header["options"])
+        told = {n.removeprefix("declared/"): arrays[n] for n in arrays if n.startswith("declared/")}
+        options = {**header["options"], **from_options({**header["declared"], **told}, memory)}
+        OptimisticAgent.__init__(agent, bounds=rebuilt, memory=memory, **options)
         agent._uniforms = rebuilt_uniforms(content)
         agent.refutation.warned = truth("warned", header["warned"])
+        agent.refutation.is_refuted = truth("refuted", header["refuted"])
     return agent
 
 

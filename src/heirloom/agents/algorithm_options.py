@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray
+from heirloom.errors import InvalidArgument
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.options import EMPTY, Declared, options_of
 from heirloom.transfer.memory import TaskMemory
@@ -91,11 +92,22 @@ class Algorithm:
             name: IN_SPECS.get(value, value) if isinstance(value, str) else value
             for name, value in self.options.model_validate(options)
         }
-        given |= self.resolve(own, known)
+        given |= self.resolve(_with_successors(own, known), known)
         if "memory" in accepted:
             kept = {name: given.pop(name) for name in ("capacity", "keep")}
             given["memory"] = TaskMemory(given["n_states"], given["n_actions"], **kept)
         return self.create(**given, seed=seed)
+
+
+def _with_successors(options: dict[str, Any], known: TaskKnowledge) -> dict[str, Any]:
+    """Replace "family" as possible successors by those that the family knows."""
+    if options.get("successors") != "family":
+        return options
+    if (nearness := known.nearness()) is None:
+        raise InvalidArgument(
+            "successors is 'family', but the family does not know them: leave successors out"
+        )
+    return {**options, "successors": nearness.successors, "terminates": nearness.terminates}
 
 
 def _is_key(each: Declared) -> bool:

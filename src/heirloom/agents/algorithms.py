@@ -33,7 +33,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "FMRL": Algorithm(optimistic_algorithms.FMRL),
     "TempLe": Algorithm(optimistic_algorithms.TempLe),
     "MFRL": Algorithm(optimistic_algorithms.MFRL),
-    "PSRL": Algorithm(psrl.PSRL, psrl.with_successors),
+    "PSRL": Algorithm(psrl.PSRL),
     "NearPSRL": Algorithm(psrl.NearPSRL, near_rmax.with_given_nearness, near_rmax.NearnessScale),
     "QLearning": Algorithm(QLearning),
     "QUCB": Algorithm(table_algorithms.QUCB),

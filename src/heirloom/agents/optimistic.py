@@ -22,9 +22,10 @@ from heirloom.mdp.available import action_text, read_available, read_mask
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import EQUAL
 from heirloom.naming import checked_label
-from heirloom.options import Option, declared
+from heirloom.options import Option, declared, options_of
 from heirloom.storage import archive
 from heirloom.transfer.bound import Bound
+from heirloom.transfer.declared import Declared, DeclaredOptions
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.validation import (
@@ -38,8 +39,10 @@ from heirloom.validation import (
 )
 
 if TYPE_CHECKING:
-    from heirloom.agents.certificate import Certificate, Rewards
+    from heirloom.agents.certificate import Certificate
     from heirloom.agents.explanation import Explanation
+    from heirloom.transfer.declared import Rewards
+    from heirloom.transfer.nearness.knowledge import Nearness
 
 MUCH_WIDER = 1e6  # the reward range; ties are then 1 % of the range of the rewards that were seen
 
@@ -52,7 +55,7 @@ class KnownOptions(TypedDict, total=False):
     ]
 
 
-class CommonOptions(TypedDict, total=False):
+class CommonOptions(DeclaredOptions, total=False):
     """The options of every optimistic agent; `heirloom.options` says what follows from them."""
 
     n_states: Required[Annotated[int, Option("the number of states, S.", spec=None)]]
@@ -186,11 +189,14 @@ class OptimisticAgent:
         **options: Unpack[AgentOptions],
     ) -> None:
         seed, memory = options.pop("seed"), options.pop("memory")
+        told = {name: options.pop(name) for name in options_of(DeclaredOptions)}  # type: ignore[misc]
         names = [each.name for each in fields(Setting) if each.init]
         self.setting = Setting(**{name: options[name] for name in names})  # type: ignore[literal-required]
         self._options = {**options, **{name: getattr(self.setting, name) for name in names}}
         self.n_states, self.n_actions = self.setting.n_states, self.setting.n_actions
         self.gamma = self.setting.gamma
+        self.declared = Declared.read(self.setting, **told)
+        """What is known of all tasks before any data, for certificates."""
         self._limits = _limits(self.setting)
         self.bounds = _checked_bounds(bounds)
         for bound in self.bounds:
@@ -217,7 +223,7 @@ class OptimisticAgent:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """All options but `bounds`, `seed` and `memory`, by name; a saved agent contains them."""
+        """All options but `bounds`, `seed`, `memory` and what is `declared`, by name."""
         return MappingProxyType(self._options)
 
     @property
@@ -502,28 +508,33 @@ class OptimisticAgent:
         successors: Any = None,
         terminates: ArrayLike | None = None,
         rewards: "Rewards" = None,
+        nearness: "Nearness | None" = None,
     ) -> "Certificate":
         """Return how good a policy is at least, and any policy at most, with probability 1 - δ.
 
-        It follows from the visits in the current task, or between tasks in the last one, and from
-        what is declared. That must be known before the data, and true: the certificate does not
-        depend on the bounds of the agent. Certificates of all tasks of a life with the same δ hold
-        together. An outcome that was declared impossible raises `InvalidArgument`.
+        It follows from the visits in the current task, or between tasks in the last one, from
+        rollouts by `heirloom.certify`, from what is declared, and from earlier tasks if a nearness
+        is given. All this must be known before the data, and true: values on which the agent acts
+        prove nothing. By default it is what the agent was created with, and the nearness of its
+        bounds, unless that was learned or refuted. Certificates of all tasks of a life with the
+        same δ hold together. An outcome that was declared impossible raises `InvalidArgument`.
 
         Args:
-            start: the first state, or a distribution over first states; uniform by default.
+            start: the first state, or a distribution over first states. By default they are those
+                that `learn` has observed, up to chance.
             delta: δ, the probability that a bound fails, in all tasks together.
             successors: the successors that are possible: booleans [s, a, s'], or as
                 `Nearness.successors`; by default all states. Declare them if you can: otherwise
                 bounds stay wide.
             terminates: the pairs at which a transition can terminate, booleans [s, a].
             rewards: "per transition" if the reward is the same at every visit of a transition; or
-                the mean rewards, [s, a]; by default any rewards in the reward range.
+                the mean rewards of this task, [s, a]; by default any rewards in the reward range.
+            nearness: by how much tasks can differ.
         """
         from heirloom.agents.certificate import certify
 
-        declared = {"successors": successors, "terminates": terminates, "rewards": rewards}
-        return certify(self, start=start, delta=delta, **declared)
+        given = {"successors": successors, "terminates": terminates, "rewards": rewards}
+        return certify(self, delta=delta, start=start, nearness=nearness, **given)
 
     def __repr__(self) -> str:
         names = ", ".join(type(bound).__name__ for bound in self.bounds) or "v_max"

@@ -1,12 +1,10 @@
 """Posterior sampling, without and with a prior from earlier tasks."""
 
-from typing import Annotated, Any, Literal, Unpack
+from typing import Unpack
 
-from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.near_rmax import GivenNearness
 from heirloom.agents.optimistic import AgentOptions, OptimisticAgent
-from heirloom.errors import InvalidArgument
-from heirloom.options import Option, declared
+from heirloom.options import declared
 from heirloom.transfer.borrowed import Pool, pooled
 from heirloom.transfer.posterior import PRIOR, NearPosterior, Posterior, Rewards, Sample, Strength
 
@@ -33,31 +31,15 @@ class PSRL(OptimisticAgent):
     def __init__(
         self,
         *,
-        successors: Annotated[
-            Any,
-            Option(
-                "the successors that are possible: booleans [s, a, s'], or sparse of shape "
-                '(S·A, S); by default all states. In a spec, "family" for those of the family, '
-                "with the pairs at which its tasks can terminate.",
-                spec=Literal["family"] | None,
-            ),
-        ] = None,
-        terminates: Annotated[
-            Any,
-            Option(
-                "the pairs at which a transition can terminate, booleans [s, a]; by default all.",
-                spec=None,
-            ),
-        ] = None,
-        rewards: Rewards = "normal",
+        posterior: Rewards = "normal",
         sample: Sample = "episode",
         prior: Strength = PRIOR,
         pool: Pool = 0.0,
         **options: Unpack[AgentOptions],
     ) -> None:
-        possible = {"successors": successors, "terminates": terminates}
-        posterior = Posterior(rewards=rewards, sample=sample, prior=prior, **possible)
-        super().__init__(bounds=[*pooled(pool), posterior], **options)
+        possible = {name: options[name] for name in ("successors", "terminates")}
+        sampled = Posterior(rewards=posterior, sample=sample, prior=prior, **possible)
+        super().__init__(bounds=[*pooled(pool), sampled], **options)
 
 
 @declared
@@ -83,14 +65,3 @@ class NearPSRL(OptimisticAgent):
         **options: Unpack[AgentOptions],
     ) -> None:
         super().__init__(bounds=[NearPosterior(nearness)], **options)
-
-
-def with_successors(options: dict[str, Any], known: TaskKnowledge) -> dict[str, Any]:
-    """Return the options of a spec for PSRL."""
-    if options["successors"] != "family":
-        return options
-    if (nearness := known.nearness()) is None:
-        raise InvalidArgument(
-            "successors is 'family', but the family does not know them: leave successors out"
-        )
-    return {**options, "successors": nearness.successors, "terminates": nearness.terminates}

@@ -49,6 +49,8 @@ class Refutation:
         """Whether the agent has warned."""
         self.n_widened = 0
         """How often the agent has widened its knowledge."""
+        self.is_refuted = False
+        """Whether knowledge was refuted: what is left of it was chosen after the data."""
 
     def begin_task(self, learner: "TaskLearner") -> TaskWatch | None:
         """Prepare the comparison of a task with the sources; None if nothing is claimed."""
@@ -90,6 +92,7 @@ class Refutation:
         `described` says what contradicts the knowledge.
         """
         message = f"{described}. {REMEDY}"
+        self.is_refuted = True
         if self.reaction == "raise":
             raise RefutedKnowledge(message)
         if self.reaction == "warn":
@@ -98,6 +101,12 @@ class Refutation:
             return True
         self.n_widened += 1
         return False
+
+    def refute_certificate(self, described: str) -> None:
+        """React to a certificate that contradicts the knowledge, which it then no longer uses."""
+        self.is_refuted = True
+        if self.reaction in ("warn", "raise") and not self.warned:
+            self._object(described)
 
     def check_evidence(self, learner: "TaskLearner", pair: int) -> None:
         """React if a pair that was looked at contradicts evidence that checks itself."""

@@ -19,6 +19,7 @@ from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import value_range
 from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, Change
+from heirloom.transfer.certified import CertifiedValues, Place
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.model_sets import ModelSets, check_sets, combined, smallest_rewards
 from heirloom.transfer.setting import Setting
@@ -67,6 +68,13 @@ class TaskLearner:
             self.model._availability.give(available)
         if self.plans_episodes:  # plans read all visits: a look makes a pair known, no more
             self.model._arrays = self.model._arrays._replace(growth=np.inf)
+        self.place = Place(memory.n_tasks + 1, memory.n_dropped)
+        """Which task it is in the life of the agent."""
+        self.starts: IntArray = np.zeros(setting.n_states, dtype=np.int64)
+        """How many episodes that `learn` ran began in each state."""
+        self.certified: list[CertifiedValues] = []
+        """The bounds of certificates that were asked for."""
+        self.candidates: list = []
         self.texts: dict[str, str] = {}
         """The label and the time of the task, if they are known before it ends."""
         self._is_restarted = self._is_restarting = False

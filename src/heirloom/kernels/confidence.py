@@ -168,31 +168,33 @@ def widened_largest_mean(p, R, V, unseen, V_top, gamma, t, beta, work):
     is such a bound, and convex in λ: T moves mass t, and gains λ by it at most. λ = 0, where pieces
     of it meet, and the golden section next to the best of these are tried.
     """
-    return _widened(p, R, V, 1.0, unseen, V_top, gamma, t, beta, work)
+    return widened(p, R, V, 1.0, unseen, V_top, gamma, t, beta, work)[0]
 
 
 @njit(cache=True)
 def widened_smallest_mean(p, R, V, unseen, V_bottom, gamma, t, beta, work):
     """Return a lower bound as `widened_largest_mean` does; `unseen` has the smallest numbers."""
     negative = (-unseen[0], -unseen[1])
-    return -_widened(p, R, V, -1.0, negative, -V_bottom, gamma, t, beta, work)
+    return -widened(p, R, V, -1.0, negative, -V_bottom, gamma, t, beta, work)[0]
 
 
 @njit(cache=True)
-def _widened(p, R, V, sign, unseen, V_top, gamma, t, beta, work):
-    """Return `widened_largest_mean` of sign R and sign V."""
+def widened(p, R, V, sign, unseen, V_top, gamma, t, beta, work):
+    """Return `widened_largest_mean` of sign R and sign V, and λ as a share of the largest one.
+
+    `unseen` and `V_top` have the sign already.
+    """
     common = p, R, V, sign, unseen, V_top, gamma, t, beta, work
-    best, best_at, last = _at_lambda(0.0, *common), 0.0, 0.0
+    last = _last_piece(V, sign, unseen, V_top, gamma)
+    if t == 0.0 or last == 0.0:
+        return _at_lambda(last, *common), 1.0
+    best, best_at = _at_lambda(0.0, *common), 0.0
     for i in range(p.size + 1):
         at = _piece(i, V, sign, unseen, V_top, gamma)
         if 0.0 < at < np.inf:
-            last = max(last, at)
-            if t > 0.0:
-                value = _at_lambda(at, *common)
-                if value < best:
-                    best, best_at = value, at
-    if t == 0.0 or last == 0.0:
-        return _at_lambda(last, *common)
+            value = _at_lambda(at, *common)
+            if value < best:
+                best, best_at = value, at
     low, high = 0.0, np.inf
     for i in range(p.size + 1):
         at = _piece(i, V, sign, unseen, V_top, gamma)
@@ -212,7 +214,29 @@ def _widened(p, R, V, sign, unseen, V_top, gamma, t, beta, work):
             low, inner, at_inner = inner, outer, at_outer
             outer = low + GOLDEN * (high - low)
             at_outer = _at_lambda(outer, *common)
-    return min(best, at_inner, at_outer)
+    if at_inner < best:
+        best, best_at = at_inner, inner
+    if at_outer < best:
+        best, best_at = at_outer, outer
+    return best, best_at / last
+
+
+@njit(cache=True)
+def widened_at(share, p, R, V, sign, unseen, V_top, gamma, t, beta, work):
+    """Return the bound of `widened` for the λ that is a share of the largest one."""
+    at = share * _last_piece(V, sign, unseen, V_top, gamma)
+    return _at_lambda(at, p, R, V, sign, unseen, V_top, gamma, t, beta, work)
+
+
+@njit(cache=True)
+def _last_piece(V, sign, unseen, V_top, gamma):
+    """Return the largest λ at which the bound changes its form; 0 if there is none."""
+    last = 0.0
+    for i in range(V.size + 1):
+        at = _piece(i, V, sign, unseen, V_top, gamma)
+        if at < np.inf:
+            last = max(last, at)
+    return last
 
 
 @njit(cache=True)

@@ -1,0 +1,2 @@
+def best(candidates, start, delta):
+    return None
