@@ -9,6 +9,7 @@ from heirloom import theory as theory
 from heirloom import wrappers as wrappers
 from heirloom.agents.bisimulation_transfer import BisimulationTransfer as BisimulationTransfer
 from heirloom.agents.bumex import BUMEX as BUMEX
+from heirloom.agents.certified_rmax import CertifiedRMax as CertifiedRMax
 from heirloom.agents.envelope_rmax import EnvelopeRMax as EnvelopeRMax
 from heirloom.agents.near_rmax import NearRMax as NearRMax
 from heirloom.agents.near_rmax import NearRMaxQInit as NearRMaxQInit

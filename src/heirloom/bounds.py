@@ -9,6 +9,7 @@ from heirloom.transfer.bound import Constant as Constant
 from heirloom.transfer.bound import Details as Details
 from heirloom.transfer.bound import Evidence as Evidence
 from heirloom.transfer.bound import MaxQ as MaxQ
+from heirloom.transfer.certified_sets import CertifiedSets as CertifiedSets
 from heirloom.transfer.envelope import Envelope as Envelope
 from heirloom.transfer.evidence import Bonuses as Bonuses
 from heirloom.transfer.evidence import ConfidenceSets as ConfidenceSets

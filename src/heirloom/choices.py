@@ -14,7 +14,7 @@ Format = Literal["parquet", "csv", "netcdf", "zarr"]
 Scope = Literal["task", "lifetime"]
 """Whether a probability is for each task on its own, or for all tasks of a lifetime together."""
 
-Plans = Literal["episode", "visits"]
+Plans = Literal["episode", "visits", "steps"]
 """When a bound makes the values on which an agent acts: see `Bound.plans`."""
 
 Keep = Literal["first", "latest", "most_used"]

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.agents.certificate import certified_values
 from heirloom.envs.paper_families import Tight
-from heirloom.errors import InvalidArgument, RefutedKnowledge
+from heirloom.errors import InvalidArgument
 from heirloom.kernels.confidence import kl_radius
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import collect

@@ -15,6 +15,7 @@ from heirloom.storage.archive import Content, check, parsing, take
 from heirloom.transfer import memory_file
 from heirloom.transfer.borrowed import Groups, PooledVisits, Templates
 from heirloom.transfer.bound import Bound, Constant, MaxQ
+from heirloom.transfer.certified_sets import CertifiedSets
 from heirloom.transfer.declared import as_options, from_options
 from heirloom.transfer.envelope import Envelope
 from heirloom.transfer.evidence import (
@@ -35,6 +36,7 @@ BUILT_IN: dict[str, type[Bound]] = {
     for kind in (
         *(Constant, Envelope, Lipschitz, MaxQ, NearModels, ValueDistance),
         *(Bonuses, ConfidenceSets, GrowingShare, NearBonuses),
+        CertifiedSets,
         *(Groups, PooledVisits, Templates, NearPosterior, Posterior),
     )
 }

@@ -14,6 +14,7 @@ from heirloom.agents import (
     table_algorithms,
 )
 from heirloom.agents.algorithm_options import Algorithm
+from heirloom.agents.certified_rmax import CertifiedRMax
 from heirloom.agents.envelope_rmax import EnvelopeRMax
 from heirloom.agents.qlearning import QLearning
 
@@ -30,6 +31,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "UCBVI": Algorithm(optimistic_algorithms.UCBVI, optimistic_algorithms.with_nearness),
     "MBIE": Algorithm(optimistic_algorithms.MBIE),
     "VMax": Algorithm(optimistic_algorithms.VMax),
+    "CertifiedRMax": Algorithm(CertifiedRMax, optimistic_algorithms.with_nearness),
     "FMRL": Algorithm(optimistic_algorithms.FMRL),
     "TempLe": Algorithm(optimistic_algorithms.TempLe),
     "MFRL": Algorithm(optimistic_algorithms.MFRL),

@@ -25,6 +25,7 @@ from heirloom.naming import checked_label
 from heirloom.options import Option, declared, options_of
 from heirloom.storage import archive
 from heirloom.transfer.bound import Bound
+from heirloom.transfer.certified_sets import CertifiedSets
 from heirloom.transfer.declared import Declared, DeclaredOptions
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.setting import Setting
@@ -201,6 +202,8 @@ class OptimisticAgent:
         self.bounds = _checked_bounds(bounds)
         for bound in self.bounds:
             bound.check(self.setting)
+            if isinstance(bound, CertifiedSets):
+                bound.declared = self.declared
         if sum(bound.claims().nearness is not None for bound in self.bounds) > 1:
             raise InvalidArgument(
                 "bounds contains several NearModels: combine them with &, as in "
@@ -390,12 +393,14 @@ class OptimisticAgent:
         k = s * n_actions + a
         if task.missing is not None and task.missing[k]:
             raise InvalidArgument(action_text(s, a, self.model.available[s]))
-        if task.model._count(k, r, -1 - s_next if terminated else s_next) is None:
-            return False
-        is_first = task.model._look(k)
-        task._looked(k, is_first=is_first)
-        if task.watch is not None:
-            task.check(k)
+        is_first = False
+        if task.model._count(k, r, -1 - s_next if terminated else s_next) is not None:
+            is_first = task.model._look(k)
+            task._looked(k, is_first=is_first)
+            if task.watch is not None:
+                task.check(k)
+        if task.next_plan is not None:
+            task.count_steps(task.n_steps + 1)
         return is_first
 
     def end_task(self, *, label: str | None = None, time: str | date | None = None) -> None:

@@ -76,7 +76,7 @@ class UCBVI(OptimisticAgent):
         bounds: list[Bound] = [*borrowed, own]
         if nearness is not None:
             bounds.append(NearBonuses(nearness, kind=bonus, scale=own.scale))
-        super().__init__(bounds=bounds, n_known=1, **_refreshed(options))
+        super().__init__(bounds=bounds, n_known=1, **refreshed(options))
 
 
 @declared
@@ -102,7 +102,7 @@ class MBIE(OptimisticAgent):
         **options: Unpack[CommonOptions],
     ) -> None:
         evidence = ConfidenceSets(sets=sets, delta=delta, scale=scale)
-        super().__init__(bounds=[evidence], n_known=1, **_refreshed(options))
+        super().__init__(bounds=[evidence], n_known=1, **refreshed(options))
 
 
 @declared
@@ -122,7 +122,7 @@ class VMax(OptimisticAgent):
         m: Annotated[int, Option("the visits after which the model has all weight.", ge=1)] = 20,
         **options: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(bounds=[GrowingShare(m=m)], n_known=1, **_refreshed(options))
+        super().__init__(bounds=[GrowingShare(m=m)], n_known=1, **refreshed(options))
 
 
 @declared
@@ -180,7 +180,7 @@ class TempLe(OptimisticAgent):
         **options: Unpack[CommonOptions],
     ) -> None:
         templates = Templates(distance=distance, m=m)
-        super().__init__(bounds=[templates], n_known=n_matched, **_refreshed(options))
+        super().__init__(bounds=[templates], n_known=n_matched, **refreshed(options))
 
 
 @declared
@@ -196,7 +196,7 @@ class MFRL(OptimisticAgent):
         super().__init__(bounds=[ValueDistance(beta=beta)], **options)
 
 
-def _refreshed(options: CommonOptions) -> CommonOptions:
+def refreshed(options: CommonOptions) -> CommonOptions:
     """Return the options; raise `InvalidArgument` if pairs are looked at only once."""
     if options["refresh"] is None:
         raise InvalidArgument(

@@ -7,6 +7,7 @@ the bounds are refined first, and then `Q` is brought to its new fixed point. Wh
 looked at again, only its model changes.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,8 @@ from heirloom.mdp.tabular import value_range
 from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, Change
 from heirloom.transfer.certified import CertifiedValues, Place
+from heirloom.transfer.certified_sets import GROWTH as PLAN_GROWTH
+from heirloom.transfer.certified_sets import CertifiedSets
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.model_sets import ModelSets, check_sets, combined, smallest_rewards
 from heirloom.transfer.setting import Setting
@@ -60,20 +63,27 @@ class TaskLearner:
         self.planner = next((one for one in bounds if getattr(one, "plans", None)), None)
         """The bound that makes the values on which the agent acts; None for the solver."""
         self.plans_episodes = self.planner is not None and self.planner.plans == "episode"
+        self.n_steps = 0
+        """The steps of the task, if plans follow them."""
+        self.next_plan: int | None = None
+        """The step after which there is a plan; None if plans do not follow steps."""
+        if self.planner is not None and self.planner.plans == "steps":
+            self.next_plan = 1
+        reads_visits = self.plans_episodes or self.next_plan is not None
         self._n_known, sizes = n_known, (setting.n_states, setting.n_actions)
         if self.planner is not None:  # plans follow looks from the first visit on, and all visits
-            n_known, refresh = n_known if self.plans_episodes else 1, refresh or GROWTH
+            n_known, refresh = n_known if reads_visits else 1, refresh or GROWTH
         self.model = LearnedModel(*sizes, n_known=n_known, refresh=refresh)
         if available is not None:
             self.model._availability.give(available)
-        if self.plans_episodes:  # plans read all visits: a look makes a pair known, no more
+        if reads_visits:  # plans read all visits: a look makes a pair known, no more
             self.model._arrays = self.model._arrays._replace(growth=np.inf)
         self.place = Place(memory.n_tasks + 1, memory.n_dropped)
         """Which task it is in the life of the agent."""
         self.starts: IntArray = np.zeros(setting.n_states, dtype=np.int64)
         """How many episodes that `learn` ran began in each state."""
         self.certified: list[CertifiedValues] = []
-        """The bounds of certificates that were asked for."""
+        """The bounds of certificates: those on which the agent acts, if it does, then others."""
         self.candidates: list = []
         self.texts: dict[str, str] = {}
         """The label and the time of the task, if they are known before it ends."""
@@ -125,12 +135,22 @@ class TaskLearner:
         """Cache of greedy actions by state; it must be cleared whenever `Q` changes."""
         self.watch = None if self.refutation is None else self.refutation.begin_task(self)
         """What the task is compared with as its pairs become known; None for nothing."""
+        if isinstance(self.planner, CertifiedSets):
+            self.certified[:] = [self.planner.values]
+            self.planner.starts = self.starts
         self._plan(self._rng)
 
     def begin_episode(self) -> None:
         """Make new values, if a bound makes them before each episode."""
         if self.plans_episodes:
             self._plan(self._rng)
+
+    def count_steps(self, n_steps: int) -> None:
+        """Take note of the number of steps in the task, and make new values if they are due."""
+        self.n_steps = n_steps
+        if self.next_plan is not None and n_steps >= self.next_plan:
+            self._plan(self._rng)
+            self.next_plan = max(n_steps + 1, math.ceil(PLAN_GROWTH * n_steps))
 
     def _plan(self, rng: np.random.Generator | None) -> None:
         """Let a bound make the values; if `rng` is None, only missing actions have changed."""
@@ -380,7 +400,7 @@ class TaskLearner:
     def _update_values(self, pairs: IntArray) -> None:
         if self.planner is None:
             program.update(self.model._arrays, self._values, self._near, pairs)
-        elif not (self.plans_episodes or self._is_restarting):
+        elif not (self.plans_episodes or self.next_plan is not None or self._is_restarting):
             self._plan(self._rng)
         self.greedy.clear()
 

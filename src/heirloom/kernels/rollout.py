@@ -26,7 +26,8 @@ from heirloom.kernels.solving import LENGTH, MAX_WORK, Values, named_near, updat
     PAUSED,
     REFUTED,
     REFUTED_AGAIN,
-) = range(10)
+    PLANNED,
+) = range(11)
 EPISODE, STEP, STATE, STEPS, UNIFORM, CHOICE, UPDATES = range(7)
 SHORT = 8  # transitions that are searched one after the other
 
@@ -53,8 +54,8 @@ class Run(NamedTuple):
     """The progress of a run, its random numbers and its results.
 
     `at` holds, in this order: the episode, the step within it, the state (-1 before the episode
-    starts), the number of steps in the task, how many numbers of `uniforms` and of `choices` were
-    used, and the number of updates.
+    starts), the number of steps, how many numbers of `uniforms` and of `choices` were
+    used, and the number of updates. `starts` counts the first states of episodes.
     """
 
     at: Any
@@ -64,6 +65,7 @@ class Run(NamedTuple):
     returns: Any
     discounted: Any
     update_steps: Any
+    starts: Any
 
 
 @njit(cache=True)
@@ -78,11 +80,11 @@ def cumulative(indptr, p, sums):
 
 @njit(cache=True)
 def rollout(
-    task, model, values, near, check, run, episodes, max_steps, explore, pause, pause_looks
+    task, model, values, near, check, run, episodes, max_steps, explore, pause, pause_looks, plan_at
 ):
     """Call `_rollout` with named tuples made from plain ones."""
     named = Task(*task), Model(*model), Values(*values), named_near(near), _named_check(check)
-    return _rollout(*named, Run(*run), episodes, max_steps, explore, pause, pause_looks)
+    return _rollout(*named, Run(*run), episodes, max_steps, explore, pause, pause_looks, plan_at)
 
 
 @njit(cache=True)
@@ -95,7 +97,7 @@ def _named_check(check):
 
 @njit(cache=True, error_model="numpy", _nrt=False)
 def _rollout(
-    task, model, values, near, check, run, episodes, max_steps, explore, pause, pause_looks
+    task, model, values, near, check, run, episodes, max_steps, explore, pause, pause_looks, plan_at
 ):
     """Act greedily on `Q` in steps drawn from `task`, until `episodes` episodes are done.
 
@@ -107,8 +109,8 @@ def _rollout(
     known pair was looked at again (in these cases the pair is returned, and `Q` is not yet updated
     for it); NO_UNIFORMS or NO_CHOICES if random numbers ran out; NO_ROOM if the model must grow;
     UNFINISHED if an update of `Q` used up its budget, so that the caller must finish it; PAUSED if
-    all updates of this call took long, so that Python can handle Ctrl-C. The next call resumes
-    where this one stopped.
+    all updates of this call took long, so that Python can handle Ctrl-C; PLANNED after `plan_at`
+    steps, so that new values are planned. The next call resumes where this one stopped.
     """
     at, Q = run.at, values.Q
     n_actions = Q.size // values.V.size
@@ -122,6 +124,7 @@ def _rollout(
         u = run.uniforms[uniform]
         if s < 0:
             s, step, discount = task.start_states[first_above(task.start_sums, u)], 0, 1.0
+            run.starts[s] += 1
             uniform += 1
             continue
         if choice == run.choices.size:
@@ -172,6 +175,9 @@ def _rollout(
             if work > MAX_WORK:
                 status = PAUSED
                 break
+        if steps >= plan_at:
+            status = PLANNED
+            break
     at[:] = episode, step, s, steps, uniform, choice, updates
     run.discount[0] = discount
     return status, pair

@@ -19,6 +19,7 @@ from heirloom.errors import (
     WrongOrder,
 )
 from heirloom.kernels import rollout
+from heirloom.kernels.counting import NEVER
 from heirloom.learning.outcomes import begin, failed, observe_mask, read_reset, read_step, takes
 from heirloom.learning.plan import Callback, Plan, adopt_names, checked_texts
 from heirloom.learning.recorder import Recorder, run_recorded_episode
@@ -167,7 +168,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
     limit = -1 if plan.max_steps is None else plan.max_steps
     recorder, looks = plan.recorder, plan.on_update is not None
     looks = looks or (recorder is not None and recorder.looks_at_updates) or learner.follows
-    pause, planned = learner.refines or looks, -1
+    pause, planned, before = learner.refines or looks, -1, learner.n_steps
     while (episode := int(run.at[rollout.EPISODE])) < episodes:
         due = until = min(episodes, (episode // stride + 1) * stride)
         if learner.plans_episodes:
@@ -196,6 +197,7 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             agent.explore,
             pause,
             pause_looks=learner.follows_later,
+            plan_at=NEVER if learner.next_plan is None else learner.next_plan - before,
         )
         uniforms.n_used = int(run.at[rollout.CHOICE])
         learner.greedy.clear()
@@ -221,6 +223,8 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
             learner.model._grow()
         elif status == rollout.UNFINISHED:
             learner._finish_update()
+        if learner.next_plan is not None:
+            learner.count_steps(before + int(run.at[rollout.STEPS]))
         reported = _report(plan, run, due, reported)
     return Record(
         frozen(run.returns),
@@ -296,6 +300,7 @@ def _new_run(
 ) -> rollout.Run:
     """Create the state of a compiled run, with random numbers for the task and for the agent."""
     agent._uniforms.refill()
+    starts = agent.task.starts if isinstance(agent, OptimisticAgent) else None
     run = rollout.Run(
         at=np.array([0, 0, -1, 0, 0, 0, 0]),
         discount=np.ones(1),
@@ -304,6 +309,7 @@ def _new_run(
         returns=np.zeros(episodes),
         discounted=np.zeros(episodes),
         update_steps=np.empty(agent.n_states * agent.n_actions, dtype=np.int64),
+        starts=np.zeros(agent.n_states, dtype=np.int64) if starts is None else starts,
     )
     run.at[rollout.CHOICE] = agent._uniforms.n_used
     return run
@@ -339,6 +345,8 @@ def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> R
             recorder.begin_episode(episode, n_steps)
         if begin_episode is not None:
             begin_episode()
+        if isinstance(agent, OptimisticAgent):
+            agent.task.starts[s] += 1
         while not done:
             if plan.masks:
                 observe_mask(agent, env, s, info)

@@ -259,6 +259,7 @@ def run_recorded_episode(
     if hasattr(agent, "begin_episode"):
         agent.begin_episode()
     s = int(task.start_states[rollout.first_above(task.start_sums, _uniform(run, rng))])
+    run.starts[s] += 1
     while not ended and step != plan.max_steps:
         a = agent.act(s)
         j = _drawn(task, s * n_actions + a, _uniform(run, rng))

@@ -90,7 +90,11 @@ class Bound(Protocol):
     U: FloatArray
     """The current bound, over pairs k = s * A + a."""
     plans: Plans | None = None
-    """When `plan` is called: before each "episode", or when the "visits" of a pair grew."""
+    """When `plan` is called.
+
+    Before each "episode"; when the "visits" of a pair grew; or when the "steps" of the task grew by
+    1 %.
+    """
 
     def check(self, setting: Setting) -> None:
         """Raise `InvalidArgument` unless the bound fits the setting of an agent."""

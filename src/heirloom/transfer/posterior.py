@@ -37,7 +37,7 @@ Rewards = Annotated[
     Literal["normal", "beta"], Option("the form of the posterior of mean rewards.", "normal")
 ]
 Sample = Annotated[
-    Plans,
+    Literal["episode", "visits"],
     Option(
         'when a model is drawn: before each "episode", or when the "visits" of some pair have '
         "grown by the factor `refresh`, or by 1.5 if it is None, from the first one on.",
