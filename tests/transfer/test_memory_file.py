@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom.mdp.outcomes import check_outcomes
 from heirloom.storage import archive
 from heirloom.transfer.memory import EnvelopeState
 from tests.attack import forged
@@ -59,7 +60,11 @@ def assert_equal(memory, loaded):
         assert [source.task for source in a] == [source.task for source in b]
         for x, y in zip(a, b, strict=True):
             assert x.n_known == y.n_known
-            for left, right in zip((*x.rows, x.Q, x.V), (*y.rows, y.Q, y.V), strict=True):
+            assert (x.outcomes is None) == (y.outcomes is None)
+            x_arrays, y_arrays = (
+                (*one.rows, one.Q, one.V, *(one.outcomes or ())) for one in (x, y)
+            )
+            for left, right in zip(x_arrays, y_arrays, strict=True):
                 assert left.dtype == right.dtype
                 assert np.array_equal(left, right)
                 assert not right.flags.writeable
@@ -237,6 +242,10 @@ def test_forged_files_with_a_valid_checksum_are_refused_or_safe(path):
             assert source.rows.successors.max(initial=0) < loaded.n_states
             assert source.rows.last[-1] == source.rows.p.size
             assert np.isfinite(source.Q).all()
+            if source.outcomes is not None:
+                check_outcomes(
+                    source.outcomes, source.rows.counts, source.rows.exist, loaded.n_states
+                )
     assert accepted < 500  # some replaced numbers are valid too
 
 
@@ -266,6 +275,25 @@ def test_forged_files_with_a_valid_checksum_are_refused_or_safe(path):
         ("available", lambda a: ~a, "a visited action is not available"),
         ("successors", lambda s: s[::-1], "not in increasing order"),
         ("successors", lambda s: s * 0, "not in increasing order"),
+        ("has_outcomes", lambda x: ~x, "a pair without a row has visits"),
+        ("has_outcomes", lambda x: x[1:], "the array 'has_outcomes' is"),
+        ("outcomes/lengths", lambda n: -n, "first does not increase from 0"),
+        (
+            "outcomes/lengths",
+            lambda n: np.full_like(n, 2**31 - 1),
+            "first does not increase from 0",
+        ),
+        ("outcomes/lengths", lambda n: n[1:], "the array 'outcomes/lengths' is"),
+        ("outcomes/states", lambda s: s - 100, "a state is not from"),
+        ("outcomes/states", lambda s: s * 0, "not in increasing order"),
+        ("outcomes/states", lambda s: s[1:], "the array 'outcomes/times' is"),
+        ("outcomes/times", lambda n: n * 0, "an entry of times is not from 1"),
+        ("outcomes/times", lambda n: n + 2**62, "an entry of times is not from 1"),
+        ("outcomes/times", lambda n: n * 0 + 1, "a pair has fewer visits than its row"),
+        ("outcomes/R", lambda r: r * np.nan, "R has an entry that is not finite"),
+        ("outcomes/R", lambda r: r - 1e6, r"mean reward of .* outside \(0, 1\)"),
+        ("outcomes/varies", lambda x: x.astype(np.uint8), "the array 'outcomes/varies' is"),
+        ("outcomes/varies", lambda x: (x + np.uint8(2)).view(bool), "neither true nor false"),
     ],
 )
 def test_inconsistent_arrays_are_refused(path, name, change, message):
@@ -275,6 +303,31 @@ def test_inconsistent_arrays_are_refused(path, name, change, message):
     path.write_bytes(forged.packed(header, {**arrays, name: change(arrays[name])}))
     with pytest.raises(hl.errors.InvalidFile, match=message):
         hl.TaskMemory.load(path)
+
+
+def test_outcomes_of_some_tasks_only_are_restored(path):
+    memory = drawn_memory(np.random.default_rng(13), n_tasks=4)
+    for i in (0, 2):
+        source = memory.sources[i]
+        memory._sources[i] = hl.bounds.Source(source.rows, source.Q, source.V, task=source.task)
+    memory.save(path)
+    loaded = hl.TaskMemory.load(path)
+    assert_equal(memory, loaded)
+    assert [source.outcomes is None for source in loaded.sources] == [True, False, True, False]
+
+
+def test_file_without_outcomes_is_loaded(path):
+    """Earlier versions wrote such files."""
+    memory = drawn_memory(np.random.default_rng(14), n_tasks=3)
+    memory.save(path)
+    header, arrays = archive.read(path, "memory")
+    new = ("has_outcomes", "outcomes/")
+    older = {name: array for name, array in arrays.items() if not name.startswith(new)}
+    path.write_bytes(forged.packed(header, older))
+    loaded = hl.TaskMemory.load(path)
+    assert all(source.outcomes is None for source in loaded.sources)
+    memory._sources = [source._with(outcomes=None) for source in memory.sources]
+    assert_equal(memory, loaded)
 
 
 def test_memory_of_a_task_whose_masks_were_observed_in_some_states_only_is_loaded(path):

@@ -229,11 +229,15 @@ class LearnedModel:
 
         If visits were borrowed, these are the rows of the visits in this task only.
         """
+        return self._visited_rows(self.outcomes)
+
+    def _visited_rows(self, seen: Outcomes) -> Rows:
+        """Return `visited_rows`; `seen` are the outcomes so far."""
         if self._borrowed:
             rows = self.all_visits
             return rows._replace(known=frozen(rows.counts >= self.n_known))
         a, rows = self._arrays, self.rows
-        pairs, keys, times = self._outcomes()
+        pairs, keys, times = self._merged(seen)
         is_open = ~a.known[pairs]
         pairs, keys, times = pairs[is_open], keys[is_open], times[is_open]
         known_keys, p = rows.outcomes(self.n_states)
@@ -246,7 +250,7 @@ class LearnedModel:
     def all_visits(self) -> Rows:
         """The rows of all visited pairs, from all visits in this task so far."""
         a = self._own
-        pairs, keys, times = self._outcomes()
+        pairs, keys, times = self._merged(self.outcomes)
         p = times / a.counts[pairs]
         copies = a.known.copy(), a.counts.copy(), self.mean_rewards
         return collected(*copies, (keys, p), self.n_states)
@@ -299,9 +303,8 @@ class LearnedModel:
         counting.mean_rewards(self._own, R)
         return R
 
-    def _outcomes(self) -> tuple[IntArray, IntArray, IntArray]:
+    def _merged(self, seen: Outcomes) -> tuple[IntArray, IntArray, IntArray]:
         """Return the pair k of each outcome, k * (S + 1) + successor or S for ⊥, and its times."""
-        seen = self.outcomes
         states = np.where(seen.states < 0, self.n_states, seen.states)
         keys = seen.pairs * (self.n_states + 1) + states
         keys, inverse = np.unique(keys, return_inverse=True)  # terminal transitions are one outcome

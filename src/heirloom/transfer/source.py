@@ -85,10 +85,11 @@ class Source:
                 "of the model"
             )
         V = frozen(Q.reshape(model.n_states, -1).max(axis=1))
-        rows, sure = model.visited_rows, model._availability.sure
+        outcomes, sure = model.outcomes, model._availability.sure
+        rows = model._visited_rows(outcomes)
         if sure is not None:  # a pair that was visited exists, also if no mask was observed there
             sure = frozen(sure | rows.exist)
-        source = cls._of_valid(rows, Q, V, 0, model.n_known, sure, model.outcomes)
+        source = cls._of_valid(rows, Q, V, 0, model.n_known, sure, outcomes)
         return source._with(label=checked_label("label", label), time=checked_label("time", time))
 
     @classmethod
