@@ -491,7 +491,7 @@ def test_action_without_a_possible_outcome_is_refused():
         ({"rewards": "per transition"}, "rewards that differ between visits"),
         ({"rewards": [[2.0, 2.0]] * 3}, 'expected "per transition", or mean rewards'),
         ({"successors": np.zeros((2, 2, 2), dtype=bool)}, "expected 6 pairs and 3 states"),
-        ({"terminates": [True]}, "terminates is .*: booleans of shape"),
+        ({"terminates": [True]}, "terminates is .*: expected a boolean, or booleans of shape"),
         ({"delta": 0.0}, "delta is 0"),
     ],
 )
