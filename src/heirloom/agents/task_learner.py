@@ -84,7 +84,6 @@ class TaskLearner:
         """How many episodes that `learn` ran began in each state."""
         self.certified: list[CertifiedValues] = []
         """The bounds of certificates: those on which the agent acts, if it does, then others."""
-        self.candidates: list = []
         self.texts: dict[str, str] = {}
         """The label and the time of the task, if they are known before it ends."""
         self._is_restarted = self._is_restarting = False

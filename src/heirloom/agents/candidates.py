@@ -1,2 +1,0 @@
-def best(candidates, start, delta):
-    return None
