@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from heirloom.agents.candidates import Candidate
 from heirloom.agents.refutation import Refutation
 from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
 from heirloom.errors import InvalidArgument
@@ -69,6 +70,8 @@ class TaskLearner:
             self.model._arrays = self.model._arrays._replace(growth=np.inf)
         self.texts: dict[str, str] = {}
         """The label and the time of the task, if they are known before it ends."""
+        self.candidates: list[Candidate] = []
+        """The policies that were rolled out in this task, with their returns."""
         self._is_restarted = self._is_restarting = False
         self._begin()
         if self._known.any():  # from visits that a bound borrowed
