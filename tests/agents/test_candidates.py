@@ -11,7 +11,6 @@ from heirloom.errors import InvalidArgument
 from heirloom.kernels import betting
 from heirloom.mdp.tabular import value_range
 from heirloom.transfer.setting import Setting
-from tests.reference import betting as reference
 from tests.streams import most
 
 LOW, HIGH = -3.0, 5.0
@@ -81,28 +80,6 @@ def test_bounds_never_fall_and_reach_the_largest_bound_of_all_prefixes(name):
     bounds = [lower_mean(x[:n], 0.0, 1.0, 3.0) for n in range(0, 301, 20)]
     assert bounds[0] == 0.0
     assert (np.diff(bounds) >= 0).all()
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_capital_agrees_with_the_formula_and_decreases_with_the_mean(seed):
-    rng, capital = np.random.default_rng(seed), np.empty(betting.FRACTIONS.size)
-    y = rng.beta(*10.0 ** rng.uniform(-1, 1, 2), 200)
-    before = np.full(y.size, np.inf)
-    for m in np.sort(rng.random(20)) + 1e-3:
-        log_capital = reference.log_capital(y, m)
-        assert (log_capital <= before + 1e-9).all()
-        before, largest = log_capital, np.exp(min(log_capital.max(), 500.0))
-        assert betting.is_refuted(y, m, largest * 0.999, capital)
-        if log_capital.max() < 500.0:
-            assert not betting.is_refuted(y, m, largest * 1.001, capital)
-
-
-def test_capital_that_is_lost_is_not_rounded_up():
-    """After many zeros almost all capital is lost; as a small float64 it would not shrink."""
-    y, m, capital = np.repeat([0.0, 1.0], [8000, 4000]), 0.4, np.empty(betting.FRACTIONS.size)
-    assert reference.log_capital(y, m).max() < 0
-    assert not betting.is_refuted(y, m, math.exp(3.0), capital)
-    assert lower_mean(y, 0.0, 1.0, 3.0) < 1 / 3
 
 
 def test_bound_of_frequent_successes_is_closer_than_that_of_hoeffding_for_one_time():

@@ -93,12 +93,13 @@ def certify(
 
 def _read_policy(agent: OptimisticAgent, policy: ArrayLike) -> IntArray:
     """Return a policy that was given; raise `InvalidArgument` unless it has available actions."""
-    if np.ndim(policy) == 2:
+    read_policy(policy, _estimated(agent, None))
+    actions = np.array(policy)
+    if actions.ndim != 1:
         raise InvalidArgument(
             f"policy is {shown(policy)}, probabilities of actions: expected one action per state"
         )
-    read_policy(policy, _estimated(agent, None))
-    return frozen(np.array(policy, dtype=np.int64))
+    return frozen(actions.astype(np.int64))
 
 
 def _estimated(agent: OptimisticAgent, start: FloatArray | None) -> TabularMDP:
