@@ -348,6 +348,14 @@ CALLS = {
         },
         {"env": "environment"},
     ),
+    "certify": lambda: Call(
+        hl.certify,
+        {
+            **{"agent": agent(), "env": M, "policy": POLICY, "episodes": 2, "max_steps": 2},
+            **{"delta": 0.05, "start": None, "masks": False, "seed": 0},
+        },
+        {"env": "environment"},
+    ),
     "compare": lambda: Call(
         hl.compare,
         {

@@ -37,6 +37,7 @@ from heirloom.envs.family import FiniteFamily as FiniteFamily
 from heirloom.envs.family import TaskFamily as TaskFamily
 from heirloom.envs.grid import grid_world as grid_world
 from heirloom.experiments.spec import ExperimentSpec as ExperimentSpec
+from heirloom.learning.certify import certify as certify
 from heirloom.learning.learn import learn as learn
 from heirloom.learning.sample_complexity import pairs_to_learn as pairs_to_learn
 from heirloom.mdp.garnet import garnet as garnet

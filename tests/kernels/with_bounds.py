@@ -26,6 +26,7 @@ from tests.kernels.with_filled_memory import (
 )
 
 TESTS = (
+    "tests/kernels/test_betting.py",
     "tests/kernels/test_confidence.py",
     "tests/kernels/test_kernels_agree_with_reference.py",
     "tests/kernels/test_krylov.py",

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from heirloom.agents.candidates import Candidate
 from heirloom.agents.refutation import Refutation
 from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
 from heirloom.errors import InvalidArgument
@@ -86,6 +87,8 @@ class TaskLearner:
         """The bounds of certificates: those on which the agent acts, if it does, then others."""
         self.texts: dict[str, str] = {}
         """The label and the time of the task, if they are known before it ends."""
+        self.candidates: list[Candidate] = []
+        """The policies that were rolled out in this task, with their returns."""
         self._is_restarted = self._is_restarting = False
         self._begin()
         if self._known.any():  # from visits that a bound borrowed

@@ -93,6 +93,8 @@ class TaskMemory:
         """The number of tasks seen."""
         self.n_dropped = 0
         """The number of further tasks that were dropped after their first step."""
+        self.n_candidates = 0
+        """The number of policies that were rolled out for certificates, in all tasks together."""
         self.max_Q: FloatArray | None = None
         """The largest Q of all tasks seen, over pairs; None before the first.
 

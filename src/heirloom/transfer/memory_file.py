@@ -23,7 +23,7 @@ from heirloom.validation import whole_number
 
 OPTIONS = ("n_states", "n_actions", "capacity", "keep", "state_names", "action_names")
 MOST_VISITS = 2**53  # of a pair in all tasks; more are not exact as a float64
-COUNTS = ("n_tasks", "n_dropped", "n_first", "n_kept_first")
+COUNTS = ("n_tasks", "n_dropped", "n_candidates", "n_first", "n_kept_first")
 
 M = TypeVar("M", bound=TaskMemory)
 
