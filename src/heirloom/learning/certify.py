@@ -1,5 +1,6 @@
 """`certify`: let an agent roll out one fixed policy, for a certificate."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from heirloom.learning.plan import Plan
 from heirloom.learning.streams import stream
 from heirloom.mdp.available import read_mask
 from heirloom.mdp.from_arrays import read_start
+from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import TabularMDP, value_range
 from heirloom.planning.solve import evaluate, read_policy
 from heirloom.validation import positive_probability, shown, truth
@@ -81,14 +83,29 @@ def certify(
     of_certificate = {"start": start, "delta": delta, **declared}
     given = None if policy is None else _read_policy(agent, policy)
     before = agent.certificate(**of_certificate)  # raises if what is declared is not valid
-    chosen = _chosen(agent, p_start, before.policy) if given is None else given
-    candidate = _candidate(agent, chosen, p_start, plan.max_steps)
-    rollouts = _Rollouts(agent, env, candidate, plan.max_steps, masks=masks)
-    seeds = [_seed(candidate, plan.seed)] + [None] * (plan.episodes - 1)  # the first seeds all
-    for seed in seeds:
-        candidate.returns.append(candidate.low)  # if the episode fails, this remains
-        candidate.returns[-1] = rollouts.episode(seed)
+    policy = chosen_policy(agent, p_start, before.policy) if given is None else given
+    roll_out(agent, env, replace(plan, masks=masks), policy, p_start)
     return agent.certificate(**of_certificate)
+
+
+def roll_out(
+    agent: OptimisticAgent,
+    env: "gym.Env[Any, Any]",
+    plan: Plan,
+    policy: IntArray,
+    start: FloatArray | None,
+) -> "Rollouts":
+    """Run the episodes of a plan with one fixed policy, which becomes a candidate of the task."""
+    candidate = _candidate(agent, policy, start, plan.max_steps)
+    rollouts = Rollouts(agent, env, candidate, plan.max_steps, masks=plan.masks)
+    seeds = [_seed(candidate, plan.seed)] + [None] * (plan.episodes - 1)  # the first seeds all
+    try:
+        for seed in seeds:
+            candidate.returns.append(candidate.low)  # if the episode fails, this remains
+            candidate.returns[-1] = rollouts.episode(seed)
+    finally:
+        rollouts.end()
+    return rollouts
 
 
 def _read_policy(agent: OptimisticAgent, policy: ArrayLike) -> IntArray:
@@ -120,7 +137,7 @@ def _existing(policy: IntArray, available: BoolArray) -> IntArray:
     return frozen(np.where(exists, policy, available.argmax(axis=1)))
 
 
-def _chosen(agent: OptimisticAgent, start: FloatArray | None, below: IntArray) -> IntArray:
+def chosen_policy(agent: OptimisticAgent, start: FloatArray | None, below: IntArray) -> IntArray:
     """Return the best by estimate of the earlier candidates, the policy `below` and the greedy one.
 
     If no start is declared, the mean over all states decides.
@@ -162,8 +179,8 @@ def _seed(candidate: Candidate, seed: int | None) -> int | None:
     return int(stream(seed, *key).integers(2**31))
 
 
-class _Rollouts:
-    """Episodes of a candidate in an environment."""
+class Rollouts:
+    """Episodes of a candidate in an environment, their returns and their number of steps."""
 
     def __init__(
         self,
@@ -176,6 +193,9 @@ class _Rollouts:
     ) -> None:
         self.env, self.candidate, self.max_steps, self.masks = env, candidate, max_steps, masks
         self.setting, self.model = agent.setting, agent.model
+        self.returns: list[float] = []
+        self.discounted: list[float] = []
+        self.n_steps = 0
         self.observer: Any = agent if agent.in_task else _EndedTask(agent)
         self.v_min, _ = value_range(
             self.setting.reward_range, self.setting.gamma, terminating=self.setting.terminating
@@ -186,7 +206,7 @@ class _Rollouts:
         step = 0
         try:
             s, info = self._begin(seed)
-            total, discount = 0.0, 1.0
+            undiscounted, total, discount = 0.0, 0.0, 1.0
             while True:
                 if self.masks:
                     observe_mask(self.observer, self.env, s, info)
@@ -194,15 +214,13 @@ class _Rollouts:
                 outcome = read_step(self.env.step(a), self.setting.n_states)
                 s_next, r, terminated, truncated, info = outcome
                 self.observer.observe(s, a, r, s_next, terminated=terminated)
-                total, discount, step = (
-                    total + discount * r,
-                    discount * self.setting.gamma,
-                    step + 1,
-                )
-                if terminated:
-                    return total
-                if truncated or step == self.max_steps:
-                    return total + discount * self.v_min
+                undiscounted, total = undiscounted + r, total + discount * r
+                discount, step = discount * self.setting.gamma, step + 1
+                if terminated or truncated or step == self.max_steps:
+                    self.returns.append(undiscounted)
+                    self.discounted.append(total)
+                    self.n_steps += step
+                    return total if terminated else total + discount * self.v_min
                 s = s_next
         except Exception as error:
             error.add_note(
@@ -210,6 +228,11 @@ class _Rollouts:
                 f"policy, which counts with the smallest return, {self.candidate.low:g}."
             )
             raise
+
+    def end(self) -> None:
+        """Add the steps to the visits of the memory, if the task had ended before."""
+        if isinstance(self.observer, _EndedTask):
+            self.observer.end()
 
     def _begin(self, seed: int | None) -> tuple[int, Any]:
         s, info = read_reset(self.env.reset(seed=seed), self.setting.n_states)
@@ -235,7 +258,13 @@ class _EndedTask:
     """Counts steps in the model of a task that has ended: its source is stored already."""
 
     def __init__(self, agent: OptimisticAgent) -> None:
-        self.model, self.limits = agent.model, agent._limits
+        self.model, self.limits, self.memory = agent.model, agent._limits, agent.memory
+        self.further = LearnedModel(agent.n_states, agent.n_actions, n_known=1, refresh=2.0)
+
+    def end(self) -> None:
+        """Add the steps to the visits of all tasks, which must be complete to be pooled."""
+        if self.model.refresh is not None:
+            self.memory.visits.add(self.further.all_visits)
 
     def observe_mask(self, s: int, mask: ArrayLike) -> None:
         flags = read_mask(mask, self.model.n_actions, f"the mask of state {s}")
@@ -244,4 +273,5 @@ class _EndedTask:
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> None:
         s, a, r, s_next, terminated = checked_step(self.limits, s, a, r, s_next, terminated)
         k = s * self.model.n_actions + a
-        self.model._count(k, r, -1 - s_next if terminated else s_next)  # values stay as they are
+        for model in (self.model, self.further):  # values stay as they are
+            model._count(k, r, -1 - s_next if terminated else s_next)

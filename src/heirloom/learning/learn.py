@@ -24,15 +24,19 @@ from heirloom.learning.outcomes import begin, failed, observe_mask, read_reset, 
 from heirloom.learning.plan import Callback, Plan, adopt_names, checked_texts
 from heirloom.learning.recorder import Recorder, run_recorded_episode
 from heirloom.learning.recording import RecordChoice, Recording
+from heirloom.learning.streams import stream
 from heirloom.mdp.mask_notice import MaskNotice
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.validation import generator, shown, truth, whole_number
+from heirloom.validation import generator, real_number, shown, truth, whole_number
 from heirloom.wording import counted, size_of_task
 
 if TYPE_CHECKING:
     import gymnasium as gym
 
+    from heirloom.agents.certificate import Certificate
+
 LOOKED_FOR_MASKS = 1000  # steps of a task in which masks that are not used are noticed
+N_CHECKS = 20  # of a certificate for each doubling of the episodes, about
 BLOCK = 8192  # uniform numbers per draw; a compiled call returns when they are used up
 
 
@@ -53,13 +57,21 @@ class Record:
     """The number of time steps of the task."""
     recording: Recording | None = None
     """What was recorded, if `learn` was called with `record`."""
+    certificate: "Certificate | None" = None
+    """The last certificate, if `learn` was called with `until`."""
+    is_certified: bool = False
+    """Whether its gap was small enough, so that `learn` stopped."""
 
     def __repr__(self) -> str:
         mean = self.returns.mean() if self.returns.size else np.nan
-        return (
-            f"Record({counted(self.returns.size, 'episode')}, {counted(self.n_steps, 'step')}, "
-            f"{counted(self.update_steps.size, 'update')}, mean return {mean:.4g})"
+        text = (
+            f"{counted(self.returns.size, 'episode')}, {counted(self.n_steps, 'step')}, "
+            f"{counted(self.update_steps.size, 'update')}, mean return {mean:.4g}"
         )
+        if self.certificate is not None:
+            done = "certified" if self.is_certified else "not certified, all episodes are used up"
+            text += f", {done}: a gap of {self.certificate.relative_gap:.1%}"
+        return f"Record({text})"
 
 
 def learn(
@@ -76,6 +88,8 @@ def learn(
     label: str | None = None,
     time: str | date | None = None,
     record: bool | Mapping[str, int] | RecordChoice | None = None,
+    until: float | None = None,
+    delta: float = 0.05,
 ) -> Record:
     """Let `agent` learn one task: begin it, run a number of episodes, and end it.
 
@@ -105,6 +119,12 @@ def learn(
             keys `first` and `last` (numbers of episodes; by default 3 and 1), `every` (records
             every k-th episode) and `updates` (takes a snapshot after every k-th update too), or
             True for the default. This does not change what is learned.
+        until: stop once a policy is certified, and the relative gap of its certificate is at most
+            this, such as 0.2. The agent must count its visits; `CertifiedRMax` explores for the
+            certificate. Once the gap is at most twice as large, about half of the episodes are
+            rollouts of one policy. `Record.certificate` and `is_certified` say how it ended.
+        delta: δ of the certificate. It is about the start that the agent was told, or else that of
+            an exact task, or that of the episodes.
     """
     choice = RecordChoice.read(record)
     every = None if every is None else whole_number("every", every)
@@ -114,6 +134,8 @@ def learn(
             f"callback is {shown(callback)}: expected a function of the number of episodes done "
             "and of all episodes"
         )
+    if until is not None:
+        until = _checked_until(agent, until, choice)
     texts = checked_texts(agent, label, time)
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
     if choice is not None:
@@ -133,10 +155,74 @@ def learn(
         sizes, text = (plan.n_states, plan.n_actions), ", ".join(texts.values())
         recorder = Recorder(choice, agent, env, sizes, plan.episodes, label=text)
     plan = replace(plan, callback=callback, stride=stride, recorder=recorder)
-    result = run_episodes(agent, env, plan)
+    if until is None:
+        result = run_episodes(agent, env, plan)
+    else:
+        result = learn_until(agent, env, plan, until, delta)
     adopt_names(agent, env)  # again, since the environment may have numbered new states
     agent.end_task(**texts)
     return result
+
+
+def _checked_until(agent: Agent, until: float, choice: RecordChoice | None) -> float:
+    """Return `until`; raise `InvalidArgument` unless the agent can be certified."""
+    if not isinstance(agent, OptimisticAgent):
+        raise InvalidArgument(
+            f"until is {shown(until)}, but {type(agent).__name__} has no certificates: use an "
+            "agent that counts its visits, such as CertifiedRMax"
+        )
+    if choice is not None:
+        raise InvalidArgument(
+            "record and until are given: the number of episodes is not known; leave one out"
+        )
+    return real_number("until", until, "expected a number above 0, at most 1", above=0, most=1)
+
+
+def learn_until(
+    agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan, until: float, delta: float
+) -> Record:
+    """Run episodes of a task that the agent has begun, until a certificate has a small gap.
+
+    Each part has 5 % more episodes, with a seed of its own, so that results do not depend on
+    whether compiled code runs.
+    """
+    from heirloom.learning.certify import chosen_policy, roll_out
+
+    assert isinstance(agent, OptimisticAgent)
+    start, rolled = agent.declared.start, 0
+    if start is None and isinstance(env, TabularMDP):
+        start = env.start
+    environment = env.to_gymnasium() if isinstance(env, TabularMDP) else env
+    masks = env.transitions.available is not None if isinstance(env, TabularMDP) else plan.masks
+    parts: list[Record] = []
+    found = agent.certificate(start=start, delta=delta)
+    done = 0
+    while done < plan.episodes and found.relative_gap > until:
+        n = min(max(1, done // N_CHECKS), plan.episodes - done)
+        seed = None if plan.seed is None else int(stream(plan.seed, "until", done).integers(2**31))
+        part = replace(plan, episodes=n, seed=seed, callback=None)
+        if found.relative_gap <= 2 * until and 2 * rolled <= done:
+            policy = chosen_policy(agent, start, found.policy)
+            result = roll_out(agent, environment, replace(part, masks=masks), policy, start)
+            returns = np.array(result.returns), np.array(result.discounted)
+            parts.append(Record(*returns, np.empty(0, dtype=np.int64), result.n_steps))
+            rolled += n
+        else:
+            parts.append(run_episodes(agent, env, part))
+        done += n
+        if plan.callback is not None:
+            plan.callback(done, plan.episodes)
+        found = agent.certificate(start=start, delta=delta)
+    n_steps = np.cumsum([0, *(part.n_steps for part in parts)])
+    steps = [part.update_steps + n for part, n in zip(parts, n_steps[:-1], strict=True)]
+    return Record(
+        frozen(np.concatenate([np.empty(0), *(part.returns for part in parts)])),
+        frozen(np.concatenate([np.empty(0), *(part.discounted_returns for part in parts)])),
+        frozen(np.concatenate([np.empty(0, dtype=np.int64), *steps])),
+        int(n_steps[-1]),
+        certificate=found,
+        is_certified=found.relative_gap <= until,
+    )
 
 
 def run_episodes(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan) -> Record:
