@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 LOOKED_FOR_MASKS = 1000  # steps of a task in which masks that are not used are noticed
 N_CHECKS = 20  # of a certificate for each doubling of the episodes, about
+WIDEST = 0.5  # relative gap at which policies are rolled out to see how good they are
+ROLLED = 5  # one episode in this many, and the fewest that say something of a policy
 BLOCK = 8192  # uniform numbers per draw; a compiled call returns when they are used up
 
 
@@ -121,8 +123,8 @@ def learn(
             True for the default. This does not change what is learned.
         until: stop once a policy is certified, and the relative gap of its certificate is at most
             this, such as 0.2. The agent must count its visits; `CertifiedRMax` explores for the
-            certificate. Once the gap is at most twice as large, about half of the episodes are
-            rollouts of one policy. `Record.certificate` and `is_certified` say how it ended.
+            certificate. Some episodes are rollouts of one fixed policy: all of them, once its mean
+            return would do. `Record.certificate` and `is_certified` say how it ended.
         delta: δ of the certificate. It is about the start that the agent was told, or else that of
             an exact task, or that of the episodes.
     """
@@ -201,8 +203,10 @@ def learn_until(
         n = min(max(1, done // N_CHECKS), plan.episodes - done)
         seed = None if plan.seed is None else int(stream(plan.seed, "until", done).integers(2**31))
         part = replace(plan, episodes=n, seed=seed, callback=None)
-        if found.relative_gap <= 2 * until and 2 * rolled <= done:
+        policy = _promising(agent, found, start, until)
+        if policy is None and found.relative_gap <= WIDEST and ROLLED * rolled <= done:
             policy = chosen_policy(agent, start, found.policy)
+        if policy is not None:
             result = roll_out(agent, environment, replace(part, masks=masks), policy, start)
             returns = np.array(result.returns), np.array(result.discounted)
             parts.append(Record(*returns, np.empty(0, dtype=np.int64), result.n_steps))
@@ -223,6 +227,19 @@ def learn_until(
         certificate=found,
         is_certified=found.relative_gap <= until,
     )
+
+
+def _promising(
+    agent: OptimisticAgent, found: "Certificate", start: FloatArray | None, until: float
+) -> IntArray | None:
+    """Return a policy that was rolled out and is good enough by its mean return, or None."""
+    enough = found.optimum_at_most - until * (found.optimum_at_most - found.v_min)
+    tried = [
+        one
+        for one in agent.task.candidates
+        if one.starts_as(start) and len(one.returns) >= ROLLED and np.mean(one.returns) > enough
+    ]
+    return max(tried, key=lambda one: len(one.returns)).policy if tried else None
 
 
 def run_episodes(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan) -> Record:
