@@ -21,6 +21,9 @@ from tests.strategies import (
 )
 from tests.streams import most
 
+# Some of the random tasks have rewards of very different sizes.
+pytestmark = pytest.mark.filterwarnings("ignore:mean rewards so far")
+
 
 def agent_for(m, kind=hl.RMax, **options):
     of_task = {"n_states": m.n_states, "n_actions": m.n_actions, "gamma": m.gamma}
@@ -84,12 +87,12 @@ def failures(n, delta):
 
 
 def test_lower_bounds_exceed_values_in_few_tasks():
-    assert failures(60, 1.0) <= most(0.5, 60)
+    assert failures(60, 1.0) <= most(3 / math.pi**2, 60)  # the share of the first candidate
 
 
 @pytest.mark.slow
 def test_lower_bounds_exceed_values_in_few_of_many_tasks():
-    assert failures(1500, 1.0) <= most(0.5, 1500)
+    assert failures(1500, 1.0) <= most(3 / math.pi**2, 1500)
 
 
 def test_lower_bound_comes_close_to_the_value_of_the_policy():

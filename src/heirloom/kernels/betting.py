@@ -54,7 +54,7 @@ def lower_mean(y, log_inverse):
     if log_inverse > LARGEST_LOG:
         return 0.0
     threshold = math.exp(log_inverse + ROUNDING)
-    capital = np.empty(FRACTIONS.size)
+    capital = WEIGHTS.copy()
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         m = 0.5 * (low + high)
