@@ -245,6 +245,7 @@ def test_begin_episode_outside_a_task_raises_wrong_order():
     ("options", "message"),
     [
         ({"prior": 0}, "prior is 0: expected a number above 0"),
+        ({"posterior": "gamma"}, "posterior is 'gamma': expected"),
         ({"rewards": "gamma"}, "rewards is 'gamma': expected"),
         ({"sample": "step"}, "sample is 'step': expected"),
         ({"successors": np.zeros((2, 2, 2), bool), "terminates": False}, "admits no successor"),

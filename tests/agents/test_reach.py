@@ -23,7 +23,7 @@ EPISODES = {"chain": 250, "river swim": 250, "FrozenLake": 1000}
 """The episodes per task; most episodes of FrozenLake end after few steps."""
 TIMES = {
     **dict.fromkeys(("PSRL", "VMax"), 2),
-    **dict.fromkeys(("BUMEX", "MBIE", "PolicyReuse", "ShapedLifelong"), 4),
+    **dict.fromkeys(("BUMEX", "CertifiedRMax", "MBIE", "PolicyReuse", "ShapedLifelong"), 4),
     **dict.fromkeys(("DelayedQ", "QUCB"), 20),
 }
 """The factor on `EPISODES` of algorithms that need more, by name."""
@@ -42,6 +42,8 @@ def options_of(name, family):
         **PRACTICAL,
     }
     fields = ALGORITHMS[name].options.model_fields
+    if name == "CertifiedRMax":  # without it, the sets are too large to explore with
+        values |= {"nearness": "family", "rewards": "per transition"}
     if "initial_Q" in fields:  # Q-learning
         values["learning_rate"] = 0.05
     return {key: value for key, value in values.items() if key in fields}

@@ -114,7 +114,7 @@ def _read_rewards(
         return frozen(np.full(setting.n_pairs, lo)) if lo == hi else None
     if isinstance(given, str) and given == "per transition":
         return "per transition"
-    means = numbers("rewards", given)
+    means = np.empty(0) if isinstance(given, str) else numbers("rewards", given)
     if means.shape != shape or not ((means >= lo) & (means <= hi)).all():
         raise InvalidArgument(
             f'rewards is {shown(given)}: expected "per transition", or mean rewards [s, a] in '
