@@ -12,11 +12,11 @@ import numpy as np
 
 import heirloom as hl
 from heirloom import bounds
-from heirloom.agents import certificate, uniforms
+from heirloom.agents import uniforms
 from heirloom.errors import HeirloomError
 from heirloom.learning import learn
 from heirloom.mdp import learned
-from heirloom.transfer import program
+from heirloom.transfer import certified, program
 from heirloom.transfer.lipschitz import solutions
 from heirloom.transfer.lipschitz.distance import WeightedL1
 from heirloom.transfer.memory_file import packed
@@ -197,6 +197,8 @@ def draw_evidence(rng, *, borrows, near):
         lambda: bounds.PooledVisits(most=np.inf),
         lambda: bounds.Groups(first=1, gap=0.1, evidence=0.1, separation=0.1, delta=0.1),
     ]
+    if borrows and rng.random() < 0.1:
+        return [bounds.CertifiedSets(near, floor=(None, 0.5)[rng.integers(2)])]
     if rng.random() < 0.2:
         possible = {"successors": near.successors, "terminates": near.terminates}
         sample = str(rng.choice(["episode", "visits"]))
@@ -257,14 +259,32 @@ def public_arrays(agent):
     model = agent.model
     yield from (model.rows, model.counts, model.R, model.ends, model.available, model.reached)
     yield str(agent.explain())
-    with mock.patch.object(certificate, "MOST_SWEEPS", 3):  # bounds hold after any number
-        yield agent.certificate()
+    yield from certificates(agent)
     for bound in agent.bounds:
         yield from (bound.U, bound.sources_used())
         for transfer in getattr(bound, "transfers", ()):
             yield transfer.U, transfer.prior_used()
             yield transfer.to_source.D, transfer.to_source.largest
             yield transfer.from_source.D, transfer.from_source.d, transfer.from_source.largest
+
+
+def certificates(agent):
+    """Yield certificates without and with knowledge, from a few backups: bounds hold after any."""
+    setting = agent.setting
+    lo, hi = setting.reward_range
+    near = hl.Nearness(
+        rewards=0.1 * (hi - lo),
+        transitions=0.1,
+        successors=np.ones((setting.n_states, setting.n_actions, setting.n_states), dtype=bool),
+    )
+    equal = hl.Nearness(rewards=hi - lo, transitions=0.0, successors=near.successors)
+    prices = np.full((setting.n_states, setting.n_actions), lo)
+    with ExitStack() as stack:
+        for name, value in (("MOST_WORK", 20.0), ("MOST_CALLS", 2), ("MOST_ROUNDS", 2)):
+            stack.enter_context(mock.patch.object(certified, name, value))
+        yield agent.certificate()
+        yield agent.certificate(nearness=near, start=0)
+        yield agent.certificate(nearness=equal, rewards=prices)
 
 
 def as_bytes(result):

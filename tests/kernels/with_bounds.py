@@ -32,6 +32,8 @@ TESTS = (
     "tests/kernels/test_krylov.py",
     "tests/kernels/test_largest_rows.py",
     "tests/agents/test_agents.py",
+    "tests/agents/test_certificate.py",
+    "tests/agents/test_certified_rmax.py",
     "tests/agents/test_psrl.py",
     "tests/agents/test_refresh.py",
     "tests/agents/test_refutation.py",
