@@ -54,7 +54,7 @@ def _table(run: ShownRun, of_run: str) -> str:
     of_tasks = "" if tasks.size == n_tasks else f" in {counted_of(tasks.size, n_tasks, 'task')}"
     header = [
         *("Agent", "Task", f"Discounted return, last {LATE:.0%} of the episodes"),
-        *("Certified policy, at least", "Optimum, at most", "From the smallest to the largest"),
+        *("Certified policy, at least", "Optimum, at most", "Bounds and return"),
     ]
     caption = f"Certificates{of_run}{of_tasks}, with 95 % intervals over repetitions."
     return table(header, rows, caption=caption)
