@@ -267,3 +267,67 @@ def test_notes_are_those_that_are_printed(n_tasks):
 def test_text_of_a_valid_given_prior_has_no_note_on_learning():
     agent = learned(hl.LRMax(d_max=0.1, **COMMON, seed=0), tight_tasks(2), episodes=20)
     assert agent.explain().bound_notes == ()
+
+
+def declared_agent(make=hl.CertifiedRMax, **options):
+    """Return an agent that knows the successors of the tasks, and two tasks."""
+    tasks = tight_tasks(2)
+    near = hl.family_nearness(tasks)
+    options = {"successors": near.successors, "rewards": "per transition"} | options
+    return make(n_states=121, n_actions=4, gamma=0.9, seed=0, **options), tasks
+
+
+def test_explanation_contains_the_certificate_if_successors_are_known():
+    agent, tasks = declared_agent()
+    explanation = learned(agent, tasks).explain()
+    assert explanation.certificate == str(agent.certificate())
+    for line in explanation.certificate.splitlines():
+        assert line[1:] in flat(explanation)
+    near = hl.family_nearness(tasks)
+    agent = hl.NearRMax(n_states=121, n_actions=4, gamma=0.9, nearness=near, seed=0)
+    assert learned(agent, tasks).explain().certificate == str(agent.certificate())
+
+
+def test_explanation_without_declared_successors_computes_no_certificate(monkeypatch):
+    agent = learned(hl.RMax(**COMMON, seed=0), tight_tasks(1))
+    monkeypatch.delattr(hl.OptimisticAgent, "certificate")
+    text = flat(agent.explain())
+    assert "No certificate: agent.certificate() needs declared successors." in text
+
+
+@pytest.mark.parametrize("floor", [None, 0.5])
+def test_explaining_does_not_change_what_an_agent_does_that_acts_on_certified_values(floor):
+    returns, values = [], []
+    for looks in (False, True):
+        agent, tasks = declared_agent(floor=floor)
+        look = (lambda *_: agent.explain()) if looks else None  # noqa: B023 -- called at once
+        records = [
+            hl.learn(agent, m, episodes=40, max_steps=10, seed=0, callback=look, every=7)
+            for m in tasks
+        ]
+        returns.append([record.returns for record in records])
+        values.append(agent.Q)
+    assert np.array_equal(*returns)
+    assert np.array_equal(*values)
+
+
+def test_explanation_says_why_a_false_declaration_gives_no_certificate():
+    agent, tasks = declared_agent(
+        hl.RMax, successors=np.ones((121, 4, 121), dtype=bool) & (np.arange(121) < 60)
+    )
+    text = learned(agent, tasks).explain().certificate
+    assert text.startswith("no certificate: state ")
+    assert "a successor that was declared impossible" in text
+
+
+def test_explaining_a_false_nearness_does_not_refute_it():
+    """The agent reacts if it is asked for a certificate, and not if it explains."""
+    tasks = [hl.TabularMDP([[r]], [[[1.0]]], gamma=0.5) for r in (0.0, 1.0)]
+    near = hl.Nearness(rewards=0.0, transitions=0.0, successors=np.ones((1, 1, 1), dtype=bool))
+    agent = hl.NearRMax(
+        nearness=near, n_states=1, n_actions=1, gamma=0.5, on_refutation="ignore", seed=0
+    )
+    text = learned(agent, tasks).explain().certificate
+    assert not agent.refutation.is_refuted
+    assert str(agent.certificate()) == text
+    assert agent.refutation.is_refuted

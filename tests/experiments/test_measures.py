@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.experiments.job import run_job
-from heirloom.experiments.measures import KINDS, OBSERVERS, LipschitzUse, OptimalAfter, Transfer
+from heirloom.experiments.job import draw_tasks, run_job
+from heirloom.experiments.measures import (
+    KINDS,
+    OBSERVERS,
+    Certified,
+    LipschitzUse,
+    OptimalAfter,
+    Transfer,
+)
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.learning.lifetime import late_update, learn_tasks, optimal_returns
 from tests.agents.test_agents import COMMON, tight_tasks
@@ -164,3 +171,48 @@ def test_transfer_does_not_count_missing_actions():
     options = {"episodes": 5, "steps": 5, "seed": 0, "name": "x", "repetition": 0}
     learn_tasks(agent, [task], observer=observer, **options)
     assert np.sum(observer.measured["bound_pairs"]) == 12
+
+
+CERTIFIED = {
+    "name": "x",
+    "family": {"name": "corridor", "variant": "text"},
+    "defaults": {"n_known": 5},
+    "agents": [
+        {"algorithm": "CertifiedRMax", "successors": "family", "rewards": "per transition"},
+        {"algorithm": "NearRMax", "nearness": "family"},
+        {"algorithm": "RMax"},
+        {"algorithm": "QLearning"},
+    ],
+    "tasks": 3,
+    "episodes": 300,
+    "steps": 30,
+}
+
+
+@pytest.mark.parametrize("agent", range(4))
+def test_certificates_of_a_run_are_bounds_and_change_no_result(agent):
+    plain = run_job(ExperimentSpec.read(CERTIFIED), agent, 0)
+    spec = ExperimentSpec.read({**CERTIFIED, "measure": "certificate"})
+    measured = run_job(spec, agent, 0)
+    for name, values in plain.items():
+        assert np.array_equal(values, measured[name], equal_nan=True)
+    lower, upper = measured["certified_lower"], measured["optimum_at_most"]
+    assert lower.shape == upper.shape == (3,)
+    if agent == 3:
+        assert np.isnan([lower, upper]).all()
+        return
+    best = np.array([m.start @ hl.solve(m).V for m in draw_tasks(spec, 0, None)])
+    assert (lower <= best + 1e-9).all()
+    assert (best <= upper + 1e-9).all()
+    if agent == 0:
+        assert (lower > 0).all()
+
+
+def test_certificate_of_a_task_is_that_of_the_agent_with_its_first_states():
+    (m,) = tight_tasks(1)
+    agent, observer = hl.RMax(**COMMON, rewards="per transition", seed=0), Certified()
+    options = {"episodes": 60, "steps": 10, "seed": 0, "name": "x", "repetition": 0}
+    learn_tasks(agent, [m], observer=observer, **options)
+    expected = agent.certificate(start=m.start)
+    assert observer.measured["certified_lower"] == [expected.lower]
+    assert observer.measured["optimum_at_most"] == [expected.optimum_at_most]

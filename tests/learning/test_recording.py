@@ -29,6 +29,11 @@ AGENTS = {
     ),
     "QLearning": lambda: hl.QLearning(**OPTIONS),
 }
+CERTIFYING = {
+    "CertifiedRMax": lambda: hl.CertifiedRMax(
+        successors=hl.family_nearness(TASKS).successors, rewards="per transition", **OPTIONS
+    ),
+}
 RECORD = {"first": 4, "last": 2, "every": 9, "updates": 5}
 
 
@@ -38,7 +43,7 @@ def learned(name, record, *, stepwise):
 
 @cache
 def cached(name, record, stepwise):
-    agent, results, record = AGENTS[name](), [], json.loads(record)
+    agent, results, record = (AGENTS | CERTIFYING)[name](), [], json.loads(record)
     for i, m in enumerate(TASKS):
         env = m.to_gymnasium() if stepwise else m
         results.append(hl.learn(agent, env, episodes=60, max_steps=15, seed=i, record=record))
@@ -46,7 +51,7 @@ def cached(name, record, stepwise):
 
 
 @pytest.mark.parametrize("stepwise", [False, True])
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", AGENTS | CERTIFYING)
 def test_recording_changes_no_bit_of_what_is_learned(name, stepwise):
     agent, results = learned(name, None, stepwise=stepwise)
     recorded_agent, recorded = learned(name, RECORD, stepwise=stepwise)
@@ -172,6 +177,17 @@ def test_recordings_survive_a_file():
     damaged[len(data) // 2] ^= 1
     with pytest.raises(InvalidFile, match="damaged"):
         decode(bytes(damaged), "x")
+
+
+def test_recording_has_the_certificate_at_the_end_of_its_task():
+    agent, results = learned("CertifiedRMax", RECORD, stepwise=False)
+    found = [result.recording for result in results]
+    assert "with probability 0.95" in found[-1].certificate
+    assert found[-1].certificate == agent.explain().certificate
+    again = decode(encode(found).tobytes(), "x")
+    assert [r.certificate for r in again] == [r.certificate for r in found]
+    _, results = learned("RMax", RECORD, stepwise=False)  # which knows no successors
+    assert results[0].recording.certificate == ""
 
 
 @pytest.mark.parametrize(

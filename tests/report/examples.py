@@ -9,13 +9,19 @@ HOSTILE = ("<script>alert(1)</script>", "</script><b>x", "\x1b[31mred\u202e", "$
 
 
 def results(agents=("RMax", "LRMax(0.1)", "Mine"), *, seed=0, tasks=4, episodes=300):
-    """Results of a comparison, with discounted returns and where transfer came from."""
+    """Results of a comparison, with discounted returns, where transfer came from and certificates.
+
+    The last agent has no certificates.
+    """
     rng = np.random.default_rng(seed)
     n, repetitions = len(agents), 5
     shape = (n, repetitions, tasks, episodes)
     returns = rng.random(shape) + np.linspace(0, 1, episodes) + np.arange(n)[:, None, None, None]
     task = ("agent", "repetition", "task")
     pairs = rng.integers(0, 50, (*shape[:3], len(KINDS)))
+    certified = rng.random((2, *shape[:3]))
+    certified[1] += 9
+    certified[:, -1] = np.nan
     return xr.Dataset(
         {
             "returns": ((*task, "episode"), returns),
@@ -28,6 +34,8 @@ def results(agents=("RMax", "LRMax(0.1)", "Mine"), *, seed=0, tasks=4, episodes=
             "source_pairs": ((*task, "rank"), rng.integers(0, 9, (*shape[:3], N_SOURCES))),
             "dropped_sources": (task, rng.integers(0, 3, shape[:3])),
             "refutations": (task, rng.integers(0, 2, shape[:3])),
+            "certified_lower": (task, certified[0]),
+            "optimum_at_most": (task, certified[1]),
         },
         coords={
             "agent": list(agents),

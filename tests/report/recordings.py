@@ -19,9 +19,10 @@ def maze_recordings():
     family, rng = Maze(), np.random.default_rng(3)
     tasks = [family.draw(rng) for _ in range(2)]
     options = {"n_states": tasks[0].n_states, "n_actions": 4, "gamma": 0.9, "seed": 5}
+    possible = hl.family_nearness(tasks).successors
     agents = {
         HOSTILE: hl.RMax(n_known=1, **options),
-        "LRMax": hl.LRMax(n_known=1, d_max=0.5, **options),
+        "LRMax": hl.LRMax(n_known=1, d_max=0.5, successors=possible, **options),
     }
     found = []
     for name, agent in agents.items():

@@ -177,6 +177,13 @@ def test_transfer_shows_the_pairs_that_each_bound_and_source_decided(page, repet
             assert float(n) == pytest.approx(of_source[int(source)], abs=0.051)
 
 
+def test_certificates_have_a_link_and_a_picture_in_each_row(page):
+    links = "return [...document.querySelectorAll('nav a')].map(a => a.textContent)"
+    assert "Certificates" in page.run(links)
+    pictures = "return document.querySelectorAll('#certificates tbody td:last-child svg').length"
+    assert page.run(pictures) == 2 * RESULTS.task.size
+
+
 def test_dark_appearance_changes_the_page_and_the_curves(page):
     colours = (
         "return [getComputedStyle(document.body).backgroundColor,"

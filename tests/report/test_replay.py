@@ -56,6 +56,7 @@ def test_page_contains_the_recorded_arrays(tmp_path):
     for entry, r in zip(found["recordings"], recordings, strict=True):
         assert entry["states"] == r.states.tolist()
         assert entry["chosen"] == r.actions.tolist()
+        assert entry["certificate"] == r.certificate.splitlines()
         for name, changes in r.layers.items():
             assert entry["changes"][name]["pairs"] == changes.pairs.tolist()
             values = np.array(entry["changes"][name]["values"], dtype=float)

@@ -189,6 +189,13 @@ def test_hostile_names_are_shown_as_text(driver):
     assert shown in driver.title
 
 
+def test_certificate_of_an_agent_that_knows_the_successors_is_shown(driver):
+    shown = player(driver, "p.panels.map(panel => panel.certificate.textContent)")
+    certificate = recording(1, "LRMax").certificate
+    assert shown == ["", "At the end of the task: " + "".join(certificate.splitlines())]
+    assert "certificate" in certificate or "with probability" in certificate
+
+
 def test_scrubbing_answers_within_100_milliseconds(driver):
     took = player(
         driver,

@@ -264,3 +264,57 @@ def test_report_says_that_recordings_cannot_be_read(recorded, monkeypatch):
     monkeypatch.setattr("heirloom.report.sections.recordings_in", unreadable)
     section = replays(read_sources(recorded).runs)
     assert "The recordings cannot be read: the map has the style &lt;b&gt;" in section
+
+
+def certificates_in(page):
+    """Return the cells of the table of certificates, without intervals and pictures."""
+    section = re.search('<section id="certificates">(.*?)</section>', page)[1]
+    rows = re.findall("<tr>(.*?)</tr>", section)[1:]
+    return [re.findall(r"<t[hd][^>]*>([^<]*)", row)[:5] for row in rows]
+
+
+def test_certificates_are_shown_next_to_the_returns_of_the_last_episodes():
+    given = results()
+    rows = certificates_in(render(read_sources(given)))
+    late = given.discounted_returns[..., -30:].mean("episode")
+    columns = [x.mean("repetition") for x in (late, given.certified_lower, given.optimum_at_most)]
+    agents = given.agent.values[:2]  # the last one has none
+    expected = [[name, str(task)] for name in agents for task in given.task.values]
+    assert [row[:2] for row in rows] == expected
+    for agent, task, *numbers in rows:
+        of_row = [float(x.sel(agent=agent, task=int(task))) for x in columns]
+        assert [float(x) for x in numbers] == pytest.approx(of_row, abs=0.0051)
+
+
+def test_report_without_certificates_has_no_section_on_them():
+    given = results()
+    without = [given.drop_vars("certified_lower"), given.isel(agent=[-1])]
+    for each in without:
+        assert 'id="certificates"' not in render(read_sources(each))
+
+
+def test_certificates_of_some_tasks_are_shown_if_there_are_many():
+    page = render(read_sources(results(("RMax", "Mine"), tasks=50, episodes=10)))
+    tasks = [int(row[1]) for row in certificates_in(page)]
+    assert len(tasks) == 20
+    assert tasks == sorted(set(tasks))
+    assert (tasks[0], tasks[-1]) == (1, 50)
+    assert "Certificates in 20 of 50 tasks" in page
+
+
+def test_certificates_of_missing_jobs_are_left_out():
+    given = results()
+    for name in ("returns", "discounted_returns", "certified_lower", "optimum_at_most"):
+        given[name][0, 1:] = np.nan
+    rows = certificates_in(render(read_sources(given)))
+    assert float(rows[0][3]) == pytest.approx(float(given.certified_lower[0, 0, 0]), abs=0.0051)
+
+
+def test_report_of_a_run_that_measures_certificates_shows_them(tmp_path):
+    agent = {"algorithm": "RMax", "n_known": 1, "successors": "family"}
+    spec = FAST.with_changes(measure="certificate", agents=[agent])
+    found = run(spec, tmp_path / "run", jobs=1)
+    rows = certificates_in(render(read_sources(tmp_path / "run")))
+    assert [row[1] for row in rows] == ["1", "2", "3"]
+    mean = found.optimum_at_most.mean("repetition").values[0]
+    assert [float(row[4]) for row in rows] == pytest.approx(mean, abs=0.0051)

@@ -1,13 +1,21 @@
 """`explain`: collect from an agent and its bounds where the values `Q` come from."""
 
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from heirloom.agents.explanation import MODEL, V_MAX, Explanation
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.task_learner import sources_used
 from heirloom.arrays import IntArray, frozen
+from heirloom.errors import HeirloomError
 from heirloom.transfer.bound import Details
+from heirloom.transfer.refutation.watch import claims_of
 from heirloom.wording import counted
+
+if TYPE_CHECKING:
+    from heirloom.agents.certificate import Certificate
 
 
 def explain(agent: OptimisticAgent) -> Explanation:
@@ -47,10 +55,42 @@ def explain(agent: OptimisticAgent) -> Explanation:
             for note in detail.notes
         ),
         checks=_checks(agent),
+        certificate=certificate_text(agent) or NOT_DECLARED,
         available=None if agent.task.missing is None else frozen(agent.model.available.copy()),
         pair_names=agent.memory.names,
         task_names={source.task: source.name for source in agent.memory.sources},
     )
+
+
+NOT_DECLARED = "no certificate: agent.certificate() needs declared successors"
+
+
+def certificate_text(agent: object) -> str:
+    """Return the certificate in words, or why there is none; empty if no successors are declared.
+
+    Then nothing is computed. This does not change what the agent does.
+    """
+    if not isinstance(agent, OptimisticAgent):
+        return ""
+    nearness = None if agent.refutation.is_refuted else claims_of(agent.bounds).nearness
+    if agent.declared.successors is None and (nearness is None or nearness.successors is None):
+        return ""
+    try:
+        return str(certificate_apart(agent))
+    except HeirloomError as error:
+        return f"no certificate: {error}"
+
+
+def certificate_apart(agent: OptimisticAgent, **given: Any) -> "Certificate":
+    """Return `agent.certificate(...)` without any effect on the agent.
+
+    Bounds on which the agent acts stay as they are. If the certificate contradicts the knowledge,
+    it does not use the knowledge, and the agent does not react.
+    """
+    other = copy(agent)
+    other._task, other.refutation = copy(agent.task), copy(agent.refutation)
+    other._task.certified, other.refutation.reaction = [], "ignore"
+    return other.certificate(**given)
 
 
 def _checks(agent: OptimisticAgent) -> str:

@@ -55,6 +55,8 @@ class Explanation:
     """When each bound is used and valid, if it depends on more than the prior knowledge."""
     checks: str = ""
     """How the knowledge is compared with what is learned, and whether that can detect anything."""
+    certificate: str = ""
+    """What `agent.certificate()` says with what the agent was created with, or why it has none."""
     available: BoolArray | None = None
     """The actions that exist, None for all. Missing ones are not counted anywhere."""
 
@@ -147,7 +149,8 @@ class Explanation:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the numbers mean for the behaviour of the agent, as printed below the table."""
-        return (*self._behaviour(), *self._exploration(), *self._transfer())
+        lines = (line[:1].upper() + line[1:] + "." for line in self.certificate.splitlines())
+        return (*self._behaviour(), *self._exploration(), *lines, *self._transfer())
 
     def __repr__(self) -> str:
         wrapped = (

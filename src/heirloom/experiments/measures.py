@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from heirloom.agents.explaining import certificate_apart
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.task_learner import sources_used
 from heirloom.arrays import BoolArray, FloatArray
@@ -16,6 +17,7 @@ from heirloom.errors import InvalidArgument
 from heirloom.experiments.registry import import_callable, is_user_defined
 from heirloom.experiments.variables import TASK, Variable
 from heirloom.learning.lifetime import Observer as Observer
+from heirloom.mdp.tabular import TabularMDP
 from heirloom.planning.solve import solve
 from heirloom.transfer.lipschitz.all_sources import (
     ROUNDING,
@@ -274,11 +276,43 @@ class OptimalAfter(Observer):
         return True
 
 
+class Certified(Observer):
+    """Bounds on the value of a certified policy and on the optimum, at the end of each task.
+
+    They are those of `agent.certificate(delta=0.05)` for the first states of the task, from what
+    the agent was created with: declare `successors` and `rewards` of each agent, or a nearness. All
+    bounds of an agent in a repetition hold together with probability 0.95, if this is true. Values
+    are expected discounted returns of episodes that go on until they terminate. Agents that keep no
+    visits, such as Q-learning, have NaN.
+    """
+
+    variables: ClassVar = {
+        "certified_lower": Variable(
+            TASK, "reward", "lower bound on the value of the certified policy at the end of a task"
+        ),
+        "optimum_at_most": Variable(
+            TASK, "reward", "upper bound on the value of every policy at the end of a task"
+        ),
+    }
+
+    def begin(self) -> None:
+        """Do nothing: the certificate is computed at the end of the task."""
+
+    def result(self) -> dict[str, Any]:
+        """Return the bounds of the certificate."""
+        if not isinstance(self.agent, OptimisticAgent):
+            return dict.fromkeys(self.variables, np.nan)
+        start = self.task.start if isinstance(self.task, TabularMDP) else None
+        found = certificate_apart(self.agent, start=start)
+        return {"certified_lower": found.lower, "optimum_at_most": found.optimum_at_most}
+
+
 OBSERVERS: dict[str, type[Observer]] = {
     "lipschitz_use": LipschitzUse,
     "prior_use": PriorUse,
     "optimal_after": OptimalAfter,
     "transfer": Transfer,
+    "certificate": Certified,
 }
 """The measures that an experiment can record in addition to returns, by name."""
 

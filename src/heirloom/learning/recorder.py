@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heirloom.agents.explaining import certificate_text
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent, memory_of
 from heirloom.agents.tables import TableAgent
@@ -151,6 +152,7 @@ class Recorder:
             update_steps=update_steps,
             layers=layers,
             label=self._label,
+            certificate=certificate_text(agent),
         )
 
     def _read(self) -> dict[str, np.ndarray]:

@@ -158,6 +158,8 @@ class Recording:
     """`Q`, `U`, `known` and `decided` at the snapshots, as far as the agent has them."""
     label: str = ""
     """The label and the time of the task, such as "Lyon, week 12"; empty if it has neither."""
+    certificate: str = ""
+    """The certificate at the end of the task, or why there is none; empty without successors."""
 
     def layer(self, name: str, snapshot: int) -> np.ndarray:
         """Return `Q`, `U`, `known` or `decided` at a snapshot, given by its index, [s, a]."""
@@ -194,6 +196,7 @@ FIELDS = (
     *("agent", "repetition", "task", "n_states", "n_actions", "n_episodes", "v_max"),
     *("state_names", "action_names", "deciders"),
 )
+TEXTS = ("label", "certificate")  # absent from a file if they are empty
 
 
 def encode(recordings: Sequence[Recording]) -> np.ndarray:
@@ -204,8 +207,8 @@ def encode(recordings: Sequence[Recording]) -> np.ndarray:
     for i, r in enumerate(recordings):
         header = {name: getattr(r, name) for name in FIELDS}
         scene = None if r.scene is None else [r.scene.style, list(r.scene.cells)]
-        label = {"label": r.label} if r.label else {}
-        headers.append({**header, **label, "scene": scene, "layers": list(r.layers)})
+        texts = {name: getattr(r, name) for name in TEXTS if getattr(r, name)}
+        headers.append({**header, **texts, "scene": scene, "layers": list(r.layers)})
         for name in ARRAYS:
             arrays[f"{i}_{name}"] = getattr(r, name)
         for name, changes in r.layers.items():
@@ -242,8 +245,8 @@ def _decoded(header: dict[str, Any], arrays: dict[str, np.ndarray], prefix: str)
                 for part, dtype in zip(Changes._fields, types, strict=True)
             )
         )
-    label = str(header.get("label", ""))  # absent if the task has none
-    recording = Recording(**fields, scene=scene, **own, layers=layers, label=label)
+    texts: dict[str, Any] = {name: str(header.get(name, "")) for name in TEXTS}
+    recording = Recording(**fields, scene=scene, **own, layers=layers, **texts)
     _check(recording)
     return recording
 

@@ -9,6 +9,7 @@ from typing import Any
 from heirloom.errors import CannotWrite, is_installed, missing
 from heirloom.report import sections
 from heirloom.report.between_runs import differences_section
+from heirloom.report.certificates import certificates
 from heirloom.report.charts import all_curves, bokeh_script, chart_data, chart_item
 from heirloom.report.markup import script_data, whole_page, write_page
 from heirloom.report.sections import TITLES, replays, transfer_data
@@ -30,8 +31,9 @@ def write_report(
     """Write an HTML page about one or several runs, and return its path.
 
     The page is one file that opens from disk without a network. It shows what was run, interactive
-    curves of returns, a table of agents, where transfer came from, and the verdicts of claims. With
-    several runs it also shows their differences with intervals.
+    curves of returns, a table of agents, certificates if the run has measured them, where transfer
+    came from, and the verdicts of claims. With several runs it also shows their differences with
+    intervals.
 
     Args:
         runs: the results of `run` or `compare`; or the folder of a run, or a folder that
@@ -78,6 +80,7 @@ def render(sources: Sources, *, title: str | None = None, baseline: str | None =
         sections.reference(sources.reference),
         sections.charts(runs, curves, left_out),
         sections.agents(runs, baseline),
+        certificates(runs),
         differences_section(runs),
         sections.transfer(recorded, [curves[entry["curve"]].label for entry in recorded], runs),
         replays(runs),

@@ -165,7 +165,9 @@
       this.title = element("h3");
       this.numbers = element("p", { class: "hlr-numbers" });
       this.here = element("table", { class: "hlr-here" });
-      this.node = element("div", { class: "hlr-panel" }, this.title, this.canvas, this.table, this.numbers, this.here);
+      this.certificate = element("p", { class: "hlr-numbers" });
+      this.node = element("div", { class: "hlr-panel" }, this.title, this.canvas, this.table, this.numbers, this.here,
+        this.certificate);
       this.images = new Map();
     }
 
@@ -178,6 +180,8 @@
       this.table.hidden = isGrid;
       this.title.replaceChildren(element("span", { class: "hlr-dot", style: `background:${PANELS[this.slot]}` }),
         recording.agent, recording.taskName === String(recording.task) ? "" : `, task ${recording.taskName}`);
+      this.certificate.replaceChildren(...recording.certificate.map((line, i) =>
+        element("span", {}, i ? element("br") : "At the end of the task: ", line)));
       const turns = recording.turns.map((turn) => turn ?? undefined);
       this.turns = turns;
       this.byPair = isGrid && turns.every((turn) => turn !== undefined);

@@ -153,6 +153,7 @@ def _entry(r: Recording, scene: int) -> dict[str, Any]:
         "repetition": r.repetition,
         "task": r.task,
         "taskName": with_name(r.task, r.label),
+        "certificate": [printable(line) for line in r.certificate.splitlines()],
         "S": r.n_states,
         "A": r.n_actions,
         "nEpisodes": r.n_episodes,

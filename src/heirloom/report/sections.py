@@ -26,6 +26,7 @@ LINKS = {
     "reference": "Reference",
     "returns": "Returns",
     "agents": "Agents",
+    "certificates": "Certificates",
     "differences": "Differences",
     "transfer": "Transfer",
     "replay": "Replay",

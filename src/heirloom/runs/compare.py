@@ -84,8 +84,8 @@ def compare(
             compared: give another name to an agent that you change.
         masks: whether agents obey the masks of available actions that environments give; see
             `learn`. The missing actions of a `TabularMDP` are always respected.
-        measure: a quantity that is recorded in addition, as in a spec: "transfer" for the report's
-            section on where transfer came from, or another one that `heirloom list` shows.
+        measure: a quantity that is recorded in addition, as in a spec: "transfer" or "certificate"
+            for the report's section on it, or another one that `heirloom list` shows.
         record: True, or a dictionary with the keys of the table `[record]` of a spec, to record
             episodes, which `replay(out)` plays; needs `out`.
 
