@@ -311,6 +311,8 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
                 agent.refutation.react(learner, pair)
             values, near = tuple(learner._values), _optional(learner._near)
             check, pause = _check(learner), learner.refines or looks
+            if learner.next_plan is not None:
+                learner.count_steps(before + int(run.at[rollout.STEPS]))
             if is_first and recorder is not None:
                 recorder.after_update(int(run.at[rollout.STEPS]))
             if is_first and plan.on_update is not None:
