@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import agents
+import certificates
 import confidence
 import scaling
 import solve
@@ -36,6 +37,7 @@ PARTS: dict[str, Callable[[], Measured]] = {
     "scaling": scaling.measure,
     "solve": solve.measure,
     "confidence": confidence.measure,
+    "certificates": certificates.measure,
     "workers": workers.measure,
     "start-up": startup.measure,
 }

@@ -98,7 +98,7 @@ def test_message_names_what_an_option_allows(agent, expected):
         ({"algorithm": "RMax", "N-Known": 3}, "agents.1: N-Known is not an option of RMax"),
         (
             {"algorithm": "RMax", "n_know": 3},
-            "agents.1.n_know is not an option of RMax: its options are pool, n_known, successors, rewards, ",
+            "agents.1.n_know is not an option of RMax: its options are pool, n_known, ",
         ),
     ],
 )
