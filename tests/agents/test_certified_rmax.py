@@ -163,6 +163,8 @@ def test_safe_episodes_keep_their_promise(floor, seed):
             v_min = agent.certificate().v_min
             kept += float(hl.evaluate(m, policy).V @ m.start) - v_min
             guaranteed += b
+            assert sets.guaranteed == pytest.approx(guaranteed, abs=1e-12)
+            assert sets.promised >= floor * sets.guaranteed * (1 - 1e-12)
             assert kept >= floor * guaranteed - 1e-9 * max(1.0, guaranteed)
             for _ in range(30):
                 a = agent.act(s)

@@ -86,7 +86,7 @@ class Certificate:
     def __str__(self) -> str:
         probability = f"with probability {1 - self.delta:g}"
         if self.lower <= self.v_min:
-            reasons = [f"{what} are not declared" for what in self.advice]
+            reasons = [f"{what.split(' (')[0]} are not declared" for what in self.advice]
             reasons.append(f"{counted_of(self.n_visited, self.n_pairs, 'pair')} visited")
             first = f"no certificate {probability}: {', '.join(reasons)}"
         else:
@@ -138,7 +138,7 @@ def certify(agent: OptimisticAgent, *, delta: float, **given: Any) -> Certificat
         n_visited=int((task.model.own_counts > 0).sum()),
         n_pairs=int(upper.exists.sum()),
         limits=_limits(agent, values),
-        advice=_advice(values),
+        advice=_advice(agent, values),
     )
 
 
@@ -207,11 +207,13 @@ def _contradiction(agent: OptimisticAgent, values: CertifiedValues) -> str | Non
     return f"the nearness is refuted: {found}"
 
 
-def _advice(values: CertifiedValues) -> tuple[str, ...]:
+def _advice(agent: OptimisticAgent, values: CertifiedValues) -> tuple[str, ...]:
     """Return what could be declared, in words."""
     advice: tuple[str, ...] = () if values.successors is not None else ("the possible successors",)
     if values.declared.rewards is None:
         advice += ('rewards ("per transition", if they are the same at every visit of one)',)
+    if values.declared.start is None and not agent.task.starts.any():
+        advice += ("the first states (start=...; none was observed)",)
     return advice
 
 

@@ -94,41 +94,43 @@ class CertifiedSets(Bound):
         """How many episodes began in each state; the agent counts them."""
         self.guaranteed = self.promised = 0.0
         self._planned_at = -1
-        self._is_search = True
         return False
 
     def plan(self, Q: FloatArray, V: FloatArray, rng: np.random.Generator | None) -> None:
         """Write the values on which the agent acts: upper ones, or with `floor` guaranteed ones."""
-        n_steps = int(self.model._arrays.counts.sum())
-        is_due = n_steps >= max(self._planned_at + 1, GROWTH * self._planned_at)
-        if self.floor is None or rng is None or is_due:
+        is_first, n_steps = self._planned_at < 0, int(self.model._arrays.counts.sum())
+        if self.floor is not None and rng is None:
+            return  # the policy of an episode stays as it is
+        if self.floor is None or n_steps >= max(self._planned_at + 1, GROWTH * self._planned_at):
             self.values.count()
-            upper = self.values.upper(accuracy=ACCURACY, search=self._is_search)
-            self._is_search, self._planned_at = False, n_steps
+            self.values.upper(accuracy=ACCURACY, search=is_first)
+            self._planned_at = n_steps
             if self.floor is not None:
                 self.values.lower(accuracy=ACCURACY)
-        upper = self.values._upper
-        V[:], Q[:] = upper.V, upper.Q
-        if self.floor is not None and rng is not None:
-            self._choose(Q, V, self.floor)
+        V[:], Q[:] = self.values._upper.V, self.values._upper.Q
+        if self.floor is not None:
+            self._choose(Q, V, self.floor, is_episode=not is_first)
 
-    def _choose(self, Q: FloatArray, V: FloatArray, floor: float) -> None:
-        """Choose the policy of the next episode, and write values on which it alone is greedy."""
+    def _choose(self, Q: FloatArray, V: FloatArray, floor: float, *, is_episode: bool) -> None:
+        """Choose the policy of the next episode, and write values on which it alone is greedy.
+
+        Before the first episode begins, the choice is safe and counts for nothing.
+        """
         values, lower, v_min = self.values, self.values._lower, self.values.v_min
         explores = self._first_best(Q)
         safe = np.where(lower.exists, lower.Q, -np.inf)
         has_sure = np.isfinite(safe.reshape(V.size, -1)).any(axis=1)
-        b = values.of_start(lower.V, self.starts, -1.0) - v_min
-        self.guaranteed += b
-        least = 0.0  # of the value of exploration
-        if self.promised < floor * self.guaranteed:
-            policy = explores % self.setting.n_actions
-            least = values.of_start(values.lower_of(policy), self.starts, -1.0) - v_min
-        if self.promised + least >= floor * self.guaranteed:
+        b, least = values.of_start(lower.V, self.starts, -1.0) - v_min, 0.0
+        if is_episode:
+            self.guaranteed += b
+            if self.promised < floor * self.guaranteed:
+                policy = explores % self.setting.n_actions
+                least = values.of_start(values.lower_of(policy), self.starts, -1.0) - v_min
+        if is_episode and self.promised + least >= floor * self.guaranteed:
             self.promised += least
             chosen = explores
         else:
-            self.promised += b
+            self.promised += b if is_episode else 0.0
             chosen = np.where(has_sure, self._first_best(safe), explores)
             Q[np.isfinite(Q)] = v_min
             Q[lower.exists], V[:] = lower.Q[lower.exists], lower.V
