@@ -1,7 +1,7 @@
 """`Certificate`: how good a policy is at least, and any policy at most, with a probability."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from heirloom.validation import instance, positive_probability
 from heirloom.wording import counted, counted_of
 
 N_LIMITS = 10  # pairs that are named
+N_KEPT = 2  # bounds of a task, for different knowledge, that can go on
 ROUNDING = 1e-9  # by which a lower bound may be above an upper one, relative to the range of values
 
 
@@ -164,17 +165,18 @@ def certified_values(
     for values in task.certified:
         same = values.delta == delta and values.nearness is nearness
         if same and _equal(values.declared, declared):
+            values.declared = declared
             return values
     arguments = agent.setting, task.model, agent.memory, task.place
     values = CertifiedValues(*arguments, declared, nearness, delta)
-    task.certified.append(values)
-    del task.certified[1:-1]  # the first one may be that on which the agent acts
+    task.certified = [*task.certified[1 - N_KEPT :], values]
     return values
 
 
 def _equal(one: Declared, other: Declared) -> bool:
-    for each in fields(Declared):
-        a, b = getattr(one, each.name), getattr(other, each.name)
+    """Return whether two declarations of models are equal; bounds do not depend on the start."""
+    for name in ("successors", "terminates", "rewards"):
+        a, b = getattr(one, name), getattr(other, name)
         if type(a) is not type(b):
             return False
         pairs = zip(a, b, strict=True) if isinstance(a, tuple) else [(a, b)]

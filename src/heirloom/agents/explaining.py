@@ -84,12 +84,12 @@ def certificate_text(agent: object) -> str:
 def certificate_apart(agent: OptimisticAgent, **given: Any) -> "Certificate":
     """Return `agent.certificate(...)` without any effect on the agent.
 
-    Bounds on which the agent acts stay as they are. If the certificate contradicts the knowledge,
-    it does not use the knowledge, and the agent does not react.
+    If the certificate contradicts the knowledge, it does not use the knowledge, and the agent does
+    not react.
     """
     other = copy(agent)
     other._task, other.refutation = copy(agent.task), copy(agent.refutation)
-    other._task.certified, other.refutation.reaction = [], "ignore"
+    other._task.certified, other.refutation.reaction = [*agent.task.certified], "ignore"
     return other.certificate(**given)
 
 

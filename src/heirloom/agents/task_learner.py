@@ -84,7 +84,7 @@ class TaskLearner:
         self.starts: IntArray = np.zeros(setting.n_states, dtype=np.int64)
         """How many episodes that `learn` ran began in each state."""
         self.certified: list[CertifiedValues] = []
-        """The bounds of certificates: those on which the agent acts, if it does, then others."""
+        """The bounds of certificates that were asked for, on which the agent does not act."""
         self.texts: dict[str, str] = {}
         """The label and the time of the task, if they are known before it ends."""
         self.candidates: list[Candidate] = []
@@ -138,7 +138,6 @@ class TaskLearner:
         self.watch = None if self.refutation is None else self.refutation.begin_task(self)
         """What the task is compared with as its pairs become known; None for nothing."""
         if isinstance(self.planner, CertifiedSets):
-            self.certified[:] = [self.planner.values]
             self.planner.starts = self.starts
         self._plan(self._rng)
 
