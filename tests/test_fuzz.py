@@ -309,7 +309,7 @@ CALLS = {
     "NearRMaxQInit": optimistic(hl.NearRMaxQInit, nearness=NEAR, p_min=0.5, **LEARNING),
     "EnvelopeRMax": optimistic(hl.EnvelopeRMax, alpha=0.5, first=1, calibration=2),
     "MFRL": optimistic(hl.MFRL, beta=0.1),
-    "PSRL": optimistic(hl.PSRL, prior=0.5, rewards="beta", sample="visits", terminates=True),
+    "PSRL": optimistic(hl.PSRL, prior=0.5, posterior="beta", sample="visits", terminates=True),
     "NearPSRL": optimistic(hl.NearPSRL, nearness=NEAR),
     "UCBVI": optimistic(hl.UCBVI, bonus="hoeffding", scale=0.1, nearness=NEAR),
     "MBIE": optimistic(hl.MBIE, sets="l1", delta=0.1, scale=0.5),

@@ -25,6 +25,7 @@ BLOCK = 10  # episodes per point of a curve
 OPTIONS: dict[str, dict[str, Any]] = {
     "LRMax": {"d_max": "family"},
     "LRMaxQInit": {"d_max": "family"},
+    "CertifiedRMax": {"nearness": "family", "rewards": "per transition"},
     "EnvelopeRMax": {"alpha": 0.2, "first": 5},  # calibrated on 4 tasks
 }
 

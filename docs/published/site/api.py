@@ -27,6 +27,7 @@ FIRST = ("TabularMDP", "NearRMax", "Nearness", "TaskMemory", "HeirloomError")
 RETURNED = (
     *("planning.solve.Solution", "learning.learn.Record", "learning.recording.Recording"),
     *("agents.explanation.Explanation", "transfer.refutation.audit_result.Audit"),
+    "agents.certificate.Certificate",
 )
 """Classes of what public functions return, which no program needs to import."""
 
