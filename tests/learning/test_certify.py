@@ -391,3 +391,12 @@ def test_bad_input_is_refused_before_an_episode_begins(wrong, error, message):
     assert agent.task.candidates == []
     assert agent.memory.n_candidates == 0
     assert agent.model.own_counts.sum() == 0
+
+
+def test_start_that_the_agent_was_told_is_that_of_rollouts():
+    m = chain(0.1)
+    agent = agent_for(m, start=0)
+    hl.learn(agent, m, episodes=30, max_steps=20, seed=0)
+    found = hl.certify(agent, m, episodes=100, max_steps=50, seed=0)
+    assert found.lower_from == "rollouts"
+    assert found.lower == agent.certificate(start=0).lower == agent.certificate().lower

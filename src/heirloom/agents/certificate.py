@@ -21,6 +21,7 @@ from heirloom.validation import instance, positive_probability
 from heirloom.wording import counted, counted_of
 
 N_LIMITS = 10  # pairs that are named
+NOTHING = 0.99  # relative gap above which a certificate says nothing
 N_KEPT = 2  # bounds of a task, for different knowledge, that can go on
 ROUNDING = 1e-9  # by which a lower bound may be above an upper one, relative to the range of values
 
@@ -37,7 +38,7 @@ class Limit(NamedTuple):
     visits: int
     """Its visits so far."""
     more_visits: int
-    """About how many more would halve the cost."""
+    """About how many more would halve the cost; 0 if there were none, so that this is not known."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Certificate:
     """
 
     delta: float
-    """δ, for all certificates of a life with this δ together."""
+    """δ, for all certificates of a life with this δ and the same knowledge together."""
     optimum_at_most: float
     """An upper bound on the value of every policy."""
     lower: float
@@ -86,7 +87,7 @@ class Certificate:
 
     def __str__(self) -> str:
         probability = f"with probability {1 - self.delta:g}"
-        if self.lower <= self.v_min:
+        if self.relative_gap > NOTHING:
             reasons = [f"{what.split(' (')[0]} are not declared" for what in self.advice]
             reasons.append(f"{counted_of(self.n_visited, self.n_pairs, 'pair')} visited")
             first = f"no certificate {probability}: {', '.join(reasons)}"
@@ -97,7 +98,8 @@ class Certificate:
                 f"more than {self.optimum_at_most:.4g}: a gap of {self.relative_gap:.1%}"
             )
         names = [
-            f"{one.name}: {counted(one.visits, 'visit')}, {one.more_visits:,} more halve it"
+            f"{one.name}: {counted(one.visits, 'visit')}"
+            + (f", {one.more_visits:,} more halve it" if one.more_visits else "")
             for one in self.limits[:3]
         ]
         second = (
@@ -240,7 +242,7 @@ def _limits(agent: OptimisticAgent, values: CertifiedValues) -> tuple[Limit, ...
             agent.memory.names.pair(*pair),
             float(cost[s]),
             n := int(counts[greedy[s]]),
-            max(1, 3 * n),
+            3 * n,
         )
         for s in order
         if cost[s] > ACCURACY * reward_scale(setting.reward_range)

@@ -522,7 +522,8 @@ class OptimisticAgent:
         is given. All this must be known before the data, and true: values on which the agent acts
         prove nothing. By default it is what the agent was created with, and the nearness of its
         bounds, unless that was learned or refuted. Certificates of all tasks of a life with the
-        same δ hold together. An outcome that was declared impossible raises `InvalidArgument`.
+        same δ and the same knowledge hold together. An outcome that was declared impossible raises
+        `InvalidArgument`.
 
         Args:
             start: the first state, or a distribution over first states. By default they are those

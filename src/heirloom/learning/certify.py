@@ -63,7 +63,7 @@ def certify(
             counts as the smallest possible value: choose it so large that γ^max_steps is small.
         delta: δ, the probability that a bound fails, in all tasks and calls together.
         start: the first state, or the distribution of first states, if it is known; by default
-            the certificate is about the starts of the environment.
+            what the agent was told, or else the starts of the environment.
         masks: whether the masks of an environment are obeyed, as in `learn`. In a state where the
             action of the policy does not exist, the first one that exists is taken.
         seed: the seed of the episodes. Each call has episodes of its own, also if the seed is that
@@ -77,7 +77,9 @@ def certify(
         )
     delta, masks = positive_probability("delta", delta), truth("masks", masks)
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
-    p_start = None if start is None else frozen(read_start(start, agent.n_states))
+    p_start = agent.declared.start
+    if start is not None:
+        p_start = frozen(read_start(start, agent.n_states))
     if isinstance(env, TabularMDP):
         masks, env = env.transitions.available is not None, env.to_gymnasium()
     of_certificate = {"start": start, "delta": delta, **declared}
