@@ -10,6 +10,7 @@ import heirloom as hl
 from heirloom.envs.paper_families import Tight
 from heirloom.errors import InvalidArgument
 from heirloom.kernels.confidence import kl_radius
+from heirloom.learning.outcomes import begin
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import collect
 from tests.agents.certificate_lives import streams_that_fail
@@ -52,7 +53,7 @@ def draw(seed, what):
     if what == "per transition":
         declared["rewards"] = what
     if what == "prices":
-        declared["rewards"] = np.where(m.available, m.R, m.reward_range[0])
+        declared["rewards"] = np.where(m.available, m.R, m.reward_range[1])
     return m, declared
 
 
@@ -93,7 +94,10 @@ def life(seed, what, steps):
     kind = (hl.RMax, hl.UCBVI, hl.PSRL)[seed % 3]
     agent = kind(**options_of(m), seed=seed, explore=0.3)
     env = m.to_gymnasium() if seed % 5 == 0 else m  # masks are then observed one after the other
-    hl.learn(agent, env, episodes=max(1, steps // 10), max_steps=10, seed=seed, masks=True)
+    begin(agent, env, masks=True)
+    agent.certificate(**declared, start=m.start)  # bounds go on from these
+    steps = {"episodes": max(1, steps // 10), "max_steps": 10}
+    hl.learn(agent, env, **steps, seed=seed, masks=True, resume=True)
     return agent, m, declared
 
 

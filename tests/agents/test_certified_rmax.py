@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom.agents.candidates import Candidate
 from heirloom.agents.certificate import certified_values
 from heirloom.envs.paper_families import Tight
-from heirloom.errors import InvalidArgument, RefutedKnowledge, RefutedKnowledgeWarning
+from heirloom.errors import (
+    InvalidArgument,
+    RefutedKnowledge,
+    RefutedKnowledgeWarning,
+    WrongOrder,
+)
 from heirloom.mdp.transitions import Outcomes, collect
 from tests.agents.test_certificate import family, options_of
 from tests.strategies import seeds
@@ -253,12 +259,13 @@ def bandit(reward):
     )
 
 
+SIZES = {"n_states": 1, "n_actions": 2, "gamma": 0.5}
 FALSE = hl.Nearness(rewards=0.0, transitions=0.0)
 
 
 def refuted(**options):
     """Return an agent whose second task contradicts the claim that all tasks are equal."""
-    agent = hl.RMax(n_states=1, n_actions=2, gamma=0.5, explore=0.5, seed=0, **options)
+    agent = hl.RMax(explore=0.5, seed=0, **SIZES, **options)
     for reward in (0.0, 1.0):
         hl.learn(agent, bandit(reward), episodes=2, max_steps=2000, seed=0)
     return agent
@@ -271,9 +278,63 @@ def test_certificate_that_contradicts_a_nearness_refutes_it_and_uses_own_visits(
     own = agent.certificate(rewards="per transition")
     assert found.lower == own.lower > 1.5
     assert found.optimum_at_most == own.optimum_at_most
+    assert not agent.refutation.is_refuted  # it is not the agent's own
+
+
+def test_agent_gives_up_its_own_nearness_if_a_certificate_refutes_it():
+    agent = hl.CertifiedRMax(nearness=FALSE, explore=0.5, seed=0, **SIZES)
+    hl.learn(agent, bandit(0.0), episodes=2, max_steps=2000, seed=0)
+    agent.begin_task()
+    for _ in range(200):
+        agent.task.model._count(1, 1.0, 0)  # without a plan
+    with pytest.warns(RefutedKnowledgeWarning, match="the nearness is refuted"):
+        found = agent.certificate(start=0)
     assert agent.refutation.is_refuted
-    again = agent.certificate(nearness=FALSE, rewards="per transition")  # without a warning
-    assert again.lower == own.lower
+    assert agent.bounds[0].nearness is None
+    assert found.lower == agent.certificate(start=0).lower > 1.0
+    agent.drop_task()
+
+
+def test_agent_gives_up_its_nearness_within_a_task():
+    agent = hl.CertifiedRMax(
+        nearness=FALSE, rewards="per transition", explore=0.5, on_refutation="widen", **SIZES
+    )
+    hl.learn(agent, bandit(0.0), episodes=1, max_steps=2000, seed=0)
+    agent.begin_task()
+    hl.learn(agent, bandit(1.0), episodes=1, max_steps=600, seed=1, resume=True)
+    assert agent.refutation.n_widened == 1
+    assert agent.Q.max() >= 2.0 - 1e-9
+
+
+@pytest.mark.parametrize("reaction", ["widen", "ignore", "warn"])
+@pytest.mark.filterwarnings("ignore::heirloom.errors.RefutedKnowledgeWarning")
+def test_successor_that_only_the_nearness_excludes_refutes_it(reaction):
+    stays = np.zeros((2, 1, 2), dtype=bool)
+    stays[0, 0, 0] = stays[1, 0, 1] = True
+    near = hl.Nearness(rewards=1.0, transitions=1.0, successors=stays)
+    agent = hl.CertifiedRMax(
+        nearness=near, on_refutation=reaction, n_states=2, n_actions=1, gamma=0.5
+    )
+    agent.begin_task()
+    for s_next in (0, 0, 1):
+        agent.observe(0, 0, 0.5, s_next, terminated=False)
+    assert agent.bounds[0].nearness is None
+    assert np.isfinite(agent.certificate(start=0).optimum_at_most)
+    agent.end_task()
+
+
+def test_rollouts_above_the_optimum_of_a_false_nearness_refute_it():
+    near = hl.Nearness(rewards=0.05, transitions=0.0)
+    agent = hl.RMax(n_states=1, n_actions=2, gamma=0.9, seed=0, start=0)
+    m = hl.TabularMDP(R=np.zeros((1, 2)), T=np.ones((1, 2, 1)), gamma=0.9)
+    hl.learn(agent, m, episodes=200, max_steps=50, seed=0)
+    agent.begin_task()
+    policy, start = np.zeros(1, dtype=np.int64), agent.declared.start
+    agent.task.candidates.append(Candidate(1, policy, start, 0.0, 10.0, [9.0] * 20))
+    with pytest.warns(RefutedKnowledgeWarning, match="the value of a policy is at least"):
+        found = agent.certificate(nearness=near)
+    assert 5 < found.lower <= found.optimum_at_most
+    agent.drop_task()
 
 
 def test_refutation_by_a_certificate_can_raise():
@@ -283,16 +344,20 @@ def test_refutation_by_a_certificate_can_raise():
 
 
 def test_refuted_knowledge_is_remembered_in_files(tmp_path):
-    agent = refuted(on_refutation="ignore")
-    agent.certificate(nearness=FALSE, rewards="per transition")
+    agent = hl.NearRMax(nearness=FALSE, explore=0.5, on_refutation="ignore", seed=0, **SIZES)
+    for reward in (0.0, 1.0):
+        hl.learn(agent, bandit(reward), episodes=2, max_steps=2000, seed=0)
+    agent.certificate(rewards="per transition")
     agent.save(tmp_path / "agent.heirloom")
-    assert hl.RMax.load(tmp_path / "agent.heirloom").refutation.is_refuted
+    assert hl.NearRMax.load(tmp_path / "agent.heirloom").refutation.is_refuted
 
 
 def test_bound_on_values_that_is_too_small_is_refuted():
     agent = hl.RMax(n_states=1, n_actions=2, gamma=0.5, explore=0.5, v_max=1.2, seed=0)
     hl.learn(agent, bandit(1.0), episodes=2, max_steps=2000, seed=0)
-    with pytest.raises(RefutedKnowledge, match="Correct v_max, successors, terminates or rewards"):
+    with pytest.raises(
+        RefutedKnowledge, match="Correct v_max, successors, terminates, rewards or start"
+    ):
         agent.certificate(rewards="per transition")
 
 
@@ -331,3 +396,104 @@ def test_true_knowledge_is_not_refuted_and_certificates_with_rollouts_are_true(s
             tol = 1e-9 * max(abs(one.v_min), abs(m.v_max), 1.0)
             assert one.lower <= hl.evaluate(m, one.policy).V @ m.start + tol
             assert one.optimum_at_most >= hl.solve(m).V @ m.start - tol
+
+
+MASKED = {"n_states": 2, "n_actions": 2, "gamma": 0.9, "terminating": False, "start": 0}
+
+
+def masked():
+    """Return a task that lacks its best-paid action, as an environment, and its price list."""
+    R = np.array([[0.1, 1.0], [0.2, 1.0]])
+    T = np.zeros((2, 2, 2))
+    T[0, :, 1] = T[1, :, 0] = 1.0
+    available = np.array([[True, False], [True, False]])
+    rewards = np.where(available, R, 0.0)
+    return hl.TabularMDP(R=rewards, T=T, gamma=0.9, available=available, start=0), R
+
+
+def test_action_that_may_not_exist_promises_nothing():
+    m, prices = masked()
+    agent = hl.CertifiedRMax(rewards=prices, **MASKED)
+    result = hl.learn(
+        agent, m.to_gymnasium(), episodes=20, max_steps=50, seed=0, masks=True, until=0.2
+    )
+    assert result.returns.size > 0
+    assert result.certificate.lower <= hl.solve(m).V[0] + 1e-9
+
+
+def test_lower_bounds_do_not_outlive_the_actions_they_rest_on():
+    m, prices = masked()
+    agent = hl.RMax(rewards=prices, **MASKED)
+    agent.begin_task()
+    assert agent.certificate().lower > hl.solve(m).V[0]  # no masks were announced
+    hl.learn(agent, m.to_gymnasium(), episodes=5, max_steps=50, seed=0, masks=True, resume=True)
+    found = agent.certificate()
+    assert found.lower <= hl.solve(m).V[0] + 1e-9 <= found.optimum_at_most + 1e-8
+
+
+def test_safe_agent_never_takes_a_missing_action():
+    """A plan that is not due must not bring back actions that turned out to be missing."""
+    agent = hl.CertifiedRMax(rewards=masked()[1], floor=0.5, **MASKED)
+    agent.begin_task()
+    for _ in range(300):
+        agent.begin_episode()
+        agent.observe_mask(0, [1, 0])
+        assert agent.act(0) == 0
+        agent.observe(0, 0, 0.1, 1, terminated=False)
+    agent.observe_mask(1, [1, 0])
+    agent.begin_episode()
+    assert agent.act(1) == 0
+    agent.drop_task()
+
+
+def test_false_price_list_is_refuted():
+    agent = hl.RMax(n_states=1, n_actions=2, gamma=0.5, explore=0.5, seed=0)
+    hl.learn(agent, bandit(1.0), episodes=1, max_steps=2000, seed=0)
+    prices = np.array([[0.5, 0.0]])
+    with pytest.raises(RefutedKnowledge, match="rewards is 0 at state 0, action 1, where"):
+        agent.certificate(rewards=prices)
+
+
+def test_earlier_visits_that_are_pooled_must_be_possible():
+    near = hl.Nearness(rewards=1.0, transitions=0.0)
+    m = with_prices(TASKS[0], TASKS[0].R)
+    agent = hl.RMax(**FAMILY.options, seed=0)
+    hl.learn(agent, m, episodes=5, max_steps=20, seed=0)
+    agent.begin_task()
+    nowhere = np.zeros((m.n_states, m.n_actions, m.n_states), dtype=bool)
+    nowhere[:, :, 0] = True
+    with pytest.raises(InvalidArgument, match="impossible in an earlier task"):
+        agent.certificate(nearness=near, rewards=m.R.copy(), successors=nowhere)
+    agent.drop_task()
+
+
+def test_start_that_episodes_contradict_is_refused():
+    agent = certified(start=START + 1)
+    hl.learn(agent, TASKS[0], episodes=2, max_steps=5, seed=0)
+    with pytest.raises(InvalidArgument, match=f"episodes began in state {START}"):
+        agent.certificate()
+
+
+def test_memory_that_another_agent_has_used_meanwhile_is_refused():
+    first, second = (hl.RMax(**SIZES, seed=0) for _ in range(2))
+    second.memory = first.memory
+    first.begin_task()
+    hl.learn(second, bandit(0.5), episodes=1, max_steps=5, seed=0)
+    with pytest.raises(InvalidArgument, match="another agent has used the memory"):
+        first.certificate()
+    first.drop_task()
+
+
+def test_dropped_task_is_not_rolled_out():
+    agent = hl.RMax(**SIZES, seed=0)
+    agent.begin_task()
+    agent.drop_task()
+    with pytest.raises(WrongOrder, match="the last task was dropped"):
+        hl.certify(agent, bandit(0.5), episodes=1, max_steps=5)
+
+
+def test_invalid_probability_is_refused_before_a_task_begins():
+    agent = certified()
+    with pytest.raises(InvalidArgument, match="delta is 5"):
+        hl.learn(agent, TASKS[0], episodes=1, max_steps=5, until=0.5, delta=5)
+    assert not agent.in_task

@@ -278,7 +278,7 @@ def certificates(agent):
         successors=np.ones((setting.n_states, setting.n_actions, setting.n_states), dtype=bool),
     )
     equal = hl.Nearness(rewards=hi - lo, transitions=0.0, successors=near.successors)
-    prices = np.full((setting.n_states, setting.n_actions), lo)
+    prices = np.clip(agent.model.mean_rewards, lo, hi).reshape(setting.n_states, -1)
     with ExitStack() as stack:
         for name, value in (("MOST_WORK", 20.0), ("MOST_CALLS", 2), ("MOST_ROUNDS", 2)):
             stack.enter_context(mock.patch.object(certified, name, value))

@@ -1,5 +1,6 @@
 """`Certificate`: how good a policy is at least, and any policy at most, with a probability."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -11,15 +12,18 @@ from scipy.sparse.linalg import spsolve
 from heirloom.agents.candidates import best
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.arrays import FloatArray, IntArray, frozen
-from heirloom.errors import RefutedKnowledge
+from heirloom.errors import InvalidArgument, RefutedKnowledge, RefutedKnowledgeWarning
 from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.certified import ACCURACY, CertifiedValues
+from heirloom.transfer.certified_sets import CertifiedSets
 from heirloom.transfer.declared import Declared
 from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.radii import Accuracy
 from heirloom.transfer.refutation.watch import claims_of
 from heirloom.validation import instance, positive_probability
 from heirloom.wording import counted, counted_of
 
+NO_NEARNESS = object()  # instead of the nearness of the agent
 N_LIMITS = 10  # pairs that are named
 NOTHING = 0.99  # relative gap above which a certificate says nothing
 N_KEPT = 2  # bounds of a task, for different knowledge, that can go on
@@ -115,12 +119,22 @@ def certify(agent: OptimisticAgent, *, delta: float, **given: Any) -> Certificat
     `given` are the arguments of `OptimisticAgent.certificate`.
     """
     values = certified_values(agent, positive_probability("delta", delta), given)
-    values.count()
-    upper, lower, task = values.upper(), values.lower(), agent.task
-    contradiction = _contradiction(agent, values)
-    if contradiction is not None:
-        agent.refutation.refute_certificate(contradiction)
-        return certify(agent, delta=delta, **{**given, "nearness": None})
+    task = agent.task
+    try:
+        values.count()
+    except InvalidArgument as error:
+        if values.nearness is None:
+            raise
+        return _without_nearness(agent, values, str(error), delta, given)
+    _check_start(values, task.starts)
+    _check_prices(agent, values)
+    upper, lower = values.upper(), values.lower()
+    excess = np.where(lower.exists & upper.exists, lower.Q - upper.Q, -np.inf)
+    k = int(excess.argmax())
+    name = agent.memory.names.pair(*divmod(k, agent.n_actions))
+    found = _contradiction(agent, values, f"the value of {name}", lower.Q[k], upper.Q[k])
+    if found is not None:
+        return _without_nearness(agent, values, found, delta, given)
     Q = np.where(lower.exists, lower.Q, -np.inf).reshape(agent.n_states, -1)
     policy, lowest = Q.argmax(axis=1), lower.V
     lower_from: Literal["model", "rollouts"] = "model"
@@ -129,9 +143,13 @@ def certify(agent: OptimisticAgent, *, delta: float, **given: Any) -> Certificat
     if candidate is not None and (value := candidate.lower(delta)) > at_least:
         at_least, policy, lower_from = value, candidate.policy, "rollouts"
         lowest = values.lower_of(policy)
+    at_most = values.of_start(upper.V, task.starts, 1.0)
+    found = _contradiction(agent, values, "the value of a policy", at_least, at_most)
+    if found is not None:
+        return _without_nearness(agent, values, found, delta, given)
     return Certificate(
         delta=delta,
-        optimum_at_most=values.of_start(upper.V, task.starts, 1.0),
+        optimum_at_most=at_most,
         lower=at_least,
         lower_from=lower_from,
         policy=frozen(policy.copy()),
@@ -155,7 +173,9 @@ def certified_values(
     """
     task, declared, given = agent.task, agent.declared, dict(given or {})
     nearness = given.pop("nearness", None)
-    if nearness is not None:
+    if nearness is NO_NEARNESS:
+        nearness = None
+    elif nearness is not None:
         instance("nearness", nearness, Nearness, "such as agent.bounds[0].nearness")
         nearness._check_shape(agent.n_states, agent.n_actions)
     elif not agent.refutation.is_refuted:
@@ -187,28 +207,82 @@ def _equal(one: Declared, other: Declared) -> bool:
     return True
 
 
-def _contradiction(agent: OptimisticAgent, values: CertifiedValues) -> str | None:
-    """Return where a lower bound is above an upper one, which is evidence against knowledge.
+def _contradiction(
+    agent: OptimisticAgent, values: CertifiedValues, what: str, low: float, high: float
+) -> str | None:
+    """Return that a lower bound is above an upper one, which is evidence against knowledge.
 
-    If what is known is true, this happens with probability δ at most in a life.
+    If what is known is true, this happens with probability δ at most in a life. Raises
+    `RefutedKnowledge` if there is no nearness that could be false.
     """
-    setting, lower, upper = agent.setting, values._lower, values._upper
+    setting = agent.setting
     tol = ROUNDING * max(abs(setting.v_max), abs(values.v_min), reward_scale(setting.reward_range))
-    excess = np.where(lower.exists & upper.exists, lower.Q - upper.Q, -np.inf)
-    k = int(excess.argmax())
-    if excess[k] <= tol:
+    if low <= high + tol:
         return None
-    name = agent.memory.names.pair(*divmod(k, agent.n_actions))
-    found = (
-        f"the value of {name} is at least {lower.Q[k]:.4g} and at most {upper.Q[k]:.4g} "
-        f"(probability of error {values.delta:g})"
-    )
+    found = f"{what} is at least {low:.4g} and at most {high:.4g}"
     if values.nearness is None:
         raise RefutedKnowledge(
-            f"what is declared is refuted: {found}. Correct v_max, successors, terminates or "
-            "rewards"
+            f"what is declared is refuted: {found} (probability of error {values.delta:g}). "
+            "Correct v_max, successors, terminates, rewards or start"
         )
-    return f"the nearness is refuted: {found}"
+    return f"{found} (probability of error {values.delta:g})"
+
+
+def _without_nearness(
+    agent: OptimisticAgent,
+    values: CertifiedValues,
+    found: str,
+    delta: float,
+    given: Mapping[str, Any],
+) -> Certificate:
+    """React to a nearness that is refuted; return a certificate that does not use it."""
+    refutation, message = agent.refutation, f"the nearness is refuted: {found}"
+    if values.nearness is claims_of(agent.bounds).nearness:
+        refutation.refute_certificate(message)
+        planner = agent.task.planner
+        if isinstance(planner, CertifiedSets):
+            planner.give_up_nearness()
+    elif refutation.reaction == "raise":
+        raise RefutedKnowledge(message)
+    elif refutation.reaction != "ignore":
+        warnings.warn(message, RefutedKnowledgeWarning, stacklevel=5)
+    return certify(agent, delta=delta, **{**given, "nearness": NO_NEARNESS})
+
+
+def _check_start(values: CertifiedValues, starts: IntArray) -> None:
+    """Raise `InvalidArgument` if episodes began where the declared start excludes it."""
+    start = values.declared.start
+    if start is None:
+        return
+    wrong = np.flatnonzero((starts > 0) & (start == 0))
+    if wrong.size:
+        raise InvalidArgument(
+            f"episodes began in state {wrong[0]}, which has probability 0 in start: declare the "
+            "true start, or none"
+        )
+
+
+def _check_prices(agent: OptimisticAgent, values: CertifiedValues) -> None:
+    """Raise `RefutedKnowledge` if mean rewards of this task contradict those that are declared.
+
+    If these are true, this happens with probability δ at most in a life.
+    """
+    if values.prices is None:
+        return
+    counts, R = agent.model.own_counts.reshape(-1), agent.model.mean_rewards
+    place, outcomes = agent.task.place, np.ones(counts.size, dtype=np.int64)
+    accuracy = Accuracy(exact=False, delta=values.delta, n_dropped=place.n_dropped)
+    radii = accuracy.of_task(place.number, agent.setting, outcomes).at(counts).rewards
+    tol = ROUNDING * reward_scale(agent.setting.reward_range)
+    excess = np.where(counts > 0, np.abs(R - values.prices) - radii, -np.inf)
+    k = int(excess.argmax())
+    if excess[k] > tol:
+        name = agent.memory.names.pair(*divmod(k, agent.n_actions))
+        visits = counted(int(counts[k]), "reward")
+        raise RefutedKnowledge(
+            f"rewards is {values.prices[k]:.4g} at {name}, where {visits} had a mean of "
+            f"{R[k]:.4g} (probability of error {values.delta:g}): give the true mean rewards"
+        )
 
 
 def _advice(agent: OptimisticAgent, values: CertifiedValues) -> tuple[str, ...]:

@@ -446,6 +446,8 @@ class OptimisticAgent:
         """End the task without storing it."""
         if self.in_task and self._task is not None:
             self.memory._drop(self._task.model)
+            self._task.place = self._task.place._replace(is_over=True)
+            self._task.is_dropped = True
         self.in_task = False
 
     @property

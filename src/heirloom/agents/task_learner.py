@@ -87,6 +87,7 @@ class TaskLearner:
         """The bounds of certificates that were asked for, on which the agent does not act."""
         self.texts: dict[str, str] = {}
         """The label and the time of the task, if they are known before it ends."""
+        self.is_dropped = False
         self.candidates: list[Candidate] = []
         """The policies that were rolled out in this task, with their returns."""
         self._is_restarted = self._is_restarting = False
@@ -145,6 +146,8 @@ class TaskLearner:
         """Make new values, if a bound makes them before each episode."""
         if self.plans_episodes:
             self._plan(self._rng)
+            if self.refutation is not None and isinstance(self.planner, CertifiedSets):
+                self.refutation.check_evidence(self, 0)
 
     def count_steps(self, n_steps: int) -> None:
         """Take note of the number of steps in the task, and make new values if they are due."""
@@ -152,6 +155,8 @@ class TaskLearner:
         if self.next_plan is not None and n_steps >= self.next_plan:
             self._plan(self._rng)
             self.next_plan = max(n_steps + 1, math.ceil(PLAN_GROWTH * n_steps))
+            if self.refutation is not None:
+                self.refutation.check_evidence(self, 0)
 
     def _plan(self, rng: np.random.Generator | None) -> None:
         """Let a bound make the values; if `rng` is None, only missing actions have changed."""
@@ -383,6 +388,7 @@ class TaskLearner:
             bound.end_task(source, memory)
         self._plan(None)
         memory._add(source)
+        self.place = self.place._replace(is_over=True)
 
     @property
     def Q(self) -> FloatArray:

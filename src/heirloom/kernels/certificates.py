@@ -285,6 +285,8 @@ def backup(known, seen, sets, sources, bounds, top, k):
         v_top = max(v_top, 0.0)
         if known.kind != PRICES or not _has_end(sets.s, n):
             v_unseen = max(v_unseen, 0.0)
+    if v_top == -np.inf:  # no outcome is possible: the action does not exist
+        return -np.inf
     best = highest + gamma * v_top
     if n > 0:
         total, mean = 0.0, 0.0
@@ -296,7 +298,8 @@ def backup(known, seen, sets, sources, bounds, top, k):
             sets.w[i] = sets.r[i] + gamma * sets.v[i]
             mean += sets.p[i] * sets.r[i]
         beta = sets.beta[k]
-        found = largest_mean(sets.p[:n], sets.w[:n], sense, r_unseen + gamma * v_unseen, beta)
+        w_unseen = r_unseen + gamma * v_unseen if v_unseen > -np.inf else -np.inf
+        found = largest_mean(sets.p[:n], sets.w[:n], sense, w_unseen, beta)
         best = min(best, found)
         if highest < r_unseen:
             found = largest_mean(sets.p[:n], sets.v[:n], sense, v_unseen, beta)
@@ -353,12 +356,14 @@ def _of_source(known, sets, sources, V, sense, top, v_top, k, e, best, search):
     if by_reward:
         for i in range(n):
             sets.r[i] = 0.0
-        unseen = (0.0 if v_unseen > -np.inf else -np.inf, gamma * v_unseen)
+        unseen = (0.0, gamma * v_unseen) if v_unseen > -np.inf else (-np.inf, -np.inf)
         common = p, sets.r[:n], v, sense, unseen, v_top, gamma, t, beta, sets.w
         found, at = _searched(common, sources.at[side, e], search)
         found += highest
     else:
-        unseen = (r_unseen if v_unseen > -np.inf else -np.inf, r_unseen + gamma * v_unseen)
+        unseen = (r_unseen, r_unseen + gamma * v_unseen)
+        if v_unseen == -np.inf:
+            unseen = (-np.inf, -np.inf)
         common = p, r, v, sense, unseen, v_top, gamma, t, beta, sets.w
         found, at = _searched(common, sources.at[side, e], search)
         found += margin

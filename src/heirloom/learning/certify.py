@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from heirloom.agents.candidates import Candidate, range_of_returns
 from heirloom.agents.optimistic import OptimisticAgent, checked_step
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
-from heirloom.errors import InvalidArgument
+from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.learning.outcomes import observe_mask, read_reset, read_step
 from heirloom.learning.plan import Plan
 from heirloom.learning.streams import stream
@@ -76,6 +76,9 @@ def certify(
             "RMax or another OptimisticAgent"
         )
     delta, masks = positive_probability("delta", delta), truth("masks", masks)
+    if agent.task.is_dropped:
+        raise WrongOrder("the last task was dropped: begin a task, and call certify in it")
+    agent.model._availability.is_expected |= masks
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
     p_start = agent.declared.start
     if start is not None:

@@ -27,7 +27,14 @@ from heirloom.learning.recording import RecordChoice, Recording
 from heirloom.learning.streams import stream
 from heirloom.mdp.mask_notice import MaskNotice
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.validation import generator, real_number, shown, truth, whole_number
+from heirloom.validation import (
+    generator,
+    positive_probability,
+    real_number,
+    shown,
+    truth,
+    whole_number,
+)
 from heirloom.wording import counted, size_of_task
 
 if TYPE_CHECKING:
@@ -107,7 +114,9 @@ def learn(
             termination: the agent does not learn from it. None leaves truncation to the
             environment, which must then declare a time limit, by the wrapper `TimeLimit` or by
             `max_episode_steps` in its `spec`.
-        seed: the seed of the task's randomness.
+        seed: the seed of the task's randomness. Give each task of a life, and each call with
+            `resume`, a seed of its own: the same one repeats the same random numbers, and
+            certificates need independent ones.
         callback: called as `callback(done, episodes)`, `done` being the number of episodes done.
         every: the number of episodes between two calls of `callback`; by default 1% of them.
         resume: continue the current task, which was interrupted, instead of beginning a new one.
@@ -124,7 +133,8 @@ def learn(
         until: stop once a policy is certified, and the relative gap of its certificate is at most
             this, such as 0.2. The agent must count its visits; `CertifiedRMax` explores for the
             certificate. Some episodes are rollouts of one fixed policy: all of them, once its mean
-            return would do. `Record.certificate` and `is_certified` say how it ended.
+            return would do; an agent with `floor` has none. `Record.certificate` and `is_certified`
+            say how it ended.
         delta: δ of the certificate. It is about the start that the agent was told, or else that of
             an exact task, or that of the episodes.
     """
@@ -137,7 +147,7 @@ def learn(
             "and of all episodes"
         )
     if until is not None:
-        until = _checked_until(agent, until, choice)
+        until, delta = _checked_until(agent, until, choice), positive_probability("delta", delta)
     texts = checked_texts(agent, label, time)
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
     if choice is not None:
@@ -196,6 +206,8 @@ def learn_until(
         start = env.start
     environment = env.to_gymnasium() if isinstance(env, TabularMDP) else env
     masks = env.transitions.available is not None if isinstance(env, TabularMDP) else plan.masks
+    # Rollouts would not keep the promise of `floor`.
+    is_safe = getattr(agent.task.planner, "floor", None) is not None
     parts: list[Record] = []
     found = agent.certificate(start=start, delta=delta)
     done = 0
@@ -203,8 +215,9 @@ def learn_until(
         n = min(max(1, done // N_CHECKS), plan.episodes - done)
         seed = None if plan.seed is None else int(stream(plan.seed, "until", done).integers(2**31))
         part = replace(plan, episodes=n, seed=seed, callback=None)
-        policy = _promising(agent, found, start, until)
-        if policy is None and found.relative_gap <= WIDEST and ROLLED * rolled <= done:
+        policy = None if is_safe else _promising(agent, found, start, until)
+        may_roll_out = not is_safe and found.relative_gap <= WIDEST
+        if policy is None and may_roll_out and ROLLED * rolled <= done:
             policy = chosen_policy(agent, start, found.policy)
         if policy is not None:
             result = roll_out(agent, environment, replace(part, masks=masks), policy, start)
@@ -213,8 +226,9 @@ def learn_until(
             rolled += n
         else:
             parts.append(run_episodes(agent, env, part))
+        is_due = done // plan.stride < (done + n) // plan.stride or done + n == plan.episodes
         done += n
-        if plan.callback is not None:
+        if plan.callback is not None and is_due:
             plan.callback(done, plan.episodes)
         found = agent.certificate(start=start, delta=delta)
     n_steps = np.cumsum([0, *(part.n_steps for part in parts)])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import BoolArray
 from heirloom.errors import InvalidArgument, UnsupportedEnvironment
@@ -139,6 +140,8 @@ def begin(agent: Agent, task: "Task", *, masks: bool = False) -> None:
             )
     if available is None:
         agent.begin_task()
+        if masks and isinstance(agent, OptimisticAgent):
+            agent.model._availability.is_expected = True
     elif takes(agent.begin_task, "available"):
         agent.begin_task(available=available)  # type: ignore[call-arg]
     else:

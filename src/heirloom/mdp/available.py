@@ -137,6 +137,8 @@ class Availability:
         self.missing: BoolArray | None = None
         """The pairs that are known to be missing; None if there are none."""
         self._observed: BoolArray | None = None  # the states; None if masks are not observed
+        self.is_expected = False
+        """Whether masks are announced: then no action is certain before the mask of its state."""
 
     @property
     def sure(self) -> BoolArray | None:
@@ -145,6 +147,13 @@ class Availability:
             return None if self.missing is None else ~self.missing
         observed = np.repeat(self._observed, self._shape[1])
         return observed if self.missing is None else observed & ~self.missing
+
+    @property
+    def certain(self) -> BoolArray | None:
+        """The pairs that surely exist, also before the first mask that is announced."""
+        if self.is_expected and self._observed is None and self.missing is None:
+            return np.zeros(self._shape[0] * self._shape[1], dtype=bool)
+        return self.sure
 
     def give(self, mask: BoolArray) -> None:
         """Set the mask of the whole task, over pairs."""

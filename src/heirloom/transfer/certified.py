@@ -36,7 +36,7 @@ MOST_ROUNDS = 20
 FAULTS = {
     kernels.NEW_SUCCESSOR: "a successor that was declared impossible",
     kernels.NEW_END: "an end that was declared to be impossible",
-    kernels.OTHER_REWARD: "rewards that differ between visits",
+    kernels.OTHER_REWARD: "rewards that differ between visits, or are not known of each",
 }
 BORROWED = (
     'rewards is "per transition", which cannot be checked, because the agent has borrowed visits '
@@ -51,6 +51,8 @@ class Place(NamedTuple):
     """Its number, from 1; dropped tasks are not counted."""
     n_dropped: int
     """The number of tasks that were dropped before."""
+    is_over: bool = False
+    """Whether it was stored or dropped: its visits are then among those of the memory."""
 
 
 class CertifiedValues:
@@ -76,6 +78,12 @@ class CertifiedValues:
         nearness: Nearness | None,
         delta: float,
     ) -> None:
+        n_later = memory.n_tasks + memory.n_dropped - (place.number - 1 + place.n_dropped)
+        if n_later > place.is_over:
+            raise InvalidArgument(
+                "another agent has used the memory since the task began: certificates need a "
+                "memory of the agent's own, or one that agents use one after the other"
+            )
         self.setting, self.model, self.delta = setting, model, delta
         self.declared, self.nearness = declared, nearness
         n_pairs, n_states, (lo, hi) = setting.n_pairs, setting.n_states, setting.reward_range
@@ -102,7 +110,8 @@ class CertifiedValues:
         if self.prices is not None and nearness is not None and model.refresh is not None:
             self._is_pooled = nearness._per_pair("transitions", n_pairs) == 0.0
             log_inverse[self._is_pooled] = -math.log(share)
-            base = _base(_earlier_rows(memory, model, place), self._is_pooled, n_states)
+            rows = [(memory.pooled, 1)] + ([(model.all_visits, -1)] if place.is_over else [])
+            base = _base(rows, self._is_pooled, n_states)
         possible = no_successors(n_pairs) if successors is None else successors
         into_first, into = _inverse(possible, n_states)
         highest = np.full(n_pairs, hi)
@@ -130,6 +139,8 @@ class CertifiedValues:
             into_first=into_first,
             into=into,
         )
+        pairs = np.repeat(np.arange(n_pairs), np.diff(base[0]))
+        self._check_visits(pairs, base[1], np.zeros(pairs.size, dtype=bool), "an earlier task")
         self._sources = self._source_sets(memory, place, share)
         most = 4 * n_states + 4
         self._own = kernels.Own(
@@ -179,9 +190,9 @@ class CertifiedValues:
         if successors is None:
             return
         impossible = (np.diff(successors.first) == 0) & ~may_end
-        missing = self.model._availability.missing
-        if missing is not None:
-            impossible &= ~missing
+        certain = self.model._availability.certain
+        if certain is not None:
+            impossible &= certain
         if impossible.any():
             s, a = divmod(int(impossible.argmax()), self.setting.n_actions)
             raise InvalidArgument(
@@ -232,7 +243,7 @@ class CertifiedValues:
         pairs = np.repeat(np.arange(n_pairs), np.diff(outcomes.first))
         states, times = outcomes.states.astype(np.int64), outcomes.times.astype(np.float64)
         R, varies = outcomes.R, outcomes.varies
-        self._check_source(source, pairs, states, varies)
+        self._check_visits(pairs, states, varies, f"task {source.name}")
         kept = helps[pairs]
         pairs, states, times, R = pairs[kept], states[kept], times[kept], R[kept]
         states = np.where(states < 0, -1, states)
@@ -257,8 +268,8 @@ class CertifiedValues:
         kernels.radii(first, times, self._known.n_outcomes[owner], logs, beta)
         return _SourceSets(owner, first, times / n[pairs], R, states, beta)
 
-    def _check_source(
-        self, source: Source, pairs: IntArray, states: IntArray, varies: BoolArray
+    def _check_visits(
+        self, pairs: IntArray, states: IntArray, varies: BoolArray, where: str
     ) -> None:
         """Raise `InvalidArgument` if an earlier task contradicts what is declared."""
         known = self._known
@@ -276,7 +287,7 @@ class CertifiedValues:
             if is_wrong.any():
                 fault, at = kernels.NEW_SUCCESSOR, int(is_wrong.argmax())
         if fault != kernels.NO_FAULT:
-            self._refuse(int(pairs[at]), fault, f" in task {source.name}")
+            self._refuse(int(pairs[at]), fault, f" in {where}")
 
     def _refuse(self, pair: int, fault: int, where: str = "") -> None:
         s, a = divmod(pair, self.setting.n_actions)
@@ -302,9 +313,13 @@ class CertifiedValues:
             gone = np.flatnonzero(availability.missing & self._upper.exists)
             self._upper.exists[gone], self._upper.Q[gone] = False, -np.inf
             kernels.make_stale(tuple(self._upper), gone)
-        if availability.sure is not None:  # actions that may not exist promise nothing
-            new = np.flatnonzero(availability.sure != self._lower.exists)
-            self._lower.exists[new] = availability.sure[new]
+        certain = availability.certain  # other actions promise nothing
+        if certain is not None:
+            if (self._lower.exists & ~certain).any():  # what rested on them is void
+                self._lower = self._bounds(-1.0, self.v_min)
+                self._lower.exists[:] = False
+            new = np.flatnonzero(certain & ~self._lower.exists)
+            self._lower.exists[new] = True
             kernels.make_stale(tuple(self._lower), new)
         arrays = tuple(self._known), tuple(self._entries), tuple(self._own)
         pair, fault = kernels.count(*arrays, tuple(self._upper), tuple(self._lower))
@@ -319,9 +334,9 @@ class CertifiedValues:
         self._solve(self._upper, accuracy, search=search)
         return self._upper
 
-    def lower(self, *, accuracy: float = ACCURACY) -> kernels.Bounds:
-        """Return lower bounds on Q and V of the policy that is greedy on them."""
-        self._solve(self._lower, accuracy, search=True)
+    def lower(self, *, accuracy: float = ACCURACY, search: bool = True) -> kernels.Bounds:
+        """Return lower bounds on Q and V of the policy that is greedy on them, as `upper` does."""
+        self._solve(self._lower, accuracy, search=search)
         return self._lower
 
     def _solve(self, bounds: kernels.Bounds, accuracy: float, *, search: bool) -> None:
@@ -413,19 +428,6 @@ def _base(rows: list[tuple[Rows, int]], is_pooled: BoolArray, n_states: int) -> 
     pairs, states = np.divmod(found[kept], n_states + 1)
     first = np.searchsorted(pairs, np.arange(is_pooled.size + 1))
     return first, np.where(states == n_states, -1, states), total[kept]
-
-
-def _earlier_rows(memory: TaskMemory, model: LearnedModel, place: Place) -> list[tuple[Rows, int]]:
-    """Return the rows whose sum has the visits of all earlier tasks, with signs."""
-    n_later = memory.n_tasks - place.number + memory.n_dropped - place.n_dropped
-    if n_later < 0:
-        return [(memory.pooled, 1)]
-    if n_later > 0:
-        raise InvalidArgument(
-            "another agent has used the memory since the task ended, so that visits of earlier "
-            "tasks cannot be told apart: ask for the certificate before"
-        )
-    return [(memory.pooled, 1), (model.all_visits, -1)]  # those of the task are in the memory
 
 
 def _inverse(possible: Successors, n_states: int) -> tuple[IntArray, IntArray]:

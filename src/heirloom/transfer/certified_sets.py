@@ -7,6 +7,7 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.choices import Plans
+from heirloom.errors import InvalidArgument
 from heirloom.mdp.learned import LearnedModel
 from heirloom.options import Option, checked
 from heirloom.transfer.bound import Bound, Claims, Details, check_arguments
@@ -19,6 +20,8 @@ from heirloom.transfer.setting import Setting
 from heirloom.validation import positive_probability
 
 GROWTH = 1.01  # of the steps of a task between two plans
+FIRST_CHECK = 256  # steps after which the nearness is compared with own visits, then doubled
+ROUNDING = 1e-9
 ACCURACY = 0.03  # of plans, in the range of rewards
 
 Floor = Annotated[
@@ -86,14 +89,15 @@ class CertifiedSets(Bound):
         check_arguments(setting, model, memory)
         self.setting, self.model = setting, model
         place = Place(memory.n_tasks + 1, memory.n_dropped)
-        arguments = setting, model, memory, place, self.declared, self.nearness, self.delta
-        self.values = CertifiedValues(*arguments)
+        self._arguments = setting, model, memory, place, self.declared
+        self.values = CertifiedValues(*self._arguments, self.nearness, self.delta)
         """The bounds of the task."""
         self.U = np.full(setting.n_pairs, setting.v_max)
         self.starts: IntArray = np.zeros(setting.n_states, dtype=np.int64)
         """How many episodes began in each state; the agent counts them."""
         self.guaranteed = self.promised = 0.0
-        self._planned_at = -1
+        self._planned_at, self._check_at = -1, FIRST_CHECK
+        self._found: str | None = None
         return False
 
     def plan(self, Q: FloatArray, V: FloatArray, rng: np.random.Generator | None) -> None:
@@ -101,8 +105,8 @@ class CertifiedSets(Bound):
         is_first, n_steps = self._planned_at < 0, int(self.model._arrays.counts.sum())
         if self.floor is not None and rng is None:
             return  # the policy of an episode stays as it is
+        self._count()
         if self.floor is None or n_steps >= max(self._planned_at + 1, GROWTH * self._planned_at):
-            self.values.count()
             self.values.upper(accuracy=ACCURACY, search=is_first)
             self._planned_at = n_steps
             if self.floor is not None:
@@ -110,6 +114,37 @@ class CertifiedSets(Bound):
         V[:], Q[:] = self.values._upper.V, self.values._upper.Q
         if self.floor is not None:
             self._choose(Q, V, self.floor, is_episode=not is_first)
+
+    def _count(self) -> None:
+        """Take note of all visits; give up a nearness that they contradict."""
+        try:
+            self.values.count()
+        except InvalidArgument as error:
+            if self.nearness is None:
+                raise
+            self._found = str(error)
+            self.give_up_nearness()
+            self.values.count()
+        n_steps = int(self.model._arrays.counts.sum())
+        if self.nearness is not None and n_steps >= self._check_at:
+            self._check_at = 2 * max(n_steps, FIRST_CHECK)
+            upper = self.values.upper(accuracy=ACCURACY, search=False)
+            lower = self.values.lower(accuracy=ACCURACY, search=False)
+            gap = ROUNDING * max(abs(self.setting.v_max), abs(self.values.v_min))
+            if (np.where(lower.exists & upper.exists, lower.Q - upper.Q, -np.inf) > gap).any():
+                self._found = "a lower bound on a value is above an upper one"
+                self.give_up_nearness()
+                self.values.count()
+
+    def give_up_nearness(self) -> None:
+        """Go on in this task, and in later ones, with what own visits say."""
+        self.nearness = None
+        self.values = CertifiedValues(*self._arguments, None, self.delta)
+
+    def contradiction(self, pair: int) -> str | None:
+        """Return what has refuted the nearness, once."""
+        found, self._found = self._found, None
+        return found
 
     def _choose(self, Q: FloatArray, V: FloatArray, floor: float, *, is_episode: bool) -> None:
         """Choose the policy of the next episode, and write values on which it alone is greedy.

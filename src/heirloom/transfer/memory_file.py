@@ -228,8 +228,6 @@ def _outcomes(
     """Return the outcomes of each stored task; `rows` are those of all tasks together."""
     n_pairs = memory.n_pairs
     n_tasks = rows.counts.size // n_pairs
-    if "has_outcomes" not in arrays:  # files of earlier versions do not have them
-        return [None] * n_tasks
     recorded = take(arrays, "has_outcomes", np.bool_, (n_tasks,))
     lengths = take(arrays, "outcomes/lengths", np.int32, (n_tasks, n_pairs))
     states = take(arrays, "outcomes/states", np.int32, (-1,))
