@@ -314,6 +314,7 @@ CALLS = {
     "UCBVI": optimistic(hl.UCBVI, bonus="hoeffding", scale=0.1, nearness=NEAR),
     "MBIE": optimistic(hl.MBIE, sets="l1", delta=0.1, scale=0.5),
     "VMax": optimistic(hl.VMax, m=3),
+    "CertifiedRMax": optimistic(hl.CertifiedRMax, nearness=NEAR, delta=0.1, start=0, floor=0.5),
     "FMRL": optimistic(hl.FMRL, first=1, gap=0.5, evidence=0.1, separation=1.0, delta=0.1),
     "TempLe": optimistic(hl.TempLe, distance=0.2, n_matched=2, m=3),
     "OptimisticAgent": optimistic(hl.OptimisticAgent, bounds=[hl.MaxQ(p_min=0.5)]),

@@ -14,10 +14,10 @@ from heirloom.transfer.bound import Bound, Claims, Details, check_arguments
 from heirloom.transfer.certified import CertifiedValues, Place
 from heirloom.transfer.declared import Declared
 from heirloom.transfer.memory import TaskMemory
-from heirloom.transfer.nearness.bound import arrays_of, rebuilt
+from heirloom.transfer.nearness.bound import REMEDY, arrays_of, rebuilt
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.setting import Setting
-from heirloom.validation import positive_probability
+from heirloom.validation import instance, positive_probability
 
 GROWTH = 1.01  # of the steps of a task between two plans
 FIRST_CHECK = 256  # steps after which the nearness is compared with own visits, then doubled
@@ -68,6 +68,8 @@ class CertifiedSets(Bound):
         **options: Any,
     ) -> None:
         """Take a nearness, or the options of one, or neither."""
+        if nearness is not None:
+            instance("nearness", nearness, Nearness, REMEDY)
         self.nearness = rebuilt(options) if options else nearness
         """By how much tasks can differ; None if that is not known, or was refuted."""
         self.delta = positive_probability("delta", delta)
