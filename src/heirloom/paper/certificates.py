@@ -53,7 +53,7 @@ from heirloom.stats import FloatArray, Interval, student_interval
 if TYPE_CHECKING:
     import xarray as xr
 
-EPISODES, MOST_TASKS, QUICK_EPISODES = 20_000, 5, 100
+EPISODES, MOST_TASKS, QUICK_EPISODES = 20_000, 5, 10
 KNOWN = {"successors": "family", "rewards": "per transition"}
 COUNTING, FROZEN_COUNTS = "RMax(10)", "RMax(10), one estimate"
 AT_LEAST = 0.95  # share of the optimum that a policy should have
