@@ -36,7 +36,11 @@ EXPERIMENTS = [
 ]
 REPEATED = [e for e in EXPERIMENTS if catalogue.experiment(e.name).settings is not None]
 """The experiments that have repetitions."""
-FIRST_RUN = {"negative-transfer": {"k": 1}, "knowledge": {"family": "cliffs"}}
+FIRST_RUN = {
+    "negative-transfer": {"k": 1},
+    "knowledge": {"family": "cliffs"},
+    "certificates": {"study": "corridor"},
+}
 """Options of the settings of the run whose folder comes first, where there are several runs."""
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from heirloom.paper import certificates as certified
 from heirloom.paper import knowledge as study
 from heirloom.paper import knowledge_settings as agents
 from heirloom.paper.knowledge_settings import setting_of
@@ -274,6 +275,12 @@ def learned_knowledge() -> str:
     return table(header, rows, right=1)
 
 
+def certificates() -> str:
+    """Tabulate how many episodes a certificate takes, by what an agent knows."""
+    rows = [certified.cells(row) for row in results.load("certificates")["summary"]["rows"]]
+    return table(certified.HEADER, rows, right=2).replace("%", " %")
+
+
 def coverage() -> str:
     """Return how often learned bounds were valid, beside what is promised."""
     rows = []
@@ -434,6 +441,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     ),
     "learned knowledge": learned_knowledge,
     "claims of knowledge": claims_without_variants("knowledge", near=None),
+    "certificates": certificates,
+    "claims of certificates": claims_without_variants("certificates", near=None),
     "coverage": coverage,
     "false alarms": false_alarms,
     "power": power,

@@ -58,6 +58,14 @@ def test_first_row_is_at_the_top():
     assert low > high
 
 
+def test_logarithmic_axis_shows_0_and_separates_powers_of_ten():
+    ((ax,), (linear,)) = draw(xscale="symlog").axes, draw().axes
+    assert (ax.get_xscale(), linear.get_xscale()) == ("symlog", "linear")
+    zero, ten, hundred, thousand = ax.transData.transform([(x, 0) for x in (0, 10, 100, 1000)])
+    assert zero[0] < ten[0]
+    assert hundred[0] - ten[0] == pytest.approx(thousand[0] - hundred[0])
+
+
 def test_levels_are_labelled_vertical_lines():
     (ax,) = draw().axes
     assert {text.get_text(): text.xy[0] for text in ax.texts} == {"RMax": 0.0, "optimum": 1.0}

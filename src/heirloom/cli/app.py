@@ -107,7 +107,7 @@ def reproduce(
 ) -> None:
     """Run an experiment and check its claims.
 
-    Experiments are those of the paper, and one of Heirloom. The command prints each claim next to
+    Experiments are those of the paper, and two of Heirloom. The command prints each claim next to
     the measured value, and writes the results, figures, a summary and a report. To resume an
     interrupted run, repeat the same command.
     """
@@ -352,9 +352,9 @@ def list_() -> None:
 def show(experiment: ExperimentArgument, variant: VariantOption = "released") -> None:
     """Print the settings of an experiment as TOML.
 
-    `heirloom run` runs the output, as it is or edited. The experiment `knowledge` has one spec per
-    family: this command prints the first, and `heirloom reproduce knowledge` stores each one beside
-    its results.
+    `heirloom run` runs the output, as it is or edited. The experiments `knowledge` and
+    `certificates` have several specs: this command prints the first, and `heirloom reproduce`
+    stores each one beside its results.
     """
     with clean_errors():
         from heirloom.paper import catalogue

@@ -20,6 +20,7 @@ MODULES = {
     "bounds-illustration": "heirloom.paper.bounds_illustration",
     "prior-illustration": "heirloom.paper.prior_illustration",
     "knowledge": "heirloom.paper.knowledge",
+    "certificates": "heirloom.paper.certificates",
 }
 GROUPS = {"figure-3": ("tight", "bounds"), "all": tuple(MODULES)}
 """Names that stand for several experiments: those of figures 3a to 3d, and all."""

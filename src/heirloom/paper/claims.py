@@ -16,7 +16,7 @@ repetitions are independent and differences normal (Student's intervals). With m
 fewer claims stay undecided.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +86,53 @@ def nearly_always(happened: BoolArray) -> Verdict:
         return "supported"
     contradicts = n_failures > 0 and special.bdtrc(n_failures - 1, n, MARGIN) <= ERROR / 2
     return "contradicted" if contradicts else "undecided"
+
+
+class Median(NamedTuple):
+    """A median and its 95 % interval; NaN where there is no interval."""
+
+    median: float
+    low: float
+    high: float
+
+
+def median_interval(x: FloatArray) -> Median:
+    """Return the median of independent repetitions and the exact interval of order statistics.
+
+    It assumes no distribution, and numbers may be infinite. With fewer than 6 there is none.
+    """
+    ordered, n = np.sort(x), x.size
+    median = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    # At most k of n numbers are below the median with this probability.
+    outside = np.flatnonzero(special.bdtr(np.arange(n), n, 0.5) <= ERROR / 2)
+    if not outside.size:
+        return Median(median, np.nan, np.nan)
+    k = int(outside[-1])
+    return Median(median, ordered[k], ordered[n - 1 - k])
+
+
+def median_above(x: FloatArray, least: float = 0.0) -> Verdict:
+    """Decide the claim that the median of x[repetition] is at least `least`, by the sign test.
+
+    It is supported if as many repetitions are above `least` as would be with probability 2.5 % at
+    most if the median were below it, and contradicted likewise. Infinite numbers are allowed; one
+    that is NaN counts against both.
+    """
+
+    def most_are(is_so: BoolArray) -> bool:
+        n_others = x.size - int(np.count_nonzero(is_so))
+        return bool(special.bdtr(n_others, x.size, 0.5) <= ERROR / 2)
+
+    if most_are(x >= least):
+        return "supported"
+    return "contradicted" if most_are(x < least) else "undecided"
+
+
+def all_of(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return the verdict on the claim that several claims are true together."""
+    if "contradicted" in verdicts:
+        return "contradicted"
+    return "supported" if set(verdicts) == {"supported"} else "undecided"
 
 
 def computed(*, fact: bool) -> Verdict:

@@ -1,7 +1,7 @@
 """Figures of transfer: where it came from, what an audit found, and what knowledge is worth."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -116,6 +116,7 @@ def draw_rows(
     xlabel: str,
     title: str,
     hollow: Collection[str] = (),
+    xscale: Literal["linear", "symlog"] = "linear",
 ) -> "Figure":
     """Means as points with their intervals, in one row per group, from top to bottom.
 
@@ -129,6 +130,7 @@ def draw_rows(
         xlabel: the label of the x axis.
         title: the title of the figure.
         hollow: the agents whose markers are not filled.
+        xscale: "symlog" for an axis that is logarithmic from 1 on.
     """
     names = list(dict.fromkeys(name for row in rows.values() for name in row))
     figure, ax = new_figure(7.2, 1.6 + ROW_HEIGHT * len(rows))
@@ -167,6 +169,7 @@ def draw_rows(
     ax.set_yticks(range(len(rows)), list(rows))
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_xscale(xscale)
     ax.set_xlabel(xlabel)
     ax.set_title(title, pad=18)
     legend_below(figure)
