@@ -467,13 +467,6 @@ def test_earlier_visits_that_are_pooled_must_be_possible():
     agent.drop_task()
 
 
-def test_start_that_episodes_contradict_is_refused():
-    agent = certified(start=START + 1)
-    hl.learn(agent, TASKS[0], episodes=2, max_steps=5, seed=0)
-    with pytest.raises(InvalidArgument, match=f"episodes began in state {START}"):
-        agent.certificate()
-
-
 def test_memory_that_another_agent_has_used_meanwhile_is_refused():
     first, second = (hl.RMax(**SIZES, seed=0) for _ in range(2))
     second.memory = first.memory

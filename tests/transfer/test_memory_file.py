@@ -316,20 +316,6 @@ def test_outcomes_of_some_tasks_only_are_restored(path):
     assert [source.outcomes is None for source in loaded.sources] == [True, False, True, False]
 
 
-def test_file_without_outcomes_is_loaded(path):
-    """Earlier versions wrote such files."""
-    memory = drawn_memory(np.random.default_rng(14), n_tasks=3)
-    memory.save(path)
-    header, arrays = archive.read(path, "memory")
-    new = ("has_outcomes", "outcomes/")
-    older = {name: array for name, array in arrays.items() if not name.startswith(new)}
-    path.write_bytes(forged.packed(header, older))
-    loaded = hl.TaskMemory.load(path)
-    assert all(source.outcomes is None for source in loaded.sources)
-    memory._sources = [source._with(outcomes=None) for source in memory.sources]
-    assert_equal(memory, loaded)
-
-
 def test_memory_of_a_task_whose_masks_were_observed_in_some_states_only_is_loaded(path):
     agent = hl.RMax(n_states=2, n_actions=2, gamma=0.9, n_known=2, seed=0)
     agent.begin_task()

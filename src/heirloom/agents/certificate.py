@@ -126,7 +126,6 @@ def certify(agent: OptimisticAgent, *, delta: float, **given: Any) -> Certificat
         if values.nearness is None:
             raise
         return _without_nearness(agent, values, str(error), delta, given)
-    _check_start(values, task.starts)
     _check_prices(agent, values)
     upper, lower = values.upper(), values.lower()
     excess = np.where(lower.exists & upper.exists, lower.Q - upper.Q, -np.inf)
@@ -247,19 +246,6 @@ def _without_nearness(
     elif refutation.reaction != "ignore":
         warnings.warn(message, RefutedKnowledgeWarning, stacklevel=5)
     return certify(agent, delta=delta, **{**given, "nearness": NO_NEARNESS})
-
-
-def _check_start(values: CertifiedValues, starts: IntArray) -> None:
-    """Raise `InvalidArgument` if episodes began where the declared start excludes it."""
-    start = values.declared.start
-    if start is None:
-        return
-    wrong = np.flatnonzero((starts > 0) & (start == 0))
-    if wrong.size:
-        raise InvalidArgument(
-            f"episodes began in state {wrong[0]}, which has probability 0 in start: declare the "
-            "true start, or none"
-        )
 
 
 def _check_prices(agent: OptimisticAgent, values: CertifiedValues) -> None:
