@@ -16,7 +16,6 @@ def test_kernels_stay_within_their_arrays(tmp_path):
     """All kernels are compiled again, with a check of every index."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
-    checked["HEIRLOOM_EXAMPLES"] = "5"
     result = subprocess.run(
         [sys.executable, "-m", "tests.kernels.with_bounds"],
         cwd=ROOT,
