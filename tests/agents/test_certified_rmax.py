@@ -295,6 +295,24 @@ def test_agent_gives_up_its_own_nearness_if_a_certificate_refutes_it():
     agent.drop_task()
 
 
+def test_nearness_can_be_refuted_after_the_end_of_a_task_and_never_by_an_explanation():
+    agent = hl.CertifiedRMax(
+        nearness=FALSE, rewards="per transition", explore=0.5, seed=0, **SIZES, start=0
+    )
+    hl.learn(agent, bandit(0.0), episodes=2, max_steps=2000, seed=0)
+    agent.begin_task()
+    for _ in range(200):
+        agent.task.model._count(1, 1.0, 0)  # without a plan
+    agent.task.planner._check_at = np.inf
+    agent.end_task()
+    agent.explain()
+    assert agent.bounds[0].nearness is FALSE
+    with pytest.warns(RefutedKnowledgeWarning, match="the nearness is refuted"):
+        found = agent.certificate()
+    assert agent.bounds[0].nearness is None
+    assert found.lower > 1.0
+
+
 def test_agent_gives_up_its_nearness_within_a_task():
     agent = hl.CertifiedRMax(
         nearness=FALSE, rewards="per transition", explore=0.5, on_refutation="widen", **SIZES

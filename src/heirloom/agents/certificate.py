@@ -240,7 +240,9 @@ def _without_nearness(
         refutation.refute_certificate(message)
         planner = agent.task.planner
         if isinstance(planner, CertifiedSets):
-            planner.give_up_nearness()
+            planner.nearness = None
+            if agent.in_task:
+                planner.give_up_nearness()
     elif refutation.reaction == "raise":
         raise RefutedKnowledge(message)
     elif refutation.reaction != "ignore":

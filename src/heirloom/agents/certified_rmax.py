@@ -1,14 +1,13 @@
 """CertifiedRMax: exploration that serves a certificate."""
 
-from typing import Annotated, Literal, Unpack
+from typing import Annotated, Unpack
 
-from heirloom.agents.near_rmax import NearnessNumbers
+from heirloom.agents.near_rmax import OptionalNearness
 from heirloom.agents.optimistic import CommonOptions, OptimisticAgent
 from heirloom.agents.optimistic_algorithms import refreshed
 from heirloom.errors import InvalidArgument
 from heirloom.options import Option, declared
 from heirloom.transfer.certified_sets import CertifiedSets, Floor
-from heirloom.transfer.nearness.knowledge import Nearness
 
 
 @declared
@@ -34,14 +33,7 @@ tasks seen: 0)
     def __init__(
         self,
         *,
-        nearness: Annotated[
-            Nearness | None,
-            Option(
-                "by how much rewards and transition probabilities of two tasks can differ; None if "
-                'that is not known. In a spec, numbers, or "family" for what the family computes.',
-                spec=NearnessNumbers | Literal["family"] | None,
-            ),
-        ] = None,
+        nearness: OptionalNearness = None,
         delta: Annotated[
             float, Option("δ, the probability that a bound fails, in a life.", gt=0, lt=1)
         ] = 0.05,

@@ -90,6 +90,7 @@ def certificate_apart(agent: OptimisticAgent, **given: Any) -> "Certificate":
     other = copy(agent)
     other._task, other.refutation = copy(agent.task), copy(agent.refutation)
     other._task.certified, other.refutation.reaction = [*agent.task.certified], "ignore"
+    other._task.planner = None  # it would give up a nearness that is refuted
     return other.certificate(**given)
 
 

@@ -48,6 +48,16 @@ GivenNearness = Annotated[
 ]
 """The type of a nearness that must be given."""
 
+OptionalNearness = Annotated[
+    Nearness | None,
+    Option(
+        "by how much rewards and transition probabilities of two tasks can differ; None if that is "
+        'not known. In a spec, numbers, or "family" for what the family computes.',
+        spec=NearnessNumbers | Literal["family"] | None,
+    ),
+]
+"""The type of a nearness that may be given."""
+
 
 class NearnessScale(TypedDict, total=False):
     """An option of a spec that makes a true nearness a false one."""

@@ -4,10 +4,10 @@ UCBVI, MBIE and V-Max use a pair from its first visit on. All look at a pair aga
 visits have grown by the factor `refresh`.
 """
 
-from typing import Annotated, Any, Literal, Unpack
+from typing import Annotated, Any, Unpack
 
 from heirloom.agents.algorithm_options import TaskKnowledge
-from heirloom.agents.near_rmax import NearnessNumbers, nearness_of
+from heirloom.agents.near_rmax import OptionalNearness, nearness_of
 from heirloom.agents.optimistic import AgentOptions, CommonOptions, OptimisticAgent
 from heirloom.errors import InvalidArgument
 from heirloom.options import Option, declared
@@ -21,7 +21,6 @@ from heirloom.transfer.evidence import (
     NearBonuses,
     SetKind,
 )
-from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.value_distance import Beta, ValueDistance
 
 
@@ -57,14 +56,7 @@ class UCBVI(OptimisticAgent):
             Option("c, the scale of the bonus. By default, a number that works in practice.", ge=0),
         ] = None,
         pool: Pool = 0.0,
-        nearness: Annotated[
-            Nearness | None,
-            Option(
-                "by how much rewards and transition probabilities of two tasks can differ; None if "
-                'that is not known. In a spec, numbers, or "family" for what the family computes.',
-                spec=NearnessNumbers | Literal["family"] | None,
-            ),
-        ] = None,
+        nearness: OptionalNearness = None,
         **options: Unpack[CommonOptions],
     ) -> None:
         own, borrowed = Bonuses(kind=bonus, scale=scale), pooled(pool)
