@@ -158,11 +158,12 @@ def test_steps_after_the_end_of_a_task_count_in_its_model_and_change_nothing_els
 
 def test_same_seed_gives_the_same_bits_and_each_call_its_own_episodes():
     m, found = chain(0.2), []
+    options = {"policy": hl.solve(m).policy, "episodes": 20, "max_steps": 10, "seed": 7}
     for env in (m, m, m.to_gymnasium()):
         agent = agent_for(m)
         hl.learn(agent, m, episodes=20, max_steps=10, seed=7)
         for _ in range(2):
-            hl.certify(agent, env, episodes=20, max_steps=10, seed=7)
+            hl.certify(agent, env, **options)
         found.append(the_candidate(agent).returns)
     assert found[0] == found[1] == found[2]
     assert len(found[0]) == 40
@@ -400,3 +401,15 @@ def test_start_that_the_agent_was_told_is_that_of_rollouts():
     found = hl.certify(agent, m, episodes=100, max_steps=50, seed=0)
     assert found.lower_from == "rollouts"
     assert found.lower == agent.certificate(start=0).lower == agent.certificate().lower
+
+
+def test_policy_is_chosen_by_all_visits_and_not_by_the_first_estimate_of_the_agent():
+    m = hl.TabularMDP(R=[[0.1, 0.5]], T=[[[1.0], [1.0]]], gamma=0.9)
+    agent = agent_for(m, n_known=1, refresh=None)
+    agent.begin_task()
+    for i in range(20):
+        agent.observe(0, 0, 1.0 if i == 0 else 0.0, 0, terminated=False)
+        agent.observe(0, 1, 0.5, 0, terminated=False)
+    assert agent.policy.tolist() == [0]
+    hl.certify(agent, m, episodes=1, max_steps=5, seed=0)
+    assert the_candidate(agent).policy.tolist() == [1]

@@ -15,9 +15,10 @@ from heirloom.learning.plan import Plan
 from heirloom.learning.streams import stream
 from heirloom.mdp.available import read_mask
 from heirloom.mdp.from_arrays import read_start
+from heirloom.mdp.from_learned import mdp_of
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import TabularMDP, value_range
-from heirloom.planning.solve import evaluate, read_policy
+from heirloom.planning.solve import evaluate, read_policy, solve
 from heirloom.validation import positive_probability, shown, truth
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from heirloom.agents.certificate import Certificate
 
-CLOSE = 1e-3  # of the range of values: an earlier policy this close to the best one is continued
+CLOSE = 0.01  # of the best value: an earlier policy this close to it is continued
 
 
 def certify(
@@ -125,14 +126,18 @@ def _read_policy(agent: OptimisticAgent, policy: ArrayLike) -> IntArray:
 
 
 def _estimated(agent: OptimisticAgent, start: FloatArray | None) -> TabularMDP:
-    """Return the learned model of the task, in which unknown pairs have the smallest value."""
-    setting = agent.setting
-    return agent.model.to_mdp(
+    """Return the means of all visits as a task, in which other pairs have the smallest value."""
+    model, setting = agent.model, agent.setting
+    rows = model.all_visits
+    return mdp_of(
+        rows._replace(known=rows.counts > 0),
+        model.n_states,
         gamma=setting.gamma,
         unknown="pessimistic",
         reward_range=setting.reward_range,
         terminating=setting.terminating,
         start=start,
+        missing=~model.available.ravel(),
     )
 
 
@@ -142,17 +147,21 @@ def _existing(policy: IntArray, available: BoolArray) -> IntArray:
     return frozen(np.where(exists, policy, available.argmax(axis=1)))
 
 
-def chosen_policy(agent: OptimisticAgent, start: FloatArray | None, below: IntArray) -> IntArray:
-    """Return the best by estimate of the earlier candidates, the policy `below` and the greedy one.
+def chosen_policy(
+    agent: OptimisticAgent, start: FloatArray | None, below: IntArray, close: float = CLOSE
+) -> IntArray:
+    """Return the best policy by estimate: an earlier candidate, `below`, or one that looks optimal.
 
-    If no start is declared, the mean over all states decides.
+    An earlier one is taken if only the share `close` of the best value is lost with it. If no start
+    is declared, the mean over all states decides.
     """
     m = _estimated(agent, start)
     earlier = [one.policy for one in agent.task.candidates if one.starts_as(start)]
-    policies = [_existing(one, m.available) for one in (*earlier, below, agent.policy)]
+    latest = below, agent.policy, solve(m).Q.argmax(axis=1)
+    policies = [_existing(one, m.available) for one in (*earlier, *latest)]
     values = np.array([m.start @ evaluate(m, one).V for one in policies])
-    v_min, v_max = m.reward_range  # an unknown pair ends with a value as its reward
-    is_close = values >= values.max() - CLOSE * (v_max - v_min)
+    v_min, _ = m.reward_range  # an unknown pair ends with a value as its reward
+    is_close = values >= values.max() - close * (values.max() - v_min)
     is_close[len(earlier) :] = values[len(earlier) :] == values.max()
     return policies[int(is_close.argmax())]
 

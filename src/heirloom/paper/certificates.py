@@ -83,6 +83,9 @@ STUDIES = {
     "frozen-lakes": Study("FrozenLake", measures.FrozenLake, 6),
     "machines": Study("machines", measures.Machines, 6),
     "garnet": Study("Garnet", measures.Garnet, 6, {"rewards": "per transition"}, tasks=1),
+    "garnet-small": Study(
+        "Garnet, 30 states", measures.SmallGarnet, 6, {"rewards": "per transition"}, tasks=1
+    ),
     "prices": Study("inventory, prices", measures.Prices, 10),
     "grid-prices": Study("grid, prices", measures.GridPrices, 10),
 }

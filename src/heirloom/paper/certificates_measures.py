@@ -238,6 +238,12 @@ class Garnet(UntilCertified):
     kinds: ClassVar = (NOTHING, ONLY_REWARDS)
 
 
+class SmallGarnet(Garnet):
+    """Small random tasks that have nothing in common."""
+
+    family: ClassVar = {"name": "garnet", "n_states": 30, "n_actions": 4, "branching": 5}
+
+
 class Prices(UntilCertified):
     """Inventory control; seasons differ in prices only."""
 
