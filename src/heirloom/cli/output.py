@@ -185,6 +185,8 @@ def _summary_cells(summary: "Summary") -> list[str]:
         if interval is None:
             return ""
         mean, half = interval
+        if mean != mean:
+            return "did not finish"
         return f"{mean:{sign}.4g}" + ("" if half != half else f" ± {half:.2g}")
 
     numbers = f"{summary.optimal:.4g}", f"{summary.updates:.1f}"

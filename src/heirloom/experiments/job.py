@@ -107,6 +107,7 @@ def learn_job(
             repetition=repetition,
             observer=observer,
             record=recorded_tasks(spec, agent, repetition),
+            limit=spec.limit,
         )
     if observer is not None:
         for name, values in observer.measured.items():

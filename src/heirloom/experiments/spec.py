@@ -188,6 +188,9 @@ class ExperimentSpec(_Strict):
     """The seed of all random numbers. The same seed gives bit-identical results."""
     in_order: bool = False
     """Whether to cycle through the tasks of a finite family in their order instead of drawing."""
+    limit: float | None = Field(None, gt=0)
+    """The processor seconds that a job may take. One that takes longer is stopped and not repeated,
+    and its returns are NaN: it did not finish. Which jobs these are depends on the machine."""
     measure: str | None = None
     """A quantity to record in addition to returns: a measure of the list below, or
     `package.module:Name`."""
@@ -218,6 +221,8 @@ class ExperimentSpec(_Strict):
                 f"measure is {shown(self.measure)}: expected one of {', '.join(OBSERVERS)}, or "
                 f"package.module:Name{did_you_mean(self.measure, OBSERVERS)}"
             )
+        if self.measure is not None and self.limit is not None:
+            raise ValueError("limit and measure are given: leave one of the two out")
         if self.measured is not None and not own:
             raise ValueError(
                 "measured is given without a measure of one's own: leave it out; a run writes it"

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from time import thread_time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -78,6 +80,7 @@ class Observer(ABC):
 
 # The mean time of the last updates measures when learning was over, as in the paper's speed-up.
 N_LATE_UPDATES = 50
+N_LOOKS = 100  # at the clock in a task, if a job has a limit
 
 
 def learn_tasks(
@@ -92,11 +95,13 @@ def learn_tasks(
     observer: Observer | None = None,
     record: Mapping[int, RecordChoice] | None = None,
     masks: bool = False,
+    limit: float | None = None,
 ) -> dict[str, np.ndarray]:
     """Let an agent learn the tasks one after the other.
 
     The name of the agent and the number of the repetition select the random streams of the tasks.
     `record` says what is recorded of each task, by its index; None if nothing is ever recorded.
+    An agent that needs more than `limit` processor seconds is stopped: all its returns are NaN.
 
     Returns:
         `returns` and `discounted_returns` [task, episode]; `updates` [task], the number of updates
@@ -107,6 +112,7 @@ def learn_tasks(
     returns, discounted = np.empty((n, episodes)), np.empty((n, episodes))
     updates, late = np.zeros(n, dtype=np.int64), np.full(n, np.nan)
     recordings: list[Recording] = []
+    end = np.inf if limit is None else thread_time() + limit
     for k, task in enumerate(tasks):
         task_seed = int(stream(seed, "steps", name, repetition, k).integers(2**63))
         plan = Plan.checked(agent, task, episodes=episodes, max_steps=steps, seed=task_seed)
@@ -119,7 +125,13 @@ def learn_tasks(
         if record is not None and k in record:
             sizes = plan.n_states, plan.n_actions
             plan = replace(plan, recorder=Recorder(record[k], agent, task, sizes, episodes))
-        result = run_episodes(agent, task, plan)
+        if limit is not None:
+            plan = replace(plan, callback=partial(_check_time, end), stride=1 + episodes // N_LOOKS)
+        try:
+            result = run_episodes(agent, task, plan)
+        except _OutOfTime:
+            returns[:], discounted[:], updates[:], late[:] = np.nan, np.nan, -1, np.nan
+            break
         if observer is not None:
             observer.end_task()
         agent.end_task()
@@ -135,6 +147,15 @@ def learn_tasks(
         "updates": updates,
         "late_update": late,
     }
+
+
+class _OutOfTime(Exception):
+    """A job has used up its processor seconds."""
+
+
+def _check_time(end: float, *_: int) -> None:
+    if thread_time() > end:
+        raise _OutOfTime
 
 
 @contextmanager

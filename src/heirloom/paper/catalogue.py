@@ -21,6 +21,7 @@ MODULES = {
     "prior-illustration": "heirloom.paper.prior_illustration",
     "knowledge": "heirloom.paper.knowledge",
     "certificates": "heirloom.paper.certificates",
+    "rivals": "heirloom.paper.rivals",
 }
 GROUPS = {"figure-3": ("tight", "bounds"), "all": tuple(MODULES)}
 """Names that stand for several experiments: those of figures 3a to 3d, and all."""

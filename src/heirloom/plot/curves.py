@@ -220,3 +220,32 @@ def _finish(figure: "Figure", *, xlabel: str, ylabel: str, title: str) -> "Figur
     ax.set_title(literal(title))
     legend_below(figure)
     return figure
+
+
+def draw_profiles(
+    profiles: Mapping[str, FloatArray], *, xlabel: str, ylabel: str, title: str
+) -> "Figure":
+    """Draw which share of the numbers of each agent is at least x, as a staircase.
+
+    Args:
+        profiles: the numbers of each agent, sorted; -∞ counts, and is never reached.
+        xlabel: the label of the x axis, which is from 0 to 1.
+        ylabel: the label of the y axis.
+        title: the title of the figure.
+    """
+    figure, ax = new_figure()
+    x = np.linspace(0, 1, 401)
+    for name, numbers in profiles.items():
+        share = (numbers.size - np.searchsorted(numbers, x)) / numbers.size
+        ax.plot(
+            x,
+            share,
+            label=literal(name),
+            **agent_style(name, list(profiles)).options(markers=False),
+        )
+    ax.set_xlabel(literal(xlabel))
+    ax.set_ylabel(literal(ylabel))
+    ax.set_ylim(0, 1.02)
+    ax.set_title(literal(title))
+    legend_below(figure)
+    return figure

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from heirloom.arrays import BoolArray
+from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import InvalidArgument, InvalidFile
 from heirloom.experiments.job import Job
 from heirloom.experiments.reading import MOST_JOBS
@@ -178,6 +178,14 @@ class StoredRun:
         own = {name: own.get(name, 0) for name in layout.own_dimensions}
         missing = {name: self._filled(name, own) for name in chosen if name not in arrays}
         return {name: (arrays | missing)[name] for name in chosen}, done.T, own
+
+    def seconds(self) -> FloatArray:
+        """Return the time that each job took, [agent, repetition]; NaN if it is not complete."""
+        found = np.full((self.layout.n_agents, self.spec.repetitions), np.nan)
+        with self._reading() as connection:
+            for number, seconds in connection.execute("SELECT job, seconds FROM job"):
+                found[self.layout.job(number)] = seconds
+        return found
 
     def results(self, variables: Sequence[str] | None = None) -> "xr.Dataset":
         """Load results into memory; the values of jobs that are not done are NaN, or -1."""
