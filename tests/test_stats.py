@@ -1,5 +1,7 @@
 """Statistics are compared with scipy, with coverage in simulations, and with values by hand."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
@@ -7,6 +9,7 @@ from scipy import stats as scipy_stats
 from heirloom.stats import (
     moving_average,
     relative_difference,
+    step_down,
     student_interval,
 )
 
@@ -72,3 +75,43 @@ def test_moving_average_is_the_mean_of_each_window(window):
     x = np.random.default_rng(3).random((2, 10))
     expected = [[row[max(0, i - window + 1) : i + 1].mean() for i in range(10)] for row in x]
     assert moving_average(x, window) == pytest.approx(np.array(expected))
+
+
+class TestStepDown:
+    def test_errors_over_all_comparisons_together_are_at_most_5_percent(self):
+        rng, n_wrong = np.random.default_rng(0), 0
+        for _ in range(400):
+            common = rng.normal(size=(8, 1))
+            x = common + rng.standard_t(3, size=(8, 12))  # dependent, with heavy tails
+            n_wrong += bool((step_down(x - x.mean(axis=1, keepdims=True)) <= 0.05).any())
+        assert n_wrong / 400 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+
+    def test_true_nulls_are_protected_while_others_are_false(self):
+        rng, n_wrong, n_found = np.random.default_rng(1), 0, 0
+        for _ in range(300):
+            x = rng.normal(size=(10, 6))
+            x[:, :3] += 3
+            p = step_down(x)
+            n_found += int((p[:3] <= 0.05).sum())
+            n_wrong += bool((p[3:] <= 0.05).any())
+        assert n_wrong / 300 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
+        assert n_found >= 0.95 * 900
+
+    def test_p_values_are_those_of_all_sign_patterns(self):
+        x = np.random.default_rng(2).normal(0.7, size=(5, 1))
+        signs = np.array(list(product((-1, 1), repeat=5)))
+        expected = np.mean(np.abs(signs @ x) >= np.abs(x.sum()) - 1e-12)
+        assert step_down(x) == pytest.approx([expected])
+
+    def test_smallest_p_value_and_units(self):
+        x = np.array([[1.0, 1e9], [2.0, -1e9], [3.0, 2e9], [4.0, 1e9]])
+        assert step_down(x[:, :1]) == 2 / 2**4
+        np.testing.assert_array_equal(step_down(x), step_down(x * [1e-6, 3]))
+
+    def test_equal_agents_differ_with_p_1(self):
+        assert step_down(np.zeros((10, 2))).tolist() == [1, 1]
+
+    def test_many_repetitions_are_tested_with_drawn_signs(self):
+        rng = np.random.default_rng(3)
+        p = step_down(np.column_stack([rng.normal(2, size=30), rng.normal(0, size=30)]))
+        assert p[0] < 0.001 < 0.05 < p[1]

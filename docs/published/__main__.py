@@ -31,6 +31,9 @@ def main() -> None:
         help="measure one experiment, such as tight-text, one example, such as taxi, all "
         "`examples`, `coverage`, `checks`, `intervals` or `task-bounds`; default: everything",
     )
+    parser.add_argument(
+        "--runs", type=Path, metavar="FOLDER", help="keep the runs of experiments, to resume them"
+    )
     arguments = parser.parse_args()
     if arguments.images:
         for path in images.write():
@@ -40,7 +43,7 @@ def main() -> None:
         measured = json.loads(arguments.speed.read_text(encoding="utf-8"))
         _store("speed", {name: measured[name] for name in ("rows", "errors", "versions")})
     elif not arguments.tables:
-        _measure(arguments.only)
+        _measure(arguments.only, arguments.runs)
     is_one_example = arguments.only in examples.EXAMPLES
     for path in documents.write(
         outputs=not (arguments.tables or arguments.speed or is_one_example)
@@ -48,10 +51,10 @@ def main() -> None:
         print(f"written: {path.relative_to(results.PROJECT)}")
 
 
-def _measure(only: str | None) -> None:
+def _measure(only: str | None, kept: Path | None) -> None:
     for experiment in experiments.EXPERIMENTS:
         if only in (None, experiment.key):
-            measured, seconds = experiments.measure(experiment)
+            measured, seconds = experiments.measure(experiment, kept)
             _store(experiment.key, measured, {"all": seconds})
     selected = [name for name in examples.EXAMPLES if only in (None, "examples", name)]
     if selected:

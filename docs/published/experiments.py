@@ -40,15 +40,22 @@ FIRST_RUN = {
     "negative-transfer": {"k": 1},
     "knowledge": {"family": "cliffs"},
     "certificates": {"study": "corridor"},
+    "rivals": {"family": "corridor"},
 }
 """Options of the settings of the run whose folder comes first, where there are several runs."""
+FIRST_FOLDER = {"rivals": "tune-corridor"}
+"""The folder of this run, where it is not the first of those that begin with run."""
 
 
-def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
-    """Run an experiment in full; return the results to store, and the seconds that it took."""
-    with TemporaryDirectory() as folder:
+def measure(experiment: Experiment, kept: Path | None = None) -> tuple[dict[str, Any], float]:
+    """Run an experiment in full; return the results to store, and the seconds that it took.
+
+    With `kept`, its runs are in this folder, and are resumed if they are there already.
+    """
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary) if kept is None else kept / experiment.key
         started = time.monotonic()
-        report = catalogue.reproduce(experiment.name, Options(experiment.variant, Path(folder)))
+        report = catalogue.reproduce(experiment.name, Options(experiment.variant, folder))
         seconds = time.monotonic() - started
         measured: dict[str, Any] = {
             "claims": [claim._asdict() for claim in report.claims],
@@ -62,7 +69,7 @@ def measure(experiment: Experiment) -> tuple[dict[str, Any], float]:
                 name: values[0] if len(set(values)) == 1 else [min(values), max(values)]
                 for name, values in zip(names, columns, strict=True)
             }
-            run_folder = sorted(Path(folder).glob("run*"))[0]
+            run_folder = sorted(folder.glob(FIRST_FOLDER.get(experiment.name, "run*")))[0]
             measured["first_repetition"] = summarise_first_repetition(results(run_folder))
     return measured, seconds
 

@@ -11,7 +11,7 @@ from heirloom.paper import knowledge as study
 from heirloom.paper import knowledge_settings as agents
 from heirloom.paper.knowledge_settings import setting_of
 from heirloom.paper.returns import is_near, of_the_paper
-from published import checks, intervals, results, task_bounds
+from published import checks, intervals, results, rivals, task_bounds
 from published.experiments import REPEATED
 
 
@@ -443,6 +443,16 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "claims of knowledge": claims_without_variants("knowledge", near=None),
     "certificates": certificates,
     "claims of certificates": claims_without_variants("certificates", near=None),
+    "rivals": lambda: table(*rivals.best(), right=1),
+    "rivals, shares": lambda: table(*rivals.shares(), right=1),
+    "rivals, worst tasks": lambda: table(*rivals.worst(), right=1),
+    "rivals, first episodes": lambda: table(*rivals.first(), right=1),
+    "rivals, settings": lambda: table(*rivals.sensitivity(), right=2),
+    "rivals, wins": lambda: table(*rivals.wins(), right=1),
+    "rivals, false nearness": lambda: table(*rivals.false(), right=1),
+    "rivals, not finished": rivals.unfinished,
+    "claims of rivals": claims_without_variants("rivals", near=None),
+    "versions of rivals": versions("rivals"),
     "coverage": coverage,
     "false alarms": false_alarms,
     "power": power,

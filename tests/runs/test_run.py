@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom.cli.output import print_results
 from heirloom.envs.paper_families import Corridor
 from heirloom.experiments.job import run_job
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.lock import lock
 from heirloom.runs.progress import progress
 from heirloom.runs.run import run
+from heirloom.runs.store import RunStore
+from heirloom.runs.stored_run import StoredRun
 from heirloom.runs.workers.compute import compute_job, packed
 from tests.small_run import FAST, SPEC
 
@@ -154,3 +157,26 @@ def test_complete_run_is_neither_computed_nor_written(tmp_path, monkeypatch):
     monkeypatch.setattr("heirloom.runs.workers.compute.run_job", lambda *_: pytest.fail("computed"))
     run(FAST, tmp_path / "run", jobs=1)
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "run").iterdir()} == before
+
+
+def test_jobs_within_their_limit_have_the_same_results_as_without_one(tmp_path, expected):
+    limited = run(SPEC.with_changes(limit=1e6), tmp_path / "run", jobs=1)
+    for name in expected.data_vars:
+        assert limited[name].equals(expected[name])
+
+
+def test_jobs_that_did_not_finish_are_results_and_are_not_repeated(tmp_path, capsys):
+    spec = SPEC.with_changes(limit=1e-9)
+    results = run(spec, tmp_path / "run", jobs=1)
+    assert np.isnan(results.returns).all()
+    assert (results.updates == -1).all()
+    assert np.isfinite(results.optimal).all()
+    assert RunStore(tmp_path / "run", spec).remaining_jobs() == []
+    assert (StoredRun(tmp_path / "run").seconds() > 0).all()
+    print_results({"run": results}, "limited")
+    assert "did not finish" in " ".join(capsys.readouterr().out.split())
+
+
+def test_limit_is_not_for_runs_with_a_measure():
+    with pytest.raises(hl.errors.InvalidArgument, match="limit and measure are given"):
+        SPEC.with_changes(limit=1.0, measure="transfer")
