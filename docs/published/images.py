@@ -9,6 +9,7 @@ import numpy as np
 import heirloom as hl
 from heirloom.envs.paper_families import Corridor, Tight
 from heirloom.envs.paper_tasks import tight
+from heirloom.paper import rivals
 from published import algorithm_curves, checks, ideas, results
 from published.drawing import draw_algorithms, draw_claims, draw_moved_mass, draw_power
 from published.results import PROJECT
@@ -167,6 +168,7 @@ def draw() -> dict[str, "Figure"]:
             power(),
             title=f"{checks.POWER_TASKS} tasks of 4 pairs that all differ, claim {checks.CLAIM:g}",
         ),
+        **rivals.figures(results.load("rivals")["summary"]["families"]),
     }
 
 

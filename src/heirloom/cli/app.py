@@ -107,7 +107,7 @@ def reproduce(
 ) -> None:
     """Run an experiment and check its claims.
 
-    Experiments are those of the paper, and two of Heirloom. The command prints each claim next to
+    Experiments are those of the paper, and three of Heirloom. The command prints each claim next to
     the measured value, and writes the results, figures, a summary and a report. To resume an
     interrupted run, repeat the same command.
     """

@@ -7,7 +7,7 @@ gap is above 5 % of the optimum. An agent that needs too much time did not finis
 too.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -45,10 +45,11 @@ from heirloom.planning.solve import expected_return, solve
 from heirloom.plot.curves import draw_profiles
 from heirloom.plot.transfer import draw_rows
 from heirloom.runs.stored_run import StoredRun
-from heirloom.stats import BoolArray, FloatArray, step_down, student_interval
+from heirloom.stats import BoolArray, FloatArray, Interval, step_down, student_interval
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
 LEAST_GAP = 0.05  # of the optimum: shares of a smaller gap are not shown
 FIRST = 10  # episodes of a task
@@ -287,52 +288,63 @@ def report(
         title_suffix: the end of the titles of figures.
     """
     compared = {family: Comparison.of(each) for family, each in found.items()}
-    decided = claims(found)
-    shown = {each.setting.title: each for each in found.values() if each.has_shares}
+    measured = {family: numbers(each, compared[family]) for family, each in found.items()}
     return Report(
         spec=specs[0],
         more_specs=tuple(specs[1:]),
-        summary={
-            "families": {family: numbers(each, compared[family]) for family, each in found.items()},
-            "wins": wins(compared),
-        },
-        claims=decided,
+        summary={"families": measured, "wins": wins(compared)},
+        claims=claims(found),
         tables=list(tables(found, compared)),
-        figures={
-            "rivals": draw_rows(
-                {
-                    title: {
-                        kind_title(kind): student_interval(each.share(name))
-                        for kind in KINDS[:-1]
-                        if (name := each.best(kind)) is not None
-                    }
-                    for title, each in shown.items()
-                },
-                levels={BASELINE: 0.0, "optimum": 1.0},
-                xlabel="mean return of later tasks, as a share of the gap",
-                title=f"The best of each kind, as chosen by tuning{title_suffix}",
-            ),
-            "rivals-worst": draw_rows(
-                {
-                    title: {
-                        kind_title(kind): student_interval(each.worst(name))
-                        for kind in KINDS[1:-1]
-                        if (name := each.best(kind)) is not None
-                    }
-                    for title, each in shown.items()
-                },
-                levels={RMAX: 0.0},
-                xlabel="return minus that of tuned RMax in the worst task, as a share of the gap",
-                title=f"Negative transfer{title_suffix}",
-            ),
-            "rivals-profiles": draw_profiles(
-                profiles(shown),
-                xlabel="share of the gap",
-                ylabel="share of families with at least this share of the gap",
-                title=f"Performance profiles{title_suffix}",
-            ),
-        },
+        figures=figures(measured, title_suffix),
     )
+
+
+def figures(
+    measured: Mapping[str, Mapping[str, Any]], title_suffix: str = ""
+) -> "dict[str, Figure]":
+    """Draw the best of each kind, their worst tasks, and profiles over families.
+
+    Args:
+        measured: what `summary.json` has of each family.
+        title_suffix: the end of the titles.
+    """
+    shown = [each for each in measured.values() if each["gap"] is not None]
+
+    def of_kinds(kinds: Sequence[Kind], what: str) -> dict[str, dict[str, Interval]]:
+        return {
+            each["title"]: {
+                kind_title(kind): _interval(each["entrants"][each["best"][kind]][what])
+                for kind in kinds
+                if each["best"][kind] is not None
+            }
+            for each in shown
+        }
+
+    return {
+        "rivals": draw_rows(
+            of_kinds(KINDS[:-1], "share"),
+            levels={BASELINE: 0.0, "optimum": 1.0},
+            xlabel="mean return of later tasks, as a share of the gap",
+            title=f"The best of each kind, as chosen by tuning{title_suffix}",
+        ),
+        "rivals-worst": draw_rows(
+            of_kinds(KINDS[1:-1], "worst"),
+            levels={f"tuned {RMAX}": 0.0},
+            xlabel=f"return minus that of tuned {RMAX} in the worst task, as a share of the gap",
+            title=f"Negative transfer{title_suffix}",
+        ),
+        "rivals-profiles": draw_profiles(
+            profiles(shown),
+            xlabel="share of the gap",
+            ylabel="share of families with at least this share",
+            title=f"Performance profiles{title_suffix}",
+        ),
+    }
+
+
+def _interval(pair: Sequence[float | None]) -> Interval:
+    mean, half_width = (np.array(np.nan if x is None else x) for x in pair)
+    return Interval(mean, half_width)
 
 
 def kind_title(kind: Kind) -> str:
@@ -340,12 +352,18 @@ def kind_title(kind: Kind) -> str:
     return f"best with {kind}" if kind != "no transfer" else "best without transfer"
 
 
-def profiles(found: Mapping[str, Found]) -> dict[str, FloatArray]:
-    """Return the shares of the gap of each entrant in all families, sorted; -∞ for none."""
+def profiles(shown: Sequence[Mapping[str, Any]]) -> dict[str, FloatArray]:
+    """Return the sorted shares of the gap of the best two entrants of each kind.
+
+    The share is -∞ in families in which an entrant did not finish or does not apply.
+    """
     names = [name for name, entrant in ENTRANTS.items() if entrant.kind != "false nearness"]
     shares = {
         name: np.sort(
-            [each.share(name).mean() if name in each.tasks else -np.inf for each in found.values()]
+            [
+                each["entrants"][name]["share"][0] if name in each["entrants"] else -np.inf
+                for each in shown
+            ]
         )
         for name in names
     }
