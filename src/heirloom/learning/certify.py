@@ -152,8 +152,8 @@ def chosen_policy(
 ) -> IntArray:
     """Return the best policy by estimate: an earlier candidate, `below`, or one that looks optimal.
 
-    An earlier one is taken if only the share `close` of the best value is lost with it. If no start
-    is declared, the mean over all states decides.
+    The first of them is taken with which at most the share `close` of the best value is lost. If no
+    start is declared, the mean over all states decides.
     """
     m = _estimated(agent, start)
     earlier = [one.policy for one in agent.task.candidates if one.starts_as(start)]
@@ -162,7 +162,6 @@ def chosen_policy(
     values = np.array([m.start @ evaluate(m, one).V for one in policies])
     v_min, _ = m.reward_range  # an unknown pair ends with a value as its reward
     is_close = values >= values.max() - close * (values.max() - v_min)
-    is_close[len(earlier) :] = values[len(earlier) :] == values.max()
     return policies[int(is_close.argmax())]
 
 

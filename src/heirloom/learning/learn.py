@@ -46,8 +46,8 @@ LOOKED_FOR_MASKS = 1000  # steps of a task in which masks that are not used are 
 N_CHECKS = 20  # of a certificate for each doubling of the episodes, about
 WIDEST = 0.5  # relative gap at which policies are rolled out to see how good they are
 ROLLED = 5  # one episode in this many, and the fewest that say something of a policy
-LOG_OF_ROLLOUTS = 7.0  # L of `_enough_rollouts`, for the first policies of a life
-PATIENCE = 2  # times as many rollouts as an optimal policy would take are worth trying at once
+LOG_OF_ROLLOUTS = 7.0  # L of `_promising`, for the first policies of a life
+PATIENCE = 5  # times as many rollouts as an optimal policy needs are made in any case
 LOSS = 4  # an earlier policy is kept if it loses up to `until` divided by this
 BLOCK = 8192  # uniform numbers per draw; a compiled call returns when they are used up
 
@@ -220,13 +220,13 @@ def learn_until(
         part = replace(plan, episodes=n, seed=seed, callback=None)
         policy = None
         if not is_safe and found.relative_gap <= WIDEST:
-            policy = chosen_policy(agent, start, found.policy, until / LOSS)
-            most = PATIENCE * LOG_OF_ROLLOUTS / -np.log1p(-until)
-            if 2 * rolled <= done:
-                most = max(most, done)
-            is_turn = ROLLED * rolled <= done
-            if not is_turn and _enough_rollouts(agent, found, policy, until) > most:
-                policy = None
+            policy = _promising(agent, found, start, until, done if 2 * rolled <= done else 0)
+            if policy is None and ROLLED * rolled <= done:
+                begun = [one for one in agent.task.candidates if len(one.returns) < ROLLED]
+                if begun:
+                    policy = begun[-1].policy
+                else:
+                    policy = chosen_policy(agent, start, found.policy, until / LOSS)
         if policy is not None:
             result = roll_out(agent, environment, replace(part, masks=masks), policy, start)
             returns = np.array(result.returns), np.array(result.discounted)
@@ -251,20 +251,26 @@ def learn_until(
     )
 
 
-def _enough_rollouts(
-    agent: OptimisticAgent, found: "Certificate", policy: IntArray, until: float
-) -> float:
-    """Return about how many rollouts of a policy would do; infinity if it was not tried enough.
+def _promising(
+    agent: OptimisticAgent, found: "Certificate", start: FloatArray | None, until: float, most: int
+) -> IntArray | None:
+    """Return a policy whose mean return would do soon, or None.
 
     The lower bound after n episodes with the mean return x is about x exp(-L / n), on the scale of
-    returns above the smallest one: x would do after L / ln(x / enough) of them.
+    returns above the smallest one: x would do after L / ln(x / enough) of them. That is soon if it
+    is at most `most`, or if the policy had fewer rollouts than some times those that an optimal
+    one needs.
     """
     enough = (1 - until) * (found.optimum_at_most - found.v_min)
-    tried = [one.returns for one in agent.task.candidates if np.array_equal(one.policy, policy)]
-    returns = max(tried, key=len, default=[])
-    if len(returns) < ROLLED or np.mean(returns) - found.v_min <= enough:
-        return np.inf
-    return LOG_OF_ROLLOUTS / np.log((np.mean(returns) - found.v_min) / enough)
+    patience = PATIENCE * LOG_OF_ROLLOUTS / -np.log1p(-until)
+    tried = [one for one in agent.task.candidates if one.starts_as(start)]
+    for one in sorted(tried, key=lambda one: -len(one.returns)):
+        if len(one.returns) < ROLLED:
+            continue
+        ratio = (np.mean(one.returns) - found.v_min) / enough if enough > 0 else np.inf
+        if ratio > 1 and (len(one.returns) < patience or LOG_OF_ROLLOUTS / np.log(ratio) <= most):
+            return one.policy
+    return None
 
 
 def run_episodes(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan) -> Record:
