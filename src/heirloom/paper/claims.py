@@ -48,6 +48,7 @@ OURS = "ours"
 MARGIN = 0.05
 WITHIN = f"(margin {100 * MARGIN:g} %)"
 ERROR = 0.05  # of an interval, on both sides together
+MOST_LABELS = 6  # of cases that contradict a claim and are all named
 REPORTED_START = 12  # the task from which the paper reports transfer of MaxQInit
 
 
@@ -283,6 +284,8 @@ def _lowest(differences: Mapping[str, FloatArray], least: float) -> str:
         for label, is_below in zip(differences, mean + together < least, strict=True)
         if is_below
     ]
+    if len(below) > MOST_LABELS:
+        below = [*below[:MOST_LABELS], f"{len(below) - MOST_LABELS} others"]
     where = f", and below it in {'; '.join(below)}" if below else ""
     label = min(differences, key=lambda label: float(differences[label].mean()))
     n_above = int(np.count_nonzero(mean - half_width > least))

@@ -187,14 +187,22 @@ class Found(NamedTuple):
         """The return of an entrant minus that of another one, divided by the gap, [repetition]."""
         return (self.mean(name) - self.mean(other)) / self.gap
 
-    def worst(self, name: str) -> FloatArray:
-        """The return minus that of RMax, divided by the gap, in the worst task, [repetition].
+    def over_rmax(self, name: str) -> FloatArray:
+        """The return minus that of tuned RMax, divided by the gap, [repetition, task]."""
+        return (self.tasks[name] - self.tasks[RMAX]) / self.gap
 
-        The task is the one whose difference is smallest in the mean over repetitions.
-        """
-        difference = (self.tasks[name] - self.tasks[RMAX]) / self.gap
+    def worst(self, name: str) -> FloatArray:
+        """The same in the task in which it is smallest in the mean over repetitions."""
+        difference = self.over_rmax(name)
         worst: FloatArray = difference[:, int(difference.mean(axis=0).argmin())]
         return worst
+
+    def by_task(self, name: str) -> dict[str, FloatArray]:
+        """The same by task, with labels; claims on the worst task are claims on all of them."""
+        return {
+            f"{self.setting.title}, {name}, task {k + 2}": x
+            for k, x in enumerate(self.over_rmax(name).T)
+        }
 
     def best(self, *kinds: Kind) -> str | None:
         """The entrant of these kinds that was best in the tuning run and finished."""
@@ -491,16 +499,17 @@ def claims(found: Mapping[str, Found]) -> list[Claim]:
             against({title: each.best("naive transfer") for title, each in near.items()}),
         ),
         never_below(
-            f"with a true nearness, {NEAR} loses nothing to tuned {RMAX} in its worst task",
-            {title: each.worst(NEAR) for title, each in near.items()},
+            f"with a true nearness, {NEAR} loses nothing to tuned {RMAX} in any task",
+            {label: x for each in near.values() for label, x in each.by_task(NEAR).items()},
         ),
         can_fall_below(
             f"naive transfer can lose to tuned {RMAX} in a task",
             {
-                f"{title}, {name}": each.worst(name)
-                for title, each in shown.items()
+                label: x
+                for each in shown.values()
                 for name in POOLED
                 if name in each.tasks
+                for label, x in each.by_task(name).items()
             },
         ),
     ]
