@@ -352,9 +352,9 @@ def list_() -> None:
 def show(experiment: ExperimentArgument, variant: VariantOption = "released") -> None:
     """Print the settings of an experiment as TOML.
 
-    `heirloom run` runs the output, as it is or edited. The experiments `knowledge` and
-    `certificates` have several specs: this command prints the first, and `heirloom reproduce`
-    stores each one beside its results.
+    `heirloom run` runs the output, as it is or edited. The experiments `knowledge`,
+    `certificates` and `rivals` have several specs: this command prints the first, and `heirloom
+    reproduce` stores each one beside its results.
     """
     with clean_errors():
         from heirloom.paper import catalogue

@@ -153,7 +153,8 @@ def _seconds_per_job(spec: ExperimentSpec, agent: int) -> float:
         return _timed(lambda: learn_job(part, agent, 0, draw_tasks(part, 0)))
 
     seconds(min(2, spec.tasks), 1)  # compiles kernels
-    return extrapolated(seconds, spec.tasks, spec.episodes)
+    limit = np.inf if spec.limit is None else spec.limit
+    return min(extrapolated(seconds, spec.tasks, spec.episodes), limit)
 
 
 def extrapolated(seconds: Callable[[int, int], float], tasks: int, episodes: int) -> float:
