@@ -42,7 +42,7 @@ from heirloom.paper.rivals_settings import (
     tuning_spec,
 )
 from heirloom.planning.solve import expected_return, solve
-from heirloom.plot.curves import draw_profiles
+from heirloom.plot.curves import draw_lines, draw_profiles
 from heirloom.plot.transfer import draw_rows
 from heirloom.runs.stored_run import StoredRun
 from heirloom.stats import BoolArray, FloatArray, Interval, step_down, student_interval
@@ -57,6 +57,10 @@ ERROR = 0.05  # of all comparisons of a family together
 QUICK_FAMILIES = ("corridor", "prices", "trap")
 QUICK_TASKS, QUICK_EPISODES = 3, 20
 NO_FINISH = "did not finish"
+SEQUENCES = {
+    "trap": "the ferry is good in nine tasks, and sinks in the tenth",
+    "shortcut": "the ferry sinks in five tasks, and is good in the next five",
+}
 
 
 def settings(variant: Variant = "released", *, family: str = "tight-released") -> ExperimentSpec:
@@ -317,6 +321,11 @@ def figures(
         title_suffix: the end of the titles.
     """
     shown = [each for each in measured.values() if each["gap"] is not None]
+    by_task = {
+        f"rivals-{family}": draw_tasks_of(measured[family], title_suffix)
+        for family in ("trap", "shortcut")
+        if family in measured
+    }
 
     def of_kinds(kinds: Sequence[Kind], what: str) -> dict[str, dict[str, Interval]]:
         return {
@@ -347,7 +356,20 @@ def figures(
             ylabel="share of families with at least this share",
             title=f"Performance profiles{title_suffix}",
         ),
+        **by_task,
     }
+
+
+def draw_tasks_of(measured: Mapping[str, Any], title_suffix: str = "") -> "Figure":
+    """Draw the mean return in each task of a life, of a few entrants."""
+    names = [name for name in (RMAX, *POOLED, NEAR) if name in measured["entrants"]]
+    return draw_lines(
+        {name: measured["entrants"][name]["tasks"] for name in names},
+        first=2,
+        xlabel="task",
+        ylabel="mean return of an episode",
+        title=f"{measured['title']}: {SEQUENCES[measured['title']]}{title_suffix}",
+    )
 
 
 def _interval(pair: Sequence[float | None]) -> Interval:
@@ -412,6 +434,7 @@ def _of_entrant(found: Found, name: str) -> dict[str, Any]:
         "return": float(mean),
         "ci95": nan_to_none(half_width)[0],
         "first": float(found.first[name].mean()),
+        "tasks": found.tasks[name].mean(axis=0).tolist(),
         "seconds": found.seconds[name],
         "settings": nan_to_none(np.array(tuned)) if tuned else [],
     }

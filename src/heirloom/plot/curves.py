@@ -1,6 +1,6 @@
 """Curves over tasks, over episodes and over a parameter, with intervals as bands."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -246,6 +246,23 @@ def draw_profiles(
     ax.set_xlabel(literal(xlabel))
     ax.set_ylabel(literal(ylabel))
     ax.set_ylim(0, 1.02)
+    ax.set_title(literal(title))
+    legend_below(figure)
+    return figure
+
+
+def draw_lines(
+    lines: Mapping[str, Sequence[float]], *, first: int, xlabel: str, ylabel: str, title: str
+) -> "Figure":
+    """Draw one line per agent, without intervals, over the whole numbers from `first` on."""
+    figure, ax = new_figure()
+    for name, numbers in lines.items():
+        x = np.arange(first, first + len(numbers))
+        style = agent_style(name, list(lines))
+        ax.plot(x, numbers, label=literal(name), **style.options(markers=True))
+    ax.locator_params(axis="x", integer=True)
+    ax.set_xlabel(literal(xlabel))
+    ax.set_ylabel(literal(ylabel))
     ax.set_title(literal(title))
     legend_below(figure)
     return figure
