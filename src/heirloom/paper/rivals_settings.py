@@ -212,7 +212,7 @@ ENTRANTS: dict[str, Entrant] = {
     "UCBVI (pooled)": Entrant(
         "naive transfer",
         "UCBVI",
-        _pairs("scale", "pool", (0.03, 2.0), (0.03, 10.0), (0.1, 2.0), (0.1, 10.0)),
+        _pairs("scale", "pool", (0.005, 2.0), (0.005, 10.0), (0.02, 2.0), (0.02, 10.0)),
     ),
     "PSRL (pooled)": Entrant(
         "naive transfer", "PSRL", _values("pool", 2.0, 5.0, 10.0, 30.0), lambda setting: VISITS
