@@ -207,7 +207,7 @@ ENTRANTS: dict[str, Entrant] = {
     "RMax (pooled)": Entrant(
         "naive transfer",
         "RMax",
-        _pairs("n_known", "pool", (2, 2.0), (2, 10.0), (5, 5.0), (10, 10.0)),
+        _pairs("n_known", "pool", (1, 1.0), (2, 2.0), (2, 10.0), (10, 10.0)),
     ),
     "UCBVI (pooled)": Entrant(
         "naive transfer",
