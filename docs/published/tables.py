@@ -391,7 +391,8 @@ def versions(name: str) -> Callable[[], str]:
         made_by = results.made_by(name)
         used = {**made_by["versions"], **results.load(name).get("versions", {})}
         listed = ", ".join(f"{package} {version}" for package, version in used.items())
-        where = f"at commit {made_by['commit']} on {made_by['machine']}"
+        commit = "" if made_by["commit"].endswith("-dirty") else f"at commit {made_by['commit']} "
+        where = f"{commit}on {made_by['machine']}"
         return f"Measured {where} with {listed}."
 
     return write

@@ -83,9 +83,9 @@ def step_down(differences: FloatArray) -> FloatArray:
     Column i of `differences` [repetition, i] has those of one pair of agents. The p-values are
     corrected for their number: the probability that any true hypothesis has one of at most α is at
     most α. The test flips the signs of whole repetitions, so it allows for the dependence of
-    columns, and assumes only that differences without a direction are symmetric around 0. It steps
-    down from the largest statistic of Student (P. H. Westfall and S. S. Young, 1993). The smallest
-    possible p-value of n repetitions is 2 / 2^n.
+    columns, and assumes only that those without a direction are together symmetric around 0. It
+    steps down from the largest statistic of Student (P. H. Westfall and S. S. Young, 1993). The
+    smallest possible p-value of n repetitions is 2 / 2^n, or 1 / 4096 if that is larger.
     """
     n, k = differences.shape
     if 2 ** (n - 1) <= MOST_SIGNS:  # the other half has the same absolute values

@@ -413,3 +413,16 @@ def test_policy_is_chosen_by_all_visits_and_not_by_the_first_estimate_of_the_age
     assert agent.policy.tolist() == [0]
     hl.certify(agent, m, episodes=1, max_steps=5, seed=0)
     assert the_candidate(agent).policy.tolist() == [1]
+
+
+def test_candidates_with_other_starts_or_lengths_do_not_stop_learning_until_a_certificate():
+    m = hl.TabularMDP(
+        R=[[0.1, 0.0], [0.0, 1.0]], T=[[[1, 0], [0, 1]], [[1, 0], [0, 1]]], gamma=0.9, start=0
+    )
+    options = {"successors": m.transition_array > 0, "rewards": "per transition", "start": 0}
+    agent = agent_for(m, hl.CertifiedRMax, terminates=np.zeros((2, 2), dtype=bool), **options)
+    agent.begin_task()
+    hl.certify(agent, m, policy=[0, 0], episodes=2, max_steps=10, seed=0)
+    record = hl.learn(agent, m, episodes=3000, max_steps=80, until=0.05, seed=0, resume=True)
+    assert record.is_certified
+    assert all(len(one.returns) <= 5 for one in agent.task.candidates if one.policy[0] == 0)

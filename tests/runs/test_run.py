@@ -1,15 +1,18 @@
 """A run gives identical results in one or several processes, and after interruptions and damage."""
 
 import os
+from time import thread_time
 
 import numpy as np
 import pytest
+from numba import njit
 
 import heirloom as hl
 from heirloom.cli.output import print_results
 from heirloom.envs.paper_families import Corridor
 from heirloom.experiments.job import run_job
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.learning.lifetime import learning_time
 from heirloom.runs.lock import lock
 from heirloom.runs.progress import progress
 from heirloom.runs.run import run
@@ -180,3 +183,18 @@ def test_jobs_that_did_not_finish_are_results_and_are_not_repeated(tmp_path, cap
 def test_limit_is_not_for_runs_with_a_measure():
     with pytest.raises(hl.errors.InvalidArgument, match="limit and measure are given"):
         SPEC.with_changes(limit=1.0, measure="transfer")
+
+
+def test_compiling_kernels_does_not_count_for_the_limit():
+    @njit
+    def inner(x):
+        return x + 1
+
+    @njit
+    def outer(x):
+        return inner(x) * 2
+
+    before, learned = thread_time(), learning_time()
+    outer(1.0)
+    compiled = thread_time() - before
+    assert learning_time() - learned < 0.5 * compiled

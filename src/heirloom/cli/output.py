@@ -182,7 +182,7 @@ def _summary_cells(summary: "Summary") -> list[str]:
     """Return the cells of an agent; there is no interval for few or equal repetitions."""
 
     def shown(interval: "Interval | None", sign: str = "") -> str:
-        if interval is None:
+        if interval is None or (sign and interval.mean != interval.mean):
             return ""
         mean, half = interval
         if mean != mean:

@@ -56,9 +56,9 @@ def certify(
         env: the task that the agent has learned, exact or as a Gymnasium environment. Its episodes
             must start independently of each other.
         policy: one action per state, [s]; it must not depend on the episodes that follow. By
-            default the policy of the certificate from counts or the greedy one of the agent,
-            whichever is worth more on the estimated model, where unknown pairs have the smallest
-            value; or the policy of an earlier call in this task, if it is about as good.
+            default the first of these that is about as good as the best of them on the means of all
+            visits, where pairs without visits have the smallest value: those of earlier calls in
+            this task, that of the certificate, the greedy one, and the optimal one of the means.
         episodes: the number of episodes.
         max_steps: the number of steps after which an episode is cut, as in `learn`. What is cut
             counts as the smallest possible value: choose it so large that γ^max_steps is small.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from heirloom.agents.candidates import Candidate, range_of_returns
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.agents.tables import TableAgent
@@ -211,6 +212,7 @@ def learn_until(
     masks = env.transitions.available is not None if isinstance(env, TabularMDP) else plan.masks
     # Rollouts would not keep the promise of `floor`.
     is_safe = getattr(agent.task.planner, "floor", None) is not None
+    _, high = range_of_returns(agent.setting, plan.max_steps)
     parts: list[Record] = []
     found = agent.certificate(start=start, delta=delta)
     done = 0
@@ -220,9 +222,11 @@ def learn_until(
         part = replace(plan, episodes=n, seed=seed, callback=None)
         policy = None
         if not is_safe and found.relative_gap <= WIDEST:
-            policy = _promising(agent, found, start, until, done if 2 * rolled <= done else 0)
+            candidates = agent.task.candidates
+            tried = [one for one in candidates if one.high == high and one.starts_as(start)]
+            policy = _promising(tried, found, until, done if 2 * rolled <= done else 0)
             if policy is None and ROLLED * rolled <= done:
-                begun = [one for one in agent.task.candidates if len(one.returns) < ROLLED]
+                begun = [one for one in tried if len(one.returns) < ROLLED]
                 if begun:
                     policy = begun[-1].policy
                 else:
@@ -252,9 +256,9 @@ def learn_until(
 
 
 def _promising(
-    agent: OptimisticAgent, found: "Certificate", start: FloatArray | None, until: float, most: int
+    tried: list[Candidate], found: "Certificate", until: float, most: int
 ) -> IntArray | None:
-    """Return a policy whose mean return would do soon, or None.
+    """Return the policy of a candidate whose mean return would do soon, or None.
 
     The lower bound after n episodes with the mean return x is about x exp(-L / n), on the scale of
     returns above the smallest one: x would do after L / ln(x / enough) of them. That is soon if it
@@ -263,7 +267,6 @@ def _promising(
     """
     enough = (1 - until) * (found.optimum_at_most - found.v_min)
     patience = PATIENCE * LOG_OF_ROLLOUTS / -np.log1p(-until)
-    tried = [one for one in agent.task.candidates if one.starts_as(start)]
     for one in sorted(tried, key=lambda one: -len(one.returns)):
         if len(one.returns) < ROLLED:
             continue

@@ -1,5 +1,6 @@
 """One job of an experiment: an agent learns the tasks of a repetition one after the other."""
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numba.core import event
 
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray
@@ -101,7 +103,8 @@ def learn_tasks(
 
     The name of the agent and the number of the repetition select the random streams of the tasks.
     `record` says what is recorded of each task, by its index; None if nothing is ever recorded.
-    An agent that needs more than `limit` processor seconds is stopped: all its returns are NaN.
+    An agent that needs more than `limit` processor seconds is stopped: all its returns are NaN, and
+    nothing is recorded. Compiling kernels does not count.
 
     Returns:
         `returns` and `discounted_returns` [task, episode]; `updates` [task], the number of updates
@@ -112,7 +115,7 @@ def learn_tasks(
     returns, discounted = np.empty((n, episodes)), np.empty((n, episodes))
     updates, late = np.zeros(n, dtype=np.int64), np.full(n, np.nan)
     recordings: list[Recording] = []
-    end = np.inf if limit is None else thread_time() + limit
+    end = np.inf if limit is None else learning_time() + limit
     for k, task in enumerate(tasks):
         task_seed = int(stream(seed, "steps", name, repetition, k).integers(2**63))
         plan = Plan.checked(agent, task, episodes=episodes, max_steps=steps, seed=task_seed)
@@ -131,6 +134,7 @@ def learn_tasks(
             result = run_episodes(agent, task, plan)
         except _OutOfTime:
             returns[:], discounted[:], updates[:], late[:] = np.nan, np.nan, -1, np.nan
+            recordings.clear()
             break
         if observer is not None:
             observer.end_task()
@@ -153,8 +157,33 @@ class _OutOfTime(Exception):
     """A job has used up its processor seconds."""
 
 
+class CompileClock(event.Listener, threading.local):
+    """Counts the processor seconds in which this thread compiles kernels."""
+
+    depth, begun, seconds = 0, 0.0, 0.0
+
+    def on_start(self, event: event.Event) -> None:
+        """Begin to count; a kernel that is compiled within another one counts once."""
+        self.begun = self.begun if self.depth else thread_time()
+        self.depth += 1
+
+    def on_end(self, event: event.Event) -> None:
+        """End to count."""
+        self.depth -= 1
+        self.seconds += 0.0 if self.depth else thread_time() - self.begun
+
+
+_compile_clock = CompileClock()
+event.register("numba:compile", _compile_clock)  # type: ignore[no-untyped-call]
+
+
+def learning_time() -> float:
+    """Return the processor seconds of this thread, without those in which it compiles kernels."""
+    return thread_time() - _compile_clock.seconds
+
+
 def _check_time(end: float, *_: int) -> None:
-    if thread_time() > end:
+    if learning_time() > end:
         raise _OutOfTime
 
 

@@ -109,7 +109,7 @@ def summaries(results: "xr.Dataset") -> list[Summary]:
             if name == baseline
             else student_interval((mean.sel(agent=name) - mean.sel(agent=baseline)).values),
             float(results.optimal.mean()),
-            float(results.updates.sel(agent=name).mean()),
+            float(results.updates.sel(agent=name).where(lambda x: x >= 0).mean()),
         )
         for name in names
     ]
