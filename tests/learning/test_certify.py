@@ -419,7 +419,11 @@ def test_candidates_with_other_starts_or_lengths_do_not_stop_learning_until_a_ce
     m = hl.TabularMDP(
         R=[[0.1, 0.0], [0.0, 1.0]], T=[[[1, 0], [0, 1]], [[1, 0], [0, 1]]], gamma=0.9, start=0
     )
-    options = {"successors": m.transition_array > 0, "rewards": "per transition", "start": 0}
+    options = {
+        "successors": np.array([[[1, 0], [0, 1]], [[1, 0], [0, 1]]], dtype=bool),
+        "rewards": "per transition",
+        "start": 0,
+    }
     agent = agent_for(m, hl.CertifiedRMax, terminates=np.zeros((2, 2), dtype=bool), **options)
     agent.begin_task()
     hl.certify(agent, m, policy=[0, 0], episodes=2, max_steps=10, seed=0)

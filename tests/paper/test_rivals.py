@@ -139,4 +139,4 @@ def test_quick_run_has_tables_figures_and_what_did_not_finish(tmp_path):
         for name, row in each["entrants"].items():
             assert len(row["settings"]) in (0, len(ENTRANTS[name].settings))
     for name in ("rivals", "rivals-worst", "rivals-profiles"):
-        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+        assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 10_000
