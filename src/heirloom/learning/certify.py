@@ -56,9 +56,9 @@ def certify(
         env: the task that the agent has learned, exact or as a Gymnasium environment. Its episodes
             must start independently of each other.
         policy: one action per state, [s]; it must not depend on the episodes that follow. By
-            default the first of these that is about as good as the best of them on the means of all
-            visits, where pairs without visits have the smallest value: those of earlier calls in
-            this task, that of the certificate, the greedy one, and the optimal one of the means.
+            default the best of these on the means of all visits, where pairs without visits have
+            the smallest value: that of the certificate, the greedy one, and the optimal one of the
+            means; or that of an earlier call in this task, if it is at most 1 % worse.
         episodes: the number of episodes.
         max_steps: the number of steps after which an episode is cut, as in `learn`. What is cut
             counts as the smallest possible value: choose it so large that γ^max_steps is small.
@@ -148,12 +148,18 @@ def _existing(policy: IntArray, available: BoolArray) -> IntArray:
 
 
 def chosen_policy(
-    agent: OptimisticAgent, start: FloatArray | None, below: IntArray, close: float = CLOSE
+    agent: OptimisticAgent,
+    start: FloatArray | None,
+    below: IntArray,
+    close: float = CLOSE,
+    *,
+    in_order: bool = False,
 ) -> IntArray:
     """Return the best policy by estimate: an earlier candidate, `below`, or one that looks optimal.
 
-    The first of them is taken with which at most the share `close` of the best value is lost. If no
-    start is declared, the mean over all states decides.
+    An earlier one is taken if at most the share `close` of the best value is lost with it; with
+    `in_order`, so are the others, in this order. If no start is declared, the mean over all states
+    decides.
     """
     m = _estimated(agent, start)
     earlier = [one.policy for one in agent.task.candidates if one.starts_as(start)]
@@ -162,6 +168,8 @@ def chosen_policy(
     values = np.array([m.start @ evaluate(m, one).V for one in policies])
     v_min, _ = m.reward_range  # an unknown pair ends with a value as its reward
     is_close = values >= values.max() - close * (values.max() - v_min)
+    if not in_order:
+        is_close[len(earlier) :] = values[len(earlier) :] == values.max()
     return policies[int(is_close.argmax())]
 
 

@@ -230,7 +230,8 @@ def learn_until(
                 if begun:
                     policy = begun[-1].policy
                 else:
-                    policy = chosen_policy(agent, start, found.policy, until / LOSS)
+                    close = until / LOSS
+                    policy = chosen_policy(agent, start, found.policy, close, in_order=True)
         if policy is not None:
             result = roll_out(agent, environment, replace(part, masks=masks), policy, start)
             returns = np.array(result.returns), np.array(result.discounted)
