@@ -66,7 +66,7 @@ def test_runs_of_frozen_and_of_refreshed_estimates_have_different_checksums():
 @pytest.mark.parametrize("variant", ["text", "released"])
 @pytest.mark.parametrize("name", [name for name in MODULES if experiment(name).settings])
 def test_experiment_of_the_paper_freezes_estimates(name, variant):
-    if name == "knowledge":
+    if name in ("knowledge", "rivals"):
         pytest.skip("it is ours, and compares agents that keep learning")
     for agent in experiment(name).settings(variant).agents:
         if hasattr(agent.all_options, "n_known"):
