@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from rows import Measured, Row, as_text
 
-from heirloom.kernels.confidence import kl_radius, largest_mean_kl, widened_largest_mean
+from heirloom.kernels.confidence import kl_radius, largest_mean, widened
 
 CALLS, REPEATS = 20_000, 15
 VISITS = (10, 100, 1_000, 10_000, 100_000)
@@ -40,7 +40,7 @@ def largest_means(p, W, betas, calls):
     total = 0.0
     for i in range(calls):
         W[0] = 1.0 + 1e-9 * (i % 7)
-        total += largest_mean_kl(p, W, -np.inf, betas[i % betas.size])
+        total += largest_mean(p, W, 1.0, -np.inf, betas[i % betas.size])
     return total
 
 
@@ -51,7 +51,7 @@ def widened_means(p, W, betas, calls):
     for i in range(calls):
         W[0] = 1.0 + 1e-9 * (i % 7)
         beta = betas[i % betas.size]
-        total += widened_largest_mean(p, R, W, (0.0, 0.0), 4.0, 0.9, 0.1, beta, work)
+        total += widened(p, R, W, 1.0, (0.0, 0.0), 4.0, 0.9, 0.1, beta, work)[0]
     return total
 
 

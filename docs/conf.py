@@ -35,6 +35,7 @@ napoleon_numpy_docstring = False
 
 smartquotes = False  # it would change the dashes of options
 
+html_math_renderer = "heirloom"  # published/site/mathematics.py
 html_theme = "furo"
 html_title = f"Heirloom {version}"
 html_static_path = ["static"]

@@ -45,7 +45,7 @@ def test_reproduction_without_bokeh_ends_with_figures_and_a_line_about_the_repor
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setitem(sys.modules, "bokeh", None)
-    print_report(Report({}, [], {}, spec=SPEC), "small", tmp_path)
+    print_report(Report({}, [], {}, specs=[SPEC]), "small", tmp_path)
     (line,) = [each for each in capsys.readouterr().out.splitlines() if "Bokeh" in each]
     assert "pip install '.[report]'" in line
     assert f"heirloom report {tmp_path}" in line

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+import pandas as pd
 import pytest
 
 import heirloom as hl
@@ -53,6 +54,7 @@ AGENT = {
 LEARNING = {"delta": 0.1, "scope": "task"}
 NEAR = hl.Nearness(rewards=0.1, transitions=0.1)
 STEP = {"s": 0, "a": 1, "r": 0.5, "s_next": 1, "terminated": False}
+STEPS = {"state": [0], "action": [1], "reward": 0.5, "next_state": 1, "terminated": False}
 STEP_NAMES = {"s": "state", "a": "action", "r": "reward", "s_next": "next state"}
 TASKS = {"m": "TabularMDP", "m_bar": "TabularMDP"}
 SPEC = {
@@ -96,10 +98,11 @@ def source():
     return hl.bounds.Source.of(model(), np.full(16, 5.0))
 
 
-def memory():
+def memory(n_tasks=1):
     stored = hl.TaskMemory(4, 4)
     stored.bind(setting())
-    stored.add(source())
+    for _ in range(n_tasks):
+        stored.add(source())
     return stored
 
 
@@ -285,6 +288,40 @@ CALLS = {
     "family_nearness": lambda: Call(hl.family_nearness, {"tasks": [M, M_BAR]}),
     "audit": lambda: Call(
         hl.audit, {"memory": memory(), "knowledge": NEAR, "exact": False, "delta": 0.05}
+    ),
+    "plan_learning": lambda: Call(
+        hl.plan_learning, {"n_pairs": 10, "steps": 100, "n_outcomes": 3, "delta": 0.05}
+    ),
+    "FixedPolicy": lambda: Call(hl.FixedPolicy, {"policy": [0, 1, 2, 3]}),
+    "policy_table": lambda: Call(hl.policy_table, {"agent": agent(), "delta": 0.05}),
+    "TaskMemory.merge": lambda: Call(lambda other: memory().merge(other), {"other": memory()}),
+    "estimate_nearness": lambda: Call(
+        hl.estimate_nearness,
+        {
+            "memory": memory(n_tasks=2),
+            "confidence": 0.9,
+            "parts": ["rewards"],
+            "shape": NEAR,
+            "pairs": MASK,
+            "rewards_alike": np.zeros((4, 4), dtype=int),
+            "transitions_alike": np.zeros((4, 4), dtype=int),
+            "exact": False,
+        },
+    ),
+    "learn_from_log": lambda: Call(
+        hl.learn_from_log,
+        {
+            "agent": hl.RMax(**AGENT),
+            "table": pd.DataFrame({**STEPS, "episode": 0, "task": "week 1"}),
+            "state": "state",
+            "action": "action",
+            "reward": "reward",
+            "next_state": "next_state",
+            "terminated": "terminated",
+            "episode": "episode",
+            "task": "task",
+            "available": MASK,
+        },
     ),
     "audit of d_max": lambda: Call(hl.audit, {"memory": memory(), "d_max": 0.1}),
     # Bounds

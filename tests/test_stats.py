@@ -8,7 +8,6 @@ from scipy import stats as scipy_stats
 
 from heirloom.stats import (
     moving_average,
-    relative_difference,
     step_down,
     student_interval,
 )
@@ -43,31 +42,6 @@ def test_equal_repetitions_have_no_interval():
     mean, half = student_interval(x)
     assert mean[:2] == pytest.approx(0.1)
     assert np.isnan(half).tolist() == [True, True, False]
-
-
-def test_relative_difference_of_proportional_returns_has_no_interval():
-    baseline = np.random.default_rng(0).uniform(1, 2, 9)
-    gain = relative_difference(1.7 * baseline, baseline)
-    assert gain.mean == pytest.approx(0.7)
-    assert np.isnan(gain.half_width)
-
-
-def test_relative_difference_is_positive_for_higher_returns_and_for_lower_costs():
-    gain = relative_difference(np.array([1.0, 1.2]), np.array([0.9, 1.1]))
-    assert gain.mean == pytest.approx(0.1)
-    cost = relative_difference(np.array([-90.0, -70.0]), np.array([-110.0, -90.0]))
-    assert cost.mean == pytest.approx(0.2)
-
-
-def test_interval_of_a_relative_difference_covers_the_true_one_in_95_percent_of_experiments():
-    rng, n = np.random.default_rng(0), 4000
-    covered = 0
-    for _ in range(n):
-        common = rng.normal(size=8)  # the tasks of a repetition, which both agents share
-        baseline = -10 + common + rng.normal(size=8)
-        mean, half = relative_difference(-7 + common + rng.normal(size=8), baseline)
-        covered += abs(mean - 0.3) <= half
-    assert abs(covered / n - 0.95) < 0.015
 
 
 @pytest.mark.parametrize("window", [1, 3, 10, 50])

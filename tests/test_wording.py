@@ -1,6 +1,7 @@
-"""Texts that contain counts are grammatical, also for a count of 1."""
+"""Texts that contain counts are grammatical, and one word stands for one thing."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,14 @@ from heirloom.wording import are, counted, counted_of, size_of_task, were
 
 NOUNS = "pair task state action episode step update transition snapshot job file".split()
 WRONG = re.compile(rf"\b1 (?:{'|'.join(NOUNS)})s\b")
+
+OTHER_WORDS = {
+    r"(?<!lambda )\b(?:prior|learned|a|the|valid|true) `?[dD]_max`?(?![\w=`]| =)": "prior",
+    r"prior knowledge": "claim",
+    r"ind(?:ex|ices) of (?:a|one|each) (?:state|action)|(?:state|action) ind(?:ex|ices)": "number",
+    r"explored (?:pair|action)s?\b|pairs? (?:is|are|was|were) explored": "known",
+}
+"""Words that stand for something that has another word in docs/glossary.md."""
 
 
 def test_nouns_and_verbs_agree_with_their_counts():
@@ -37,3 +46,17 @@ def one_of_everything():
 
 def test_texts_about_one_thing_have_no_plural():
     assert [text for text in one_of_everything() if WRONG.search(text)] == []
+
+
+@pytest.mark.parametrize("pattern", OTHER_WORDS)
+def test_documents_and_source_have_one_word_for_one_thing(pattern):
+    project = Path(__file__).parents[1]
+    paths = [project / "README.md", *(project / "docs").rglob("*.md")]
+    paths += [path for path in (project / "src").rglob("*.py") if path.parent.name != "paper"]
+    found = [
+        f"{path.relative_to(project)}: {match[0]!r}; say {OTHER_WORDS[pattern]!r}"
+        for path in paths
+        if path.name != "glossary.md"
+        for match in re.finditer(pattern, path.read_text("utf-8"))
+    ]
+    assert found == []

@@ -133,15 +133,28 @@ def detections(part: str, ratio: float, n_known: int, lifetimes: int) -> tuple[i
     return single, pooled
 
 
+def predicted(part: str, n_known: int) -> tuple[float | None, float | None]:
+    """Return the true / claimed difference that an audit expects to find with probability 0.8.
+
+    The numbers are those of single pairs and of all together; None if it finds none.
+    """
+    rng = np.random.default_rng([SEED, PARTS.index(part), n_known])
+    claims = {name: CLAIM if name == part else 1.0 for name in PARTS}
+    power = hl.audit(memory_of(part, 0.0, n_known, rng), hl.Nearness(**claims)).power[part]
+    single, pooled = (1 + x / CLAIM for x in (float(power.one_pair.min()), power.all_pairs))
+    return single if single < np.inf else None, pooled if pooled < np.inf else None
+
+
 def measure_power() -> list[dict[str, Any]]:
     """Return the share of lifetimes in which the claim is refuted, over true / claimed."""
     rows = []
     for part in PARTS:
         for n in VISITS[1:]:
             found = np.array([detections(part, ratio, n, POWER_LIFETIMES) for ratio in RATIOS])
-            for test, counts in zip(("single pairs", "pooled"), found.T, strict=True):
+            tests = zip(("single pairs", "pooled"), found.T, predicted(part, n), strict=True)
+            for test, counts, says in tests:
                 shares = (counts / POWER_LIFETIMES).tolist()
-                rows.append({"part": part, "n": n, "test": test, "shares": shares})
+                rows.append({"part": part, "n": n, "test": test, "shares": shares, "says": says})
     return rows
 
 

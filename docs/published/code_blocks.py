@@ -24,7 +24,13 @@ PYTHON_BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 PICTURE = re.compile(r"!\[[^\]]*\]\((?P<path>[^)]+\.png)\)")
-SEPARATOR = "\x1e"  # printed after each block of a tutorial
+SEPARATOR = "\x1e"  # printed after each block
+ONE_BY_ONE = """
+import os, runpy
+for i in range({n}):
+    os.chdir(os.path.join({folder!r}, str(i)))
+    runpy.run_path("block.py", run_name="__main__")
+"""
 
 
 class Block(NamedTuple):
@@ -77,23 +83,28 @@ def run(code: str, folder: Path, **environment: str) -> subprocess.CompletedProc
 
 
 def execute(codes: Sequence[str], *, continued: bool, **environment: str) -> Executed:
-    """Run Python blocks in an empty folder; raise `RuntimeError` if one fails.
+    """Run Python blocks in empty folders; raise `RuntimeError` if one fails.
 
-    With `continued` they are one program, otherwise each is its own.
+    With `continued` they are one program, otherwise each is its own, and one process runs them one
+    after the other, so that it loads the libraries once.
     """
     # Workers of a cluster import the program as well, and must not print.
     end = '\nif __name__ == "__main__":\n    print("\\x1e", end="", flush=True)\n'
     separated = [code + end for code in codes]
-    programs = ["".join(separated)] if continued and codes else separated
-    printed: list[str] = []
-    pictures: dict[str, bytes] = {}
-    for program in programs:
-        with TemporaryDirectory() as name:
-            done = run(program, Path(name), **environment)
-            if done.returncode:
-                raise RuntimeError(f"a code block fails:\n{program}\n{done.stderr}")
-            pictures |= {path.name: path.read_bytes() for path in Path(name).glob("*.png")}
-        printed += done.stdout.split(SEPARATOR)[:-1]
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        if continued:
+            done = run("".join(separated), folder, **environment)
+        else:
+            for i, program in enumerate(separated):
+                (folder / str(i)).mkdir()
+                (folder / str(i) / "block.py").write_text(program, encoding="utf-8")
+            done = run(ONE_BY_ONE.format(n=len(codes), folder=name), folder, **environment)
+        printed = done.stdout.split(SEPARATOR)[:-1]
+        if done.returncode:
+            failed = "".join(codes) if continued else codes[len(printed)]
+            raise RuntimeError(f"a code block fails:\n{failed}\n{done.stderr}")
+        pictures = {path.name: path.read_bytes() for path in folder.rglob("*.png")}
     return Executed(printed, pictures)
 
 

@@ -193,7 +193,7 @@ def cases() -> Iterator[Case]:
         f"{N_ARMS} arms, task i pays 1 for arm i": [arms(N_ARMS, 1.0)],
         f"{N_FAMILIES} random families": [random_family(i) for i in range(N_FAMILIES)],
     }
-    kinds = {"learned d_max": hl.Lipschitz, "learned nearness": hl.NearModels, "MaxQ": hl.MaxQ}
+    kinds = {"learned prior": hl.Lipschitz, "learned nearness": hl.NearModels, "MaxQ": hl.MaxQ}
     promises = {"task": "each task", "lifetime": "all tasks"}
     for bound, kind in kinds.items():
         for name, family in families.items():

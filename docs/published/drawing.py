@@ -109,12 +109,19 @@ POWER_STYLES = ("--", "-")
 Curves = Mapping[str, Mapping[int, Sequence[float]]]
 
 
-def draw_power(ratios: Sequence[float], parts: Mapping[str, Curves], *, title: str) -> "Figure":
+def draw_power(
+    ratios: Sequence[float],
+    parts: Mapping[str, Curves],
+    says: Mapping[str, Mapping[str, Mapping[int, float | None]]],
+    *,
+    title: str,
+) -> "Figure":
     """The share of lifetimes with an alarm, over the true difference divided by the claimed one.
 
     Args:
         ratios: true difference / claim.
         parts: for each part of the models, a panel: the shares by test and `n_known`.
+        says: where an audit expects a share of 80 %, likewise, or None.
         title: the title of the figure.
     """
     from matplotlib.figure import Figure
@@ -127,6 +134,10 @@ def draw_power(ratios: Sequence[float], parts: Mapping[str, Curves], *, title: s
                 never = "" if any(shares) else " (never)"
                 label = f"{test}, n = {n}{never}"
                 ax.plot(ratios, shares, style, color=colour, marker=".", label=label)
+                expected = says[part][test][n]
+                if expected is not None:
+                    marker = "x" if style == "--" else "+"
+                    ax.plot([expected], [0.8], marker, color=colour, markersize=9)
         ax.set_title(part, fontsize="medium")
         ax.set_xlabel("true difference / claim")
         hide_frame(ax)

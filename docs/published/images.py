@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -128,11 +128,11 @@ def curves(bounds: Callable[[float], dict[str, float]], x: np.ndarray) -> dict[s
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def power() -> dict[str, dict[str, dict[int, list[float]]]]:
-    """Return the stored shares of detected contradictions, by part, test and `n_known`."""
-    found: dict[str, dict[str, dict[int, list[float]]]] = {}
+def power(key: str) -> dict[str, dict[str, dict[int, Any]]]:
+    """Return stored numbers on detected contradictions, by part, test and `n_known`."""
+    found: dict[str, dict[str, dict[int, Any]]] = {}
     for row in results.load("checks")["power"]:
-        found.setdefault(row["part"], {}).setdefault(row["test"], {})[row["n"]] = row["shares"]
+        found.setdefault(row["part"], {}).setdefault(row["test"], {})[row["n"]] = row[key]
     return found
 
 
@@ -165,7 +165,8 @@ def draw() -> dict[str, "Figure"]:
         ),
         "knowledge-power": draw_power(
             checks.RATIOS,
-            power(),
+            power("shares"),
+            power("says"),
             title=f"{checks.POWER_TASKS} tasks of 4 pairs that all differ, claim {checks.CLAIM:g}",
         ),
         **rivals.figures(results.load("rivals")["summary"]["families"]),

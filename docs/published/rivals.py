@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from heirloom.paper.knowledge import format_return
-from heirloom.paper.rivals_settings import BASELINE, ENTRANTS, KINDS, NEAR, RMAX
+from heirloom.paper.families import format_return
+from heirloom.paper.rivals_settings import BASELINE, ENTRANTS, NEAR, NEAR_PSRL, POOLED, RMAX
 from published import results
 
 DASH = "-"
@@ -34,30 +34,23 @@ def best() -> Table:
     """Tabulate the best entrant of each kind, as chosen by tuning, one row per family."""
     rows = []
     for each in families().values():
-        optimal, entrants = each["optimal"], each["entrants"]
-
-        def cell(name: str | None, each: dict[str, Any] = each) -> str:
-            if name is None:
-                return DASH
-            found = each["entrants"][name]
-            text = format_return(found["return"], each["optimal"])
-            if found["ci95"] is not None:
-                text += f" ± {format_return(found['ci95'], each['optimal'])}"
-            text += f" {name}" if name != BASELINE else ""
-            return f"**{text}**" if name in each["unbeaten"] else text
-
-        title = f"{each['title']}{', discounted' if each['discounted'] else ''}"
-        assert BASELINE in entrants
-        rows.append(
-            [
-                f"{title} ({each['unit']})",
-                cell(BASELINE),
-                *(cell(each["best"][kind]) for kind in TITLES),
-                format_return(each["ceiling"], optimal),
-                format_return(optimal, optimal),
-            ]
-        )
+        title = f"{each['title']}{', discounted' if each['discounted'] else ''} ({each['unit']})"
+        chosen = [each["best"][kind] for kind in TITLES]
+        bounds = [format_return(each[name], each["optimal"]) for name in ("ceiling", "optimal")]
+        rows.append([title, *(_best_cell(each, name) for name in (BASELINE, *chosen)), *bounds])
     return ["family (unit)", BASELINE, *TITLES.values(), "ceiling", "optimum"], rows
+
+
+def _best_cell(family: dict[str, Any], name: str | None) -> str:
+    """Return the mean return, its interval and the name; bold if no other one is better."""
+    if name is None:
+        return DASH
+    found = family["entrants"][name]
+    text = format_return(found["return"], family["optimal"])
+    if found["ci95"] is not None:
+        text += f" ± {format_return(found['ci95'], family['optimal'])}"
+    text += f" {name}" if name != BASELINE else ""
+    return f"**{text}**" if name in family["unbeaten"] else text
 
 
 def shares() -> Table:
@@ -85,14 +78,14 @@ def _by_entrant(names: list[str], cell: Callable[[dict[str, Any]], str]) -> Tabl
             if name in each["entrants"]:
                 cells.append(cell(each["entrants"][name]))
             else:
-                cells.append("no end" if name in each["did_not_finish"] else DASH)
+                cells.append("unfinished" if name in each["did_not_finish"] else DASH)
         rows.append([name, *cells])
     return ["", *(each["title"] for each in shown().values())], rows
 
 
 def first() -> Table:
     """Tabulate the return of the first ten episodes of a task, of a few entrants."""
-    names = (BASELINE, RMAX, "RMax (pooled)", "FMRL", NEAR, "NearPSRL (arrays)")
+    names = (BASELINE, RMAX, POOLED[0], "FMRL", NEAR, NEAR_PSRL)
     rows = [
         [
             each["title"],
@@ -116,14 +109,13 @@ def sensitivity() -> Table:
     for name in TRUE:
         found = [each["entrants"][name] for each in families().values() if name in each["entrants"]]
         spread = [x for row in found if (x := row.get("sensitivity")) is not None]
-        tried = [option for option in dict.fromkeys(k for s in ENTRANTS[name].settings for k in s)]
+        settings = ENTRANTS[name].settings
+        tried = dict.fromkeys(option for each in settings for option in each)
         unbeaten = sum(name in each["unbeaten"] for each in families().values())
         rows.append(
             [
                 name,
-                ", ".join(f"`{option}`" for option in tried)
-                if len(ENTRANTS[name].settings) > 1
-                else DASH,
+                ", ".join(f"`{option}`" for option in tried) if len(settings) > 1 else DASH,
                 f"{np.median(spread):.2f}" if spread else DASH,
                 f"{max(spread):.2f}" if spread else DASH,
                 str(sum(wins.get(name, {}).values())),
@@ -139,14 +131,8 @@ def sensitivity() -> Table:
 def wins() -> Table:
     """Tabulate in how many families a row is shown to be better than a column."""
     counted = results.load("rivals")["summary"]["wins"]
-    names = [RMAX, "UCBVI", "PSRL", "RMax (pooled)", "UCBVI (pooled)", "PSRL (pooled)", "FMRL"]
-    names += [
-        "LRMax (valid prior)",
-        "UCBVI (arrays)",
-        "NearRMax (two numbers)",
-        NEAR,
-        "NearPSRL (arrays)",
-    ]
+    names = [RMAX, "UCBVI", "PSRL", *POOLED, "FMRL", "LRMax (valid prior)", "UCBVI (arrays)"]
+    names += ["NearRMax (two numbers)", NEAR, NEAR_PSRL]
     rows = [
         [
             name,
@@ -165,6 +151,3 @@ def unfinished() -> str:
         if which:
             lines.append(f"- {each['title']}: {'; '.join(which)}")
     return "\n".join(lines) or "All finished."
-
-
-assert set(TITLES) == set(KINDS[:-1])

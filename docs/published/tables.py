@@ -8,8 +8,7 @@ import numpy as np
 
 from heirloom.paper import certificates as certified
 from heirloom.paper import knowledge as study
-from heirloom.paper import knowledge_settings as agents
-from heirloom.paper.knowledge_settings import setting_of
+from heirloom.paper.knowledge import setting_of
 from heirloom.paper.returns import is_near, of_the_paper
 from published import checks, intervals, results, rivals, task_bounds
 from published.experiments import REPEATED
@@ -53,8 +52,8 @@ def tight() -> str:
 
 
 def examples() -> str:
-    """Return the gain of each agent that transfers over RMax, in each example."""
-    agents, rows = ("LRMax", "MaxQInit", "NearRMax"), []
+    """Return the mean return of RMax, and the differences of agents that transfer, by example."""
+    agents, rows = ("RMax", "LRMax", "MaxQInit", "NearRMax"), []
     for name, measured in results.load("examples").items():
         for title, gains in _gains(measured["printed"]):
             label = f"`{name}.py`" + (f", {title}" if title else "")
@@ -63,16 +62,17 @@ def examples() -> str:
 
 
 def _gains(printed: str) -> list[tuple[str, dict[str, str]]]:
-    """Return the title, and the gain of each agent, of every table in the output of an example."""
+    """Return the title, and the cell of each agent, of every table in the output of an example."""
     tables, title = [], ""
     for line in printed.splitlines():
         if line.startswith("Changing "):
             title = line[0].lower() + line[1:].split(":")[0]
         if line.startswith("agent "):
             tables.append((title, {}))
-        gain = re.match(r"(\w+) .*?([+-][\d.]+% ± [\d.]+%)\s*$", line)
-        if gain and tables:
-            tables[-1][1][gain[1]] = gain[2].replace("%", " %")
+        mean = re.match(r"(RMax) +\S+ +(\S+) +\S+\s*$", line)
+        found = mean or re.match(r"(\w+) .* ([+-][\d.,]+ ± [\d.,]+)\s*$", line)
+        if found and tables:
+            tables[-1][1].setdefault(found[1], found[2])
     return tables
 
 
@@ -245,7 +245,7 @@ def knowledge(columns: dict[str, str], *, optimum: bool) -> Callable[[], str]:
             row = [setting.title, "discounted" if setting.discounted else "undiscounted"]
             for name in columns.values():
                 agent = measured["agents"][name]
-                best = f" ({measured['best_n_known']})" if name == agents.BEST else ""
+                best = f" ({measured['best_n_known']})" if name == study.BEST else ""
                 row.append(_return(agent, optimal) + best)
             rows.append([*row, study.format_return(optimal, optimal)] if optimum else row)
         header = ["family", "return per episode", *columns, *(["optimum"] if optimum else [])]
@@ -266,12 +266,12 @@ def learned_knowledge() -> str:
     for family, measured in results.load("knowledge")["summary"]["families"].items():
         learned = measured["learned"]
         optimal, row = learned["optimal"], [setting_of(family).title, str(learned["used_from"])]
-        for name in (agents.RMAX, *agents.LEARNING, agents.ARRAYS):
+        for name in (study.RMAX, *study.LEARNING, study.ARRAYS):
             cell = _return(learned["agents"][name], optimal)
             helps = learned["helps_from"].get(name)
             row.append(cell if helps is None else f"{cell} (from {helps})")
         rows.append(row)
-    header = ["family", "from task", agents.RMAX, *agents.LEARNING, agents.ARRAYS]
+    header = ["family", "from task", study.RMAX, *study.LEARNING, study.ARRAYS]
     return table(header, rows, right=1)
 
 
@@ -321,8 +321,10 @@ def power() -> str:
     rows = []
     for row in results.load("checks")["power"]:
         shares = [f"{share:.0%}" for share in row["shares"]]
-        rows.append([row["part"], f"{row['n']}", row["test"], *shares])
-    header = ["part", "`n_known`", "test", *(f"{ratio:g}" for ratio in checks.RATIOS)]
+        says = "never" if row["says"] is None else f"{row['says']:.1f}"
+        rows.append([row["part"], f"{row['n']}", row["test"], *shares, says])
+    ratios = (f"{ratio:g}" for ratio in checks.RATIOS)
+    header = ["part", "`n_known`", "test", *ratios, "80% (audit)"]
     return table(header, rows, right=3).replace("%", " %")
 
 
@@ -418,26 +420,26 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "claims of bounds-illustration": claims_without_variants("bounds-illustration"),
     "claims of prior-illustration": claims_without_variants("prior-illustration"),
     "knowledge": knowledge(
-        {name: name for name in (agents.RMAX, agents.BEST, agents.VALID, *agents.TRUE)},
+        {name: name for name in (study.RMAX, study.BEST, study.VALID, *study.TRUE)},
         optimum=True,
     ),
     "false knowledge": knowledge(
         {
-            "RMax": agents.RMAX,
-            "NearRMax (true arrays)": agents.ARRAYS,
-            "half of them": agents.HALF,
-            "a tenth of them": agents.TENTH,
-            "all tasks equal": agents.EQUAL,
+            "RMax": study.RMAX,
+            "NearRMax (true arrays)": study.ARRAYS,
+            "half of them": study.HALF,
+            "a tenth of them": study.TENTH,
+            "all tasks equal": study.EQUAL,
         },
         optimum=False,
     ),
     "checked knowledge": knowledge(
         {
-            "RMax": agents.RMAX,
-            "a tenth": agents.TENTH,
-            "a tenth, widening": agents.TENTH_WIDENING,
-            "all tasks equal": agents.EQUAL,
-            "all tasks equal, widening": agents.EQUAL_WIDENING,
+            "RMax": study.RMAX,
+            "a tenth": study.TENTH,
+            "a tenth, widening": study.TENTH_WIDENING,
+            "all tasks equal": study.EQUAL,
+            "all tasks equal, widening": study.EQUAL_WIDENING,
         },
         optimum=False,
     ),

@@ -11,6 +11,7 @@ from heirloom.agents.bisimulation_transfer import BisimulationTransfer as Bisimu
 from heirloom.agents.bumex import BUMEX as BUMEX
 from heirloom.agents.certified_rmax import CertifiedRMax as CertifiedRMax
 from heirloom.agents.envelope_rmax import EnvelopeRMax as EnvelopeRMax
+from heirloom.agents.fixed_policy import FixedPolicy as FixedPolicy
 from heirloom.agents.near_rmax import NearRMax as NearRMax
 from heirloom.agents.near_rmax import NearRMaxQInit as NearRMaxQInit
 from heirloom.agents.optimistic import OptimisticAgent as OptimisticAgent
@@ -24,6 +25,7 @@ from heirloom.agents.paper_algorithms import LRMax as LRMax
 from heirloom.agents.paper_algorithms import LRMaxQInit as LRMaxQInit
 from heirloom.agents.paper_algorithms import MaxQInit as MaxQInit
 from heirloom.agents.paper_algorithms import RMax as RMax
+from heirloom.agents.policy_table import policy_table as policy_table
 from heirloom.agents.protocol import Agent as Agent
 from heirloom.agents.psrl import PSRL as PSRL
 from heirloom.agents.psrl import NearPSRL as NearPSRL
@@ -37,8 +39,10 @@ from heirloom.envs.family import FiniteFamily as FiniteFamily
 from heirloom.envs.family import TaskFamily as TaskFamily
 from heirloom.envs.grid import grid_world as grid_world
 from heirloom.experiments.spec import ExperimentSpec as ExperimentSpec
+from heirloom.learning.budget import plan_learning as plan_learning
 from heirloom.learning.certify import certify as certify
 from heirloom.learning.learn import learn as learn
+from heirloom.learning.log import learn_from_log as learn_from_log
 from heirloom.learning.sample_complexity import pairs_to_learn as pairs_to_learn
 from heirloom.mdp.garnet import garnet as garnet
 from heirloom.mdp.learned import LearnedModel as LearnedModel
@@ -62,12 +66,14 @@ from heirloom.runs.compare import helps_from as helps_from
 from heirloom.runs.recordings import recordings as recordings
 from heirloom.runs.results import results as results
 from heirloom.runs.run import run as run
+from heirloom.runs.worth import worth as worth
 from heirloom.transfer.bound import Bound as Bound
 from heirloom.transfer.bound import MaxQ as MaxQ
 from heirloom.transfer.envelope import Envelope as Envelope
 from heirloom.transfer.lipschitz.bound import Lipschitz as Lipschitz
 from heirloom.transfer.memory import TaskMemory as TaskMemory
 from heirloom.transfer.nearness.bound import NearModels as NearModels
+from heirloom.transfer.nearness.estimate import estimate_nearness as estimate_nearness
 from heirloom.transfer.nearness.exact import family_nearness as family_nearness
 from heirloom.transfer.nearness.exact import near_bound as near_bound
 from heirloom.transfer.nearness.knowledge import Nearness as Nearness

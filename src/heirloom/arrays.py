@@ -1,5 +1,6 @@
-"""Array types, and helpers that make arrays read-only."""
+"""Array types, and helpers: arrays that are read-only, ranges, and arrays joined."""
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,3 +23,14 @@ def frozen(array: AnyArray) -> AnyArray:
 def read_only(array: AnyArray) -> AnyArray:
     """Return a read-only view of an array, which itself can still be written to."""
     return frozen(array.view())
+
+
+def ranges(first: IntArray, lengths: IntArray) -> IntArray:
+    """Return the numbers first[i], ..., first[i] + lengths[i] - 1, for all i."""
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(first - before, lengths) + np.arange(int(lengths.sum()))
+
+
+def joined(arrays: Sequence[np.ndarray], dtype: type) -> np.ndarray:
+    """Concatenate arrays of a type; there may be none."""
+    return np.concatenate([np.empty(0, dtype=dtype), *arrays]).astype(dtype, copy=False)

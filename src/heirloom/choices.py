@@ -21,7 +21,7 @@ Keep = Literal["first", "latest", "most_used"]
 """Which sources a memory keeps when its capacity is reached."""
 
 OnRefutation = Literal["warn", "raise", "widen", "ignore"]
-"""What an agent does when a pair that becomes known contradicts its prior knowledge."""
+"""What an agent does when a pair that becomes known contradicts a claim."""
 
 Verdict = Literal["supported", "contradicted", "undecided"]
 """What an experiment says about a claim."""

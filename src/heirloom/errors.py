@@ -8,7 +8,7 @@
     ├── WrongOrder              (RuntimeError)  methods of an agent called out of order
     ├── NotConverged            (ArithmeticError)  an accuracy that could not be certified
     ├── InvalidFile             (ValueError)    a file that is damaged, or not written by Heirloom
-    ├── RefutedKnowledge        (ValueError)    prior knowledge that what was learned contradicts
+    ├── RefutedKnowledge        (ValueError)    a claim that what was learned contradicts
     ├── CannotWrite             (OSError)       a file that could not be written
     └── WorkerLost              (RuntimeError)  a worker process that died during a run
 
@@ -57,11 +57,11 @@ class InvalidFile(HeirloomError, ValueError):
 
 
 class RefutedKnowledge(HeirloomError, ValueError):
-    """What was learned contradicts prior knowledge, such as a nearness or a `d_max`."""
+    """What was learned contradicts a claim, such as a nearness or a prior."""
 
 
 class RefutedKnowledgeWarning(UserWarning):
-    """What was learned contradicts prior knowledge; bounds that rest on it may be invalid."""
+    """What was learned contradicts a claim; bounds that rest on it may be invalid."""
 
 
 class CannotWrite(HeirloomError, OSError):

@@ -50,21 +50,6 @@ def paired_difference(x: FloatArray, baseline: FloatArray) -> Interval:
     return student_interval(x - baseline)
 
 
-def relative_difference(x: FloatArray, baseline: FloatArray) -> Interval:
-    """Return (mean(x) - mean(baseline)) / |mean(baseline)| with its 95 % interval.
-
-    It is positive if x is better, also for negative returns; the mean of the baseline must not be
-    0. Entry i of both arrays is repetition i. The interval is Student's for the ratio of means,
-    linearised in both of them (delta method).
-    """
-    mean, of_baseline = x.mean(), baseline.mean()
-    size = np.abs(of_baseline)
-    # These have the mean of x, so that rounding errors are small compared with them.
-    linearised = x - baseline * (mean / of_baseline) + mean
-    half_width = student_interval(linearised / size).half_width
-    return Interval((mean - of_baseline) / size, half_width)
-
-
 def moving_average(x: FloatArray, window: int) -> FloatArray:
     """Return the mean of the last `window` numbers along the last axis; of fewer at its start."""
     sums = np.cumsum(x, axis=-1)

@@ -30,11 +30,12 @@ MAX_EXACT_DRAWS = 10_000  # largest number of draws for which numbers are compar
 
 
 def tasks_for_max_q(p_min: float, delta: float, *, scope: Scope = "task") -> int:
-    """Return the smallest m with (1 - p_min)^m <= δ, or (1 - p_min)^m / p_min <= δ for a lifetime.
+    """Return the smallest m with `(1 - p_min)^m <= δ`, or with `(1 - p_min)^m / p_min <= δ`.
 
     Then, with probability at least 1 - δ, m drawn tasks include a given task of the family, such as
-    the one that is drawn next. For the scope "lifetime" they include all tasks of the family, of
-    which there are at most 1 / p_min. MaxQInit and a learned D_max are used after m tasks.
+    the one that is drawn next. The second is for the scope "lifetime": they include all tasks of
+    the family, of which there are at most 1 / p_min. MaxQInit and a learned prior are used after m
+    tasks.
     """
     p_min, delta = _checked(p_min, delta)
     one_of("scope", scope, get_args(Scope))
@@ -48,7 +49,7 @@ def tasks_for_max_q(p_min: float, delta: float, *, scope: Scope = "task") -> int
 
 
 def tasks_for_distance(p_min: float, delta: float) -> int:
-    """Return the smallest m with 2 (1 - p_min)^m - (1 - 2 p_min)^m <= δ.
+    """Return the smallest m with `2 (1 - p_min)^m - (1 - 2 p_min)^m <= δ`.
 
     Then m drawn tasks include two given tasks of the family with probability at least 1 - δ. This
     is the count of Proposition 7, which is not enough for a maximum over all pairs of tasks
@@ -90,8 +91,8 @@ def n_known_for(
 
     With `refresh`, the factor of an agent that estimates known pairs again, it holds for the
     estimates from this and all larger numbers of visits at once, so at every look and at the end of
-    a task, whatever the factor is: ln(1 / (1 - e^(-2 ε² / (hi-lo)²))) is added to the first
-    logarithm, and ln(1 / (1 - e^(-ε²/2))) to the second.
+    a task, whatever the factor is: `ln(1 / (1 - e^(-2 ε² / (hi-lo)²)))` is added to the first
+    logarithm, and `ln(1 / (1 - e^(-ε²/2)))` to the second.
     """
     n_states = whole_number("n_states", n_states)
     n_pairs = n_states * whole_number("n_actions", n_actions)
@@ -133,7 +134,7 @@ def dynamic_programs(n_states: int, n_actions: int, n_sources: int) -> int:
 
 
 def value_iterations(gamma: float, precision: float) -> int:
-    """Return ⌈ln(1 / (ε_Q (1-γ))) / (1-γ)⌉: sweeps of value iteration per dynamic program."""
+    """Return `⌈ln(1 / (ε_Q (1-γ))) / (1-γ)⌉`: sweeps of value iteration per dynamic program."""
     gamma = check_gamma(gamma)
     precision = real_number("precision", precision, "expected a positive number", above=0)
     smallest = precision * (1 - gamma)

@@ -44,7 +44,10 @@ def run(agent, tasks):
         yield record, agent
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize(
+    "name",
+    [n if n == "LRMax" else pytest.param(n, marks=pytest.mark.slow) for n in AGENTS],
+)
 def test_agent_loaded_in_another_process_continues_identically(name, path):
     tasks = list(enumerate(tight_tasks(5)))
     never_saved, saved = (AGENTS[name](**COMMON, seed=7) for _ in range(2))
@@ -96,14 +99,6 @@ def test_options_of_any_numeric_type_are_saved(path):
     ):
         agent.save(path)
         assert hl.OptimisticAgent.load(path).setting == agent.setting
-
-
-def test_agent_cannot_be_saved_within_a_task(path):
-    agent = hl.RMax(**COMMON, seed=0)
-    agent.begin_task()
-    with pytest.raises(hl.errors.WrongOrder, match=r"save\(\) was called within a task"):
-        agent.save(path)
-    assert not path.exists()
 
 
 class UserBound(Constant):
@@ -204,8 +199,10 @@ def test_damaged_and_forged_files_are_rejected(path):
         for junk in (None, 1, "x", [], [1], {"x": 1}, {"name": "Lipschitz"}):
             forged = {**header, key: junk}
             archive.write(path, "agent", archive.Content(forged, arrays))
-            if (key, junk) in (("bounds", []), ("algorithm", "x")):
+            if (key, junk) in (("bounds", []), ("algorithm", "x"), ("n_widened", 1)):
                 continue  # valid: RMax has no bounds, and a user-defined class may have any name
+            if junk is None and key in ("task", "rewards_seen"):
+                continue  # valid: no task was begun
             with pytest.raises(hl.errors.InvalidFile, match=r"agent\.heirloom"):
                 hl.OptimisticAgent.load(path)
     for bits, changes in (

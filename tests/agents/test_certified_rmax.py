@@ -184,6 +184,7 @@ def test_safe_episodes_keep_their_promise(floor, seed):
         agent.end_task()
 
 
+@pytest.mark.slow
 def test_safe_agent_earns_what_is_guaranteed_while_it_explores(experienced):
     safe = certified(floor=0.9, start=START, memory=experienced.memory)
     m = TASKS[1]
@@ -247,7 +248,7 @@ def test_rollouts_after_a_task_count_once_for_pooled_visits():
     n = agent.model.own_counts.sum()
     assert agent.memory.visits.counts.sum() == n == 50 * 50 + 10 * 20
     agent.begin_task()
-    values = certified_values(agent, 0.05, {"rewards": base.R.copy()})
+    values = certified_values(agent, 0.05, rewards=base.R.copy())
     assert values._known.base_times.sum() == n
     agent.drop_task()
 

@@ -101,7 +101,9 @@ def test_d_max_is_used_where_it_is_below_the_distance_of_the_models():
         learned(agent, tight_tasks(1), episodes=50)
         agent.begin_task()
         assert agent.explain().prior_use == {"KeepAll, task 1": share}
-        assert f"KeepAll, task 1: d_max was used at {share:.1%} of pairs" in repr(agent.explain())
+        assert f"KeepAll, task 1: the prior was used at {share:.1%} of pairs" in repr(
+            agent.explain()
+        )
     agent = hl.OptimisticAgent(bounds=[KeepAll(d_max=12.0)], **COMMON, seed=0)
     learned(agent, tight_tasks(2), episodes=400)
     explanation = agent.explain()
@@ -236,17 +238,17 @@ def test_agent_that_has_not_begun_a_task_cannot_be_explained():
         ),
         (
             Lipschitz(p_min=0.5, delta=0.5, scope="lifetime"),
-            "Lipschitz: when this task began, 1 of 2 tasks had been compared; a learned d_max is "
+            "Lipschitz: when this task began, 1 of 2 tasks had been compared; a learned prior is "
             "used after 2.",
-            "Lipschitz: the learned d_max is valid with probability 0.5 for all tasks together",
+            "Lipschitz: the learned prior is valid with probability 0.5 for all tasks together",
         ),
         (
             Lipschitz(),
-            "Lipschitz: v_max, because there is no prior: give d_max, or p_min to learn d_max.",
+            "Lipschitz: v_max, because there is no prior: give d_max, or p_min to learn it.",
             "Lipschitz: v_max, because there is no prior",
         ),
     ],
-    ids=["MaxQ", "learned d_max", "no prior"],
+    ids=["MaxQ", "learned prior", "no prior"],
 )
 def test_text_says_when_a_bound_is_used_and_when_it_is_valid(bound, before, after):
     tasks = tight_tasks(3)

@@ -1,4 +1,4 @@
-"""Agents compare the pairs that become known with their prior knowledge."""
+"""Agents compare the pairs that become known with their claims."""
 
 import math
 import warnings

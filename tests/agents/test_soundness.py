@@ -146,10 +146,10 @@ def check_family(rng, kind, *, refresh):
     learned.n_tasks = max_q.n_tasks = near.learned.n_tasks = n
     bounds = {
         "MaxQInit": [max_q],
-        "learned D_max": [learned],
+        "learned prior": [learned],
         "LRMaxQInit": [learned, max_q],
         "learned nearness": [near],
-        "learned nearness, learned D_max and MaxQ": [near, learned, max_q],
+        "learned nearness, learned prior and MaxQ": [near, learned, max_q],
     }
     agent = make_agent(bounds[kind], tasks, rng, refresh=refresh)
     for m in tasks:
@@ -164,10 +164,10 @@ KINDS = (
     "LRMax with a scalar prior",
     "LRMax with an array prior",
     "MaxQInit",
-    "learned D_max",
+    "learned prior",
     "LRMaxQInit",
     "learned nearness",
-    "learned nearness, learned D_max and MaxQ",
+    "learned nearness, learned prior and MaxQ",
     "MFRL",
 )
 

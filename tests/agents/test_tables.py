@@ -378,14 +378,6 @@ def saved(agent, path):
     return path
 
 
-def test_agent_is_saved_only_between_tasks(tmp_path):
-    agent = hl.QUCB(**SIZES)
-    agent.begin_task()
-    with pytest.raises(hl.errors.WrongOrder, match="within a task"):
-        agent.save(tmp_path / "agent")
-    assert not list(tmp_path.iterdir())
-
-
 def test_file_of_another_class_is_refused(tmp_path):
     path = saved(hl.QUCB(**SIZES, bonus=None), tmp_path / "agent")
     with pytest.raises(hl.errors.InvalidArgument, match="saved by 'QUCB', not by DelayedQ"):

@@ -1,5 +1,6 @@
 """`heirloom audit` prints the audit of a saved memory or agent."""
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -31,6 +32,25 @@ def test_contradiction_has_its_own_exit_status(agent, tmp_path):
     assert run(path, "--p-min", 1.0, "--exact").exit_code == 3
     assert run(path, "--d-max", 0.1, "--exact").exit_code == 3
     assert run(path).exit_code == 0
+
+
+def test_arrays_of_a_nearness_are_read_from_a_file(agent, tmp_path):
+    path, file = tmp_path / "tasks.heirloom", tmp_path / "near.npz"
+    agent.memory.save(path)
+    for claim, status in ((0.1, 3), (0.7, 0)):
+        np.savez(file, rewards=np.full((3, 4), claim), transitions=0.0)
+        assert run(path, "--nearness", file, "--exact").exit_code == status
+    np.savez(file, rewards=0.1)
+    half = run(path, "--nearness", file)
+    assert half.exit_code == 1
+    assert "has the arrays rewards: expected rewards and transitions" in half.output
+    for content in (b"", b"no arrays", b"\x80\x04N."):  # the last one is a pickle
+        file.write_bytes(content)
+        bad = run(path, "--nearness", file)
+        assert bad.exit_code == 1
+        assert "is no file of arrays" in " ".join(bad.output.split())
+    two = run(path, "--nearness", file, "--p-min", 0.5)
+    assert "--nearness and --p-min were given" in two.output
 
 
 def test_file_of_an_agent_is_audited_and_drawn(agent, tmp_path):

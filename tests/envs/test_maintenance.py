@@ -13,11 +13,14 @@ from heirloom.envs.maintenance import (
     REPLACE,
     RUN,
     Machines,
-    machine,
 )
 from tests.strategies import seeds
 
 WEEK = {"wear": 0.2, "failure": 0.25, "income": 200.0, "parts": 300.0, "replacement": 950.0}
+
+
+def week(**parameters):
+    return Machines().build(reward_range=None, **parameters)
 
 
 def row(m, s, a):
@@ -25,13 +28,13 @@ def row(m, s, a):
 
 
 def test_running_at_the_highest_wear_fails_with_the_given_probability():
-    m = machine(**WEEK)
+    m = week(**WEEK)
     assert row(m, 4, RUN)[[4, FAILED]] == pytest.approx([0.75, 0.25])
     assert m.R[4, RUN] == pytest.approx(0.75 * 200 + 0.25 * (100 - DAMAGE))
 
 
 def test_wear_rises_by_one_level_unless_the_machine_fails():
-    m = machine(**WEEK)
+    m = week(**WEEK)
     fails = 0.25 * (3 / 5) ** 2
     assert row(m, 2, RUN)[[2, 3, FAILED]] == pytest.approx(
         [(1 - fails) * 0.8, (1 - fails) * 0.2, fails]
@@ -39,21 +42,21 @@ def test_wear_rises_by_one_level_unless_the_machine_fails():
 
 
 def test_inspection_prevents_failures_and_costs_time_and_money():
-    m = machine(**WEEK)
+    m = week(**WEEK)
     fails = 0.3 * 0.25
     assert row(m, 4, INSPECT)[FAILED] == pytest.approx(fails)
     assert m.R[4, INSPECT] == pytest.approx(0.9 * 200 - INSPECTION - fails * (0.45 * 200 + DAMAGE))
 
 
 def test_machine_that_never_wears_or_fails_is_run_for_ever():
-    m = machine(**{**WEEK, "wear": 0.0, "failure": 0.0})
+    m = week(**{**WEEK, "wear": 0.0, "failure": 0.0})
     sol = hl.solve(m)
     assert (sol.policy[:FAILED] == RUN).all()
     assert sol.V[:FAILED] == pytest.approx(200 / (1 - 0.95))
 
 
 def test_failed_machine_is_replaced_if_parts_cost_too_much():
-    dear, cheap = (machine(**{**WEEK, "parts": parts}) for parts in (10_000.0, 0.0))
+    dear, cheap = (week(**{**WEEK, "parts": parts}) for parts in (10_000.0, 0.0))
     assert hl.solve(dear).policy[FAILED] == REPLACE
     assert hl.solve(cheap).policy[FAILED] == REPAIR
 
@@ -83,4 +86,4 @@ def test_optimal_policies_of_different_weeks_differ():
 )
 def test_invalid_parameter_of_a_machine_is_reported(changed, message):
     with pytest.raises(hl.errors.InvalidArgument, match=message):
-        machine(**{**WEEK, **changed})
+        week(**{**WEEK, **changed})

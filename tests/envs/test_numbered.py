@@ -8,6 +8,7 @@ from gymnasium.utils.env_checker import check_env
 
 import heirloom as hl
 from heirloom.envs.numbered import Numbered
+from heirloom.envs.spaces import names_of_values
 
 SPACES = [
     spaces.Discrete(5),
@@ -168,3 +169,19 @@ def test_unsupported_space_or_value_is_reported():
         env.step(2)
     with pytest.raises(hl.errors.InvalidArgument, match="state is 2"):
         env.observation_of(2)
+
+
+def test_states_of_a_dictionary_have_readable_names():
+    space = spaces.Dict({"block": spaces.Discrete(2), "charge": spaces.Discrete(3)})
+    assert names_of_values(space, 6)[:2] == ("block 0, charge 0", "block 0, charge 1")
+
+
+def test_message_on_a_mixed_space_has_a_key_that_works():
+    space = spaces.Dict({"charge": spaces.Discrete(3), "price": spaces.Box(0, 100, (1,))})
+    with pytest.raises(hl.errors.UnsupportedEnvironment, match="key that rounds") as error:
+        Numbered(Samples(space, spaces.Discrete(2)))
+    key = eval(str(error.value).split("key=")[1])
+    env = Numbered(Samples(space, spaces.Discrete(2)), n_states=10, key=key)
+    first, same = ({"charge": 1, "price": np.array([x], np.float32)} for x in (2.01, 2.04))
+    assert env.state_of(first) == env.state_of(same) == 0
+    assert env.state_of({**first, "charge": 2}) == 1

@@ -6,7 +6,7 @@ from gymnasium.utils.env_checker import check_env
 
 import heirloom as hl
 from heirloom.envs.maintenance import Machines
-from heirloom.envs.ordered import Drift, Ferry, Shortcut, Trap, ferry
+from heirloom.envs.ordered import Drift, Ferry, Shortcut, Trap
 from heirloom.envs.queueing import Queues
 from heirloom.experiments import job
 from heirloom.experiments.registry import make_family
@@ -50,7 +50,7 @@ def expected_row(s, a, *, slip, reward, sinks):
 @pytest.mark.parametrize("sinks", [False, True])
 def test_transition_table_of_a_ferry_task_is_that_of_the_description(sinks):
     parameters = {"slip": 0.12, "reward": 0.93, "sinks": sinks}
-    m = ferry(**parameters)
+    m = Ferry().build(reward_range=None, **parameters)
     check_env(m.to_gymnasium().unwrapped, skip_render_check=True)
     assert (m.n_states, m.n_actions, m.gamma) == (SIZE**2, 4, 0.95)
     assert m.start[START] == 1
@@ -65,7 +65,10 @@ def test_transition_table_of_a_ferry_task_is_that_of_the_description(sinks):
 
 
 def test_optimal_values_without_slip_are_the_hand_computed_ones():
-    good, bad = (ferry(slip=0.0, reward=0.9, sinks=sinks) for sinks in (False, True))
+    good, bad = (
+        Ferry().build(reward_range=None, slip=0.0, reward=0.9, sinks=sinks)
+        for sinks in (False, True)
+    )
     assert hl.solve(good).V[START] == pytest.approx(-0.02 + 0.95 * 0.9)
     walk = sum(-0.02 * 0.95**k for k in range(9)) + 0.95**9 * 0.9
     assert hl.solve(bad).V[START] == pytest.approx(walk)

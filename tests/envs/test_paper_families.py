@@ -130,7 +130,7 @@ def test_closed_cell_is_a_state_that_cannot_be_entered():
 
 
 def test_heat_map_rewards_at_the_start_are_the_hand_computed_ones():
-    first, second = paper_families.HeatMap().tasks
+    first, second = paper_families.HeatMap().all_tasks
     start = int(first.start.argmax())
     assert first.R[start] == pytest.approx(np.exp(-(3**2 + 3**2) / 2))
     assert second.R[start] == pytest.approx(0.6 * np.exp(-(2**2 + 3**2) / (2 * 1.5**2)))

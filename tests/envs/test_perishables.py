@@ -12,7 +12,6 @@ from heirloom.envs.perishables import (
     STOCKS,
     WASTE,
     Perishables,
-    perishables,
 )
 from tests.strategies import seeds
 
@@ -24,25 +23,29 @@ def state(one, two):
     return STOCKS.index((one, two))
 
 
+def week(**parameters):
+    return Perishables().build(reward_range=None, **parameters)
+
+
 def row(m, s, a):
     return m.T[[s * m.n_actions + a]].toarray()[0]
 
 
 def test_empty_shelf_without_an_order_loses_every_customer():
-    m = perishables(**WEEK)
+    m = week(**WEEK)
     assert row(m, state(0, 0), 0)[state(0, 0)] == pytest.approx(1.0)
     assert m.R[state(0, 0), 0] == pytest.approx(-GOODWILL * MEAN)
 
 
 def test_delivery_that_is_not_sold_keeps_for_one_or_two_more_days():
-    m = perishables(**WEEK)
+    m = week(**WEEK)
     nobody = 0.5 * 0.2**CUSTOMERS + 0.5 * 0.6**CUSTOMERS
     p = row(m, state(0, 0), 1)
     assert p[[state(0, CRATE), state(CRATE, 0)]] == pytest.approx([0.8 * nobody, 0.2 * nobody])
 
 
 def test_oldest_pieces_are_sold_first_and_thrown_away_at_their_end():
-    m = perishables(**{**WEEK, "busy": 0.0})
+    m = week(**{**WEEK, "busy": 0.0})
     q = np.array([0.6**5, 5 * 0.4 * 0.6**4])  # no customer, one customer
     p = row(m, state(1, 1), 0)
     assert p[[state(1, 0), state(0, 0)]] == pytest.approx([q.sum(), 1 - q.sum()])
@@ -52,7 +55,7 @@ def test_oldest_pieces_are_sold_first_and_thrown_away_at_their_end():
 
 
 def test_pieces_beyond_the_capacity_are_neither_delivered_nor_paid():
-    m = perishables(**WEEK)
+    m = week(**WEEK)
     full = state(0, CAPACITY)
     assert m.R[full, 3] == pytest.approx(m.R[full, 0])
     assert row(m, full, 3) == pytest.approx(row(m, full, 0))
@@ -83,4 +86,4 @@ def test_optimal_policies_of_different_weeks_differ():
 )
 def test_invalid_parameter_of_perishable_stock_is_reported(changed, message):
     with pytest.raises(hl.errors.InvalidArgument, match=message):
-        perishables(**{**WEEK, **changed})
+        week(**{**WEEK, **changed})

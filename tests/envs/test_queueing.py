@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.envs.queueing import CAPACITY, CLERK, FASTER, Queues, queue
+from heirloom.envs.queueing import CAPACITY, CLERK, FASTER, Queues
 from tests.strategies import seeds
 
 HOUR = {"arrival": 0.4, "service": 0.3, "sent_away": 15.0}
 OPEN_1, OPEN_2, CLOSED_1, CLOSED_2 = range(4)
+
+
+def hour(**parameters):
+    return Queues().build(reward_range=None, **parameters)
 
 
 def row(m, s, a):
@@ -16,7 +20,7 @@ def row(m, s, a):
 
 
 def test_customers_arrive_at_an_open_gate_and_leave_when_they_are_served():
-    m = queue(**HOUR)
+    m = hour(**HOUR)
     assert row(m, 3, OPEN_1)[[2, 3, 4]] == pytest.approx(
         [0.6 * 0.3, 0.4 * 0.3 + 0.6 * 0.7, 0.4 * 0.7]
     )
@@ -24,13 +28,13 @@ def test_customers_arrive_at_an_open_gate_and_leave_when_they_are_served():
 
 
 def test_two_clerks_are_faster_and_cost_minutes():
-    m = queue(**HOUR)
+    m = hour(**HOUR)
     assert row(m, 3, CLOSED_2)[2] == pytest.approx(0.3 * FASTER)
     assert m.R[3, OPEN_2] == pytest.approx(-3 - CLERK)
 
 
 def test_customers_at_a_closed_gate_or_a_full_desk_are_sent_away():
-    m = queue(**HOUR)
+    m = hour(**HOUR)
     assert row(m, 0, CLOSED_1)[0] == pytest.approx(1.0)
     assert m.R[0, CLOSED_1] == pytest.approx(-0.4 * 15)
     assert row(m, CAPACITY, OPEN_1)[[CAPACITY - 1, CAPACITY]] == pytest.approx(
@@ -40,14 +44,14 @@ def test_customers_at_a_closed_gate_or_a_full_desk_are_sent_away():
 
 
 def test_empty_desk_completes_no_request():
-    m = queue(**HOUR)
+    m = hour(**HOUR)
     assert row(m, 0, OPEN_2)[[0, 1]] == pytest.approx([0.6, 0.4])
 
 
 def test_gate_stays_open_if_nobody_arrives_or_sending_away_costs_most():
-    sol = hl.solve(queue(arrival=0.0, service=0.3))
+    sol = hl.solve(hour(arrival=0.0, service=0.3, sent_away=15.0))
     assert sol.V[0] == pytest.approx(0.0, abs=sol.error)
-    policy = hl.solve(queue(arrival=0.1, service=0.6, sent_away=1e4)).policy
+    policy = hl.solve(hour(arrival=0.1, service=0.6, sent_away=1e4)).policy
     assert (policy[:CAPACITY] < CLOSED_1).all()
 
 
@@ -73,4 +77,4 @@ def test_optimal_policies_of_different_hours_differ():
 )
 def test_invalid_parameter_of_a_queue_is_reported(changed, message):
     with pytest.raises(hl.errors.InvalidArgument, match=message):
-        queue(**{**HOUR, **changed})
+        hour(**{**HOUR, **changed})

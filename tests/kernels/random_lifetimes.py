@@ -5,7 +5,9 @@ false, so that it is refuted. What a lifetime computes depends on nothing but it
 """
 
 import warnings
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest import mock
 
 import numpy as np
@@ -13,7 +15,7 @@ import numpy as np
 import heirloom as hl
 from heirloom import bounds
 from heirloom.agents import uniforms
-from heirloom.errors import HeirloomError
+from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.learning import learn
 from heirloom.mdp import learned
 from heirloom.transfer import certified, program
@@ -234,10 +236,19 @@ def learn_task(agent, m, rng):
     elif way == 3:
         agent.begin_task(**masks)
         yield from random_steps(agent, m, rng)
+        yield from reloaded(agent)
         yield hl.learn(agent, m, **length, seed=seed, resume=True)
     else:
         yield hl.learn(agent, m, **length, seed=seed)
     yield from public_arrays(agent)
+
+
+def reloaded(agent):
+    """Yield the values of the agent after it was saved within a task and loaded."""
+    with TemporaryDirectory() as folder, suppress(InvalidArgument):  # distances of one's own
+        agent.save(Path(folder) / "agent")
+        twin = hl.OptimisticAgent.load(Path(folder) / "agent")
+        yield twin.Q, twin.U, twin.known, twin.model.counts
 
 
 def random_steps(agent, m, rng):

@@ -52,7 +52,7 @@ def flip(data):
     return bytes(changed)
 
 
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("ending", ["nbi", pytest.param("nbc", marks=pytest.mark.slow)])
 def test_damaged_file_is_compiled_again_and_replaced(tmp_path, ending):
     assert COMPILING in messages(tmp_path)
     for damage in (truncate, flip, lambda data: b"", lambda data: b"\x80"):

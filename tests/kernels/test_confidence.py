@@ -49,7 +49,7 @@ def test_largest_mean_is_above_feasible_means_and_within_the_gap_of_the_best_one
     rng = np.random.default_rng(seed)
     for _ in range(50):
         p, W, W_unseen, beta = draw(rng)
-        found = confidence.largest_mean_kl(p, W, W_unseen, beta)
+        found = reference.largest_mean_kl(p, W, W_unseen, beta)
         scale = max(W.max(), W_unseen) - W.min()
         extended = np.append(W, W_unseen if np.isfinite(W_unseen) else 0.0)
         points = feasible_points(rng, p, beta, with_unseen=np.isfinite(W_unseen))
@@ -88,7 +88,7 @@ def test_largest_mean_agrees_with_a_general_solver(seed):
             method="SLSQP",
             options={"ftol": 1e-12, "maxiter": 500},
         )
-        found = confidence.largest_mean_kl(p, W, W_unseen, beta)
+        found = reference.largest_mean_kl(p, W, W_unseen, beta)
         if solved.success:  # the solver gives up in a few cases
             n_solved += 1
             assert found == pytest.approx(-solved.fun, abs=2e-5)
@@ -100,13 +100,13 @@ def test_smallest_mean_is_the_largest_one_of_the_negated_values(seed):
     rng = np.random.default_rng(seed)
     for _ in range(50):
         p, W, W_unseen, beta = draw(rng)
-        found = confidence.smallest_mean_kl(p, -W, -W_unseen, beta)
-        assert found == -confidence.largest_mean_kl(p, W, W_unseen, beta)
+        found = reference.smallest_mean_kl(p, -W, -W_unseen, beta)
+        assert found == -reference.largest_mean_kl(p, W, W_unseen, beta)
 
 
 def test_largest_mean_of_special_cases():
     p, W = np.array([0.25, 0.75]), np.array([2.0, 1.0])
-    largest = confidence.largest_mean_kl
+    largest = reference.largest_mean_kl
     assert largest(p, W, -np.inf, np.inf) == 2.0
     assert largest(p, W, 5.0, np.inf) == 5.0
     assert largest(p, W, -np.inf, 0.0) == 1.25
@@ -125,7 +125,7 @@ def test_largest_mean_grows_with_the_radius(seed):
     for _ in range(20):
         p, W, W_unseen, _ = draw(rng)
         found = [
-            confidence.largest_mean_kl(p, W, W_unseen, beta) for beta in 10.0 ** np.arange(-12, 3)
+            reference.largest_mean_kl(p, W, W_unseen, beta) for beta in 10.0 ** np.arange(-12, 3)
         ]
         scale = max(W.max(), W_unseen) - W.min()
         assert (np.diff(found) >= -GAP * scale).all()
@@ -187,7 +187,7 @@ def test_widened_mean_is_above_all_near_models_and_within_the_gap_of_the_best_on
             (-np.inf, -np.inf) if unseen is None else (unseen[0], unseen[0] + gamma * unseen[1])
         )
         work = np.empty(p.size)
-        found = confidence.widened_largest_mean(p, R, V, numbers, V_top, gamma, t, beta, work)
+        found = reference.widened_largest_mean(p, R, V, numbers, V_top, gamma, t, beta, work)
         points = feasible_points(rng, p, beta, with_unseen=unseen is not None)
         near = [
             reference.largest_with_nearness(
@@ -202,9 +202,9 @@ def test_widened_mean_is_above_all_near_models_and_within_the_gap_of_the_best_on
             top = -np.inf
             if unseen is not None:
                 top = unseen[0] + gamma * max(unseen[1], V_top - at)
-            best = min(best, gamma * t * at + confidence.largest_mean_kl(p, W, top, beta))
+            best = min(best, gamma * t * at + reference.largest_mean_kl(p, W, top, beta))
         assert found <= best + 1e-6
-        lowest = confidence.widened_smallest_mean(
+        lowest = reference.widened_smallest_mean(
             p, -R, -V, (-numbers[0], -numbers[1]), -V_top, gamma, t, beta, work
         )
         assert lowest == -found
@@ -220,7 +220,7 @@ def test_some_near_model_almost_attains_the_widened_mean(seed):
         V /= max(np.abs(V).max(), 1e-9)
         R, t, V_top, gamma = rng.normal(size=p.size), rng.uniform(0, 0.5), V.max() + 0.3, 0.9
         nothing, work = (-np.inf, -np.inf), np.empty(p.size)
-        found = confidence.widened_largest_mean(p, R, V, nothing, V_top, gamma, t, beta, work)
+        found = reference.widened_largest_mean(p, R, V, nothing, V_top, gamma, t, beta, work)
         grid = np.linspace(0, V_top - V.min(), 201)
         W = [R + gamma * np.maximum(V, V_top - at) for at in grid]
         points = [reference.best_point(p, one, -np.inf, beta)[0] for one in W]
@@ -242,7 +242,7 @@ def test_best_near_model_attains_the_widened_mean():
     p, R, V = np.array([0.5, 0.5]), np.zeros(2), np.array([0.0, 1.0])
     work, nothing = np.empty(2), (-np.inf, -np.inf)
     for t, V_top, expected in ((0.0, 1.0, 0.5), (0.2, 1.0, 0.7), (0.2, 2.0, 0.9), (1.0, 2.0, 2.0)):
-        found = confidence.widened_largest_mean(p, R, V, nothing, V_top, 1.0, t, 0.0, work)
+        found = reference.widened_largest_mean(p, R, V, nothing, V_top, 1.0, t, 0.0, work)
         assert found == pytest.approx(expected, abs=1e-6)
         assert found >= expected - 1e-12
 

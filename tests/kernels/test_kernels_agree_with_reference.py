@@ -25,7 +25,7 @@ def test_improve_maximises_over_actions(m, seed):
     """V_new and policy are those of a dense Bellman update; the changes are its range."""
     arguments, V, Q = parts(m, seed)
     V_new, policy = np.empty(m.n_states), np.empty(m.n_states, dtype=np.int32)
-    lowest, highest = values.improve(*arguments, V, V_new, policy)
+    lowest, highest = values.improve(*arguments, V, V_new, policy, values.FORWARDS)
     np.testing.assert_allclose(V_new, Q.max(axis=1), atol=1e-12)
     np.testing.assert_allclose(Q[np.arange(m.n_states), policy], Q.max(axis=1), atol=1e-12)
     assert lowest == (V_new - V).min()
@@ -71,7 +71,7 @@ def test_improve_in_place_uses_new_values_at_once(m, seed, backwards):
     expected = V.copy()
     for s in range(m.n_states)[:: -1 if backwards else 1]:
         expected[s] = (R[s] + gamma * exact.after(T[s], expected)).max()
-    values.improve_in_place(*arguments, V, np.empty(m.n_states, dtype=np.int32), backwards)
+    values.improve(*arguments, V, V, np.empty(m.n_states, dtype=np.int32), backwards)
     np.testing.assert_allclose(V, expected, atol=1e-11)
 
 

@@ -85,31 +85,6 @@ def test_row_without_mass_stands_for_all_distributions():
 
 
 @pytest.mark.parametrize("seed", seeds(20))
-def test_chosen_row_has_the_smallest_of_the_largest_means(seed):
-    rng = np.random.default_rng(seed)
-    n_rows, V = 9, rng.normal(size=N_STATES)
-    rows = draw_rows(rng, n_rows)
-    bounds = np.array([0, 2, 2, 5, 9])  # pair k has the rows from bounds[k] on
-    t, pairs = rng.choice([0.0, 0.2, 1.0], size=4), rng.permutation(4)
-    highest = np.full(4, V.max())
-    chosen, means = np.empty(4, dtype=np.int64), np.empty(4)
-    first, last, ends, successors, p = rows
-    largest_rows.choose_rows(
-        pairs, t, bounds, first, last, ends, successors, p, V, highest, chosen, means
-    )
-    everywhere = np.append(np.ones(N_STATES, dtype=bool), False)  # but not to termination
-    for i, k in enumerate(pairs):
-        candidates = range(bounds[k], bounds[k + 1]) if t[k] < 1 else ()
-        exact = {r: largest_mean(dense(rows, r), t[k], V, everywhere) for r in candidates}
-        least = min([*exact.values(), V.max()])
-        assert means[i] == pytest.approx(least, abs=1e-9)
-        if chosen[i] >= 0:
-            assert exact[chosen[i]] == pytest.approx(least, abs=1e-9)
-        else:
-            assert least >= V.max() - 1e-9
-
-
-@pytest.mark.parametrize("seed", seeds(20))
 def test_highest_outcomes_are_maxima_over_possible_outcomes(seed):
     rng = np.random.default_rng(seed)
     V, may_end = rng.normal(size=N_STATES), rng.random(5) < 0.5

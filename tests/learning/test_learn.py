@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.transfer.lipschitz.known_rows import KnownRows
+from heirloom.transfer.lipschitz import all_sources
 from tests.domains import corridor, one_state
 
 M = hl.garnet(30, 3, branching=3, gamma=0.9, seed=0)
@@ -213,7 +213,7 @@ def test_update_interrupted_while_the_model_grows_is_completed_by_resume(monkeyp
     uninterrupted, agent = (hl.LRMax(d_max=0.05, seed=0, **options) for _ in range(2))
     for learner in (uninterrupted, agent):
         hl.learn(learner, m, **length)
-    of_task = KnownRows.of_task
+    of_task = all_sources._models_of_task
     interrupted = []
 
     def interrupt_once(arrays, index):
@@ -225,7 +225,7 @@ def test_update_interrupted_while_the_model_grows_is_completed_by_resume(monkeyp
     agent.begin_task()
     env = m.to_gymnasium()
     s, _ = env.reset(seed=0)
-    monkeypatch.setattr(KnownRows, "of_task", interrupt_once)
+    monkeypatch.setattr(all_sources, "_models_of_task", interrupt_once)
     steps = []
     for _ in range(400):
         s_next, r, *_ = env.step(0)

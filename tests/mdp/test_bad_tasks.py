@@ -88,10 +88,10 @@ CASES = {
     "a negative start probability": ({"start": [1.5, -0.5]}, r"start\[1\] is -0.5"),
     "a start distribution of the wrong shape": (
         {"start": [1.0]},
-        r"start is \[1.0\]: expected the index of a state, or a distribution",
+        r"start is \[1.0\]: expected the number of a state, or a distribution",
     ),
     "a string as start": ({"start": "0"}, "start is not an array of real numbers"),
-    "a start that is not a whole number": ({"start": 0.5}, "start is 0.5: expected the index"),
+    "a start that is not a whole number": ({"start": 0.5}, "start is 0.5: expected the number"),
     "numbers too large for float64": ({"R": [[10**400], [0]]}, "R is not an array of real numbers"),
     "values too large for float64": (
         {"R": R + 1e299, "reward_range": (0, 1e299)},

@@ -11,7 +11,6 @@ from heirloom.paper.claims import (
     MARGIN,
     OPPOSITE,
     OURS,
-    Ratios,
     all_above,
     all_within_margin,
     format_interval,
@@ -19,11 +18,12 @@ from heirloom.paper.claims import (
     nearly_always,
     never_below_rmax,
 )
-from heirloom.paper.returns import is_near, near_names, of_the_paper, return_claims
+from heirloom.paper.returns import is_near, near_names, near_return_claims, of_the_paper, used_from
 from heirloom.stats import student_interval
 
 REPETITIONS, TASKS, EPISODES = 10, 15, 2000
-VARIANTS = ("text", "released")
+STARTS = {"text": 15, "released": 12}
+VARIANTS = tuple(STARTS)
 
 
 def noise(rng, *shape):
@@ -33,7 +33,7 @@ def noise(rng, *shape):
 def claimed_numbers(variant="released"):
     """Synthetic numbers with the pattern that the paper reports."""
     rng = np.random.default_rng(0)
-    start = {"text": 15, "released": 12}[variant]
+    start = STARTS[variant]
     levels = {name: np.ones(TASKS) for name in ("RMax", "LRMax", "MaxQInit", "LRMaxQInit")}
     levels |= {"LRMax(0.2)": np.full(TASKS, 1.4), "LRMax(0.1)": np.full(TASKS, 2.0)}
     levels["MaxQInit"][start - 1 :] = 2.4
@@ -42,12 +42,9 @@ def claimed_numbers(variant="released"):
     for name in ("LRMax(0.2)", "LRMax(0.1)", "LRMaxQInit(0.1)"):
         levels[name][0] = 1.0
     ratios = {
-        agent.name: Ratios(
-            agent,
-            levels[agent.name]
-            + (0 if agent.name == "RMax" else noise(rng, REPETITIONS, TASKS))
-            + np.zeros((REPETITIONS, TASKS)),
-        )
+        agent.name: levels[agent.name]
+        + (0 if agent.name == "RMax" else noise(rng, REPETITIONS, TASKS))
+        + np.zeros((REPETITIONS, TASKS))
         for agent in tight.settings(variant).agents
         if not is_near(agent.name)
     }
@@ -59,8 +56,8 @@ def claimed_numbers(variant="released"):
     return ratios, episodes
 
 
-def verdicts(ratios, episodes):
-    claims = tight.claims(ratios, episodes, p_min=1 / 5)
+def verdicts(ratios, episodes, variant="released"):
+    claims = tight.claims(ratios, episodes, STARTS[variant])
     return {claim.statement: claim.verdict for claim in claims}
 
 
@@ -72,13 +69,14 @@ def test_all_claims_but_one_are_supported_by_the_reported_numbers():
 
 def test_max_q_init_starts_at_task_15_with_the_delta_of_the_text():
     """Erratum 4: the paper reports task 12."""
+    assert STARTS == {v: used_from(tight.settings(v), "MaxQInit") for v in VARIANTS}
     found = {
         int(re.search(r"task (\d+)", statement)[1]): verdict
-        for statement, verdict in verdicts(*claimed_numbers("text")).items()
+        for statement, verdict in verdicts(*claimed_numbers("text"), "text").items()
         if statement.startswith("MaxQInit benefits")
     }
     assert found == {12: "undecided", 15: "supported"}
-    early = claimed_numbers("text")[0]["MaxQInit"].vs_rmax.copy()
+    early = claimed_numbers("text")[0]["MaxQInit"].copy()
     early[:, 11:] -= 0.2
     claim, _ = max_q_start_claims(early, 15)
     assert claim.verdict == "contradicted"
@@ -87,9 +85,9 @@ def test_max_q_init_starts_at_task_15_with_the_delta_of_the_text():
 @pytest.mark.parametrize("repetitions", [1, 2])
 def test_claims_stay_undecided_with_fewer_than_three_repetitions(repetitions):
     ratios, episodes = claimed_numbers()
-    first = {name: r._replace(vs_rmax=r.vs_rmax[:repetitions]) for name, r in ratios.items()}
+    first = {name: r[:repetitions] for name, r in ratios.items()}
     few = {name: e[:repetitions] for name, e in episodes.items()}
-    for claim in tight.claims(first, few, p_min=1 / 5):
+    for claim in tight.claims(first, few, STARTS["released"]):
         assert claim.verdict == "undecided"
         assert "nan" not in claim.measured
         assert "±" not in claim.measured
@@ -221,7 +219,7 @@ class TestVerdicts:
 )
 def test_numbers_contradict_a_claim(agent, change, statement):
     ratios, episodes = claimed_numbers()
-    ratios[agent] = ratios[agent]._replace(vs_rmax=change(ratios[agent].vs_rmax))
+    ratios[agent] = change(ratios[agent])
     found = verdicts(ratios, episodes)
     assert {v for claim, v in found.items() if claim.startswith(statement)} == {"contradicted"}
 
@@ -239,8 +237,8 @@ def test_other_returns_do_not_show_three_stages_of_learning(stages, verdict):
 
 def test_claim_about_the_start_of_max_q_init_is_undecided_with_too_few_tasks():
     ratios, episodes = claimed_numbers()
-    short = {name: r._replace(vs_rmax=r.vs_rmax[:, :10]) for name, r in ratios.items()}
-    claims = tight.claims(short, episodes, p_min=1 / 5)
+    short = {name: r[:, :10] for name, r in ratios.items()}
+    claims = tight.claims(short, episodes, STARTS["released"])
     (claim,) = (claim for claim in claims if claim.statement.startswith("MaxQInit benefits"))
     assert claim.whose == "paper"
     assert claim.verdict == "undecided"
@@ -292,7 +290,7 @@ class TestNearRMax:
         vs_rmax[:, 0] = 1.0
         vs_rmax[:, 0] += noise(rng, REPETITIONS)
         found = [
-            [claim.verdict for claim in return_claims({"NearRMax": x}, {"NearRMax": least})]
+            [claim.verdict for claim in near_return_claims({"NearRMax": x}, [least])]
             for x, least in ((vs_rmax, 2.2), (vs_rmax, 2.4), (vs_rmax - 1.5, 2.2))
         ]
         assert found == [
@@ -304,19 +302,16 @@ class TestNearRMax:
     def test_claims_are_marked_as_ours_and_name_the_agent(self):
         rng = np.random.default_rng(0)
         spec = tight.settings("released")
-        ratios = {
-            agent.name: Ratios(agent, 2.6 + noise(rng, REPETITIONS, TASKS)) for agent in spec.agents
-        }
+        ratios = {agent.name: 2.6 + noise(rng, REPETITIONS, TASKS) for agent in spec.agents}
         corridor_spec = corridor.settings("text")
         in_corridor = {
-            agent.name: Ratios(agent, 1.9 + noise(rng, REPETITIONS, TASKS))
-            for agent in corridor_spec.agents
+            agent.name: 1.9 + noise(rng, REPETITIONS, TASKS) for agent in corridor_spec.agents
         }
         episodes = {"NearRMax(family)": 2 + noise(rng, REPETITIONS, 2)}
         relative = {"RMax": noise(rng, 5, 30), "NearRMax(family)": 0.9 + noise(rng, 5, 30)}
         claims = [
-            *tight.near_claims(spec, ratios),
-            *corridor.near_claims(corridor_spec, in_corridor),
+            *near_return_claims(ratios, tight.LEAST_RATIOS["released"]),
+            *corridor.near_claims(in_corridor, "text"),
             *negative_transfer.near_claims(episodes),
             *maze.near_claims(relative),
             *bounds.near_claims(["NearRMax(family)"], 1 + noise(rng, 10, 1)),

@@ -8,11 +8,11 @@ import pytest
 
 import heirloom as hl
 from heirloom.cli.arguments import Reproduction
+from heirloom.envs.paper_tasks import heat_map
 from heirloom.paper import corridor, maze, negative_transfer, prior_use, tight
-from heirloom.paper.bounds_illustration import PAIR, task
 from heirloom.paper.catalogue import MODULES, experiment, reproduce
 from heirloom.paper.experiment import Options, reproducibility_table
-from heirloom.paper.prior_illustration import embed
+from heirloom.paper.illustrations import PAIR, embed
 from heirloom.paper.returns import near_names
 from heirloom.runs.workers import workers
 
@@ -61,7 +61,7 @@ def test_figure_1_shows_bounds_above_the_solved_q_star(tmp_path):
     Q, lipschitz = np.array(numbers["Q"]), np.array(numbers["lipschitz"])
     assert (lipschitz >= Q - 1e-6).all()
     for i, width in enumerate(numbers["width"][:3]):
-        assert Q[i] == pytest.approx(hl.solve(task(width)).Q[PAIR])
+        assert Q[i] == pytest.approx(hl.solve(heat_map(width=width)).Q[PAIR])
     assert (lipschitz.min(axis=0) < numbers["v_max"]).any()
     (ax,) = report.figures["1"].axes
     curves = {line.get_label(): line for line in ax.get_lines()}
@@ -107,6 +107,7 @@ def test_max_q_init_transfers_in_the_corridor_once_it_uses_its_bound(tmp_path, v
     assert_second_figure_adds_near_rmax(report.figures, "corridor-episodes")
 
 
+@pytest.mark.slow
 def test_near_rmax_approaches_the_optimum_in_the_maze(tmp_path):
     """The agents of the paper reach at most 40 % of the optimal return in these tasks."""
     report = quick("maze", tmp_path, "text")

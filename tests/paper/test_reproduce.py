@@ -32,7 +32,7 @@ def heirloom(*arguments):
     return CliRunner().invoke(cli.app, [str(a) for a in arguments])
 
 
-@pytest.mark.parametrize("variant", ["text", "released"])
+@pytest.mark.parametrize("variant", [pytest.param("text", marks=pytest.mark.slow), "released"])
 @pytest.mark.usefixtures("fewer_episodes")
 def test_tight_writes_a_summary_and_figures_and_can_be_repeated(tmp_path, variant):
     out = tmp_path / "out"
@@ -75,6 +75,7 @@ def test_bounds_writes_three_ratios_per_prior(tmp_path):
 
 
 @pytest.mark.usefixtures("fewer_episodes")
+@pytest.mark.slow
 def test_one_command_draws_figures_3a_to_3d(tmp_path):
     options = ["--quick", "--repetitions", 2, "--jobs", 1, "--out", tmp_path]
     result = heirloom("reproduce", "figure-3", *options)

@@ -126,6 +126,7 @@ class TestClaims:
         assert found == ["supported", *["contradicted"] * 6]
 
 
+@pytest.mark.slow
 def test_quick_run_has_tables_figures_and_what_did_not_finish(tmp_path):
     result = CliRunner().invoke(
         cli.app, ["reproduce", "rivals", "--quick", "--out", str(tmp_path), "--jobs", "2"]

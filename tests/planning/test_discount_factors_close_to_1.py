@@ -13,7 +13,7 @@ from heirloom.planning.policy_iteration import PolicyIteration
 from heirloom.planning.solve import _problem
 
 N_STATES = 2000
-SWEEPS = ("improve", "improve_in_place", "follow", "follow_in_place")
+SWEEPS = ("improve", "follow", "follow_in_place")
 
 
 def one_way_cycle(gamma):

@@ -245,7 +245,7 @@ class TestDrawPriorUse:
         figure = self.draw()
         (ax,) = figure.axes
         assert ax.get_xlabel() == "computation of the bound (index)"
-        assert ax.get_ylabel() == "pairs where D_max is used (%)"
+        assert ax.get_ylabel() == "pairs where the prior is used (%)"
         assert ax.get_title() == "a title"
         assert legend(figure) == list(self.NAMES)
         brightness = [sum(to_rgb(line.get_color())) for line in lines(ax).values()]

@@ -47,11 +47,15 @@ def test_documents_have_blocks_in_known_languages_only():
     assert languages - directives == {"python", "sh", "toml", "text"}
 
 
-@pytest.mark.parametrize("block", blocks("python"))
-def test_python_block_prints_the_output_shown_below_it(block, tmp_path):
-    done = code_blocks.run(block.code, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == block.printed
+PYTHON = [param.values[0] for param in blocks("python")]
+
+
+@pytest.mark.parametrize("page", sorted({block.location.split(":")[0] for block in PYTHON}))
+def test_python_blocks_of_a_page_print_the_outputs_shown_below_them(page):
+    shown = [block for block in PYTHON if block.location.split(":")[0] == page]
+    executed = code_blocks.execute([block.code for block in shown], continued=False)
+    for block, printed in zip(shown, executed.printed, strict=True):
+        assert printed == block.printed, block.location
 
 
 def tutorials():

@@ -90,8 +90,11 @@ PARTS = {
 }
 
 
+SAYS = {part: {test: {5: None, 50: 3.5} for test in curves} for part, curves in PARTS.items()}
+
+
 def drawn_power():
-    return draw_power(RATIOS, PARTS, title="Power")
+    return draw_power(RATIOS, PARTS, SAYS, title="Power")
 
 
 def test_power_shows_the_share_of_alarms_of_each_test_and_number_of_visits():
@@ -99,7 +102,12 @@ def test_power_shows_the_share_of_alarms_of_each_test_and_number_of_visits():
     assert figure.get_suptitle() == "Power"
     assert [ax.get_title() for ax in figure.axes] == list(PARTS)
     for ax, curves in zip(figure.axes, PARTS.values(), strict=True):
-        drawn = lines(ax)
+        drawn = {label: line for label, line in lines(ax).items() if not label.startswith("_")}
+        n_crosses = sum(50 in by_visits for by_visits in curves.values())
+        crosses = [line for line in ax.lines if line.get_label().startswith("_")]
+        assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in crosses] == [
+            (3.5, 0.8)
+        ] * n_crosses
         expected = {
             f"{test}, n = {n}" + ("" if any(shares) else " (never)"): (n, test, shares)
             for test, by_visits in curves.items()
@@ -111,7 +119,8 @@ def test_power_shows_the_share_of_alarms_of_each_test_and_number_of_visits():
             np.testing.assert_array_equal(drawn[label].get_ydata(), shares)
             assert drawn[label].get_color() == POWER_COLOURS[[5, 50].index(n)]
             assert drawn[label].get_linestyle() == {"single": "--", "pooled": "-"}[test]
-    assert legend(figure) == list(lines(figure.axes[0]))
+    drawn = [label for label in lines(figure.axes[0]) if not label.startswith("_")]
+    assert legend(figure) == drawn
 
 
 def test_same_shares_of_alarms_give_the_same_image():

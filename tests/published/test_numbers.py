@@ -11,10 +11,12 @@ from published.tables import BLOCKS
 
 RELATIVE = 2e-5  # results are stored with six digits
 LONG = {
-    **dict.fromkeys(("blackjack", "cart_pole", "mini_grid", "mountain_car"), pytest.mark.slow),
+    **dict.fromkeys(("battery", "blackjack", "cart_pole", "mini_grid"), pytest.mark.slow),
+    **dict.fromkeys(("certificates", "maze-released", "maze-text", "rivals"), pytest.mark.slow),
+    "mountain_car": pytest.mark.slow,
     "icu_sepsis": pytest.mark.full,
 }
-"""Examples that are not part of `make test`."""
+"""Examples and experiments that are not part of `make test`."""
 
 
 @pytest.mark.parametrize("path", documents.DOCUMENTS, ids=lambda path: path.name)
@@ -51,7 +53,7 @@ def assert_same(computed, stored):
 @pytest.mark.parametrize(
     "experiment",
     [
-        pytest.param(each, id=each.key, marks=[pytest.mark.slow] if "maze" in each.key else [])
+        pytest.param(each, id=each.key, marks=[LONG[each.key]] if each.key in LONG else [])
         for each in experiments.REPEATED
     ],
 )

@@ -4,6 +4,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammaln, xlogy
 
+from heirloom.kernels import confidence
+
 
 def kl_radius(counts, n_outcomes, log_inverse):
     """β of counts, of which there are `n_outcomes` with zeros, by the formula."""
@@ -72,3 +74,24 @@ def largest_with_nearness(q, rest, R, V, unseen, V_top, gamma, t):
         mean += gamma * moved * max(V_top - values[i], 0.0)
         left -= moved
     return mean
+
+
+def largest_mean_kl(p, W, W_unseen, beta):
+    """The largest Σ q W of the kernel; W_unseen is that of a possible outcome that was not seen."""
+    return confidence.largest_mean(p, W, 1.0, W_unseen, beta)
+
+
+def smallest_mean_kl(p, W, W_unseen, beta):
+    """The smallest Σ q W of the kernel."""
+    return -confidence.largest_mean(p, W, -1.0, -W_unseen, beta)
+
+
+def widened_largest_mean(p, R, V, unseen, V_top, *rest):
+    """The largest Σ T (R + γ V) of the kernel near to a set."""
+    return confidence.widened(p, R, V, 1.0, unseen, V_top, *rest)[0]
+
+
+def widened_smallest_mean(p, R, V, unseen, V_bottom, *rest):
+    """The smallest Σ T (R + γ V) of the kernel near to a set."""
+    unseen = -unseen[0], -unseen[1]
+    return -confidence.widened(p, R, V, -1.0, unseen, -V_bottom, *rest)[0]

@@ -3,7 +3,7 @@
 import numpy as np
 
 import heirloom as hl
-from heirloom.kernels import dissimilarity
+from heirloom.kernels.distances import lower_dissimilarity
 from heirloom.transfer.bound import NO_PAIRS
 from heirloom.transfer.lipschitz.distance import WeightedL1
 
@@ -47,6 +47,17 @@ class ReferenceLipschitz(hl.Bound):
         return pairs
 
 
+def least_distance(largest_V_bar, setting):
+    """A lower bound on every D̂, if the largest value of M̄ is `largest_V_bar`.
+
+    D̂ is at least 2B where both models are known, B + (hi - lo) / 2 where one is, else hi - lo.
+    """
+    lo, hi = setting.reward_range
+    max_W = max(largest_V_bar - setting.floor, -setting.floor if setting.terminating else 0)
+    B = setting.epsilon * (1 + setting.gamma * max_W)
+    return min(2 * B, B + (hi - lo) / 2, hi - lo)
+
+
 class Transfer:
     """The bound from one source, with any model distance."""
 
@@ -56,7 +67,7 @@ class Transfer:
         self.widest = max(source.widest, model.widest)
         self.pairs = np.arange(setting.n_pairs)
         self.weights = distance.weigh(source.V, self.widest, setting)
-        self.least = distance.least(float(source.V.max()), setting)
+        self.least = least_distance(float(source.V.max()), setting)
         self.to_source = Distances(prior, setting)
         self.unknown_top = 0  # an unknown pair that attains the largest D̂, until it is known
         self._measure(self.to_source, model.rows, source.rows, self.weights, self.pairs)
@@ -78,7 +89,7 @@ class Transfer:
         changed = self.to_source.largest < largest
         if not self.distance.both_ways:
             return changed
-        if self.from_source.top <= self.distance.least(float(V.max()), self.setting):
+        if self.from_source.top <= least_distance(float(V.max()), self.setting):
             return changed
         if not np.array_equal(V, self.V):
             pairs, self.V = self.pairs, V.copy()
@@ -138,7 +149,5 @@ class Distances:
         """Lower d̂ to its fixed point through the model `rows`, within the tolerance."""
         setting = self.setting
         parameters = setting.gamma, setting.epsilon, setting.slack
-        largest, _ = dissimilarity.lower_dissimilarity(
-            rows, self.D, *parameters, self.d, self.d_state, 10**9
-        )
+        largest, _ = lower_dissimilarity(rows, self.D, *parameters, self.d, self.d_state, 10**9)
         self.largest = min(self.largest, largest)

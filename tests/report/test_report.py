@@ -170,7 +170,24 @@ def test_results_without_transfer_say_how_to_record_it():
     compared = results()[["returns", "updates", "optimal"]]
     page = render(read_sources(compared))
     assert "This run has not recorded where transfer came from. To record it, add" in page
-    assert "to the spec, or give <code>compare</code> the argument" in page
+    assert "to the spec or give <code>compare</code> the argument" in page
+
+
+def test_report_of_a_comparison_advises_what_compare_accepts_and_begins_with_its_first_agent():
+    sizes = {"tasks": 2, "episodes": 2, "max_steps": 5}
+    options = {"n_states": 4, "n_actions": 4, "gamma": 0.9}
+    agents = {
+        "rule": lambda rng: hl.FixedPolicy([1] * 4),
+        "RMax": lambda rng: hl.RMax(seed=rng, **options),
+    }
+    m = hl.grid_world(["S..G"], gamma=0.9)
+    for draw in (lambda rng: m, lambda rng: m.to_gymnasium()):
+        compared = hl.compare(agents, draw, **sizes)
+        page = render(read_sources(compared))
+        assert "To record it, give <code>compare</code> the argument" in page
+        assert "minus that of rule" in page
+        measured = hl.compare(agents, draw, **sizes, measure="transfer")  # as advised
+        assert "not recorded where transfer" not in render(read_sources(measured))
 
 
 def test_baseline_may_be_an_agent_of_another_run_on_the_same_tasks(folder):

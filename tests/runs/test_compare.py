@@ -1,5 +1,8 @@
 """Comparisons of agents on the same tasks."""
 
+import os
+import threading
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -7,8 +10,10 @@ import pytest
 import heirloom as hl
 from heirloom.envs.grid import grid_world
 from heirloom.envs.ordered import Trap
+from heirloom.experiments.measures import OBSERVERS
 from heirloom.learning.streams import stream
 from heirloom.runs.compare import compare, comparison_table
+from heirloom.stats import student_interval
 from tests.experiments.user_defined import Diary, FourVerbs
 
 OPTIONS = {"n_states": 9, "n_actions": 4, "gamma": 0.9, "n_known": 1}
@@ -44,15 +49,14 @@ def test_environments_and_tabular_tasks_give_the_same_returns():
     assert np.isnan(environments.optimal).all()
 
 
-def test_table_shows_mean_returns_and_gain_over_the_baseline():
+def test_table_shows_mean_returns_and_differences_from_the_first_agent():
     results = compare(AGENTS, draw, **SIZES)
     header, rmax, lrmax, best = comparison_table(results, last=2).splitlines()
-    assert header.split() == "agent task 1 last 2 updates gain over RMax".split()
+    assert header.split() == "agent task 1 last 2 updates difference from RMax".split()
     later = results.returns.sel(task=[2, 3]).mean(("task", "episode"))
+    mean, half = student_interval((later.sel(agent="LRMax") - later.sel(agent="RMax")).values)
     assert float(rmax.split()[2]) == pytest.approx(float(later.sel(agent="RMax").mean()), abs=1e-3)
-    mean = later.mean("repetition")
-    gain = mean.sel(agent="LRMax") / mean.sel(agent="RMax") - 1
-    assert f"{float(gain):+.1%}" in lrmax
+    assert lrmax.endswith(f"{mean:+.3f} ± {half:.3f}")
     assert best.split()[0] == "best"
 
 
@@ -100,7 +104,7 @@ def test_invalid_arguments_are_refused():
             compare(agents, draw_task, **{**SIZES, **change})
     results = compare({"LRMax": AGENTS["LRMax"]}, draw, **SIZES)
     with pytest.raises(hl.errors.InvalidArgument, match=r"baseline is 'RMax': expected .* LRMax"):
-        comparison_table(results, last=1)
+        comparison_table(results, last=1, baseline="RMax")
     assert "LRMax" in comparison_table(results, last=1, baseline="LRMax")
     for last in (0, -1, SIZES["tasks"] + 1):
         with pytest.raises(hl.errors.InvalidArgument, match="last is"):
@@ -174,13 +178,88 @@ def test_comparison_refuses_recordings_without_a_folder_and_unknown_measures():
             compare(agents_to_compare(), drawn_task, **NUMBERS, **wrong)
 
 
-def test_comparison_in_parallel_refuses_environments(tmp_path):
-    def draw(rng):
-        return drawn_task(rng).to_gymnasium(max_episode_steps=4)
+class Hidden(gym.Wrapper):
+    """An environment that does not give away its exact task."""
 
-    with pytest.raises(hl.errors.HeirloomError, match="TabularMDP"):
-        compare(agents_to_compare(), draw, **NUMBERS, jobs=1)
-    assert not list(tmp_path.iterdir())
+    @property
+    def unwrapped(self):
+        return self
+
+
+def drawn_environment(rng):
+    return Hidden(drawn_task(rng).to_gymnasium())
+
+
+class Environments:
+    """A family of environments, with an order."""
+
+    def draw(self, rng):
+        return drawn_environment(rng)
+
+    def sequence(self, rng, n_tasks):
+        return [self.draw(rng) for _ in range(n_tasks)][::-1]
+
+
+@pytest.mark.parametrize("draw_task", [drawn_environment, Environments()])
+def test_environments_are_compared_in_processes_stored_recorded_and_resumed(draw_task, tmp_path):
+    out = tmp_path / "run"
+    options = {**NUMBERS, "out": out, "measure": "transfer", "record": True}
+    alone = compare(agents_to_compare(), draw_task, **NUMBERS)
+    stored = compare(agents_to_compare(), draw_task, **options, jobs=2)
+    assert np.array_equal(alone.returns, stored.returns)
+    assert np.isnan(stored.optimal).all()
+    assert (stored.bound_pairs.sel(agent="LRMax").sum("kind") == 8).all()  # each pair once
+    assert compare(agents_to_compare(), draw_task, **options).returns.equals(stored.returns)
+    assert stored.attrs["versions"].keys() >= {"gymnasium", "python"}
+    assert "LRMax" in hl.replay(out, tmp_path / "replay.html").read_text()
+    assert "LRMax" in hl.write_report(out, tmp_path / "report.html").read_text()
+    if draw_task is drawn_environment:
+        exact = compare(agents_to_compare(), drawn_task, **NUMBERS)
+        assert np.array_equal(alone.returns, exact.returns)
+
+
+@pytest.mark.parametrize("measure", ["lipschitz_use", "prior_use"])
+def test_measures_of_agents_in_environments_are_those_in_exact_tasks(measure):
+    runs = [
+        compare(agents_to_compare(), draw_task, **NUMBERS, measure=measure)
+        for draw_task in (drawn_task, drawn_environment)
+    ]
+    names = OBSERVERS[measure].variables
+    assert all(runs[0][name].identical(runs[1][name]) for name in names)
+
+
+def test_measure_of_optimal_policies_says_that_it_needs_exact_tasks():
+    with pytest.raises(hl.errors.InvalidArgument, match="needs the optimal policy of an exact"):
+        compare(agents_to_compare(), drawn_environment, **NUMBERS, measure="optimal_after")
+
+
+@pytest.mark.parametrize("draw_task", [drawn_task, drawn_environment])
+def test_functions_that_cannot_be_pickled_are_used_in_this_process(draw_task, tmp_path):
+    lock, processes = threading.Lock(), set()
+
+    def make(rng):
+        with lock:
+            processes.add(os.getpid())
+        return agents_to_compare()["RMax"](rng)
+
+    for options in ({}, {"out": tmp_path / "run"}, {"measure": "transfer"}):
+        assert np.isfinite(compare({"RMax": make}, draw_task, **NUMBERS, **options).returns).all()
+    assert processes == {os.getpid()}
+    with pytest.raises(hl.errors.InvalidArgument, match="cannot be sent to other processes"):
+        compare({"RMax": make}, draw_task, **NUMBERS, jobs=2)
+
+
+def test_comparison_writes_nothing_where_output_is_no_terminal(capfd):
+    compare(agents_to_compare(), drawn_task, **NUMBERS, jobs=1)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_agents_share_exact_tasks_also_if_these_do_not_follow_from_the_generator():
+    """In one process, tasks are drawn once per repetition: there are enough of them."""
+    drawn = iter([hl.garnet(4, 2, branching=2, gamma=0.9, seed=i) for i in range(4)])
+    agents = {f"RMax {i}": agents_to_compare()["RMax"] for i in range(3)}
+    results = compare(agents, lambda rng: next(drawn), **NUMBERS)
+    assert results.optimal.size == len(np.unique(results.optimal)) == 4
 
 
 def with_returns(better_by_task):
@@ -273,6 +352,8 @@ def test_comparison_obeys_masks_of_environments_if_asked():
     options = {"tasks": 2, "episodes": 5, "max_steps": 4, "repetitions": 1}
     results = hl.compare(agents, lambda rng: Corridor(), masks=True, **options)
     assert results.returns.max() == 1
+    parallel = hl.compare(agents, lambda rng: Corridor(), masks=True, **options, jobs=2)
+    assert results.returns.equals(parallel.returns)
     with pytest.raises(hl.errors.UnsupportedEnvironment, match="learn or compare with masks=True"):
         hl.compare(agents, lambda rng: Corridor(), **options)
 
@@ -289,22 +370,26 @@ def _results(returns):
     return results
 
 
-def test_gain_has_the_sign_of_the_difference_of_the_means_in_the_table():
-    """The mean of ratios would be negative here, although the mean return is higher."""
+def test_smaller_losses_are_a_positive_difference_in_the_unit_of_rewards():
     table = comparison_table(_results([[-1.0, -3.0, -2.0], [-1.3, -2.6, -1.95]]), last=1)
-    assert "+2.5% ±" in table.splitlines()[2]
+    assert "+0.050 ±" in table.splitlines()[2]
+    table = comparison_table(_results([[-1000.0, -3000.0], [-1300.0, -2690.0]]), last=1)
+    assert table.splitlines()[2].split()[1:3] == ["-1995", "-1995"]
+    assert table.splitlines()[2].endswith("+5.000")
 
 
 @pytest.mark.parametrize("repetitions", [1, 2, 5])
 def test_table_of_few_or_equal_repetitions_has_no_interval(repetitions):
     returns = [[2.0] * repetitions, [3.0] * repetitions]
     line = comparison_table(_results(returns), last=1).splitlines()[2]
-    assert line.endswith("+50.0%")
+    assert line.endswith("+1.000")
 
 
 def test_function_that_returns_the_same_agent_again_is_refused():
     agent = hl.RMax(seed=0, **OPTIONS)
-    with pytest.raises(hl.errors.InvalidArgument, match="the same agent in repetitions 1 and 2"):
+    with pytest.raises(
+        hl.errors.InvalidArgument, match=r"agent 'shared': .* the same agent in two calls"
+    ):
         compare({"shared": lambda rng: agent}, draw, **SIZES)
 
 

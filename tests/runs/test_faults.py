@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import heirloom as hl
+from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.lock import lock
 from heirloom.runs.results import results
 from heirloom.runs.run import run
@@ -121,10 +122,10 @@ main()
 @pytest.mark.parametrize(
     "loss",
     [
-        "swallowed_by_a_library",
-        "replaced_by_another_exception",
-        "dropped_by_a_finaliser",
         "dropped_by_a_finaliser_in_the_background",
+        pytest.param("swallowed_by_a_library", marks=pytest.mark.slow),
+        pytest.param("replaced_by_another_exception", marks=pytest.mark.slow),
+        pytest.param("dropped_by_a_finaliser", marks=pytest.mark.slow),
     ],
 )
 def test_ctrl_c_stops_the_command_even_if_the_exception_is_lost(tmp_path, loss):
@@ -159,14 +160,31 @@ def test_run_can_be_stopped_at_any_time(tmp_path, signal_number, rounds):
         assert StoredRun(folder).status().is_intact
 
 
+KILLS_ITS_WORKER_ONCE = """
+import os, signal
+from pathlib import Path
+import heirloom as hl
+from heirloom.runs.workers import process
+
+def agent(**options):
+    killed = Path(__file__).with_name("killed")
+    if process.is_worker and not killed.exists():
+        killed.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return hl.RMax(n_known=1, **options)
+"""
+
+
 @pytest.mark.slow
-def test_run_completes_although_a_worker_was_killed(tmp_path):
-    spec = LONG.with_changes(repetitions=20)
-    command = Command(spec, tmp_path / "run", "--jobs", "2")
-    command.wait_for(2)
-    os.kill(command.processes(b"workers.process")[0], signal.SIGKILL)
-    status, stderr = command.wait()
+def test_run_completes_although_a_worker_was_killed(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "killing_agent.py").write_text(KILLS_ITS_WORKER_ONCE)
+    agents = [{"algorithm": "RMax"}, {"algorithm": "killing_agent:agent"}]
+    spec = ExperimentSpec.read({**SPEC.as_json(), "defaults": {}, "agents": agents})
+    status, stderr = Command(spec, tmp_path / "run", "--jobs", "2").wait()
     assert status == 0, stderr
+    assert (tmp_path / "killed").exists()
     assert "a worker process ended (exit status -9, " in stderr
     assert "Traceback" not in stderr
     assert results(tmp_path / "run").identical(run(spec, tmp_path / "expected", jobs=1))

@@ -58,8 +58,8 @@ def run_command(folder, spec, *options, module=False):
 @pytest.mark.parametrize(
     ("module", "own_code"),
     [
-        (False, False),
         (True, True),
+        pytest.param(False, False, marks=pytest.mark.slow),
         pytest.param(False, True, marks=pytest.mark.slow),
         pytest.param(True, False, marks=pytest.mark.slow),
     ],

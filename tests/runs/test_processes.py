@@ -222,10 +222,8 @@ def test_workers_are_used_again_by_the_next_call():
     assert os.getpid() not in first
 
 
-@pytest.mark.parametrize(
-    "change",
-    ["environment", *(pytest.param(name, marks=pytest.mark.slow) for name in ("folder", "path"))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["environment", "folder", "path"])
 def test_workers_with_another_setting_are_not_used_again(change, monkeypatch, tmp_path):
     first = pids_of(compute_locally(computed, JOBS, 2))
     if change == "environment":
@@ -287,6 +285,7 @@ def test_module_that_was_changed_while_a_job_used_it_is_noticed(tmp_path, monkey
     assert numbers_of(compute_locally(number_of_module, JOBS, 2)) == {2}
 
 
+@pytest.mark.slow
 def test_idle_worker_that_was_killed_is_replaced_without_a_warning(caplog):
     victim = min(pids_of(compute_locally(computed, JOBS, 2)))
     os.kill(victim, signal.SIGKILL)
@@ -307,6 +306,7 @@ def test_idle_workers_end_after_a_while(monkeypatch):
     assert not first & pids_of(results)
 
 
+@pytest.mark.slow
 def test_calls_leave_neither_threads_nor_file_descriptors_behind():
     list(compute_locally(computed, JOBS, 2))
     threads, files = threading.active_count(), psutil.Process().num_fds()
@@ -316,6 +316,7 @@ def test_calls_leave_neither_threads_nor_file_descriptors_behind():
     assert psutil.Process().num_fds() <= files
 
 
+@pytest.mark.slow
 def test_closing_the_results_stops_the_workers():
     results = compute_locally(computed, JOBS, 2)
     pids = pids_of([next(results), next(results)])
@@ -333,8 +334,8 @@ def raise_in_job(job, error):
     ("error", "raised"),
     [
         (hl.errors.InvalidArgument("gamma is 2"), hl.errors.InvalidArgument),
-        (OSError("no space left"), OSError),
-        (EOFError("an exception of the job, not of its connection"), EOFError),
+        pytest.param(OSError("no space left"), OSError, marks=pytest.mark.slow),
+        pytest.param(EOFError("of the job"), EOFError, marks=pytest.mark.slow),
     ],
 )
 def test_exception_of_a_job_is_raised_with_the_traceback_of_the_worker(error, raised):
@@ -378,6 +379,7 @@ def test_function_that_cannot_be_sent_is_named():
         list(compute_locally(lambda job: (lock, job), JOBS, 2))
 
 
+@pytest.mark.slow
 def test_jobs_do_not_see_the_state_that_other_jobs_left_in_a_function():
     state = {"calls": 0}
 
@@ -403,6 +405,7 @@ def test_function_is_sent_once_to_each_worker(monkeypatch):
     assert sum(size > large.nbytes for size in sizes) == 2
 
 
+@pytest.mark.slow
 def test_last_jobs_are_not_sent_in_advance(tmp_path):
     """A long job at the end must not wait behind another one while a worker is idle."""
     list(compute_locally(computed, JOBS, 2))  # starts both workers
@@ -579,7 +582,7 @@ def test_comparisons_in_several_threads_do_not_disturb_each_other():
     assert all(a.identical(b) for a, b in zip(found, expected, strict=True))
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_agent_may_make_a_comparison_of_its_own(jobs):
     task = hl.garnet(6, 2, branching=3, gamma=0.9, seed=0)
 
@@ -593,6 +596,7 @@ def test_agent_may_make_a_comparison_of_its_own(jobs):
     assert np.isfinite(results.returns).all()
 
 
+@pytest.mark.slow
 def test_entry_of_the_path_that_python_ignores_is_ignored(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "path", [tmp_path, *sys.path])
     assert jobs_of(compute_locally(computed, JOBS, 2)) == JOBS
@@ -653,6 +657,7 @@ assert len(early) == 2 and {worker.process.pid for worker in process._idle} == e
 """
 
 
+@pytest.mark.slow
 def test_workers_that_were_started_early_compute_the_jobs(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     environment.pop("PYGAME_HIDE_SUPPORT_PROMPT", None)  # set in this process, by Gymnasium

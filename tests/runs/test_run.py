@@ -12,9 +12,9 @@ from heirloom.cli.output import print_results
 from heirloom.envs.paper_families import Corridor
 from heirloom.experiments.job import run_job
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.learning.lifetime import learning_time
+from heirloom.learning.clock import learning_time
+from heirloom.progress import progress
 from heirloom.runs.lock import lock
-from heirloom.runs.progress import progress
 from heirloom.runs.run import run
 from heirloom.runs.store import RunStore
 from heirloom.runs.stored_run import StoredRun

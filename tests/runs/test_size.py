@@ -3,18 +3,23 @@
 import os
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli.app import app
+from heirloom.experiments.job import run_job
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.learning.clock import learning_time
 from heirloom.paper import negative_transfer
 from heirloom.runs import size as pilot
 from heirloom.runs.run import run, run_on
-from heirloom.runs.size import size_of
+from heirloom.runs.size import estimate_seconds, size_of
 from tests.small_run import SPEC
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "specs"
 
 
 @pytest.mark.parametrize(
@@ -65,6 +70,34 @@ def test_dry_run_prints_the_size_and_writes_nothing(tmp_path, monkeypatch, argum
     for part in (" jobs, ", "B of results", "Estimated time: ", "with "):
         assert part in ended.stdout
     assert os.listdir(tmp_path) == ["spec.toml"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["machines", "perishables", "queues"])
+def test_estimate_is_within_a_factor_of_two_of_the_processor_time_of_a_run(name):
+    """Of the examples with fewer repetitions; the time to load kernels counts for neither."""
+    spec = ExperimentSpec.load(EXAMPLES / f"{name}.toml")
+    spec = spec.with_changes(repetitions=1, tasks=min(spec.tasks, 6), episodes=30)
+    estimated = estimate_seconds(spec)
+    started = learning_time()
+    for i in range(len(spec.agents)):
+        run_job(spec, i, 0)
+    assert 0.5 < estimated / (learning_time() - started) < 2
+
+
+def test_agents_that_are_not_measured_take_as_long_as_others_of_their_algorithm(monkeypatch):
+    seconds = {"RMax": 1.0, "LRMax": 3.0}
+    agents = [{"algorithm": "RMax"}, *({"algorithm": "LRMax", "d_max": i / 20} for i in range(12))]
+    spec = ExperimentSpec.read({**SPEC.as_json(), "agents": agents, "repetitions": 2})
+    measured = []
+
+    def per_job(spec, i):
+        measured.append(i)
+        return seconds[spec.agents[i].algorithm]
+
+    monkeypatch.setattr("heirloom.runs.size._seconds_per_job", per_job)
+    assert estimate_seconds(spec) == pytest.approx(2 * (1 + 12 * 3), abs=1)
+    assert measured == list(range(8))
 
 
 def test_dry_run_of_an_experiment_has_the_sizes_of_all_its_runs(monkeypatch, tmp_path):

@@ -7,8 +7,9 @@ import heirloom as hl
 from heirloom.envs.grid import grid_world
 from heirloom.envs.inventory import prices
 from heirloom.envs.toy_text import frozen_lakes
-from heirloom.kernels import distances
-from heirloom.transfer.lipschitz.distance import WeightedL1
+from heirloom.kernels import sources as kernels
+from heirloom.transfer.lipschitz.all_sources import plain_tuples
+from heirloom.transfer.lipschitz.distance import WeightedL1, heaviest_of
 from tests.partly_known import draw_deterministic_family
 from tests.reference.learned_models import KeepAll
 from tests.reference.lipschitz import Distances, ReferenceLipschitz
@@ -16,7 +17,7 @@ from tests.strategies import draw_shape, draw_task, seeds
 
 
 class CalledL1(WeightedL1):
-    """The same distance as a derived class, which is called source by source (`ByCall`)."""
+    """The same distance as a derived class, which is called source by source."""
 
 
 class OneWayL1(WeightedL1):
@@ -35,7 +36,7 @@ class AllStatesDecreased(hl.Lipschitz):
 def draw_lifetime(rng, n_tasks=4):
     """Draw the options of an agent, a prior, and a sequence of tasks."""
     shape = draw_shape(rng)
-    if rng.random() < 0.2:  # more states than `TaskWeights.heavy` holds
+    if rng.random() < 0.2:  # more states than are ranked
         shape = shape._replace(n_states=90, n_actions=1, branching=3, gamma=0.9)
     tasks = [draw_task(rng, shape) for _ in range(n_tasks)]
     m = tasks[0]
@@ -157,7 +158,7 @@ def test_no_pair_is_unmarked_that_was_not_marked():
         n_pairs = agent.setting.n_pairs
         is_listed, listed = np.zeros(n_pairs + 1, dtype=bool), np.full(n_pairs, n_pairs)
         is_listed[n_pairs] = True
-        sources.measured._measured = (*sources.measured._measured[:-2], is_listed, listed)
+        sources._plain = plain_tuples(sources.state._replace(is_listed=is_listed, listed=listed))
         for _ in random_updates(agent, tasks[0], rng):
             n_updates += 1
             assert is_listed.tolist() == [False] * n_pairs + [True]
@@ -267,17 +268,22 @@ def test_heaviest_states_stay_sorted_as_weights_decrease(seed):
     n, n_ranks = int(rng.integers(2, 60)), int(rng.integers(1, 6))
     n_ranks = min(n_ranks, n)
     W = np.round(rng.random(n) * 4)
-    heavy = np.empty(min(n_ranks + 3, n), dtype=np.int64)
-    outside_bound = np.array([distances.rank(W, heavy)])
-    is_heavy = np.isin(np.arange(n), heavy)
-    top_weights = np.sort(W)[::-1][:n_ranks].copy()
-    weights = distances.TaskWeights(W, heavy, is_heavy, outside_bound, top_weights)
+    heavy = heaviest_of(W, n_ranks + 3)
+    nothing = dict.fromkeys(kernels.Sources._fields)
+    sources = kernels.Sources(**nothing)._replace(
+        W=W,
+        floor=0.0,
+        heavy=heavy,
+        is_heavy=np.isin(np.arange(n), heavy),
+        outside_bound=np.array([W[heavy[-1]] if heavy.size < n else -np.inf]),
+        top_weights=np.sort(W)[::-1][:n_ranks].copy(),
+    )
     for _ in range(60):
         before = np.sort(W)[::-1][:n_ranks].copy()
         decreased = np.flatnonzero(rng.random(n) < 0.1)
         V = W.copy()
         V[decreased] = np.maximum(V[decreased] - np.round(rng.random(decreased.size)), 0.0)
-        changed = distances._update_weights(V, decreased, 0.0, weights)
+        changed = kernels._update_weights(V, decreased, sources)
         after = np.sort(V)[::-1][:n_ranks]
         assert np.array_equal(W, V)
         assert np.array_equal(W[heavy[:n_ranks]], after)

@@ -83,13 +83,6 @@ def test_weigh_refuses_invalid_arguments(arguments, message):
         DISTANCE.weigh(*arguments)
 
 
-def test_least_refuses_invalid_arguments():
-    with pytest.raises(hl.errors.InvalidArgument, match="largest_V_bar is nan"):
-        DISTANCE.least(np.nan, SETTING)
-    with pytest.raises(hl.errors.InvalidArgument, match="setting is 3"):
-        DISTANCE.least(1.0, 3)
-
-
 def begun_bound():
     """A Lipschitz bound with one source, and a model in which pair 0 is known."""
     memory = hl.TaskMemory(3, 2)

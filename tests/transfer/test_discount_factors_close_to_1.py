@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.kernels import dissimilarity
+from heirloom.kernels import sources as kernels
 from heirloom.transfer.lipschitz import solutions
 from heirloom.transfer.lipschitz.all_sources import dissimilarity_by_sweeps
 from heirloom.transfer.optimistic_program import OptimisticProgram, UpperBounds
@@ -53,29 +53,24 @@ def exact_d(D, graph, index, setting):
 def solutions_of(agent):
     """D̂, d̂, and the exact fixed point, of all sources in both directions."""
     all_sources = agent.task.bounds[0]._all
-    solver = all_sources._solutions.solver
-    task, sources = dissimilarity.Graph(*all_sources._task_rows[1]), all_sources._graph
-    sources = dissimilarity.Graph(*sources)
+    state, task = all_sources.state, kernels.Models(*all_sources._task)
     for i in range(len(all_sources.sources)):
-        D = solver.distances.from_source[i]
-        exact = exact_d(D, sources, sources.index[i], agent.setting)
-        yield solver.from_source.d[i], exact
-        if solver.to_source.status[i] == dissimilarity.UP_TO_DATE:
-            D = solver.distances.to_source[i]
-            yield solver.to_source.solved.d[i], exact_d(D, task, task.index, agent.setting)
+        exact = exact_d(state.D_from[i], state.models, state.models.index[i], agent.setting)
+        yield state.from_source.d[i], exact
+        if state.status[i] == kernels.UP_TO_DATE:
+            exact = exact_d(state.D_to[i], task, task.index[0], agent.setting)
+            yield state.to_source.d[i], exact
 
 
 @pytest.mark.parametrize("distance", [1e-3, 1e-5, 1e-8])
 @pytest.mark.parametrize("n_states", [2, 5, 20])
 def test_updates_take_few_policy_iterations(n_states, distance, monkeypatch):
     """A worklist alone needs about 1 / (1-γ) sweeps; its work per solution is limited."""
-    calls, upper_bounds, resume = [], solutions.upper_bounds, dissimilarity.resume_source
+    calls, upper_bounds, resume = [], solutions.upper_bounds, kernels.resume_source
     monkeypatch.setattr(
         solutions, "upper_bounds", lambda *a: calls.append("bounds") or upper_bounds(*a)
     )
-    monkeypatch.setattr(
-        dissimilarity, "resume_source", lambda *a: calls.append("resume") or resume(*a)
-    )
+    monkeypatch.setattr(kernels, "resume_source", lambda *a: calls.append("resume") or resume(*a))
     tasks, d_max = deterministic_tasks(n_states, 1 - distance, n_states)
     agent, n_updates, n_sources = agent_for(tasks[0], d_max), 0, 0
     for i, m in enumerate(tasks):
@@ -126,10 +121,10 @@ def test_bounds_are_above_the_optimal_values(gamma):
 def test_small_budget_gives_the_same_bounds_within_the_tolerance(epsilon, monkeypatch):
     """Up to γ = 0.99 solutions are continued by calls of the same kernel."""
     tasks, d_max = deterministic_tasks(3, 0.95, 12)
-    results, calls, resume = [], [], dissimilarity.resume_source
-    monkeypatch.setattr(dissimilarity, "resume_source", lambda *a: calls.append(1) or resume(*a))
-    for budget in (dissimilarity.MAX_WORK, 1):
-        monkeypatch.setattr(dissimilarity, "MAX_WORK", budget)
+    results, calls, resume = [], [], kernels.resume_source
+    monkeypatch.setattr(kernels, "resume_source", lambda *a: calls.append(1) or resume(*a))
+    for budget in (kernels.MAX_WORK, 1):
+        monkeypatch.setattr(kernels, "MAX_WORK", budget)
         agent = agent_for(tasks[0], d_max, epsilon=epsilon)
         results.append([])
         for i, m in enumerate(tasks):

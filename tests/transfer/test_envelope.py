@@ -337,7 +337,7 @@ def widened_agent(rng, alpha):
     return agent
 
 
-@pytest.mark.parametrize("alpha", [0.5, 0.34])
+@pytest.mark.parametrize("alpha", [pytest.param(0.5, marks=pytest.mark.slow), 0.34])
 def test_later_task_is_covered_with_the_stated_probability_after_widening(alpha):
     """The content of the task that widened the claim selected it: it is no calibration task."""
     rng = np.random.default_rng([8, int(100 * alpha)])

@@ -89,7 +89,7 @@ def reference_Q(name, agent):
                 mean = largest_mean(T[k], V, radius[k], possible)
             elif beta[k] > 0:
                 unseen = V[possible & ~seen].max(initial=-np.inf)
-                mean = confidence.largest_mean_kl(T[k][seen], V[seen], unseen, beta[k])
+                mean = confidence.largest_mean(T[k][seen], V[seen], 1.0, unseen, beta[k])
             value = R[k] + bonus[k] + setting.gamma * mean
             Q[k] = min(setting.v_max, share[k] * value + (1 - share[k]) * setting.v_max)
         if np.abs(Q - before)[np.isfinite(Q)].max() < 1e-9:
@@ -98,7 +98,7 @@ def reference_Q(name, agent):
 
 
 @pytest.mark.parametrize("name", AGENTS)
-@pytest.mark.parametrize("seed", seeds(8))
+@pytest.mark.parametrize("seed", seeds(8, least=2))
 def test_values_are_the_fixed_point_of_the_formula(name, seed):
     agent, _ = learned(AGENTS[name], seed)
     if name == "bernstein":  # the variance is that of the values at each look: look at all again

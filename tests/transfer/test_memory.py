@@ -75,7 +75,7 @@ def test_max_q_covers_all_tasks_seen():
 
 @pytest.mark.parametrize("keep", ["first", "latest", "most_used"])
 def test_learned_distance_does_not_depend_on_the_capacity(keep):
-    """The learned D_max compares the first tasks with each other, whether they are kept or not.
+    """The learned prior compares the first tasks with each other, whether they are kept or not.
 
     Afterwards the memory no longer stores those that are not sources.
     """

@@ -49,10 +49,10 @@ def compare_lifetimes(seed, *, other_bounds=tuple):
 
 @pytest.mark.parametrize("other_bounds", [tuple, lambda: [hl.MaxQ(p_min=0.1, delta=0.9)]])
 def test_dropping_useless_sources_does_not_change_values(other_bounds):
-    counts = [compare_lifetimes(seed, other_bounds=other_bounds) for seed in range(60)]
+    counts = [compare_lifetimes(seed, other_bounds=other_bounds) for seed in range(20)]
     dropped, kept = np.sum(counts, axis=0)
-    assert dropped > 20
-    assert kept > 20
+    assert dropped > 5
+    assert kept > 5
 
 
 @pytest.mark.slow

@@ -15,7 +15,19 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 from published import code_blocks
-from published.site import annotations, api, commands, docstrings, execution, gallery, pages, specs
+from published.site import (
+    annotations,
+    api,
+    commands,
+    docstrings,
+    execution,
+    gallery,
+    layout,
+    mathematics,
+    pages,
+    replays,
+    specs,
+)
 
 GENERATED = {
     "other guides": pages.other_guides,
@@ -26,6 +38,7 @@ GENERATED = {
     "keys of an agent": specs.algorithms,
     "measures": specs.measures,
     "examples": gallery.examples,
+    "two agents": replays.frame,
 }
 MARK = re.compile(r"<!-- generated: (.+?) -->(?:\n[^<]+<!-- /generated -->)?")
 
@@ -58,8 +71,15 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", replace_marks)
     app.connect("env-before-read-docs", execute_tutorials)
     app.connect("build-finished", copy_pictures)
+    app.connect("build-finished", replays.write)
     app.connect("autodoc-process-docstring", docstrings.escape, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", docstrings.restore, priority=600)  # after napoleon
+    app.connect("autodoc-process-signature", annotations.leave_out_options)
     app.connect("doctree-read", annotations.shorten)
+    app.connect("doctree-read", mathematics.mark_formulas, priority=400)  # before layout
+    app.connect("doctree-read", layout.fit)
+    app.add_html_math_renderer(
+        "heirloom", (mathematics.show_inline, None), (mathematics.show_display, None)
+    )
     app.connect("missing-reference", docstrings.resolve_public_name)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

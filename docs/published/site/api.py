@@ -27,7 +27,9 @@ FIRST = ("TabularMDP", "NearRMax", "Nearness", "TaskMemory", "HeirloomError")
 RETURNED = (
     *("planning.solve.Solution", "learning.learn.Record", "learning.recording.Recording"),
     *("agents.explanation.Explanation", "transfer.refutation.audit_result.Audit"),
-    "agents.certificate.Certificate",
+    *("agents.certificate.Certificate", "learning.log.LogReport"),
+    *("transfer.nearness.estimate.NearnessEstimate", "runs.worth.Worth"),
+    "learning.budget.LearningPlan",
 )
 """Classes of what public functions return, which no program needs to import."""
 

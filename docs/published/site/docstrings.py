@@ -18,6 +18,7 @@ CODE = re.compile(r"(``[^`]+``|`[^`]+`)")
 ATTRIBUTES = ("attribute", "property", "data")
 EXAMPLES = re.compile(r"(?=^\s*Examples?:$)", re.MULTILINE)  # code, left as it is
 SPECIAL = re.compile(r"([*|_\\])")
+ESCAPED = re.compile(r"\\([*|_\\])")
 
 
 def escape(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -47,8 +48,9 @@ def _code(text: str) -> str:
 
 
 def _separate_indented(lines: list[str]) -> list[str]:
-    """Make indented formulas after a paragraph literal blocks."""
+    """Make indented formulas after a paragraph literal blocks, in which nothing is escaped."""
     result: list[str] = []
+    is_literal = False
     for i, line in enumerate(lines):
         blank_before = i > 1 and not lines[i - 1] and bool(lines[i - 2])
         if (
@@ -58,7 +60,9 @@ def _separate_indented(lines: list[str]) -> list[str]:
             and not result[-1]
         ):
             result += ["::", ""]
-        result.append(line)
+            is_literal = True
+        is_literal = is_literal and (not line or line.startswith("    "))
+        result.append(ESCAPED.sub(r"\1", line) if is_literal else line)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Conversion of an `OptimisticAgent` between two tasks to a header and arrays, and back.
+"""Conversion of an `OptimisticAgent` to a header and arrays, and back.
 
 The file of an agent contains everything that the file of its memory does; docs/files.md lists it.
 """
@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from heirloom.agents import task_file
 from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.task_file import SavedTask, divided, joined, read_declared
 from heirloom.agents.uniforms import Uniforms
 from heirloom.errors import InvalidArgument
 from heirloom.storage.archive import Content, check, parsing, take
@@ -29,7 +31,7 @@ from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.posterior import NearPosterior, Posterior
 from heirloom.transfer.value_distance import ValueDistance
-from heirloom.validation import shown, truth
+from heirloom.validation import shown, truth, whole_number
 
 BUILT_IN: dict[str, type[Bound]] = {
     kind.__name__: kind
@@ -50,24 +52,16 @@ A = TypeVar("A", bound=OptimisticAgent)
 
 
 def packed(agent: OptimisticAgent) -> Content:
-    """Return everything that an agent needs to continue with its next task."""
+    """Return everything that an agent needs to continue."""
     refutation, state = agent.refutation, generator_state(agent._uniforms)
     memory_header, arrays = memory_file.packed(agent.memory)
     arrays["drawn"] = agent._uniforms.unused
     bounds = []
     for i, bound in enumerate(agent.bounds):
         name, given = type(bound).__name__, _options(bound)
-        for key, value in (given or {}).items():
-            if isinstance(value, np.ndarray):
-                arrays[f"bound/{i}/{key}"] = value
-        scalars = given and {k: v for k, v in given.items() if not isinstance(v, np.ndarray)}
+        scalars = None if given is None else divided(given, f"bound/{i}/", arrays)
         bounds.append({"name": name, "options": scalars, "user_defined": _is_user_defined(bound)})
-    declared = {}
-    for key, value in as_options(agent.declared).items():
-        if isinstance(value, np.ndarray):
-            arrays[f"declared/{key}"] = value
-        else:
-            declared[key] = value
+    declared = divided(as_options(agent.declared), "declared/", arrays)
     header = {
         "memory": memory_header,
         "algorithm": type(agent).__name__,
@@ -77,7 +71,14 @@ def packed(agent: OptimisticAgent) -> Content:
         "declared": declared,
         "bounds": bounds,
         "generator": state,
+        "n_widened": refutation.n_widened,
+        "rewards_seen": agent._rewards_seen,
+        "task": None,
     }
+    task = task_file.packed(agent)
+    if task is not None:
+        header["task"], of_task = task
+        arrays |= of_task
     return Content(header, arrays)
 
 
@@ -128,21 +129,54 @@ def unpacked(
         names = [header["algorithm"], *(name for name, _, _ in saved)]
         check(all(isinstance(name, str) for name in names), "a class has no name")
     _check_class(cls, header["algorithm"], where)
-    rebuilt = _with_classes(bounds, saved, where)
+    kinds = _with_classes(bounds, saved, where)
     memory = memory_file.unpacked(TaskMemory, content, where)
     with parsing(where, "agent"):
-        for i, (kind, (_, options, _)) in enumerate(zip(rebuilt, saved, strict=True)):
-            if isinstance(kind, type):
-                prefix = f"bound/{i}/"
-                own = {n.removeprefix(prefix): arrays[n] for n in arrays if n.startswith(prefix)}
-                rebuilt[i] = kind(**options, **own)
-        agent = cls.__new__(cls)  # the constructors of RMax, LRMax, ... would create new bounds
-        told = {n.removeprefix("declared/"): arrays[n] for n in arrays if n.startswith("declared/")}
-        options = {**header["options"], **from_options({**header["declared"], **told}, memory)}
-        OptimisticAgent.__init__(agent, bounds=rebuilt, memory=memory, **options)
+        given = [
+            {} if options is None else joined(options, f"bound/{i}/", arrays)
+            for i, (_, options, _) in enumerate(saved)
+        ]
+        declared = joined(header["declared"], "declared/", arrays)
+
+        def make(cls: type[Any], given: list[dict[str, Any]]) -> Any:
+            agent = object.__new__(cls)  # the constructors of RMax, ... would create new bounds
+            rebuilt = [
+                kind(**options) if isinstance(kind, type) else kind
+                for kind, options in zip(kinds, given, strict=True)
+            ]
+            options = {**header["options"], **from_options(declared, memory)}
+            OptimisticAgent.__init__(agent, bounds=rebuilt, memory=memory, **options)
+            agent.declared = read_declared(agent, declared)
+            for bound in agent.bounds:
+                if isinstance(bound, CertifiedSets):
+                    bound.declared = agent.declared
+            return agent
+
+        agent: A = make(cls, given)
         agent._uniforms = rebuilt_uniforms(content)
         agent.refutation.warned = truth("warned", header["warned"])
         agent.refutation.is_refuted = truth("refuted", header["refuted"])
+        agent.refutation.n_widened = whole_number("n_widened", header["n_widened"], least=0)
+        if header["rewards_seen"] is None:
+            agent._rewards_seen = None
+        else:
+            low, high = header["rewards_seen"]
+            agent._rewards_seen = float(low), float(high)
+        if header["task"] is not None:
+            saved_task = SavedTask.read(agent, content, where)
+
+    def restore() -> None:
+        with parsing(where, "agent"):
+            before = [
+                now if then is None else then
+                for now, then in zip(given, saved_task.bounds, strict=True)
+            ]
+            saved_task.restore(agent, make(OptimisticAgent, before), memory)
+
+    if header["task"] is not None:
+        agent._last = restore
+        if saved_task.in_task:
+            _ = agent.task
     return agent
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from heirloom.agents.near_rmax import GivenNearness
 from heirloom.agents.tables import OptimisticTableOptions, TableAgent
+from heirloom.agents.task_file import Steps, logged_steps, read_masks
 from heirloom.agents.task_learner import TaskLearner
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.kernels import rollout
@@ -26,9 +27,9 @@ LEAST = 1e-8  # the weight of an action that is not optimal, or whose value is k
 class BUMEX(TableAgent):
     """Q-learning that explores by bounds Q⁻ <= Q* <= Q⁺ (BUMEX, van Hulst et al., CDC 2025).
 
-    With probability ε the action is drawn with the weight 1 if Q⁻(s, a) >= Q⁺(s, a') for all other
-    a'; (Q⁺ - V⁻)² / (2 (Q⁺ - Q⁻)), in multiples of hi - lo, if Q⁺ > V⁻ = max_a Q⁻; and 1e-8
-    otherwise. Else it is greedy on `Q`, which starts at Q⁺ and stays from Q⁻ to Q⁺.
+    With probability ε the action is drawn with the weight 1 if `Q⁻(s, a) >= Q⁺(s, a')` for all
+    other a'; `(Q⁺ - V⁻)² / (2 (Q⁺ - Q⁻))`, in multiples of hi - lo, if `Q⁺ > V⁻ = max_a Q⁻`; and
+    1e-8 otherwise. Else it is greedy on `Q`, which starts at Q⁺ and stays from Q⁻ to Q⁺.
 
     In the paper a modeller gives intervals of R and T, data narrow them, and `Q` starts between the
     bounds at random. Here Q⁺ and Q⁻ are the values of the most and least favourable tasks that are
@@ -83,10 +84,9 @@ class BUMEX(TableAgent):
         return np.where(exists, np.where(low >= others, 1.0, weights), 0.0).reshape(-1)
 
     def _observe_mask(self, s: int, flags: BoolArray) -> None:
-        new = self._task.model._availability.observe(s, flags)
+        new = self._task.observe_mask(s, flags)
         super()._observe_mask(s, flags)
         if new.size:
-            self._task.exclude(new)
             Q, lower, upper = self._table.Q, self._table.lower, self._table.upper
             upper[:] = self._task.Q
             lower[:] = np.where(upper > -np.inf, self.v_min, -np.inf)
@@ -123,6 +123,15 @@ class BUMEX(TableAgent):
         if self.in_task:
             self.memory._drop(self._task.model)
         super().drop_task()
+
+    def _counted(self) -> dict[str, np.ndarray]:
+        return logged_steps(self._task)
+
+    def _count_again(self, arrays: dict[str, np.ndarray]) -> None:
+        steps, at = Steps.read(arrays, self.setting), np.zeros(3, dtype=np.int64)
+        for s, flags in read_masks(arrays, self.setting):
+            self._task.observe_mask(s, flags)
+        steps.repeat_all(self._task, at)
 
     def saved_options(self) -> dict[str, Any]:
         """Return the options that a file contains, with the arrays of the nearness."""

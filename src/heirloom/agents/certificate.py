@@ -1,7 +1,6 @@
 """`Certificate`: how good a policy is at least, and any policy at most, with a probability."""
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -11,6 +10,7 @@ from scipy.sparse.linalg import spsolve
 
 from heirloom.agents.candidates import best
 from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.task_log import GIVEN, NONE, OWN, Request, same
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument, RefutedKnowledge, RefutedKnowledgeWarning
 from heirloom.mdp.tabular import reward_scale
@@ -23,7 +23,6 @@ from heirloom.transfer.refutation.watch import claims_of
 from heirloom.validation import instance, positive_probability
 from heirloom.wording import counted, counted_of
 
-NO_NEARNESS = object()  # instead of the nearness of the agent
 N_LIMITS = 10  # pairs that are named
 NOTHING = 0.99  # relative gap above which a certificate says nothing
 N_KEPT = 2  # bounds of a task, for different knowledge, that can go on
@@ -67,6 +66,10 @@ class Certificate:
     """Upper bounds on the optimal values, [s]."""
     V_lower: FloatArray
     """Lower bounds on the values of `policy`, [s]."""
+    Q_upper: FloatArray
+    """Upper bounds on the optimal values of actions, [s, a]."""
+    Q_lower: FloatArray
+    """Lower bounds on the optimal values of actions, [s, a]."""
     v_min: float
     """The smallest possible value."""
     n_visited: int
@@ -113,19 +116,15 @@ class Certificate:
         return "\n".join(line for line in (first, second, third) if line)
 
 
-def certify(agent: OptimisticAgent, *, delta: float, **given: Any) -> Certificate:
-    """Return a certificate of the current task of an agent, or of the last one.
-
-    `given` are the arguments of `OptimisticAgent.certificate`.
-    """
-    values = certified_values(agent, positive_probability("delta", delta), given)
-    task = agent.task
+def certify(agent: OptimisticAgent, asked: Request) -> Certificate:
+    """Return a certificate of the current task of an agent, or of the last one."""
+    values, task, delta = _values_of(agent, asked), agent.task, asked.delta
     try:
         values.count()
     except InvalidArgument as error:
         if values.nearness is None:
             raise
-        return _without_nearness(agent, values, str(error), delta, given)
+        return _without_nearness(agent, values, str(error), asked)
     _check_prices(agent, values)
     upper, lower = values.upper(), values.lower()
     excess = np.where(lower.exists & upper.exists, lower.Q - upper.Q, -np.inf)
@@ -133,7 +132,7 @@ def certify(agent: OptimisticAgent, *, delta: float, **given: Any) -> Certificat
     name = agent.memory.names.pair(*divmod(k, agent.n_actions))
     found = _contradiction(agent, values, f"the value of {name}", lower.Q[k], upper.Q[k])
     if found is not None:
-        return _without_nearness(agent, values, found, delta, given)
+        return _without_nearness(agent, values, found, asked)
     Q = np.where(lower.exists, lower.Q, -np.inf).reshape(agent.n_states, -1)
     policy, lowest = Q.argmax(axis=1), lower.V
     lower_from: Literal["model", "rollouts"] = "model"
@@ -145,7 +144,7 @@ def certify(agent: OptimisticAgent, *, delta: float, **given: Any) -> Certificat
     at_most = values.of_start(upper.V, task.starts, 1.0)
     found = _contradiction(agent, values, "the value of a policy", at_least, at_most)
     if found is not None:
-        return _without_nearness(agent, values, found, delta, given)
+        return _without_nearness(agent, values, found, asked)
     return Certificate(
         delta=delta,
         optimum_at_most=at_most,
@@ -154,6 +153,8 @@ def certify(agent: OptimisticAgent, *, delta: float, **given: Any) -> Certificat
         policy=frozen(policy.copy()),
         V_upper=frozen(upper.V.copy()),
         V_lower=frozen(lowest.copy()),
+        Q_upper=frozen(upper.Q.reshape(Q.shape).copy()),
+        Q_lower=frozen(Q),
         v_min=values.v_min,
         n_visited=int((task.model.own_counts > 0).sum()),
         n_pairs=int(upper.exists.sum()),
@@ -162,48 +163,45 @@ def certify(agent: OptimisticAgent, *, delta: float, **given: Any) -> Certificat
     )
 
 
-def certified_values(
-    agent: OptimisticAgent, delta: float, given: Mapping[str, Any] | None = None
-) -> CertifiedValues:
-    """Return the bounds of the current task of an agent, or of the last one.
+def request(
+    agent: OptimisticAgent, *, delta: float, nearness: Nearness | None = None, **given: Any
+) -> Request:
+    """Return what is asked for with the arguments of `OptimisticAgent.certificate`.
 
-    They go on from those of an earlier call with the same arguments. What is not given is what the
-    agent was told when it was created.
+    What is not given is what the agent was told when it was created.
     """
-    task, declared, given = agent.task, agent.declared, dict(given or {})
-    nearness = given.pop("nearness", None)
-    if nearness is NO_NEARNESS:
-        nearness = None
-    elif nearness is not None:
+    delta, declared = positive_probability("delta", delta), agent.declared
+    own = claims_of(agent.bounds).nearness
+    if nearness is not None:
         instance("nearness", nearness, Nearness, "such as agent.bounds[0].nearness")
         nearness._check_shape(agent.n_states, agent.n_actions)
     elif not agent.refutation.is_refuted:
-        nearness = claims_of(agent.bounds).nearness
+        nearness = own
     told = {name: value for name, value in given.items() if value is not None}
     if told:
         read = Declared.read(agent.setting, **told)
         declared = replace(declared, **{name: getattr(read, name) for name in told})
+    origin = NONE if nearness is None else OWN if nearness is own else GIVEN
+    return Request(delta, declared, nearness, origin)
+
+
+def certified_values(agent: OptimisticAgent, delta: float, **given: Any) -> CertifiedValues:
+    """Return the bounds of the current task of an agent, or of the last one."""
+    return _values_of(agent, request(agent, delta=delta, **given))
+
+
+def _values_of(agent: OptimisticAgent, asked: Request) -> CertifiedValues:
+    """Return the bounds that are asked for, which go on from those of an earlier request."""
+    task, (delta, declared, nearness, _) = agent.task, asked
     for values in task.certified:
-        same = values.delta == delta and values.nearness is nearness
-        if same and _equal(values.declared, declared):
+        is_theirs = values.delta == delta and values.nearness is nearness
+        if is_theirs and same(values.declared, declared):
             values.declared = declared
             return values
     arguments = agent.setting, task.model, agent.memory, task.place
     values = CertifiedValues(*arguments, declared, nearness, delta)
     task.certified = [*task.certified[1 - N_KEPT :], values]
     return values
-
-
-def _equal(one: Declared, other: Declared) -> bool:
-    """Return whether two declarations of models are equal; bounds do not depend on the start."""
-    for name in ("successors", "terminates", "rewards"):
-        a, b = getattr(one, name), getattr(other, name)
-        if type(a) is not type(b):
-            return False
-        pairs = zip(a, b, strict=True) if isinstance(a, tuple) else [(a, b)]
-        if not all(np.array_equal(x, y) for x, y in pairs):
-            return False
-    return True
 
 
 def _contradiction(
@@ -231,8 +229,7 @@ def _without_nearness(
     agent: OptimisticAgent,
     values: CertifiedValues,
     found: str,
-    delta: float,
-    given: Mapping[str, Any],
+    asked: Request,
 ) -> Certificate:
     """React to a nearness that is refuted; return a certificate that does not use it."""
     refutation, message = agent.refutation, f"the nearness is refuted: {found}"
@@ -247,7 +244,7 @@ def _without_nearness(
         raise RefutedKnowledge(message)
     elif refutation.reaction != "ignore":
         warnings.warn(message, RefutedKnowledgeWarning, stacklevel=5)
-    return certify(agent, delta=delta, **{**given, "nearness": NO_NEARNESS})
+    return certify(agent, asked._replace(nearness=None, origin=NONE))
 
 
 def _check_prices(agent: OptimisticAgent, values: CertifiedValues) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from heirloom.agents.explanation import MODEL, V_MAX, Explanation
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.task_learner import sources_used
+from heirloom.agents.task_log import APART
 from heirloom.arrays import IntArray, frozen
 from heirloom.errors import HeirloomError
 from heirloom.transfer.bound import Details
@@ -81,17 +82,29 @@ def certificate_text(agent: object) -> str:
         return f"no certificate: {error}"
 
 
-def certificate_apart(agent: OptimisticAgent, **given: Any) -> "Certificate":
+def certificate_apart(agent: OptimisticAgent, delta: float = 0.05, **given: Any) -> "Certificate":
     """Return `agent.certificate(...)` without any effect on the agent.
 
     If the certificate contradicts the knowledge, it does not use the knowledge, and the agent does
     not react.
     """
+    from heirloom.agents.certificate import certify, request
+
+    asked = request(agent, delta=delta, **given)
+    agent.task.log.add_request(APART, asked)
+    return certify(apart(agent), asked)
+
+
+def apart(agent: OptimisticAgent) -> OptimisticAgent:
+    """Return an agent whose certificates have no effect on `agent`.
+
+    Bounds of earlier certificates are shared: a later one goes on from them.
+    """
     other = copy(agent)
     other._task, other.refutation = copy(agent.task), copy(agent.refutation)
     other._task.certified, other.refutation.reaction = [*agent.task.certified], "ignore"
     other._task.planner = None  # it would give up a nearness that is refuted
-    return other.certificate(**given)
+    return other
 
 
 def _checks(agent: OptimisticAgent) -> str:

@@ -52,7 +52,7 @@ class Explanation:
     knowledge_used: dict[str, BoolArray]
     """For each part of a nearness, such as "NearModels, rewards": the pairs whose bound uses it."""
     bound_notes: tuple[str, ...] = ()
-    """When each bound is used and valid, if it depends on more than the prior knowledge."""
+    """When each bound is used and valid, if it depends on more than the claims."""
     checks: str = ""
     """How the knowledge is compared with what is learned, and whether that can detect anything."""
     certificate: str = ""
@@ -87,7 +87,7 @@ class Explanation:
 
     @property
     def prior_use(self) -> dict[str, float]:
-        """The share of pairs at which d_max was used, for each source in use."""
+        """The share of pairs at which the prior was used, for each source in use."""
         return {name: float(used[self._exists].mean()) for name, used in self.prior_used.items()}
 
     def why(self, s: int | str, a: int | str) -> str:
@@ -206,15 +206,15 @@ class Explanation:
     def _transfer(self) -> list[str]:
         """How far the transferred bounds rely on the prior, and which sources were dropped."""
         notes = [
-            f"{name}: d_max was used at {share:.1%} of pairs."
+            f"{name}: the prior was used at {share:.1%} of pairs."
             for name, share in self.prior_use.items()
         ]
         if notes:
             notes.append(
-                "At pairs where d_max was not used, the learned models gave a distance that is no "
-                "larger. The higher the percentage, the more the bounds depend on the prior. They "
-                "are valid only if d_max, given or learned, is an upper bound on the distance "
-                "between the models of the tasks."
+                "At pairs where the prior was not used, the learned models gave a distance that is "
+                "no larger. The higher the percentage, the more the bounds depend on the prior. "
+                "They are valid only if the prior, given or learned, is an upper bound on the "
+                "distance between the models of the tasks."
             )
         if self.knowledge_used:
             counts = (f"{int(x.sum()):,} ({name})" for name, x in self.knowledge_used.items())

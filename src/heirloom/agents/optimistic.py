@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import date
 from types import MappingProxyType
@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from heirloom.agents.refutation import Refutation
-from heirloom.agents.task_learner import TaskLearner
+from heirloom.agents.task_learner import TaskLearner, is_user_defined
+from heirloom.agents.task_log import CERTIFICATE, DROPPED, ENDED, RESUMED, Begun
 from heirloom.agents.uniforms import Uniforms
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.choices import OnRefutation
 from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.kernels import rollout
 from heirloom.mdp.available import action_text, read_available, read_mask
-from heirloom.mdp.learned import LearnedModel
+from heirloom.mdp.learned import MOST_LOGGED, LearnedModel
 from heirloom.mdp.tabular import EQUAL
 from heirloom.naming import checked_label
 from heirloom.options import Option, declared, options_of
@@ -221,6 +222,9 @@ class OptimisticAgent:
         self.memory.bind(self.setting)
         self.in_task = False
         self._task: TaskLearner | None = None
+        self._begun: Begun | None = None
+        self._last: Callable[[], None] | None = None
+        """Repeats the last task of a file, whose values are computed when they are read."""
         self._rewards_seen: Range | None = (np.inf, -np.inf)
         """The range of mean rewards in all tasks; None after a warning that it is narrow."""
 
@@ -248,6 +252,10 @@ class OptimisticAgent:
     ) -> Self:
         """Load an agent, which continues exactly as if it had not been saved and loaded.
 
+        If it was saved within a task, continue with `learn(..., resume=True)`. Otherwise the values
+        of the last task are computed again when they are first read. An update of values that was
+        interrupted by Ctrl-C is complete after loading.
+
         A file contains no code. If the agent has a user-defined bound, give all its `bounds` in
         order: each as a class that defines `options`, or as an instance created as before.
         """
@@ -256,14 +264,13 @@ class OptimisticAgent:
         return unpacked(cls, archive.read(path, "agent"), str(path), bounds)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the options, the memory and the generator to a file; only between two tasks."""
+        """Save the agent to a file, also within a task or an episode.
+
+        The file has the options, the memory, the generator, and the steps of the current or last
+        task, with which `load` learns it again. It is replaced as a whole.
+        """
         from heirloom.agents.agent_file import packed
 
-        if self.in_task:
-            raise WrongOrder(
-                "save() was called within a task: call end_task() first, which stores the task, "
-                "or drop_task(), which discards it"
-            )
         archive.write(path, "agent", packed(self))
 
     def begin_task(self, *, available: ArrayLike | None = None) -> None:
@@ -280,15 +287,21 @@ class OptimisticAgent:
                 "learn(..., resume=True)"
             )
         self.memory.bind(self.setting)  # another agent that shares the memory may have filled it
-        rng = None
+        rng, drawn = None, 0.0
         if any(getattr(bound, "plans", None) for bound in self.bounds):
-            # Files need no state of this generator, because agents are saved between tasks.
-            seed = int(self._uniforms.next() * 2**53)
-            rng = np.random.Generator(np.random.SFC64(seed))
+            drawn = self._uniforms.next()
+            rng = np.random.Generator(np.random.SFC64(int(drawn * 2**53)))
+        refutation = self.refutation
+        begun = Begun(
+            self.memory._copy(),
+            [None if is_user_defined(bound) else bound.options() for bound in self.bounds],
+            *(refutation.warned, refutation.is_refuted, refutation.n_widened, drawn, mask),
+        )
         self._task = TaskLearner(
             *(self.setting, self.n_known, self.options["refresh"], self.bounds, self.memory),
             *(self.refutation, mask, rng),
         )
+        self._begun, self._last = begun, None
         self._limits = _limits(self.setting)
         self.in_task = True
 
@@ -311,6 +324,7 @@ class OptimisticAgent:
         """Complete what an interruption left undone in the current task, to continue with it."""
         if not self.in_task:
             raise WrongOrder("there is no task to resume: call learn without resume=True")
+        self.task.log.add(RESUMED)
         self.task.resume()
 
     def name_task(self, texts: Mapping[str, str]) -> dict[str, str]:
@@ -336,7 +350,7 @@ class OptimisticAgent:
                 f"{action_text(s, a, flags)}, but the agent took it before: the available actions "
                 "must depend on the state only"
             )
-        task.exclude(task.model._availability.observe(s, flags))
+        task.observe_mask(s, flags)
 
     def act(self, s: int) -> int:
         """Return a greedy action; a random one if several have equal values."""
@@ -395,10 +409,7 @@ class OptimisticAgent:
             raise InvalidArgument(action_text(s, a, self.model.available[s]))
         is_first = False
         if task.model._count(k, r, -1 - s_next if terminated else s_next) is not None:
-            is_first = task.model._look(k)
-            task._looked(k, is_first=is_first)
-            if task.watch is not None:
-                task.check(k)
+            is_first = task.look(k)
         if task.next_plan is not None:
             task.count_steps(task.n_steps + 1)
         return is_first
@@ -414,6 +425,8 @@ class OptimisticAgent:
         if not self.in_task:
             raise WrongOrder("end_task() was called outside a task: call begin_task() first")
         self.task.end(self.memory, label=label, time=time)
+        self.task.log.add(ENDED)
+        self.task.log.texts = label, time
         self.in_task = False
         self.refutation.end_task(self.task)
         self._warn_if_range_is_wide(self.task.model)
@@ -448,17 +461,30 @@ class OptimisticAgent:
             self.memory._drop(self._task.model)
             self._task.place = self._task.place._replace(is_over=True)
             self._task.is_dropped = True
+            self._task.log.add(DROPPED)
         self.in_task = False
 
     @property
     def task(self) -> TaskLearner:
         """The model, bounds and values of the current task, or of the last one after its end."""
+        if self._task is None and self._last is not None:
+            self._last()
+            self._last = None
         if self._task is None:
             raise WrongOrder(
-                "the agent has not begun a task since it was created or loaded: call "
-                "begin_task() first"
+                "the agent has not begun a task since it was created or loaded (tasks of more than "
+                f"{MOST_LOGGED:,} steps are not in files): call begin_task() first"
             )
         return self._task
+
+    @property
+    def n_episodes(self) -> int:
+        """The number of episodes that `learn` and `certify` have begun in the current task.
+
+        It is 0 between tasks. `learn(..., episodes=n - agent.n_episodes, resume=agent.in_task)`
+        completes a task of n episodes, also after the agent was loaded.
+        """
+        return self.task.n_episodes if self.in_task else 0
 
     @property
     def model(self) -> LearnedModel:
@@ -539,10 +565,12 @@ class OptimisticAgent:
                 the mean rewards of this task, [s, a]; by default any rewards in the reward range.
             nearness: by how much tasks can differ.
         """
-        from heirloom.agents.certificate import certify
+        from heirloom.agents.certificate import certify, request
 
         given = {"successors": successors, "terminates": terminates, "rewards": rewards}
-        return certify(self, delta=delta, start=start, nearness=nearness, **given)
+        asked = request(self, delta=delta, start=start, nearness=nearness, **given)
+        self.task.log.add_request(CERTIFICATE, asked)
+        return certify(self, asked)
 
     def __repr__(self) -> str:
         names = ", ".join(type(bound).__name__ for bound in self.bounds) or "v_max"

@@ -32,11 +32,11 @@ class UCBVI(OptimisticAgent):
 
         Q = min(v_max, R̂ + γ Σ T̂ V + b(n)),
 
-    - "hoeffding": b = c span / √n; the theory has 7 L for c, with L = ln(5 S A T / δ)
-    - "bernstein": b = c (√((γ² Var V + w²/4) / n) + span / n); with the constants and the
+    - "hoeffding": `b = c span / √n`; the theory has 7 L for c, with L = ln(5 S A T / δ)
+    - "bernstein": `b = c (√((γ² Var V + w²/4) / n) + span / n)`; with the constants and the
       correction of the paper (UCBVI-BF) the regret is nearly optimal
-    - "mbie-eb": b = c w / √n (Strehl and Littman, 2008), which is PAC with
-      c = √(ln(2 S A m / δ) / 2) / (1-γ)
+    - "mbie-eb": `b = c w / √n` (Strehl and Littman, 2008), which is PAC with
+      `c = √(ln(2 S A m / δ) / 2) / (1-γ)`
 
     The proofs are for these constants and, for UCBVI, for episodes of a fixed length. `scale` is c,
     which users tune; the defaults are far smaller than the theory and have no guarantee.

@@ -1,4 +1,4 @@
-"""What an agent does when a pair that becomes known contradicts its prior knowledge."""
+"""What an agent does when a pair that becomes known contradicts a claim."""
 
 import warnings
 from dataclasses import replace

@@ -20,19 +20,19 @@ DeltaOption = Annotated[
 class QUCB(TableAgent):
     """Q-learning with a bonus for pairs with few visits (discounted Q-UCB, Dong et al., ICLR 2020).
 
-    With n visits of a pair, and V(s') = max_a' Q̂(s', a'),
+    With n visits of a pair, and `V(s') = max_a' Q̂(s', a')`,
 
         Q <- (1-α) Q + α (r + b + γ V(s')),   Q̂ <- min(Q̂, Q),   α = (H+1) / (H+n),
 
     and actions are greedy on Q̂, which starts at `v_max`. In practice H = 1 / (1-γ) and
-    b = c (hi - lo) √(H/n), with c = `bonus`; nothing is proved of this.
+    `b = c (hi - lo) √(H/n)`, with c = `bonus`; nothing is proved of this.
 
-    With `bonus=None` the constants are those of theory: H = ln(1 / ((1-γ) ε₁)) / ln(1/γ) and
-    b = 4 √2 W √(H ι / n), ι = ln(S A (n+1) (n+2) / δ), where W is the width of the range of
+    With `bonus=None` the constants are those of theory: `H = ln(1 / ((1-γ) ε₁)) / ln(1/γ)` and
+    `b = 4 √2 W √(H ι / n)`, `ι = ln(S A (n+1) (n+2) / δ)`, where W is the width of the range of
     r + γ V*(s'), and 1 / (1-γ) for rewards in [0, 1]. Then Q̂ >= Q* at all times with probability
-    1 - δ: Hoeffding's inequality for Σ α_i (r + γ V*(s')), whose weights have Σ α_i² <= 2 H / n,
-    needs a bonus of W √(H ι / n) only. The paper proves a sample complexity of
-    Õ(S A / (ε² (1-γ)⁷)).
+    1 - δ: Hoeffding's inequality for `Σ α_i (r + γ V*(s'))`, whose weights have
+    `Σ α_i² <= 2 H / n`, needs a bonus of `W √(H ι / n)` only. The paper proves a sample complexity
+    of `Õ(S A / (ε² (1-γ)⁷))`.
     """
 
     shown = ("bonus",)
@@ -73,19 +73,19 @@ class QUCB(TableAgent):
 class DelayedQ(TableAgent):
     """Delayed Q-learning (Strehl et al., ICML 2006): `Q` falls, after m samples of a pair at once.
 
-    Actions are greedy on Q, which starts at `v_max`. After m samples x = r + γ max_a' Q(s', a') of
-    a pair, if Q - mean(x) >= 2 ε₁, then Q <- mean(x) + ε₁. After an attempt that failed a pair
-    collects no samples until `Q` has changed at another pair.
+    Actions are greedy on Q, which starts at `v_max`. After m samples `x = r + γ max_a' Q(s', a')`
+    of a pair, if `Q - mean(x) >= 2 ε₁`, then `Q <- mean(x) + ε₁`. After an attempt that failed a
+    pair collects no samples until `Q` has changed at another pair.
 
     In practice m and ε₁ are small, and nothing is proved of this. With `m=None`,
 
         m = ⌈W² / (2 ε₁²) ln(3 S A (1 + S A W / ε₁) / δ)⌉
 
     as in the paper, where W is the width of the range of r + γ V*(s'), 1 / (1-γ) for rewards in
-    [0, 1], and ε₁ = ε (1-γ) / 9 for an accuracy ε of values. Between two changes of `Q`, of which
+    [0, 1], and `ε₁ = ε (1-γ) / 9` for an accuracy ε of values. Between two changes of `Q`, of which
     there are at most S A W / ε₁, a pair is attempted at most twice. So by Hoeffding's inequality
     for the mean of r + γ V*(s') in an attempt, Q >= Q* at all times with probability 1 - 2δ/3. The
-    paper proves a sample complexity of Õ(S A / (ε⁴ (1-γ)⁸)) with probability 1 - δ.
+    paper proves a sample complexity of `Õ(S A / (ε⁴ (1-γ)⁸))` with probability 1 - δ.
     """
 
     shown = ("m", "epsilon1")

@@ -1,22 +1,29 @@
-"""Conversion of a `TableAgent` between two tasks to a header and arrays, and back."""
+"""Conversion of a `TableAgent` to a header and arrays, and back."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from heirloom.agents.agent_file import generator_state, rebuilt_uniforms
 from heirloom.agents.tables import TableAgent
 from heirloom.errors import InvalidArgument
+from heirloom.kernels.tables import POLICY
 from heirloom.storage.archive import Content, check, parsing, take
 from heirloom.transfer import memory_file
 from heirloom.transfer.memory import TaskMemory
-from heirloom.validation import shown
+from heirloom.validation import shown, truth
+
+CHANGING = (
+    *("Q", "sums", "visits", "last", "learns", "clock", "lower", "upper", "weights"),
+    *("gains", "uses", "episode", "path", "best_path"),
+)
+"""The arrays of a table that change within a task."""
 
 A = TypeVar("A", bound=TableAgent)
 
 
 def packed(agent: TableAgent) -> Content:
-    """Return everything that an agent needs to continue with its next task."""
+    """Return everything that an agent needs to continue."""
     kind, options = type(agent), agent.saved_options()
     try:
         kind.from_options(options, None)
@@ -27,10 +34,16 @@ def packed(agent: TableAgent) -> Content:
         ) from error
     arrays = {f"option/{n}": v for n, v in options.items() if isinstance(v, np.ndarray)}
     scalars = {n: v for n, v in options.items() if not isinstance(v, np.ndarray)}
-    header = {"algorithm": kind.__name__, "options": scalars}
+    header: dict[str, Any] = {"algorithm": kind.__name__, "options": scalars}
     header["generator"] = generator_state(agent._uniforms)
     arrays |= {f"kept/{name}": array for name, array in agent.kept.items()}
     arrays |= {"table/Q": agent._table.Q, "drawn": agent._uniforms.unused}
+    header["in_task"] = agent.in_task
+    if agent.in_task:
+        for name in CHANGING:
+            arrays[f"table/{name}"] = getattr(agent._table, name)
+        arrays |= {"task/starts": agent.starts, "task/available": agent._begun_with}
+        arrays |= {f"task/{name}": array for name, array in agent._counted().items()}
     memory = getattr(agent, "memory", None)
     if memory is not None:
         header["memory"], of_memory = memory_file.packed(memory)
@@ -64,4 +77,31 @@ def unpacked(cls: type[A], content: Content, where: str) -> A:
         Q = take(arrays, "table/Q", np.float64, (agent.n_states * agent.n_actions,)).copy()
         check((Q < np.inf).all(), "the array 'table/Q' has a number that is no value")
         agent._table = agent._new_table(Q)
+        if truth("in_task", header["in_task"]):
+            _restore_task(agent, arrays, Q)
     return agent
+
+
+def _restore_task(agent: TableAgent, arrays: dict[str, np.ndarray], Q: np.ndarray) -> None:
+    """Begin a task again, and restore what was learned in it; raise unless all of it is valid."""
+    uniforms, shape = agent._uniforms, (agent.n_states, agent.n_actions)
+    available = take(arrays, "task/available", np.bool_, Q.shape).reshape(shape)
+    check((Q.reshape(shape) > -np.inf).any(axis=1).all(), "a state has no action")
+    TableAgent.begin_task(agent, available=available)
+    of_task = {n.removeprefix("task/"): arrays[n] for n in arrays if n.startswith("task/")}
+    agent._count_again(of_task)
+    starts = take(arrays, "task/starts", np.int64, (agent.n_states,))
+    check((starts >= 0).all(), "a number of episodes is negative")
+    agent.starts = starts.copy()
+    found = {}
+    for name in CHANGING:
+        begun = getattr(agent._table, name)
+        array = take(arrays, f"table/{name}", begun.dtype.str, begun.shape)
+        is_valid = not np.isnan(array).any() and (array < np.inf).all()
+        is_count = begun.dtype.kind == "i" or name in ("weights", "uses")
+        check(is_valid and not (is_count and (array < 0).any()), f"{name} has an invalid number")
+        found[name] = array.copy()
+    if found["episode"].size:  # compiled code uses it as an index
+        policy = found["episode"][POLICY]
+        check(policy in range(len(agent._table.policies) + 1), "an episode follows no policy")
+    agent._table, agent._uniforms = agent._table._replace(**found), uniforms

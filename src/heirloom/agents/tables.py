@@ -100,6 +100,8 @@ class TableAgent:
         # Compiled code relies on the first two, whatever attributes are changed later.
         self._limits: Limits = self.n_states, self.n_actions, lo, hi, setting.terminating
         self.in_task = False
+        self.starts: IntArray = np.zeros(self.n_states, dtype=np.int64)
+        """How many episodes that `learn` ran began in each state, in the current task."""
         self.kept: dict[str, np.ndarray] = {}
         """What earlier tasks left behind, by name."""
         self._uniforms = Uniforms(generator(options["seed"]))
@@ -127,6 +129,8 @@ class TableAgent:
         exists = np.ones(self._table.Q.size, dtype=bool) if mask is None else mask
         Q, fields = self._begin(exists)
         self._table = self._new_table(np.where(exists, Q, -np.inf), **fields)
+        self.starts = np.zeros(self._limits[0], dtype=np.int64)
+        self._begun_with = exists
         self.in_task = True
 
     def _new_table(self, Q: FloatArray, **fields: Any) -> tables.Table:
@@ -230,6 +234,15 @@ class TableAgent:
         """End the task without keeping anything of it."""
         self.in_task = False
 
+    @property
+    def n_episodes(self) -> int:
+        """The number of episodes that `learn` has begun in the current task; 0 between tasks."""
+        return int(self.starts.sum()) if self.in_task else 0
+
+    def start_at(self, s: int) -> None:
+        """Take note that an episode that `learn` runs begins in state s."""
+        self.starts[s] += 1
+
     def _check_task(self, method: str) -> None:
         if not self.in_task:
             raise WrongOrder(f"{method}() was called outside a task: call begin_task() first")
@@ -255,6 +268,13 @@ class TableAgent:
         shown |= {name: self.options[name] for name in self.shown}
         return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in shown.items())})"
 
+    def _counted(self) -> dict[str, np.ndarray]:
+        """Return what a file has of the steps of the current task, besides the table."""
+        return {}
+
+    def _count_again(self, arrays: dict[str, np.ndarray]) -> None:
+        """Restore what `_counted` returned, in a task that has just begun, after checking it."""
+
     def saved_options(self) -> dict[str, Any]:
         """Return the options that a file contains, of which `from_options` makes the agent."""
         return self.options
@@ -272,12 +292,7 @@ class TableAgent:
         return unpacked(cls, archive.read(path, "table"), str(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the agent to a file, without code; only between two tasks."""
+        """Save the agent to a file, without code, also within a task or an episode."""
         from heirloom.agents.table_file import packed
 
-        if self.in_task:
-            raise WrongOrder(
-                "save() was called within a task: call end_task() first, or drop_task(), which "
-                "discards it"
-            )
         archive.write(path, "table", packed(self))

@@ -14,6 +14,7 @@ import numpy as np
 
 from heirloom.agents.candidates import Candidate
 from heirloom.agents.refutation import Refutation
+from heirloom.agents.task_log import EPISODE, EXPECTED, TaskLog
 from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import checking, evidence, solving
@@ -42,7 +43,7 @@ class TaskLearner:
         refresh: the factor by which its visits grow until the next look; None for one look.
         bounds: upper bounds on `Q*`; the constructor calls `begin_task` of each.
         memory: the earlier tasks.
-        refutation: how pairs that become known are compared with prior knowledge; None if
+        refutation: how pairs that become known are compared with the claims; None if
             they are not.
         available: the pairs of actions that exist; None for all, as long as no mask is observed.
         rng: the generator of a bound that makes the values itself (`Bound.plans`).
@@ -75,6 +76,9 @@ class TaskLearner:
         if self.planner is not None:  # plans follow looks from the first visit on, and all visits
             n_known, refresh = n_known if reads_visits else 1, refresh or GROWTH
         self.model = LearnedModel(*sizes, n_known=n_known, refresh=refresh)
+        self.model._start_log()
+        self.log = TaskLog(self.model)
+        """What happens in the task, for files."""
         if available is not None:
             self.model._availability.give(available)
         if reads_visits:  # plans read all visits: a look makes a pair known, no more
@@ -105,7 +109,7 @@ class TaskLearner:
         ]
         # U of each user-defined bound when it was last checked; the other bounds are Heirloom's.
         self._checked_U = {
-            i: bounds[i].U.copy() for i in self._refined if _is_user_defined(bounds[i])
+            i: bounds[i].U.copy() for i in self._refined if is_user_defined(bounds[i])
         }
         self._is_updated = np.zeros(n_pairs, dtype=bool)
         U, decider = np.full(n_pairs, setting.v_max), np.zeros(n_pairs, dtype=np.int64)
@@ -142,9 +146,21 @@ class TaskLearner:
             self.planner.starts = self.starts
         self._plan(self._rng)
 
+    def start_at(self, s: int) -> None:
+        """Take note that an episode that `learn` runs begins in state s."""
+        self.starts[s] += 1
+        if self.model._is_logged:
+            self.model._log(-1 - s)
+
+    @property
+    def n_episodes(self) -> int:
+        """The number of episodes that were begun, rollouts of candidates included."""
+        return int(self.starts.sum()) + sum(len(one.returns) for one in self.candidates)
+
     def begin_episode(self) -> None:
         """Make new values, if a bound makes them before each episode."""
         if self.plans_episodes:
+            self.log.add(EPISODE)
             self._plan(self._rng)
             if self.refutation is not None and isinstance(self.planner, CertifiedSets):
                 self.refutation.check_evidence(self, 0)
@@ -165,7 +181,7 @@ class TaskLearner:
         Q = self._values.Q
         self.planner.plan(Q, self._values.V, rng)
         self.greedy.clear()
-        if _is_user_defined(self.planner):  # compiled code relies on this
+        if is_user_defined(self.planner):  # compiled code relies on this
             is_wrong = np.isfinite(Q) == (False if self.missing is None else self.missing)
             is_wrong |= Q == np.inf
             if is_wrong.any():
@@ -189,12 +205,39 @@ class TaskLearner:
             self._is_restarting = False
 
     def check(self, pair: int) -> None:
-        """React if `pair`, which became known, contradicts prior knowledge."""
+        """React if `pair`, which became known, contradicts a claim."""
         if self.watch is None or self.watch.check is None or self.refutation is None:
             return
         arrays = tuple(self.model._arrays), tuple(self.watch.check)
         if checking.contradicts(*arrays, pair):
             self.refutation.react(self, pair)
+
+    def look(self, pair: int) -> bool:
+        """Look at a pair that is due, and update all values; return whether it became known."""
+        is_first = self.model._look(pair)
+        self._looked(pair, is_first=is_first)
+        if self.watch is not None:
+            self.check(pair)
+        return is_first
+
+    def observe_mask(self, s: int, flags: BoolArray) -> IntArray:
+        """Take note of the actions that are available in state s, none of the others visited.
+
+        Returns the pairs that turn out to be missing.
+        """
+        availability = self.model._availability
+        if not availability.is_known(s):
+            self.log.add_mask(s, flags)
+        new = availability.observe(s, flags)
+        if not self.place.is_over:  # then values stay as they are
+            self.exclude(new)
+        return new
+
+    def expect_masks(self) -> None:
+        """Take note that masks will be observed: no action is certain before."""
+        if not self.model._availability.is_expected:
+            self.log.add(EXPECTED)
+            self.model._availability.is_expected = True
 
     def exclude(self, pairs: IntArray) -> None:
         """Take note that the actions of `pairs`, none of which was visited, do not exist."""
@@ -220,7 +263,7 @@ class TaskLearner:
         given = [(i + 1, bound.model_sets()) for i, bound in enumerate(self.bounds)]
         sets = [(i, one) for i, one in given if one is not None]
         for i, one in sets:
-            if _is_user_defined(self.bounds[i - 1]):
+            if is_user_defined(self.bounds[i - 1]):
                 check_sets(type(self.bounds[i - 1]).__name__, one, self.setting)
         if sum(one.is_own for _, one in sets) > 1:
             raise InvalidArgument(
@@ -460,7 +503,8 @@ def _checked_pairs(bound: Bound, method: str, pairs: object, n_pairs: int) -> In
     return pairs.astype(np.int64, copy=False)
 
 
-def _is_user_defined(bound: Bound) -> bool:
+def is_user_defined(bound: Bound) -> bool:
+    """Return whether a bound is of the user, and not one of Heirloom."""
     return not type(bound).__module__.startswith("heirloom.")
 
 

@@ -3,7 +3,6 @@
 import io
 import sys
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
@@ -12,7 +11,7 @@ import typer
 
 import heirloom
 from heirloom.choices import Format, Variant
-from heirloom.cli import calculators, pages
+from heirloom.cli import calculators
 from heirloom.cli.arguments import (
     ALL,
     VARIANT_HELP,
@@ -26,6 +25,10 @@ from heirloom.cli.arguments import (
     RunArgument,
     SeedOption,
     VariantOption,
+    argument,
+    count,
+    flag,
+    value,
 )
 from heirloom.cli.failures import clean_errors
 from heirloom.cli.output import (
@@ -41,8 +44,7 @@ from heirloom.paper.catalogue import MODULES
 from heirloom.wording import are, counted_of, were
 
 if TYPE_CHECKING:
-    from heirloom.experiments.spec import ExperimentSpec
-    from heirloom.paper.experiment import Options
+    pass
 
 RESULTS = "results"
 app = typer.Typer(
@@ -56,7 +58,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def main(
     *,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    version: Annotated[bool, flag("--version", "Print the version and exit.")] = False,
 ) -> None:
     """Lifelong reinforcement learning in finite MDPs: bounds from earlier tasks guide exploration.
 
@@ -74,15 +76,14 @@ def main(
 def reproduce(
     experiment: Annotated[
         Reproduction,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help="Name of the experiment (see `heirloom list`), 'figure-3' for 'tight' and "
+        argument(
+            "EXPERIMENT",
+            "Name of the experiment (see `heirloom list`), 'figure-3' for 'tight' and "
             "'bounds', which draw figures 3a to 3d, or 'all'.",
         ),
     ],
     variant: Annotated[
-        Variant | None,
-        typer.Option(help=f"{VARIANT_HELP} Default: released, or both with 'all'."),
+        Variant | None, typer.Option(help=f"{VARIANT_HELP} Default: released, or both with 'all'.")
     ] = None,
     repetitions: RepetitionsOption = None,
     seed: SeedOption = None,
@@ -91,17 +92,16 @@ def reproduce(
     address: AddressOption = None,
     out: Annotated[
         str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Folder for results and figures; with 'figure-3' and 'all', one subfolder per "
+        value(
+            "FOLDER",
+            "Folder for results and figures; with 'figure-3' and 'all', one subfolder per "
             "experiment. "
             "Default: a folder in results/ named after the experiment and its options.",
         ),
     ] = None,
     *,
     quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Run a reduced version; outputs are labelled 'quick'."),
+        bool, flag("--quick", "Run a reduced version; outputs are labelled 'quick'.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -120,7 +120,13 @@ def reproduce(
 
         together = catalogue.GROUPS.get(experiment.value)
         names = together or (experiment.value,)
-        chosen = list(_with_variants(names, variant, both=experiment.value == ALL))
+        every = experiment.value == ALL and variant is None
+        variants = get_args(Variant) if every else (variant or "released",)
+        chosen = [
+            (name, of)
+            for name in names
+            for of in (variants if catalogue.experiment(name).has_variants else (None,))
+        ]
         if variant is not None and together is None and chosen[0][1] is None:
             raise heirloom.errors.InvalidArgument(
                 f"{experiment.value} has no variants: leave out --variant"
@@ -137,9 +143,9 @@ def reproduce(
             )
         if dry_run:
             for (name, _), each in options.items():
-                specs = catalogue.experiment(name).runs(each)
+                specs = list(catalogue.experiment(name).runs(each).values())
                 if specs:
-                    print_size(list(specs.values()), root, jobs)
+                    print_size(specs, root, jobs)
                 else:
                     typer.echo(f"{name}: draws figures, and stores no results.")
             return
@@ -149,58 +155,27 @@ def reproduce(
         finished = {}
         with workers(backend, jobs=jobs, address=address) as compute:
             for (name, of), each in options.items():
-                done = _reproduce_one(name, of, replace(each, compute=compute))
-                finished[name, of or "both"] = done
+                started = time.monotonic()
+                report = catalogue.reproduce(name, replace(each, compute=compute))
+                seconds = time.monotonic() - started
+                specs = list(catalogue.experiment(name).runs(each).values())
+                finished[name, of or "both"] = specs, seconds
+                title = f"{name} ({of})" if of else name
+                print_report(report, title + (", quick" if quick else ""), each.location)
         if together:
             table = reproducibility_table(finished, quick=quick)
             write_output(root, "reproducibility.md", table.encode())
             typer.echo(table)
 
 
-def _with_variants(
-    names: Iterable[str], variant: Variant | None, *, both: bool
-) -> Iterator[tuple[str, Variant | None]]:
-    """Yield each experiment with each variant to run, or with None if it has no variants."""
-    from heirloom.paper.catalogue import experiment
-
-    for name in names:
-        if not experiment(name).has_variants:
-            yield name, None
-        elif variant is None and both:
-            yield from ((name, each) for each in get_args(Variant))
-        else:
-            yield name, variant or "released"
-
-
-def _reproduce_one(
-    name: str, variant: Variant | None, options: "Options"
-) -> "tuple[list[ExperimentSpec], float]":
-    """Run an experiment and print its report; return its specs and the seconds that it took."""
-    from heirloom.paper import catalogue
-
-    started = time.monotonic()
-    report = catalogue.reproduce(name, options)
-    seconds = time.monotonic() - started
-    title = f"{name} ({variant})" if variant else name
-    title += ", quick" if options.quick else ""
-    print_report(report, title, options.location)
-    return list(catalogue.experiment(name).runs(options).values()), seconds
-
-
 @app.command()
 def run(
     spec: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SPEC", help="TOML file with the experiment; `heirloom show` prints examples."
-        ),
+        Path, argument("SPEC", "TOML file with the experiment; `heirloom show` prints examples.")
     ],
     out: Annotated[
         str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Folder for results and figures. Default: results/NAME for NAME.toml.",
-        ),
+        value("FOLDER", "Folder for results and figures. Default: results/NAME for NAME.toml."),
     ] = None,
     jobs: JobsOption = None,
     backend: BackendOption = "local",
@@ -252,10 +227,7 @@ def run(
 
 @app.command()
 def status(
-    run: Annotated[
-        str,
-        typer.Argument(metavar="RUN", help="Folder of a run, or a folder that contains runs."),
-    ],
+    run: Annotated[str, argument("RUN", "Folder of a run, or a folder that contains runs.")],
 ) -> None:
     """Show which jobs of a run are complete, missing or damaged.
 
@@ -277,18 +249,18 @@ def export(
     to: Annotated[Format, typer.Option(help="Format: Parquet tables, CSV tables, netCDF or zarr.")],
     out: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Folder for tables, or name of the netCDF file or zarr group. Default: "
+        value(
+            "PATH",
+            "Folder for tables, or name of the netCDF file or zarr group. Default: "
             "RUN-parquet, RUN-csv, RUN.nc or RUN.zarr, next to the run.",
         ),
     ] = None,
     *,
     snapshots: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--snapshots",
-            help="Also write a table of values, bounds and known pairs at all snapshots of "
+            "Also write a table of values, bounds and known pairs at all snapshots of "
             "recorded episodes, with one row per snapshot, state and action.",
         ),
     ] = False,
@@ -368,9 +340,77 @@ def show(experiment: ExperimentArgument, variant: VariantOption = "released") ->
         typer.echo(settings(variant).to_toml(), nl=False)
 
 
-app.command("report")(pages.report)
-app.command("audit")(calculators.audit)
-app.command("replay")(pages.replay)
+@app.command()
+def report(
+    runs: Annotated[
+        list[str],
+        argument(
+            "RUN",
+            "Folders of runs, or folders that contain runs, as `heirloom reproduce` writes them.",
+        ),
+    ],
+    out: Annotated[
+        str | None,
+        value(
+            "PATH",
+            "The file to write. Default: report.html in the folder, or in the current folder "
+            "for several.",
+        ),
+    ] = None,
+    title: Annotated[
+        str | None, value("TEXT", "Title of the page. Default: the name of the experiment.")
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        value(
+            "NAME",
+            "Agent that others are compared with. Default: the first one of a comparison made in "
+            "Python; otherwise RMax, or else the first one.",
+        ),
+    ] = None,
+) -> None:
+    """Write an HTML report about runs.
+
+    It has curves, a table of agents, where transfer came from, and claims. The page is one file
+    that opens in a browser without a network. With several runs it also shows their differences.
+    """
+    with clean_errors():
+        from heirloom.report.page import default_page, write_report
+
+        given = runs[0] if len(runs) == 1 else runs
+        file = write_report(given, out or default_page(runs), title=title, baseline=baseline)
+        typer.echo(file)
+
+
+app.command()(calculators.audit)
+
+
+@app.command()
+def replay(
+    run: RunArgument,
+    agent: Annotated[
+        list[str] | None,
+        value("NAME", "Name of an agent; repeat the option for several. Default: all."),
+    ] = None,
+    repetition: Annotated[
+        int | None, count("Index of a repetition, from 1. Default: all recorded.")
+    ] = None,
+    task: Annotated[int | None, count("Number of a task, from 1. Default: all recorded.")] = None,
+    out: Annotated[str, value("PATH", "The HTML file to write.")] = "replay.html",
+) -> None:
+    """Write one HTML file that replays recorded learning.
+
+    It shows the agents on the map of their task step by step, with their values, bounds and known
+    pairs, and which earlier task each bound came from. The run must have recordings: its spec has
+    `record = true`, or a table [record].
+    """
+    with clean_errors():
+        from heirloom.report.replay import replay as write_replay
+
+        path = write_replay(run, out, agents=agent or None, repetition=repetition, task=task)
+        typer.echo(f"The replay is in {path}; open it in a browser.")
+
+
 app.add_typer(
     calculators.app,
     name="theory",

@@ -29,46 +29,6 @@ SUCCESS = 0.9  # probability that a repair succeeds
 Outcome = tuple[float, int, float]  # probability, next state, reward
 
 
-def machine(
-    *,
-    wear: float,
-    failure: float,
-    income: float,
-    parts: float,
-    replacement: float,
-    gamma: float = 0.95,
-    reward_range: Range | None = None,
-) -> TabularMDP:
-    """Build the task of one week, whose episodes begin at a random level of wear.
-
-    Args:
-        wear: the probability that a shift of work raises the wear by one level.
-        failure: the probability of a failure in a shift at the highest wear; at wear w it is
-            ((w + 1) / 5)² times as large.
-        income: what a full shift of work earns.
-        parts: the price of parts for a repair; repairing a failed machine takes twice as many.
-        replacement: the price of a new machine.
-        gamma: the discount factor per shift.
-        reward_range: a range that contains the rewards of all weeks; by default that of this week.
-    """
-    wear, failure = probability("wear", wear), probability("failure", failure)
-    money = {"income": income, "parts": parts, "replacement": replacement}
-    for name, price in money.items():
-        money[name] = real_number(name, price, "expected an amount of money, 0 or more", least=0)
-    return TabularMDP.from_callable(
-        lambda s, a: [
-            (*outcome, False) for outcome in _outcomes(s, a, wear=wear, failure=failure, **money)
-        ],
-        len(STATES),
-        len(ACTIONS),
-        gamma=gamma,
-        start=[1 / N_LEVELS] * N_LEVELS + [0.0],
-        reward_range=reward_range,
-        state_names=STATES,
-        action_names=ACTIONS,
-    )
-
-
 def _outcomes(
     s: int, a: int, *, wear: float, failure: float, income: float, parts: float, replacement: float
 ) -> list[Outcome]:
@@ -97,14 +57,16 @@ def _outcomes(
 class Machines(BoxFamily):
     """Machine maintenance: weeks that differ in wear, failures and prices, each in an interval.
 
-    Each option is the smallest and the largest value of a parameter of `machine`.
+    Episodes begin at a random level of wear. Each option is an interval, except for gamma.
 
     Args:
         wear: the probability that a shift of work raises the wear by one level.
-        failure: the probability of a failure in a shift at the highest wear.
+        failure: the probability of a failure in a shift at the highest wear; at wear w it is
+            ((w + 1) / 5)² times as large.
         income: what a full shift of work earns, in euros.
-        parts: the price of parts for a repair, in euros.
+        parts: the price of parts for a repair, in euros; a failed machine takes twice as many.
         replacement: the price of a new machine, in euros.
+        gamma: the discount factor per shift.
     """
 
     wear: Interval = (0.15, 0.25)
@@ -116,4 +78,18 @@ class Machines(BoxFamily):
 
     def build(self, *, reward_range: Range | None, **parameters: float) -> TabularMDP:
         """Build the week with these parameters."""
-        return machine(gamma=self.gamma, reward_range=reward_range, **parameters)
+        for name, value in parameters.items():
+            if name in ("wear", "failure"):
+                probability(name, value)
+            else:
+                real_number(name, value, "expected an amount of money, 0 or more", least=0)
+        return TabularMDP.from_callable(
+            lambda s, a: [(*outcome, False) for outcome in _outcomes(s, a, **parameters)],
+            len(STATES),
+            len(ACTIONS),
+            gamma=self.gamma,
+            start=[1 / N_LEVELS] * N_LEVELS + [0.0],
+            reward_range=reward_range,
+            state_names=STATES,
+            action_names=ACTIONS,
+        )

@@ -15,7 +15,7 @@ import numpy as np
 from heirloom.envs.box import BoxFamily, Interval
 from heirloom.envs.grid import ACTIONS, GridMap
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.validation import Range, instance, probability, real_number, truth, whole_number
+from heirloom.validation import Range, instance, probability, whole_number
 
 FERRY = ("S.....", *("......",) * 4, ".....G")
 GRID = GridMap.read(FERRY)
@@ -28,60 +28,18 @@ SINKING = -1.0  # the reward of a ferry that sinks
 Outcome = tuple[float, int, float, bool]  # probability, successor, reward, terminated
 
 
-def ferry(
-    *,
-    slip: float,
-    reward: float,
-    sinks: bool,
-    gamma: float = 0.95,
-    reward_range: Range | None = None,
-) -> TabularMDP:
-    """Build one task.
-
-    A step costs 0.02, except the one that enters the goal, which pays `reward` and ends the
-    episode. The ferry does not slip, and only the choice of "up" boards it: slipping upwards in the
-    start cell does not.
-
-    Args:
-        slip: the probability that a move goes to one of the two sides of the chosen one.
-        reward: the reward of the goal.
-        sinks: whether the ferry sinks, with reward -1.
-        gamma: the discount factor.
-        reward_range: a range that contains the rewards of all tasks; by default that of this task.
-    """
-    slip = probability("slip", slip)
-    reward = real_number("reward", reward, "expected a number, the reward of the goal")
-    sinks = truth("sinks", sinks)
-
-    def outcomes(s: int, a: int) -> list[Outcome]:
-        if (s, a) == (START, UP):
-            return [(1.0, START, SINKING, True) if sinks else (1.0, BEFORE_GOAL, -STEP, False)]
-        rows = []
-        for p, move in ((1 - slip, a), (slip / 2, (a + 1) % 4), (slip / 2, (a + 3) % 4)):
-            s_next = int(GRID.reached[s, move])
-            at_goal = s_next == GOAL
-            rows.append((p, s_next, reward if at_goal else -STEP, at_goal))
-        return rows
-
-    return TabularMDP.from_callable(
-        outcomes,
-        GRID.n_states,
-        len(ACTIONS),
-        gamma=gamma,
-        start=START,
-        reward_range=reward_range,
-        action_names=ACTIONS,
-        scene=GRID.scene,
-    )
-
-
 @dataclass(frozen=True)
 class Ferry(BoxFamily):
     """A grid with a ferry to the goal, which is good or sinks, in a random order.
 
+    A step costs 0.02, except the one that enters the goal, which pays `reward` and ends the
+    episode. A ferry that sinks has reward -1. The ferry does not slip, and only the choice of "up"
+    boards it: slipping upwards in the start cell does not.
+
     Args:
-        slip: the smallest and the largest probability of slipping.
+        slip: the smallest and the largest probability of slipping to one of the two sides.
         reward: the smallest and the largest reward of the goal.
+        gamma: the discount factor.
     """
 
     slip: Interval = (0.05, 0.15)
@@ -92,9 +50,32 @@ class Ferry(BoxFamily):
     cycle: ClassVar[tuple[bool, ...]] = ()
     """Whether the ferry sinks in each task of a sequence, over and over; random if empty."""
 
-    def build(self, *, reward_range: Range | None, **parameters: Any) -> TabularMDP:
+    def build(  # type: ignore[override]
+        self, *, reward_range: Range | None, slip: float, reward: float, sinks: bool
+    ) -> TabularMDP:
         """Build the task with these parameters."""
-        return ferry(gamma=self.gamma, reward_range=reward_range, **parameters)
+        probability("slip", slip)
+
+        def outcomes(s: int, a: int) -> list[Outcome]:
+            if (s, a) == (START, UP):
+                return [(1.0, START, SINKING, True) if sinks else (1.0, BEFORE_GOAL, -STEP, False)]
+            rows = []
+            for p, move in ((1 - slip, a), (slip / 2, (a + 1) % 4), (slip / 2, (a + 3) % 4)):
+                s_next = int(GRID.reached[s, move])
+                at_goal = s_next == GOAL
+                rows.append((p, s_next, reward if at_goal else -STEP, at_goal))
+            return rows
+
+        return TabularMDP.from_callable(
+            outcomes,
+            GRID.n_states,
+            len(ACTIONS),
+            gamma=self.gamma,
+            start=START,
+            reward_range=reward_range,
+            action_names=ACTIONS,
+            scene=GRID.scene,
+        )
 
     def sequence(self, rng: np.random.Generator, n_tasks: int) -> list[TabularMDP]:
         """Draw the parameters of each task; the ferry sinks in the tasks that `cycle` says."""

@@ -6,17 +6,17 @@ Where the text of the paper and the authors' released settings differ, a family 
 import itertools
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from heirloom.arrays import FloatArray
 from heirloom.choices import Variant
-from heirloom.envs.family import TaskFamily
+from heirloom.envs.family import FiniteFamily, TaskFamily
 from heirloom.envs.grid import GridMap, grid_world
 from heirloom.envs.paper_tasks import (
     OTHER_HEAT_MAP,
+    End,
     Interval,
     Layout,
     checked_interval,
@@ -30,42 +30,8 @@ from heirloom.envs.paper_tasks import (
 )
 from heirloom.mdp.garnet import garnet
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.metrics.pseudometrics import family_distance
 
 MAX_GOALS = 5  # a grid with n goals has 2^(n + 1) corners, which are computed up to this n
-
-
-@dataclass(frozen=True)
-class Tight(TaskFamily):
-    """The 11x11 grid of the paper's main experiment; tasks differ in goal rewards and slip.
-
-    Args:
-        slips: the smallest and the largest probability of slipping.
-    """
-
-    variant: Variant = "released"
-    gamma: float = 0.9
-    slips: Interval = (0.0, 0.1)
-
-    @property
-    def rewards(self) -> Interval:
-        """The interval from which goal rewards are drawn."""
-        return goal_rewards(self.variant)
-
-    def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """Draw the three goal rewards, then the slip."""
-        rewards = rng.uniform(*self.rewards, 3)
-        slip = rng.uniform(*checked_interval("slips", self.slips))
-        return tight(rewards, slip, variant=self.variant, gamma=self.gamma)
-
-    @property
-    def corners(self) -> list[TabularMDP]:
-        """Tasks with extreme slips and goal rewards: rewards are affine in each of them."""
-        return [
-            tight(np.array(rewards), slip, variant=self.variant, gamma=self.gamma)
-            for slip in checked_interval("slips", self.slips)
-            for rewards in itertools.product(self.rewards, repeat=3)
-        ]
 
 
 @dataclass(frozen=True)
@@ -112,68 +78,93 @@ class Maze(TaskFamily):
         return [maze(x, slip=slip, gamma=self.gamma) for x in layouts for slip in slips]
 
 
-class TwoTasks(TaskFamily):
-    """A family of two tasks, equally likely."""
-
-    @property
-    @abstractmethod
-    def tasks(self) -> tuple[TabularMDP, TabularMDP]:
-        """The first task, then the second one."""
-
-    @property
-    def all_tasks(self) -> list[TabularMDP]:
-        """The first task, then the second one."""
-        return list(self.tasks)
-
-    def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """Draw one of the two tasks."""
-        return self.tasks[int(rng.random() * 2)]
-
-
-@dataclass(frozen=True)
-class HeatMap(TwoTasks):
+class HeatMap(FiniteFamily):
     """The two 4x4 grids of the paper's prior-use experiment, equally likely."""
 
-    gamma: float = 0.9
-    p_min: float | None = field(default=0.5, init=False)
-
-    @cached_property
-    def tasks(self) -> tuple[TabularMDP, TabularMDP]:
-        """The first task, then the second one."""
-        return (
-            heat_map(gamma=self.gamma),
-            heat_map(cells=OTHER_HEAT_MAP, slip=0.05, width=1.5, peak=0.6, gamma=self.gamma),
-        )
+    def __init__(self, *, gamma: float = 0.9) -> None:
+        other = heat_map(cells=OTHER_HEAT_MAP, slip=0.05, width=1.5, peak=0.6, gamma=gamma)
+        super().__init__({"first": heat_map(gamma=gamma), "second": other})
 
 
-@dataclass(frozen=True)
-class TShape(TwoTasks):
+class TShape(FiniteFamily):
     """The source and the target task of the paper's negative-transfer example, equally likely.
 
     Args:
         k: the number of inner states.
+        gamma: the discount factor.
     """
 
-    k: int = 5
-    gamma: float = 0.9
-    p_min: float | None = field(default=0.5, init=False)
+    def __init__(self, k: int = 5, *, gamma: float = 0.9) -> None:
+        ends: tuple[End, ...] = ("up", "down")
+        super().__init__({goal: t_shape(k, goal=goal, gamma=gamma) for goal in ends})
 
-    @cached_property
-    def tasks(self) -> tuple[TabularMDP, TabularMDP]:
-        """The source task, then the target task."""
-        return (
-            t_shape(self.k, goal="up", gamma=self.gamma),
-            t_shape(self.k, goal="down", gamma=self.gamma),
-        )
+
+class GoalGrids(TaskFamily):
+    """Grids with the same goals, whose rewards and slip are drawn uniformly from intervals."""
+
+    slips: Interval
+    """The smallest and the largest probability of slipping."""
 
     @property
-    def d_max(self) -> FloatArray:
-        """The largest distance between the two tasks, [s, a]: a valid prior."""
-        return family_distance(self.tasks)
+    @abstractmethod
+    def rewards(self) -> Interval:
+        """The smallest and the largest reward of a goal."""
+
+    @property
+    @abstractmethod
+    def n_goals(self) -> int:
+        """The number of goals."""
+
+    @abstractmethod
+    def task(self, rewards: FloatArray, slip: float) -> TabularMDP:
+        """Build the task with a reward for each goal, and this slip."""
+
+    def draw(self, rng: np.random.Generator) -> TabularMDP:
+        """Draw one reward per goal, then the slip."""
+        rewards = rng.uniform(*checked_interval("rewards", self.rewards), self.n_goals)
+        return self.task(rewards, rng.uniform(*checked_interval("slips", self.slips)))
+
+    @property
+    def corners(self) -> list[TabularMDP] | None:
+        """Tasks with extreme slips and goal rewards, in each of which rewards are affine.
+
+        None if there are too many goals.
+        """
+        if self.n_goals > MAX_GOALS:
+            return None
+        ends = checked_interval("rewards", self.rewards)
+        return [
+            self.task(np.array(rewards), slip)
+            for slip in checked_interval("slips", self.slips)
+            for rewards in itertools.product(ends, repeat=self.n_goals)
+        ]
 
 
 @dataclass(frozen=True)
-class Grid(TaskFamily):
+class Tight(GoalGrids):
+    """The 11x11 grid of the paper's main experiment; tasks differ in goal rewards and slip.
+
+    Args:
+        slips: the smallest and the largest probability of slipping.
+    """
+
+    variant: Variant = "released"
+    gamma: float = 0.9
+    slips: Interval = (0.0, 0.1)
+    n_goals = 3
+
+    @property
+    def rewards(self) -> Interval:
+        """The interval from which goal rewards are drawn."""
+        return goal_rewards(self.variant)
+
+    def task(self, rewards: FloatArray, slip: float) -> TabularMDP:
+        """Build the task with a reward for each goal, and this slip."""
+        return tight(rewards, slip, variant=self.variant, gamma=self.gamma)
+
+
+@dataclass(frozen=True)
+class Grid(GoalGrids):
     """Grid worlds on a given map; goal rewards and slip are drawn uniformly from intervals.
 
     The other options are those of `grid_world`.
@@ -196,30 +187,15 @@ class Grid(TaskFamily):
     reward_on: Literal["acting", "entering"] = "acting"
     terminal: bool = False
 
-    def draw(self, rng: np.random.Generator) -> TabularMDP:
-        """Draw one reward per goal, then the slip."""
-        rewards = rng.uniform(*checked_interval("rewards", self.rewards), self._n_goals)
-        return self._task(rewards, rng.uniform(*checked_interval("slips", self.slips)))
-
     @property
-    def corners(self) -> list[TabularMDP] | None:
-        """Tasks with extreme slips and goal rewards; None if there are too many goals."""
-        if self._n_goals > MAX_GOALS:
-            return None
-        ends = checked_interval("rewards", self.rewards)
-        return [
-            self._task(np.array(rewards), slip)
-            for slip in checked_interval("slips", self.slips)
-            for rewards in itertools.product(ends, repeat=self._n_goals)
-        ]
-
-    @property
-    def _n_goals(self) -> int:
+    def n_goals(self) -> int:
+        """The number of goals on the map."""
         return int((GridMap.read(self.cells).state_symbols == "G").sum())
 
-    def _task(self, rewards: FloatArray, slip: float) -> TabularMDP:
+    def task(self, rewards: FloatArray, slip: float) -> TabularMDP:
+        """Build the task with a reward for each goal, and this slip."""
         return grid_world(
-            GridMap.read(self.cells),
+            self.cells,
             gamma=self.gamma,
             goal_rewards=rewards,
             slip=slip,

@@ -34,57 +34,6 @@ GOODWILL = 3.0  # money, for a customer who finds the shelf empty
 Outcome = tuple[float, int, float, bool]  # probability, successor, reward, terminated
 
 
-def perishables(
-    *,
-    busy: float,
-    fresh: float,
-    price: float,
-    goods: float,
-    gamma: float = 0.9,
-    reward_range: Range | None = None,
-) -> TabularMDP:
-    """Build the task of one week, whose episodes begin with an empty shelf.
-
-    Args:
-        busy: the probability that a day is busy: 4 customers on average, otherwise 2.
-        fresh: the probability that a delivery keeps for three days, otherwise two.
-        price: what a customer pays for a piece.
-        goods: what a piece that is ordered costs; pieces beyond the capacity are not delivered.
-        gamma: the discount factor per day.
-        reward_range: a range that contains the rewards of all weeks; by default that of this week.
-    """
-    busy, fresh = probability("busy", busy), probability("fresh", fresh)
-    what = "expected an amount of money, 0 or more"
-    price = real_number("price", price, what, least=0)
-    goods = real_number("goods", goods, what, least=0)
-    states = {stock: s for s, stock in enumerate(STOCKS)}
-    demand = _demand(busy)
-
-    def outcomes(s: int, a: int) -> list[Outcome]:
-        one, two = STOCKS[s]
-        ordered = min(CRATE * a, CAPACITY - one - two)
-        rows = []
-        for p, three in ((fresh, ordered), (1 - fresh, 0)):
-            morning = (one, two + ordered - three, three)
-            for customers, p_customers in enumerate(demand):
-                sold, evening, wasted = _day(morning, customers)
-                lost = GOODWILL * (customers - sold)
-                reward = price * sold - goods * ordered - WASTE * wasted - lost
-                rows.append((p * p_customers, states[evening], reward, False))
-        return rows
-
-    return TabularMDP.from_callable(
-        outcomes,
-        len(STATES),
-        len(ACTIONS),
-        gamma=gamma,
-        start=states[0, 0],
-        reward_range=reward_range,
-        state_names=STATES,
-        action_names=ACTIONS,
-    )
-
-
 def _demand(busy: float) -> list[float]:
     """Return the probabilities of 0, 1, ..., `CUSTOMERS` customers in a day."""
 
@@ -111,13 +60,14 @@ def _day(morning: tuple[int, int, int], customers: int) -> tuple[int, tuple[int,
 class Perishables(BoxFamily):
     """Perishable stock: weeks that differ in demand, shelf life and prices.
 
-    Each option is the smallest and the largest value of a parameter of `perishables`.
+    Episodes begin with an empty shelf. Each option is an interval, except for gamma.
 
     Args:
-        busy: the probability that a day is busy.
+        busy: the probability that a day is busy: 4 customers on average, otherwise 2.
         fresh: the probability that a delivery keeps for three days, otherwise two.
         price: what a customer pays for a piece.
-        goods: what a piece that is ordered costs.
+        goods: what a piece that is ordered costs; pieces beyond the capacity are not delivered.
+        gamma: the discount factor per day.
     """
 
     busy: Interval = (0.4, 0.6)
@@ -126,6 +76,36 @@ class Perishables(BoxFamily):
     goods: Interval = (1.9, 2.1)
     gamma: float = 0.9
 
-    def build(self, *, reward_range: Range | None, **parameters: float) -> TabularMDP:
+    def build(  # type: ignore[override]
+        self, *, reward_range: Range | None, busy: float, fresh: float, price: float, goods: float
+    ) -> TabularMDP:
         """Build the week with these parameters."""
-        return perishables(gamma=self.gamma, reward_range=reward_range, **parameters)
+        probability("busy", busy), probability("fresh", fresh)
+        for name, money in (("price", price), ("goods", goods)):
+            real_number(name, money, "expected an amount of money, 0 or more", least=0)
+        states = {stock: s for s, stock in enumerate(STOCKS)}
+        demand = _demand(busy)
+
+        def outcomes(s: int, a: int) -> list[Outcome]:
+            one, two = STOCKS[s]
+            ordered = min(CRATE * a, CAPACITY - one - two)
+            rows = []
+            for p, three in ((fresh, ordered), (1 - fresh, 0)):
+                morning = (one, two + ordered - three, three)
+                for customers, p_customers in enumerate(demand):
+                    sold, evening, wasted = _day(morning, customers)
+                    lost = GOODWILL * (customers - sold)
+                    reward = price * sold - goods * ordered - WASTE * wasted - lost
+                    rows.append((p * p_customers, states[evening], reward, False))
+            return rows
+
+        return TabularMDP.from_callable(
+            outcomes,
+            len(STATES),
+            len(ACTIONS),
+            gamma=self.gamma,
+            start=states[0, 0],
+            reward_range=reward_range,
+            state_names=STATES,
+            action_names=ACTIONS,
+        )

@@ -29,15 +29,11 @@ MOST_SERVICE = 1 / FASTER  # the largest probability with one clerk, so that two
 Outcome = tuple[float, int, float, bool]  # probability, successor, reward, terminated
 
 
-def queue(
-    *,
-    arrival: float,
-    service: float,
-    sent_away: float = 15.0,
-    gamma: float = 0.95,
-    reward_range: Range | None = None,
-) -> TabularMDP:
-    """Build the task of one hour, whose episodes begin without customers.
+@dataclass(frozen=True)
+class Queues(BoxFamily):
+    """A service desk: hours that differ in arrivals and in the time that requests take.
+
+    Episodes begin without customers. Each option is an interval, except for gamma.
 
     Args:
         arrival: the probability that a customer arrives in a minute.
@@ -45,47 +41,6 @@ def queue(
             two clerks it is 1.6 times as large.
         sent_away: the cost of sending a customer away, in minutes of waiting.
         gamma: the discount factor per minute.
-        reward_range: a range that contains the rewards of all hours; by default that of this hour.
-    """
-    arrival = probability("arrival", arrival)
-    what = f"expected a probability from 0 to {MOST_SERVICE:g}"
-    service = real_number("service", service, what, least=0, most=MOST_SERVICE)
-    sent_away = real_number("sent_away", sent_away, "expected minutes, 0 or more", least=0)
-
-    def outcomes(n: int, a: int) -> list[Outcome]:
-        is_open, two_clerks = a < 2, a % 2 == 1
-        completed = service * (FASTER if two_clerks else 1.0) if n else 0.0
-        cost = n + (CLERK if two_clerks else 0.0)
-        rows = []
-        for leaves, p in ((1, completed), (0, 1 - completed)):
-            left = n - leaves
-            admitted = is_open and left < CAPACITY
-            rows.append((p * (1 - arrival), left, -cost, False))
-            rows.append((p * arrival, left + admitted, -cost - sent_away * (not admitted), False))
-        return [row for row in rows if row[1] >= 0]
-
-    return TabularMDP.from_callable(
-        outcomes,
-        len(STATES),
-        len(ACTIONS),
-        gamma=gamma,
-        start=0,
-        reward_range=reward_range,
-        state_names=STATES,
-        action_names=ACTIONS,
-    )
-
-
-@dataclass(frozen=True)
-class Queues(BoxFamily):
-    """A service desk: hours that differ in arrivals and in the time that requests take.
-
-    Each option is the smallest and the largest value of a parameter of `queue`.
-
-    Args:
-        arrival: the probability that a customer arrives in a minute.
-        service: the probability that one clerk completes a request in a minute.
-        sent_away: the cost of sending a customer away, in minutes of waiting.
     """
 
     arrival: Interval = (0.35, 0.5)
@@ -93,6 +48,35 @@ class Queues(BoxFamily):
     sent_away: Interval = (15.0, 15.0)
     gamma: float = 0.95
 
-    def build(self, *, reward_range: Range | None, **parameters: float) -> TabularMDP:
+    def build(  # type: ignore[override]
+        self, *, reward_range: Range | None, arrival: float, service: float, sent_away: float
+    ) -> TabularMDP:
         """Build the hour with these parameters."""
-        return queue(gamma=self.gamma, reward_range=reward_range, **parameters)
+        probability("arrival", arrival)
+        what = f"expected a probability from 0 to {MOST_SERVICE:g}"
+        real_number("service", service, what, least=0, most=MOST_SERVICE)
+        real_number("sent_away", sent_away, "expected minutes, 0 or more", least=0)
+
+        def outcomes(n: int, a: int) -> list[Outcome]:
+            is_open, two_clerks = a < 2, a % 2 == 1
+            completed = service * (FASTER if two_clerks else 1.0) if n else 0.0
+            cost = n + (CLERK if two_clerks else 0.0)
+            rows = []
+            for leaves, p in ((1, completed), (0, 1 - completed)):
+                left = n - leaves
+                admitted = is_open and left < CAPACITY
+                paid = cost + sent_away * (not admitted)
+                rows.append((p * (1 - arrival), left, -cost, False))
+                rows.append((p * arrival, left + admitted, -paid, False))
+            return [row for row in rows if row[1] >= 0]
+
+        return TabularMDP.from_callable(
+            outcomes,
+            len(STATES),
+            len(ACTIONS),
+            gamma=self.gamma,
+            start=0,
+            reward_range=reward_range,
+            state_names=STATES,
+            action_names=ACTIONS,
+        )

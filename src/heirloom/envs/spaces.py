@@ -86,6 +86,14 @@ def size_of_space(space: gym.Space[Any], what: str, env: gym.Env[Any, Any]) -> i
     )
     if what == "observation" and isinstance(space, spaces.Box) and space.dtype.kind == "f":
         remedy += ", or cut real numbers into bins, with heirloom.wrappers.Binned(env, edges=[...])"
+    if what == "observation" and isinstance(space, spaces.Dict) and size is None:
+        parts = (
+            f"seen[{key!r}]" if _size_of(part) is not None else f"np.round(seen[{key!r}], 1)"
+            for key, part in space.items()
+        )
+        remedy += (
+            f" and a key that rounds what is real, such as key=lambda seen: ({', '.join(parts)})"
+        )
     if size is None:
         raise UnsupportedEnvironment(
             f"the {what} space of {env} is {space}, whose values cannot be counted: {remedy}"
@@ -152,7 +160,14 @@ def names_of_values(space: gym.Space[Any], number: int) -> tuple[str, ...] | Non
     """Return the values of a finite space as texts; None if there are too many."""
     if number > MOST_NAMED:
         return None
-    return all_different([shortened(str(value_of(space, i))) for i in range(number)])
+    return all_different([shortened(_as_name(value_of(space, i))) for i in range(number)])
+
+
+def _as_name(value: Any) -> str:
+    """Return a value of a space as a name; that of a dictionary is such as "charge 2, block 4"."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_as_name(part)}" for key, part in value.items())
+    return str(value)
 
 
 def names_of_seen(seen: dict[Any, int], number: int) -> tuple[str, ...] | None:

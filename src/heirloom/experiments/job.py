@@ -1,10 +1,8 @@
 """Jobs of an experiment: one agent and one repetition, computed from the spec alone."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +13,6 @@ from heirloom.errors import InvalidArgument, is_installed, missing
 from heirloom.experiments import registry
 from heirloom.experiments.measures import declaration, measure_class
 from heirloom.experiments.registry import (
-    FamilyAdapter,
     draw_sequence,
     is_user_defined,
     make_family,
@@ -23,10 +20,13 @@ from heirloom.experiments.registry import (
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec
 from heirloom.experiments.variables import JOB
 from heirloom.learning.lifetime import learn_tasks, naming_job, optimal_returns
+from heirloom.learning.plan import Plan, sizes_of_task
 from heirloom.learning.recording import RecordChoice
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP, check_task
-from heirloom.validation import shown
+
+if TYPE_CHECKING:
+    from heirloom.learning.lifetime import Task
 
 Job = tuple[int, int]
 """The indices of an agent and of a repetition."""
@@ -40,20 +40,38 @@ class Functions:
     """A function, or a family."""
     agents: Mapping[str, Callable[..., Any]]
     """By the names of agents."""
-    seed: int
+    masks: bool = False
+    """Whether agents obey the masks of environments."""
+    _drawn: dict[int, list[Any]] = field(default_factory=dict)
+    """The exact tasks of the last repetition, which all agents of a process share."""
+    _made: dict[str, Any] = field(default_factory=dict)
+    """The last agent that each function has made."""
 
-    @cached_property
-    def family(self) -> TaskFamily:
-        """The family of the tasks, which share the discount factor of the first one."""
-        draw = getattr(self.draw_task, "draw", self.draw_task)
-        task = draw(stream(self.seed, "tasks", 0))
-        if not isinstance(task, TabularMDP):
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_drawn": {}, "_made": {}}
+
+    def draw(self, spec: ExperimentSpec, repetition: int) -> list["Task"]:
+        """Draw the tasks of a repetition; environments, which have a state, are made anew."""
+        if repetition in self._drawn:
+            return self._drawn[repetition]
+        tasks = draw_sequence(self.draw_task, stream(spec.seed, "tasks", repetition), spec.tasks)
+        for task in tasks:
+            sizes_of_task(task, "the task that draw_task returned")
+        self._drawn.clear()
+        if all(isinstance(task, TabularMDP) for task in tasks):
+            self._drawn[repetition] = tasks
+        return tasks
+
+    def make(self, name: str, rng: np.random.Generator) -> Agent:
+        """Make a new agent; raise `InvalidArgument` if it is the one that was made last."""
+        agent = self.agents[name](rng)
+        if agent is self._made.get(name):
             raise InvalidArgument(
-                f"draw_task returned {shown(task)}, a {type(task).__name__}, not a TabularMDP: "
-                "leave out jobs, out and measure to compare agents in environments"
+                "its function returned the same agent in two calls: expected one that makes a new "
+                "agent in each call, with its own memory"
             )
-        sequence = partial(draw_sequence, self.draw_task)
-        return FamilyAdapter(SimpleNamespace(draw=draw, sequence=sequence, gamma=task.gamma))
+        self._made[name] = agent
+        return agent
 
 
 def names_own_code(spec: ExperimentSpec) -> bool:
@@ -88,7 +106,7 @@ def learn_job(
     spec: ExperimentSpec,
     agent: int,
     repetition: int,
-    tasks: list[TabularMDP],
+    tasks: "list[Task]",
     functions: Functions | None = None,
 ) -> dict[str, np.ndarray]:
     """Let an agent learn the tasks of a repetition; return what is recorded."""
@@ -108,6 +126,7 @@ def learn_job(
             observer=observer,
             record=recorded_tasks(spec, agent, repetition),
             limit=spec.limit,
+            masks=functions is not None and functions.masks,
         )
     if observer is not None:
         for name, values in observer.measured.items():
@@ -120,7 +139,7 @@ def learn_job(
     return results
 
 
-def shared_results(tasks: list[TabularMDP], steps: int) -> dict[str, np.ndarray]:
+def shared_results(tasks: "list[Task]", steps: int) -> dict[str, np.ndarray]:
     """Compute the variables of a repetition that all agents share: optimal expected returns."""
     return {
         "optimal": optimal_returns(tasks, steps, discounted=False),
@@ -140,9 +159,11 @@ def recorded_tasks(
 
 def draw_tasks(
     spec: ExperimentSpec, repetition: int, functions: Functions | None = None
-) -> list[TabularMDP]:
+) -> list[Any]:
     """Draw the tasks of a repetition, which are the same for all agents."""
-    family = family_of(spec, functions)
+    if functions is not None:
+        return functions.draw(spec, repetition)
+    family = make_family(spec.family.name, spec.family.options)
     if spec.in_order:
         return _tasks_in_order(family, spec)
     rng = stream(spec.seed, "tasks", repetition)
@@ -156,26 +177,32 @@ def draw_tasks(
     return tasks
 
 
+def example_task(spec: ExperimentSpec, functions: Functions | None = None) -> Any:
+    """Draw a task, which tells the sizes of all tasks."""
+    if functions is not None:
+        return functions.draw(spec, 0)[0]
+    return make_family(spec.family.name, spec.family.options).draw(np.random.default_rng(0))
+
+
 def make_agent(
     agent: AgentSpec,
     spec: ExperimentSpec,
-    tasks: Sequence[TabularMDP],
+    tasks: Sequence[Any],
     rng: np.random.Generator,
     functions: Functions | None = None,
 ) -> Agent:
     """Make a new agent, given what all tasks of the family have in common."""
-    family = family_of(spec, functions)
-    p_min = family.p_min if spec.distinct_tasks is None else 1 / spec.distinct_tasks
-    known = TaskKnowledge(
-        options=family.options,
-        p_min=p_min,
-        d_max=lambda: family.d_max,
-        nearness=lambda: family.nearness,
-        tasks=tasks,
-    )
     try:
         if functions is not None:
-            return functions.agents[agent.name](rng)
+            return functions.make(agent.name, rng)
+        family = make_family(spec.family.name, spec.family.options)
+        known = TaskKnowledge(
+            options=family.options,
+            p_min=family.p_min if spec.distinct_tasks is None else 1 / spec.distinct_tasks,
+            d_max=lambda: family.d_max,
+            nearness=lambda: family.nearness,
+            tasks=tasks,
+        )
         return registry.make_agent(agent.algorithm, agent.options, known, rng)
     except InvalidArgument as error:
         raise InvalidArgument(f"agent {agent.name!r}: {error}") from None
@@ -190,18 +217,13 @@ def check_extras(spec: ExperimentSpec) -> None:
 
 
 def check_agents(spec: ExperimentSpec, functions: Functions | None = None) -> None:
-    """Raise `InvalidArgument` if an agent of the spec cannot be made for its family."""
+    """Raise an error if an agent of the spec cannot be made, or does not fit the first task."""
     check_extras(spec)
-    tasks = draw_tasks(spec, 0, functions)
+    tasks, numbers = draw_tasks(spec, 0, functions), {"episodes": spec.episodes, "seed": 0}
     for agent in spec.agents:
-        make_agent(agent, spec, tasks, np.random.default_rng(0), functions)
-
-
-def family_of(spec: ExperimentSpec, functions: Functions | None = None) -> TaskFamily:
-    """Return the family that the functions draw tasks from, or else the one that a spec names."""
-    if functions is not None:
-        return functions.family
-    return make_family(spec.family.name, spec.family.options)
+        learner = make_agent(agent, spec, tasks, np.random.default_rng(0), functions)
+        with naming_job(agent.name, 0):
+            Plan.checked(learner, tasks[0], max_steps=spec.steps, **numbers)
 
 
 def _tasks_in_order(family: TaskFamily, spec: ExperimentSpec) -> list[TabularMDP]:

@@ -5,6 +5,7 @@ and after episodes. A spec names a built-in one by its key in `OBSERVERS`, and o
 as `package.module:Name`.
 """
 
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from heirloom.errors import InvalidArgument
 from heirloom.experiments.registry import import_callable, is_user_defined
 from heirloom.experiments.variables import TASK, Variable
 from heirloom.learning.lifetime import Observer as Observer
+from heirloom.learning.plan import sizes_of_task
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.planning.solve import solve
 from heirloom.transfer.lipschitz.all_sources import (
@@ -31,6 +33,11 @@ KINDS = ("v_max", "Lipschitz", "MaxQ", "NearModels", "Envelope", "another bound"
 N_SOURCES = 5
 """The number of sources of a task that are recorded: those that decide most pairs."""
 NOT_RECORDED = -1
+
+
+def n_pairs_of(task: Any) -> int:
+    """Return the number of state-action pairs of a task or environment."""
+    return prod(sizes_of_task(task))
 
 
 class Transfer(Observer):
@@ -60,7 +67,7 @@ class Transfer(Observer):
             TASK, "tasks", "number of sources that were dropped in a task", "i8"
         ),
         "refutations": Variable(
-            TASK, "refutations", "number of refutations of prior knowledge in a task", "i8"
+            TASK, "refutations", "number of refutations of claims in a task", "i8"
         ),
     }
     own_dimension: ClassVar = {
@@ -188,13 +195,13 @@ class PriorUse(LipschitzObserver):
         "prior_use": Variable(
             (*TASK, "computation"),
             "1",
-            "fraction of pairs where the prior d_max is below the distance D",
+            "fraction of pairs where the prior is below the distance D",
         )
     }
     own_dimension: ClassVar = {
         "computation": (
             "index of the computation of the bound within its task",
-            lambda m: m.R.size + 1,
+            lambda task: n_pairs_of(task) + 1,
         )
     }
 
@@ -212,7 +219,7 @@ class PriorUse(LipschitzObserver):
     def result(self) -> dict[str, Any]:
         """Return the fractions in the order of computations."""
         last = self._fractions[-1] if self._fractions else np.nan
-        fractions = np.full(self.task.R.size + 1, last)
+        fractions = np.full(n_pairs_of(self.task) + 1, last)
         fractions[: len(self._fractions)] = self._fractions
         return {"prior_use": fractions}
 
@@ -235,6 +242,11 @@ class OptimalAfter(Observer):
 
     def begin(self) -> None:
         """Solve the task."""
+        if not isinstance(self.task, TabularMDP):
+            raise InvalidArgument(
+                "measure is 'optimal_after', which needs the optimal policy of an exact task, but "
+                "the task is an environment: leave measure out, or draw a TabularMDP"
+            )
         if not hasattr(self.agent, "greedy"):
             raise InvalidArgument(
                 "measure is 'optimal_after', but the agent has no attribute `greedy`: expected a "

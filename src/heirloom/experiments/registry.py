@@ -107,6 +107,11 @@ def make_family(name: str, options: Mapping[str, Any]) -> TaskFamily:
     return _cached_family(name, json.dumps(options, sort_keys=True))
 
 
+def family_of_table(table: Mapping[str, Any]) -> TaskFamily:
+    """Return the family that the table of a spec describes: its name, and options."""
+    return make_family(table["name"], {key: x for key, x in table.items() if key != "name"})
+
+
 @lru_cache(maxsize=16)
 def _cached_family(name: str, options_json: str) -> TaskFamily:
     options = json.loads(options_json)

@@ -222,7 +222,10 @@ class ExperimentSpec(_Strict):
                 f"package.module:Name{did_you_mean(self.measure, OBSERVERS)}"
             )
         if self.measure is not None and self.limit is not None:
-            raise ValueError("limit and measure are given: leave one of the two out")
+            raise ValueError(
+                "limit and measure are given, and a job that is stopped has nothing to measure: "
+                "leave one of the two out"
+            )
         if self.measured is not None and not own:
             raise ValueError(
                 "measured is given without a measure of one's own: leave it out; a run writes it"
@@ -250,7 +253,7 @@ class ExperimentSpec(_Strict):
 
     @property
     def priors(self) -> list[float]:
-        """The priors `d_max` that are given as numbers, in the order of agents."""
+        """The priors that are given as numbers, in the order of agents."""
         given = [agent.options.get("d_max") for agent in self.agents]
         return [d_max for d_max in given if isinstance(d_max, float)]
 

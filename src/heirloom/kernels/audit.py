@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heirloom.kernels import njit
+from heirloom.kernels.distances import weighted_l1
 
-SEEN, SURE = range(2)
+SEEN, SURE, MOST = range(3)
 
 
 class ComparedRows(NamedTuple):
@@ -77,7 +78,10 @@ def compare_rewards(rows, largest, tasks):
 
 @njit(cache=True)
 def compare_transitions(rows, n_states, largest, tasks):
-    """Set `largest` and `tasks` as `compare_rewards` does, for total variations and the radii τ."""
+    """Set `largest` and `tasks` as `compare_rewards` does, for total variations and the radii τ.
+
+    `largest[MOST, k]` <- max TV(T_i, T_j) + τ_i + τ_j, which can be above 1.
+    """
     index = np.full(n_states, -1)
     source, tau = rows.source, rows.tau
     for k in range(rows.start.size - 1):
@@ -90,20 +94,11 @@ def compare_transitions(rows, n_states, largest, tasks):
         seen, seen_i, seen_j = 0.0, -1, -1
         sure, sure_i, sure_j = 0.0, -1, -1
         for i in range(1, n):
-            _distances(
-                rows.first[first + i],
-                rows.last[first + i],
-                rows.successors,
-                rows.p,
-                rows.ends[first + i],
-                index,
-                table,
-                mass,
-                L1[:i],
-            )
+            _distances(rows, first + i, index, table, mass, L1[:i])
             tau_i = tau[first + i]
             for j in range(i):
                 tv = L1[j] / 2
+                largest[MOST, k] = max(largest[MOST, k], tv + tau_i + tau[first + j])
                 if tv > seen:
                     seen, seen_i, seen_j = tv, i, j
                 if tv - tau_i - tau[first + j] > sure:
@@ -141,17 +136,7 @@ def compare_models(rows, weights, n_states, largest, tasks):
         R_k, eta_k, tau_k = R[first:end], eta[first:end], tau[first:end]
         best, best_i, best_j = 0.0, -1, -1
         for i in range(1, n):
-            _distances(
-                rows.first[first + i],
-                rows.last[first + i],
-                rows.successors,
-                rows.p,
-                rows.ends[first + i],
-                index,
-                table,
-                mass,
-                L1[:i],
-            )
+            _distances(rows, first + i, index, table, mass, L1[:i])
             for j in range(i):
                 # Σ W |T_i - T_j| is at most L1 times the largest weight.
                 most = max(heaviest[i], heaviest[j]) * L1[j]
@@ -209,52 +194,35 @@ def _clear(rows, first, end, index):
 
 
 @njit(cache=True)
-def _distances(first, last, successors, p, end, index, table, mass, L1):
-    """Set L1[j] <- Σ |T - T_j| for one row of a pair and the first rows j, over the states and ⊥.
+def _distances(rows, i, index, table, mass, L1):
+    """Set L1[j] <- Σ |T_i - T_j| for row i and the first rows j of its pair, over states and ⊥.
 
-    Outcomes that the row does not have contribute the mass of row j on them.
+    Outcomes that row i does not have contribute the mass of row j on them.
     """
-    column = table[0]
+    successors, p, end, column = rows.successors, rows.p, rows.ends[i], table[0]
     for j in range(L1.size):
         L1[j] = mass[j] + (abs(end - column[j]) - column[j])
-    for v in range(first, last):
+    for v in range(rows.first[i], rows.last[i]):
         probability, column = p[v], table[index[successors[v]]]
         for j in range(L1.size):
             L1[j] += abs(probability - column[j]) - column[j]
 
 
 @njit(cache=True)
-def _weighted(rows, a, b, W, W_end):
-    """Return Σ W |T_a - T_b| of two rows, over the states and ⊥."""
-    successors, p = rows.successors, rows.p
-    total = W_end * abs(rows.ends[a] - rows.ends[b])
-    i, i_end, j, j_end = rows.first[a], rows.last[a], rows.first[b], rows.last[b]
-    while i < i_end and j < j_end:
-        s, s_bar = successors[i], successors[j]
-        if s == s_bar:
-            total += W[s] * abs(p[i] - p[j])
-            i += 1
-            j += 1
-        elif s < s_bar:
-            total += W[s] * p[i]
-            i += 1
-        else:
-            total += W[s_bar] * p[j]
-            j += 1
-    for v in range(i, i_end):
-        total += W[successors[v]] * p[v]
-    for v in range(j, j_end):
-        total += W[successors[v]] * p[v]
-    return total
+def _weighted(rows, i, j, W, W_end):
+    """Return Σ W |T_i - T_j| of two rows, over the states and ⊥."""
+    first, last, successors, p = rows.first, rows.last, rows.successors, rows.p
+    inner = weighted_l1(first[i], last[i], successors, p, first[j], last[j], successors, p, W)
+    return W_end * abs(rows.ends[i] - rows.ends[j]) + inner
 
 
 @njit(cache=True)
-def count_different(rows_of, R, known, ends, first, last, successors, p, eta, tau, chosen):
+def count_different(rows_of, R, known, ends, first, last, successors, p, eta, tau, ones, chosen):
     """Mark in `chosen` tasks that are all proved to differ from each other, first ones first.
 
     Arrays are over tasks and pairs; the transitions of task i start at `rows_of[i]`. Tasks i and j
     differ if |R_i - R_j| > η_i + η_j or TV(T_i, T_j) > τ_i + τ_j at a pair known in both; the radii
-    `eta` and `tau` are over tasks and pairs. Returns the number of tasks chosen.
+    `eta` and `tau` are over tasks and pairs, and `ones` over states. Returns how many are chosen.
     """
     n_tasks, n_pairs = R.shape
     n_chosen = 0
@@ -274,20 +242,17 @@ def count_different(rows_of, R, known, ends, first, last, successors, p, eta, ta
                     limit = tau[i, k] + tau[j, k]
                     if not (known[i, k] and known[j, k] and limit < 1.0):
                         continue
-                    u, u_end = rows_of[i] + first[i, k], rows_of[i] + last[i, k]
-                    v, v_end = rows_of[j] + first[j, k], rows_of[j] + last[j, k]
-                    total = abs(ends[i, k] - ends[j, k])
-                    while u < u_end or v < v_end:
-                        if v == v_end or (u < u_end and successors[u] < successors[v]):
-                            total += p[u]
-                            u += 1
-                        elif u == u_end or successors[v] < successors[u]:
-                            total += p[v]
-                            v += 1
-                        else:
-                            total += abs(p[u] - p[v])
-                            u += 1
-                            v += 1
+                    total = abs(ends[i, k] - ends[j, k]) + weighted_l1(
+                        rows_of[i] + first[i, k],
+                        rows_of[i] + last[i, k],
+                        successors,
+                        p,
+                        rows_of[j] + first[j, k],
+                        rows_of[j] + last[j, k],
+                        successors,
+                        p,
+                        ones,
+                    )
                     if total / 2 > limit:
                         differ = True
                         break

@@ -1,4 +1,4 @@
-"""Compare the model of a pair with prior knowledge and with the models of sources."""
+"""Compare the model of a pair with claims and with the models of sources."""
 
 import math
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ RHO = 1.0  # ρ; a larger one gives smaller radii after many visits and larger o
 
 
 class Check(NamedTuple):
-    """What prior knowledge and the known pairs of sources say about a pair of the task at hand.
+    """What claims and the known pairs of sources say about a pair of the task at hand.
 
     Its mean reward lies between `low[k]` and `high[k]`. Its transitions lead to the states
     `possible[possible_first[k]:possible_first[k + 1]]`, unless `any_successor`, and terminate only

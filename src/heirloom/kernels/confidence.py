@@ -65,28 +65,12 @@ def kl_radius(counts, n_outcomes, log_inverse):
     return max(total + log_gamma_excess(n, 1.0), 0.0) / n
 
 
-@njit(cache=True)
-def largest_mean_kl(p, W, W_unseen, beta):
-    """Return max Σ q W over the distributions q with KL(p, q) <= β, from above.
-
-    `p` is positive and sums to 1, and W has its outcomes. `W_unseen` is the largest W of a possible
-    outcome that was not seen, -infinity if there is none.
-    """
-    return largest_mean(p, W, 1.0, W_unseen, beta)
-
-
-@njit(cache=True)
-def smallest_mean_kl(p, W, W_unseen, beta):
-    """Return min Σ q W as `largest_mean_kl` does, from below.
-
-    `W_unseen` is the smallest W of a possible outcome that was not seen, infinity if there is none.
-    """
-    return -largest_mean(p, W, -1.0, -W_unseen, beta)
-
-
 @njit(cache=True, error_model="numpy")
 def largest_mean(p, W, sign, W_unseen, beta):
-    """Return max Σ q (sign W), with W_unseen that already has the sign.
+    """Return max Σ q (sign W) over the distributions q with KL(p, q) <= β, from above.
+
+    `p` is positive and sums to 1, and W has its outcomes. `W_unseen` is the largest sign W of a
+    possible outcome that was not seen, -infinity if there is none.
 
     With ν = w + x, w = max W and u = (w - W) / x, the bound is w - x expm1(a - β), and its
     derivative in ln x has the sign of -g, where
@@ -155,34 +139,20 @@ def _terms(p, W, sign, top, x):
 
 
 @njit(cache=True)
-def widened_largest_mean(p, R, V, unseen, V_top, gamma, t, beta, work):
-    """Return an upper bound on Σ T (R + γ V) over all T within total variation t of some q.
+def widened(p, R, V, sign, unseen, V_top, gamma, t, beta, work):
+    """Return an upper bound on Σ T sign (R + γ V) over all T within total variation t of some q.
 
     q is a distribution with KL(p, q) <= β, and the rewards R belong to the outcomes of q, as in
-    `largest_mean_kl`. `unseen` holds the largest R and the largest R + γ V of a possible outcome
-    that was not seen, both -infinity if there is none. `V_top` is the largest value that T can
-    reach. `work` has room for as many numbers as p. For every λ >= 0,
+    `largest_mean`. `unseen` holds the largest R and the largest R + γ V of a possible outcome that
+    was not seen, both -infinity if there is none. `V_top` is the largest value that T can reach.
+    `unseen` and `V_top` have the sign already. `work` has room for as many numbers as p. For every
+    λ >= 0, and with sign R and sign V,
 
         γ t λ + max over q of Σ q (R + γ max(V, V_top - λ))
 
     is such a bound, and convex in λ: T moves mass t, and gains λ by it at most. λ = 0, where pieces
-    of it meet, and the golden section next to the best of these are tried.
-    """
-    return widened(p, R, V, 1.0, unseen, V_top, gamma, t, beta, work)[0]
-
-
-@njit(cache=True)
-def widened_smallest_mean(p, R, V, unseen, V_bottom, gamma, t, beta, work):
-    """Return a lower bound as `widened_largest_mean` does; `unseen` has the smallest numbers."""
-    negative = (-unseen[0], -unseen[1])
-    return -widened(p, R, V, -1.0, negative, -V_bottom, gamma, t, beta, work)[0]
-
-
-@njit(cache=True)
-def widened(p, R, V, sign, unseen, V_top, gamma, t, beta, work):
-    """Return `widened_largest_mean` of sign R and sign V, and λ as a share of the largest one.
-
-    `unseen` and `V_top` have the sign already.
+    of it meet, and the golden section next to the best of these are tried. Also returns the best λ
+    as a share of the largest one.
     """
     common = p, R, V, sign, unseen, V_top, gamma, t, beta, work
     last = _last_piece(V, sign, unseen, V_top, gamma)

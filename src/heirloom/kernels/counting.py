@@ -11,7 +11,7 @@ import numpy as np
 
 from heirloom.kernels import inlined, njit
 
-N_TRANSITIONS, N_ENTRIES = range(2)
+N_TRANSITIONS, N_ENTRIES, N_LOGGED, N_OTHERS = range(4)
 NOT_LISTED = -2  # instead of the next entry of a list
 NEVER = 2**62  # a number of visits that no pair reaches
 SPLIT = 2.0**27 + 1  # splits a float64 into two halves, whose products are exact
@@ -46,6 +46,11 @@ class Model(NamedTuple):
     which is `NOT_LISTED` for those in no list; `listed[k]` says that all transitions of a pair are
     in one. `sizes` holds the numbers of transitions and of entries in use (`N_TRANSITIONS`,
     `N_ENTRIES`). No row has more than `widest` successors.
+
+    The first `sizes[N_LOGGED]` numbers of `log` are the steps in their order, if that is not
+    negative: 2 i for entry i, 2 i + 1 if the reward was another than `rewards[i]`, which is then
+    the next of the `sizes[N_OTHERS]` numbers of `other_rewards`; and -1 - s for an episode that
+    began in state s.
     """
 
     n_known: Any
@@ -84,6 +89,8 @@ class Model(NamedTuple):
     excess: Any
     place: Any
     next_entry: Any
+    log: Any
+    other_rewards: Any
     sizes: Any
 
 
@@ -91,6 +98,65 @@ class Model(NamedTuple):
 def has_room(sizes, outcomes, p, widest):
     """Return whether one more entry and one more row fit into the arrays."""
     return sizes[N_ENTRIES] < outcomes.size and sizes[N_TRANSITIONS] + widest <= p.size
+
+
+@inlined
+def log_is_full(model):
+    """Return whether the log has no room for one more step."""
+    sizes = model.sizes
+    return sizes[N_LOGGED] == model.log.size or sizes[N_OTHERS] == model.other_rewards.size
+
+
+@inlined
+def log_start(model, s):
+    """Log that an episode began in state s."""
+    n = model.sizes[N_LOGGED]
+    if n >= 0:
+        model.log[n] = -1 - s
+        model.sizes[N_LOGGED] = n + 1
+
+
+@inlined
+def log_step(model, i, reward):
+    """Log a step that was counted in entry i."""
+    n = model.sizes[N_LOGGED]
+    if n >= 0:
+        is_other = reward != model.rewards[i]
+        model.log[n] = 2 * i + is_other
+        model.sizes[N_LOGGED] = n + 1
+        if is_other:
+            model.other_rewards[model.sizes[N_OTHERS]] = reward
+            model.sizes[N_OTHERS] += 1
+
+
+@njit(cache=True, error_model="numpy", _nrt=False)
+def recount(model, owner, starts, at, last, last_step, looks):
+    """Count the steps of the log again, from `at[0]` on and before `last`.
+
+    `owner` has the pair of each entry. `at` holds the number of codes read, of other rewards read,
+    and of steps. Returns a pair that is due, if `looks`; otherwise -1, at the end, after the step
+    `last_step`, or before a step with an outcome that has no entry yet.
+    """
+    while at[0] < last and at[2] < last_step:
+        code = model.log[at[0]]
+        if code < 0:
+            starts[-1 - code] += 1
+            at[0] += 1
+            continue
+        i = code // 2
+        if i >= model.sizes[N_ENTRIES]:
+            return -1
+        if code % 2 == 1:
+            add_excess(model.rewards, model.excess, i, model.other_rewards[at[1]])
+            at[1] += 1
+        k = owner[i]
+        model.times[i] += 1
+        model.counts[k] += 1
+        at[0] += 1
+        at[2] += 1
+        if looks and model.counts[k] == model.next_look[k]:
+            return k
+    return -1
 
 
 @inlined

@@ -35,7 +35,6 @@ from heirloom.kernels.counting import Model
     STEP,
     V_MAX,
 ) = range(13)
-N_COEFFICIENTS = 13
 
 
 @njit(cache=True, error_model="numpy", _nrt=False)

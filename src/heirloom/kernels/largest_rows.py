@@ -12,26 +12,6 @@ from heirloom.kernels import njit
 
 
 @njit(cache=True)
-def choose_rows(pairs, t, rows, first, last, ends, successors, p, V, highest, chosen, means):
-    """Choose for each pair the row of a source whose largest mean is the smallest.
-
-    Sets chosen[i] to that row, or to -1 if no mean is below highest[i], and means[i] to the mean.
-    """
-    kept = np.empty(max(1, int((last - first).max()) if first.size else 1))
-    for i in range(pairs.size):
-        k = pairs[i]
-        chosen[i], means[i] = -1, highest[i]
-        if t[k] >= 1.0:
-            continue
-        for r in range(rows[k], rows[k + 1]):
-            mean, _ = _largest(
-                first[r], last[r], successors, p, ends[r], V, t[k], highest[i], kept, 0
-            )
-            if mean < means[i]:
-                chosen[i], means[i] = r, mean
-
-
-@njit(cache=True)
 def highest_outcomes(pairs, possible_first, possible, may_end, V, states, highest):
     """Find the possible outcome with the largest value; `states` is -1 for ⊥, of value 0."""
     for i in range(pairs.size):

@@ -11,7 +11,16 @@ import numpy as np
 
 from heirloom.kernels import inlined, njit
 from heirloom.kernels.checking import Check, pair_contradicts
-from heirloom.kernels.counting import Model, add_excess, entry_of, has_room, look
+from heirloom.kernels.counting import (
+    Model,
+    add_excess,
+    entry_of,
+    has_room,
+    log_is_full,
+    log_start,
+    log_step,
+    look,
+)
 from heirloom.kernels.evidence import describe
 from heirloom.kernels.solving import LENGTH, MAX_WORK, Values, named_near, update
 
@@ -122,9 +131,13 @@ def _rollout(
             status = NO_UNIFORMS
             break
         u = run.uniforms[uniform]
+        if log_is_full(model):
+            status = NO_ROOM
+            break
         if s < 0:
             s, step, discount = task.start_states[first_above(task.start_sums, u)], 0, 1.0
             run.starts[s] += 1
+            log_start(model, s)
             uniform += 1
             continue
         if choice == run.choices.size:
@@ -147,6 +160,7 @@ def _rollout(
         if i < 0:
             i = _count_new(model, task.entries, k, j, -1 - s if ended else s, reward)
             room = has_room(model.sizes, model.outcomes, model.p, model.widest)
+        log_step(model, i, reward)
         model.times[i] += 1
         model.counts[k] += 1
         if ended or step == max_steps:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heirloom.kernels import inlined, njit
-from heirloom.kernels.counting import Model, has_room
+from heirloom.kernels.counting import Model, has_room, log_is_full, log_step
 from heirloom.kernels.rollout import (
     DONE,
     NO_CHOICES,
@@ -292,10 +292,15 @@ def _rollout(task, table, model, run, episodes, max_steps):
         if not room:
             status = NO_ROOM
             break
+        if model is not None:
+            if log_is_full(model):
+                status = NO_ROOM
+                break
         u = run.uniforms[uniform]
         uniform += 1
         if s < 0:
             s, step, discount = task.start_states[first_above(task.start_sums, u)], 0, 1.0
+            run.starts[s] += 1
             choice += begin(table, run.choices, choice)
             continue
         k, used = choose(table, s, run.choices, choice)
@@ -312,6 +317,7 @@ def _rollout(task, table, model, run, episodes, max_steps):
             if i < 0:
                 i = _count_new(model, task.entries, k, j, -1 - s if ended else s, reward)
                 room = has_room(model.sizes, model.outcomes, model.p, model.widest)
+            log_step(model, i, reward)
             model.times[i] += 1
             model.counts[k] += 1
         learn(table, k, reward, s, ended)

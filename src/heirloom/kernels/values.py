@@ -1,38 +1,47 @@
 """Sweeps of Bellman operators over all states.
 
 `improve*` take the maximum over actions, `follow*` the action of a policy. The plain forms read one
-array and write another, so that the change of a sweep bounds the error (MacQueen's bounds). The
-`*_in_place` forms use each new value at once, so that values propagate along a whole path in one
-sweep. The expected value is written out in each function, because calling a function for it takes a
-quarter more time.
+array and write another, so that the change of a sweep bounds the error (MacQueen's bounds). In
+place, they use each new value at once, so that values propagate along a whole path in one sweep.
 """
 
 import numpy as np
 
-from heirloom.kernels import njit
+from heirloom.kernels import inlined, njit
+
+FORWARDS, BACKWARDS = False, True
+
+
+@inlined
+def _expected(indptr, successors, p, k, V):
+    """Return sum_s' T[k, s'] V[s']."""
+    expected = 0.0
+    for j in range(indptr[k], indptr[k + 1]):
+        expected += p[j] * V[successors[j]]
+    return expected
 
 
 @njit(cache=True)
-def improve(R, indptr, successors, p, gamma, V, V_new, policy):
+def improve(R, indptr, successors, p, gamma, V, V_new, policy, backwards):
     """Set V_new[s] <- max_a R[s, a] + gamma * sum_s' T[s, a, s'] V[s'], and `policy` to the argmax.
 
-    Returns the smallest and the largest change, min_s and max_s of V_new - V.
+    States are visited one after the other, or `backwards`; V_new may be V, to use new values at
+    once. Returns the smallest and the largest change, min_s and max_s of V_new - V.
     """
-    n_actions = R.size // V.size
+    n_states = V.size
+    n_actions = R.size // n_states
     lowest, highest = np.inf, -np.inf
-    for s in range(V.size):
+    for i in range(n_states):
+        s = n_states - 1 - i if backwards else i
         best, best_action = -np.inf, 0
         for a in range(n_actions):
             k = s * n_actions + a
-            expected = 0.0
-            for j in range(indptr[k], indptr[k + 1]):
-                expected += p[j] * V[successors[j]]
-            q = R[k] + gamma * expected
+            q = R[k] + gamma * _expected(indptr, successors, p, k, V)
             if q > best:
                 best, best_action = q, a
+        change = best - V[s]
         V_new[s] = best
         policy[s] = best_action
-        change = best - V[s]
         lowest = min(lowest, change)
         highest = max(highest, change)
     return lowest, highest
@@ -48,10 +57,7 @@ def improve_among(states, R, indptr, successors, p, gamma, V, V_new, q):
     """
     best, last = -np.inf, -1
     for k in range(R.size):
-        expected = 0.0
-        for j in range(indptr[k], indptr[k + 1]):
-            expected += p[j] * V[successors[j]]
-        q[k] = R[k] + gamma * expected
+        q[k] = R[k] + gamma * _expected(indptr, successors, p, k, V)
         best = max(q[k], best if states[k] == last else -np.inf)
         last = states[k]
         V_new[last] = best
@@ -95,26 +101,6 @@ def copy_rows(indptr, successors, p, pairs, new_indptr, new_successors, new_p):
 
 
 @njit(cache=True)
-def improve_in_place(R, indptr, successors, p, gamma, V, policy, backwards):
-    """Set V[s] <- max_a R[s, a] + gamma * sum_s' T[s, a, s'] V[s'], one state after the other."""
-    n_states = V.size
-    n_actions = R.size // n_states
-    for i in range(n_states):
-        s = n_states - 1 - i if backwards else i
-        best, best_action = -np.inf, 0
-        for a in range(n_actions):
-            k = s * n_actions + a
-            expected = 0.0
-            for j in range(indptr[k], indptr[k + 1]):
-                expected += p[j] * V[successors[j]]
-            q = R[k] + gamma * expected
-            if q > best:
-                best, best_action = q, a
-        V[s] = best
-        policy[s] = best_action
-
-
-@njit(cache=True)
 def follow(R, indptr, successors, p, gamma, policy, V, V_new):
     """Set V_new[s] <- R[s, policy[s]] + gamma * sum_s' T[s, policy[s], s'] V[s'].
 
@@ -124,10 +110,7 @@ def follow(R, indptr, successors, p, gamma, policy, V, V_new):
     lowest, highest = np.inf, -np.inf
     for s in range(V.size):
         k = s * n_actions + policy[s]
-        expected = 0.0
-        for j in range(indptr[k], indptr[k + 1]):
-            expected += p[j] * V[successors[j]]
-        V_new[s] = R[k] + gamma * expected
+        V_new[s] = R[k] + gamma * _expected(indptr, successors, p, k, V)
         change = V_new[s] - V[s]
         lowest = min(lowest, change)
         highest = max(highest, change)

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from heirloom.agents.candidates import Candidate, range_of_returns
 from heirloom.agents.optimistic import OptimisticAgent, checked_step
+from heirloom.agents.task_log import FURTHER, RETURN
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument, WrongOrder
 from heirloom.learning.outcomes import observe_mask, read_reset, read_step
@@ -19,6 +20,7 @@ from heirloom.mdp.from_learned import mdp_of
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import TabularMDP, value_range
 from heirloom.planning.solve import evaluate, read_policy, solve
+from heirloom.progress import bar
 from heirloom.validation import positive_probability, shown, truth
 
 if TYPE_CHECKING:
@@ -74,12 +76,13 @@ def certify(
     if not isinstance(agent, OptimisticAgent):
         raise InvalidArgument(
             f"agent is {shown(agent)}: expected an agent that counts its steps in a model, such as "
-            "RMax or another OptimisticAgent"
+            "RMax or another OptimisticAgent; it can roll out any policy that is given"
         )
     delta, masks = positive_probability("delta", delta), truth("masks", masks)
     if agent.task.is_dropped:
         raise WrongOrder("the last task was dropped: begin a task, and call certify in it")
-    agent.model._availability.is_expected |= masks
+    if masks:
+        agent.task.expect_masks()
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
     p_start = agent.declared.start
     if start is not None:
@@ -105,12 +108,15 @@ def roll_out(
     candidate = _candidate(agent, policy, start, plan.max_steps)
     rollouts = Rollouts(agent, env, candidate, plan.max_steps, masks=plan.masks)
     seeds = [_seed(candidate, plan.seed)] + [None] * (plan.episodes - 1)  # the first seeds all
-    try:
-        for seed in seeds:
-            candidate.returns.append(candidate.low)  # if the episode fails, this remains
-            candidate.returns[-1] = rollouts.episode(seed)
-    finally:
-        rollouts.end()
+    with bar("rolling out", plan.episodes, unit="episodes") as show:
+        try:
+            for done, seed in enumerate(seeds):
+                show(done)
+                agent.task.log.add(RETURN, agent.task.candidates.index(candidate))
+                candidate.returns.append(candidate.low)  # if the episode fails, this remains
+                candidate.returns[-1] = rollouts.episode(seed)
+        finally:
+            rollouts.end()
     return rollouts
 
 
@@ -279,17 +285,19 @@ class _EndedTask:
     """Counts steps in the model of a task that has ended: its source is stored already."""
 
     def __init__(self, agent: OptimisticAgent) -> None:
-        self.model, self.limits, self.memory = agent.model, agent._limits, agent.memory
+        self.task, self.model, self.limits = agent.task, agent.model, agent._limits
+        self.memory = agent.memory
         self.further = LearnedModel(agent.n_states, agent.n_actions, n_known=1, refresh=2.0)
 
     def end(self) -> None:
         """Add the steps to the visits of all tasks, which must be complete to be pooled."""
         if self.model.refresh is not None:
             self.memory.visits.add(self.further.all_visits)
+        self.task.log.add(FURTHER)
 
     def observe_mask(self, s: int, mask: ArrayLike) -> None:
         flags = read_mask(mask, self.model.n_actions, f"the mask of state {s}")
-        self.model._availability.observe(s, flags)
+        self.task.observe_mask(s, flags)
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> None:
         s, a, r, s_next, terminated = checked_step(self.limits, s, a, r, s_next, terminated)

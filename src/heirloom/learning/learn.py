@@ -1,11 +1,14 @@
 """`learn`: let an agent learn one task."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from heirloom.agents.candidates import Candidate, range_of_returns
 from heirloom.agents.optimistic import OptimisticAgent
@@ -21,13 +24,22 @@ from heirloom.errors import (
 )
 from heirloom.kernels import rollout
 from heirloom.kernels.counting import NEVER
-from heirloom.learning.outcomes import begin, failed, observe_mask, read_reset, read_step, takes
+from heirloom.learning.outcomes import (
+    begin,
+    failed,
+    observe_mask,
+    read_available,
+    read_reset,
+    read_step,
+    takes,
+)
 from heirloom.learning.plan import Callback, Plan, adopt_names, checked_texts
 from heirloom.learning.recorder import Recorder, run_recorded_episode
 from heirloom.learning.recording import RecordChoice, Recording
 from heirloom.learning.streams import stream
 from heirloom.mdp.mask_notice import MaskNotice
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.progress import Show, bar, silent
 from heirloom.validation import (
     generator,
     positive_probability,
@@ -98,22 +110,24 @@ def learn(
     every: int | None = None,
     resume: bool = False,
     masks: bool = False,
+    available: ArrayLike | None = None,
     label: str | None = None,
     time: str | date | None = None,
     record: bool | Mapping[str, int] | RecordChoice | None = None,
     until: float | None = None,
     delta: float = 0.05,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Record:
     """Let `agent` learn one task: begin it, run a number of episodes, and end it.
 
     A `TabularMDP` runs in compiled code, an environment step by step. With the same seeds,
     `learn(agent, m)` and `learn(agent, m.to_gymnasium())` give bitwise identical results, with
-    `masks=True` if `m` lacks actions.
+    `masks=True` if `m` lacks actions. A terminal shows a progress bar, after two seconds.
 
     Args:
         agent: the agent, also one of your own: any object with the methods of `heirloom.Agent`.
         env: an exact task, or a Gymnasium environment with discrete observations and actions.
-        episodes: the number of episodes.
+        episodes: the number of episodes; with `resume`, of those that are left, which may be 0.
         max_steps: the number of steps after which an episode is truncated. Truncation is not
             termination: the agent does not learn from it. None leaves truncation to the
             environment, which must then declare a time limit, by the wrapper `TimeLimit` or by
@@ -122,11 +136,14 @@ def learn(
             `resume`, a seed of its own: the same one repeats the same random numbers, and
             certificates need independent ones.
         callback: called as `callback(done, episodes)`, `done` being the number of episodes done.
-        every: the number of episodes between two calls of `callback`; by default 1% of them.
+        every: the number of episodes between two calls of `callback`, and between two checkpoints;
+            by default 1% of them.
         resume: continue the current task, which was interrupted, instead of beginning a new one.
         masks: whether the agent obeys the masks of available actions that an environment gives,
             in `info["action_mask"]` or by `env.unwrapped.action_masks()`. The missing actions of a
             `TabularMDP` are always respected.
+        available: the actions that exist, booleans [s, a], if they are known before the task is
+            learned; None for those of an exact task, or if an environment gives masks on the way.
         label: what the task is called, for texts about the agent's memory and for replays; None
             for no label.
         time: when the task took place, such as "week 12" or a date; None for no time.
@@ -141,6 +158,13 @@ def learn(
             say how it ended.
         delta: δ of the certificate. It is about the start that the agent was told, or else that of
             an exact task, or that of the episodes.
+        checkpoint: a file to which the agent is saved after `every` episodes and at the end; it is
+            replaced as a whole. If the process is killed, load the agent and repeat the call with
+            `resume=agent.in_task` and `episodes=n - agent.n_episodes`, where n is the number of
+            episodes of the whole task: with the same `seed` and `every`, the agent then learns what
+            it would have learned. For this, each part of the task between two checkpoints has a
+            seed of its own, so results differ from those without checkpoints. What an
+            environment does after `reset(seed=...)` must depend on nothing that was before.
     """
     choice = RecordChoice.read(record)
     every = None if every is None else whole_number("every", every)
@@ -152,15 +176,26 @@ def learn(
         )
     if until is not None:
         until, delta = _checked_until(agent, until, choice), positive_probability("delta", delta)
+    if checkpoint is not None:
+        _check_checkpoint(agent, choice)
     texts = checked_texts(agent, label, time)
-    plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed)
+    least = 0 if resume else 1
+    plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed, least=least)
+    exist = None
+    if available is not None:
+        exist = read_available(available, plan.n_states, plan.n_actions)
+        if isinstance(env, TabularMDP) and not np.array_equal(exist, env.available):
+            raise InvalidArgument(
+                "available differs from the available actions of the task: leave it out"
+            )
     if choice is not None:
         n_pairs = plan.n_states * plan.n_actions
         choice.check_size(episodes=plan.episodes, steps=plan.max_steps, n_pairs=n_pairs)
-    stride = max(1, plan.episodes // 100) if every is None else every
+    before = agent.n_episodes if checkpoint is not None else 0  # type: ignore[attr-defined]
+    stride = max(1, (before + plan.episodes) // 100) if every is None else every
     plan = replace(plan, masks=masks)
     if not resume:
-        begin(agent, env, masks=masks)
+        begin(agent, env, masks=masks, available=exist)
     elif hasattr(agent, "resume_task"):
         agent.resume_task()
     if hasattr(agent, "name_task"):
@@ -170,14 +205,93 @@ def learn(
     if choice is not None:
         sizes, text = (plan.n_states, plan.n_actions), ", ".join(texts.values())
         recorder = Recorder(choice, agent, env, sizes, plan.episodes, label=text)
-    plan = replace(plan, callback=callback, stride=stride, recorder=recorder)
-    if until is None:
-        result = run_episodes(agent, env, plan)
-    else:
-        result = learn_until(agent, env, plan, until, delta)
+    with bar("learning", plan.episodes, unit="episodes") as show:
+        plan = replace(plan, stride=stride, recorder=recorder)
+        if checkpoint is not None or callback is not None or show is not silent:
+            plan = replace(
+                plan, callback=partial(_after_episodes, agent, checkpoint, callback, show)
+            )
+        if until is not None:
+            result = learn_until(
+                *(agent, env, plan, until, delta, before), is_saved=checkpoint is not None
+            )
+        elif checkpoint is not None:
+            result = _learn_parts(agent, env, plan, before)
+        else:
+            result = run_episodes(agent, env, plan)
     adopt_names(agent, env)  # again, since the environment may have numbered new states
     agent.end_task(**texts)
+    if checkpoint is not None:
+        agent.save(checkpoint)  # type: ignore[attr-defined]
     return result
+
+
+def _check_checkpoint(agent: Agent, choice: RecordChoice | None) -> None:
+    """Raise `InvalidArgument` unless checkpoints of the agent can be written."""
+    if not callable(getattr(agent, "save", None)) or not hasattr(agent, "n_episodes"):
+        raise InvalidArgument(
+            f"checkpoint is given, but {type(agent).__name__} has no method save(path) and no "
+            "n_episodes, the number of episodes begun in the task: leave it out"
+        )
+    if choice is not None:
+        raise InvalidArgument(
+            "record and checkpoint are given: files of agents contain no recording; leave one out"
+        )
+
+
+def _after_episodes(
+    agent: Any,
+    checkpoint: str | os.PathLike[str] | None,
+    callback: Callback | None,
+    show: Show,
+    done: int,
+    episodes: int,
+) -> None:
+    """Save the agent if there are checkpoints, call the callback, and move the bar."""
+    if checkpoint is not None:
+        agent.save(checkpoint)
+    if callback is not None:
+        callback(done, episodes)
+    show(done)
+
+
+def _learn_parts(
+    agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan, before: int
+) -> Record:
+    """Run episodes in parts that end at the multiples of the stride, each with a seed of its own.
+
+    `before` is the number of episodes of the task that were run earlier. The task is resumed after
+    each part, as it is if the agent was loaded.
+    """
+    assert plan.callback is not None
+    parts: list[Record] = []
+    done, last = before, before + plan.episodes
+    while done < last:
+        n = min(plan.stride - done % plan.stride, last - done)
+        parts.append(run_episodes(agent, env, _part(plan, n, "checkpoint", done)))
+        done += n
+        plan.callback(done - before, plan.episodes)
+        if hasattr(agent, "resume_task") and done < last:
+            agent.resume_task()
+    return _joined(parts)
+
+
+def _part(plan: Plan, episodes: int, key: str, done: int) -> Plan:
+    """Return the plan of a part of the episodes, with a seed that the others do not have."""
+    seed = None if plan.seed is None else int(stream(plan.seed, key, done).integers(2**31))
+    return replace(plan, episodes=episodes, seed=seed, callback=None)
+
+
+def _joined(parts: list[Record]) -> Record:
+    """Return the record of several parts."""
+    n_steps = np.cumsum([0, *(part.n_steps for part in parts)])
+    steps = [part.update_steps + n for part, n in zip(parts, n_steps[:-1], strict=True)]
+    return Record(
+        frozen(np.concatenate([np.empty(0), *(part.returns for part in parts)])),
+        frozen(np.concatenate([np.empty(0), *(part.discounted_returns for part in parts)])),
+        frozen(np.concatenate([np.empty(0, dtype=np.int64), *steps])),
+        int(n_steps[-1]),
+    )
 
 
 def _checked_until(agent: Agent, until: float, choice: RecordChoice | None) -> float:
@@ -195,17 +309,26 @@ def _checked_until(agent: Agent, until: float, choice: RecordChoice | None) -> f
 
 
 def learn_until(
-    agent: Agent, env: "TabularMDP | gym.Env[Any, Any]", plan: Plan, until: float, delta: float
+    agent: Agent,
+    env: "TabularMDP | gym.Env[Any, Any]",
+    plan: Plan,
+    until: float,
+    delta: float,
+    before: int = 0,
+    *,
+    is_saved: bool = False,
 ) -> Record:
     """Run episodes of a task that the agent has begun, until a certificate has a small gap.
 
     Each part has 5 % more episodes, with a seed of its own, so that results do not depend on
-    whether compiled code runs.
+    whether compiled code runs. `before` is the number of episodes that were run earlier, and
+    `is_saved` says whether there are checkpoints.
     """
     from heirloom.learning.certify import chosen_policy, roll_out
 
     assert isinstance(agent, OptimisticAgent)
-    start, rolled = agent.declared.start, 0
+    start = agent.declared.start
+    rolled = sum(len(one.returns) for one in agent.task.candidates) if before else 0
     if start is None and isinstance(env, TabularMDP):
         start = env.start
     environment = env.to_gymnasium() if isinstance(env, TabularMDP) else env
@@ -215,11 +338,10 @@ def learn_until(
     _, high = range_of_returns(agent.setting, plan.max_steps)
     parts: list[Record] = []
     found = agent.certificate(start=start, delta=delta)
-    done = 0
-    while done < plan.episodes and found.relative_gap > until:
-        n = min(max(1, done // N_CHECKS), plan.episodes - done)
-        seed = None if plan.seed is None else int(stream(plan.seed, "until", done).integers(2**31))
-        part = replace(plan, episodes=n, seed=seed, callback=None)
+    done, last = before, before + plan.episodes
+    while done < last and found.relative_gap > until:
+        n = min(max(1, done // N_CHECKS), last - done)
+        part = _part(plan, n, "until", done)
         policy = None
         if not is_safe and found.relative_gap <= WIDEST:
             candidates = agent.task.candidates
@@ -239,21 +361,15 @@ def learn_until(
             rolled += n
         else:
             parts.append(run_episodes(agent, env, part))
-        is_due = done // plan.stride < (done + n) // plan.stride or done + n == plan.episodes
+        is_due = done // plan.stride < (done + n) // plan.stride or done + n == last
         done += n
         if plan.callback is not None and is_due:
-            plan.callback(done, plan.episodes)
+            plan.callback(done - before, plan.episodes)
+            if is_saved:
+                agent.resume_task()
         found = agent.certificate(start=start, delta=delta)
-    n_steps = np.cumsum([0, *(part.n_steps for part in parts)])
-    steps = [part.update_steps + n for part, n in zip(parts, n_steps[:-1], strict=True)]
-    return Record(
-        frozen(np.concatenate([np.empty(0), *(part.returns for part in parts)])),
-        frozen(np.concatenate([np.empty(0), *(part.discounted_returns for part in parts)])),
-        frozen(np.concatenate([np.empty(0, dtype=np.int64), *steps])),
-        int(n_steps[-1]),
-        certificate=found,
-        is_certified=found.relative_gap <= until,
-    )
+    is_certified = found.relative_gap <= until
+    return replace(_joined(parts), certificate=found, is_certified=is_certified)
 
 
 def _promising(
@@ -341,6 +457,8 @@ def _learn_compiled(agent: OptimisticAgent, m: TabularMDP, plan: Plan) -> Record
         learner.greedy.clear()
         if status in (rollout.KNOWN, rollout.LOOKED, rollout.REFUTED, rollout.REFUTED_AGAIN):
             is_first = status in (rollout.KNOWN, rollout.REFUTED)
+            if learner.next_plan is not None:  # if an error is raised, as after a single step
+                learner.n_steps = before + int(run.at[rollout.STEPS]) - 1
             learner._looked(pair, is_first=is_first)
             if status in (rollout.REFUTED, rollout.REFUTED_AGAIN):
                 agent.refutation.react(learner, pair)
@@ -440,7 +558,7 @@ def _new_run(
 ) -> rollout.Run:
     """Create the state of a compiled run, with random numbers for the task and for the agent."""
     agent._uniforms.refill()
-    starts = agent.task.starts if isinstance(agent, OptimisticAgent) else None
+    starts = agent.task.starts if isinstance(agent, OptimisticAgent) else agent.starts
     run = rollout.Run(
         at=np.array([0, 0, -1, 0, 0, 0, 0]),
         discount=np.ones(1),
@@ -449,7 +567,7 @@ def _new_run(
         returns=np.zeros(episodes),
         discounted=np.zeros(episodes),
         update_steps=np.empty(agent.n_states * agent.n_actions, dtype=np.int64),
-        starts=np.zeros(agent.n_states, dtype=np.int64) if starts is None else starts,
+        starts=starts,
     )
     run.at[rollout.CHOICE] = agent._uniforms.n_used
     return run
@@ -486,7 +604,9 @@ def _learn_step_by_step(agent: Agent, env: "gym.Env[Any, Any]", plan: Plan) -> R
         if begin_episode is not None:
             begin_episode()
         if isinstance(agent, OptimisticAgent):
-            agent.task.starts[s] += 1
+            agent.task.start_at(s)
+        elif isinstance(agent, TableAgent):
+            agent.start_at(s)
         while not done:
             if plan.masks:
                 observe_mask(agent, env, s, info)

@@ -1,20 +1,18 @@
 """One job of an experiment: an agent learns the tasks of a repetition one after the other."""
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from time import thread_time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numba.core import event
 
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import HeirloomError, InvalidArgument
+from heirloom.learning.clock import learning_time
 from heirloom.learning.learn import run_episodes
 from heirloom.learning.outcomes import begin
 from heirloom.learning.plan import Plan, adopt_names
@@ -155,31 +153,6 @@ def learn_tasks(
 
 class _OutOfTime(Exception):
     """A job has used up its processor seconds."""
-
-
-class CompileClock(event.Listener, threading.local):
-    """Counts the processor seconds in which this thread compiles kernels."""
-
-    depth, begun, seconds = 0, 0.0, 0.0
-
-    def on_start(self, event: event.Event) -> None:
-        """Begin to count; a kernel that is compiled within another one counts once."""
-        self.begun = self.begun if self.depth else thread_time()
-        self.depth += 1
-
-    def on_end(self, event: event.Event) -> None:
-        """End to count."""
-        self.depth -= 1
-        self.seconds += 0.0 if self.depth else thread_time() - self.begun
-
-
-_compile_clock = CompileClock()
-event.register("numba:compile", _compile_clock)  # type: ignore[no-untyped-call]
-
-
-def learning_time() -> float:
-    """Return the processor seconds of this thread, without those in which it compiles kernels."""
-    return thread_time() - _compile_clock.seconds
 
 
 def _check_time(end: float, *_: int) -> None:

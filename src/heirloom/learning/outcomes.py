@@ -5,12 +5,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent
 from heirloom.arrays import BoolArray
 from heirloom.errors import InvalidArgument, UnsupportedEnvironment
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.transfer.nearness.successors import as_array
 from heirloom.validation import LARGEST_REWARD, LARGEST_SIZE, float_or_nan, shown
 
 if TYPE_CHECKING:
@@ -109,6 +111,17 @@ def failed(error: Exception, where: str) -> UnsupportedEnvironment:
 # Wrappers that change neither states nor actions.
 
 
+def read_available(available: ArrayLike, n_states: int, n_actions: int) -> BoolArray:
+    """Return the actions that exist, [s, a]; raise `InvalidArgument` unless each state has one."""
+    mask, shape = as_array("available", available), (n_states, n_actions)
+    if mask.dtype != np.bool_ or mask.shape != shape or not mask.any(axis=1).all():
+        raise InvalidArgument(
+            f"available is {shown(available)}: expected booleans [s, a] of shape {shape}, with an "
+            "action in each state"
+        )
+    return mask
+
+
 def available_in(task: "Task", *, masks: bool) -> BoolArray | None:
     """Return the actions that exist in a task, [s, a], if they are known before it is learned.
 
@@ -125,12 +138,15 @@ def available_in(task: "Task", *, masks: bool) -> BoolArray | None:
     return task.available
 
 
-def begin(agent: Agent, task: "Task", *, masks: bool = False) -> None:
+def begin(
+    agent: Agent, task: "Task", *, masks: bool = False, available: BoolArray | None = None
+) -> None:
     """Begin a task of an agent, with its available actions if they are known.
 
     Raises `InvalidArgument` if the agent cannot handle missing actions.
     """
-    available = available_in(task, masks=masks)
+    if available is None:
+        available = available_in(task, masks=masks)
     if (masks and not isinstance(task, TabularMDP)) or available is not None:
         if not callable(getattr(agent, "observe_mask", None)):
             raise InvalidArgument(
@@ -141,7 +157,7 @@ def begin(agent: Agent, task: "Task", *, masks: bool = False) -> None:
     if available is None:
         agent.begin_task()
         if masks and isinstance(agent, OptimisticAgent):
-            agent.model._availability.is_expected = True
+            agent.task.expect_masks()
     elif takes(agent.begin_task, "available"):
         agent.begin_task(available=available)  # type: ignore[call-arg]
     else:

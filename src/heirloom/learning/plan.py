@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from heirloom.agents.fixed_policy import FixedPolicy
 from heirloom.agents.protocol import Agent, memory_of
 from heirloom.errors import IncompatibleTasks, InvalidArgument
 from heirloom.learning.recorder import Recorder, exact_task_of, names_of
@@ -55,18 +56,33 @@ class Plan:
         episodes: int,
         max_steps: int | None,
         seed: int | None,
+        least: int = 1,
     ) -> "Plan":
         """Create a plan; raises if a number is not valid or the task does not fit the agent."""
-        for name in ("begin_task", "act", "observe", "end_task"):
-            if not callable(getattr(agent, name, None)):
-                raise InvalidArgument(
-                    f"the agent {shown(agent)} has no method {name!r}: expected an agent, with the "
-                    "methods begin_task, act, observe and end_task"
-                )
-        episodes = whole_number("episodes", episodes, most=LARGEST_SIZE)
+        check_agent(agent)
+        episodes = whole_number("episodes", episodes, least=least, most=LARGEST_SIZE)
         max_steps = None if max_steps is None else whole_number("max_steps", max_steps)
         seed = None if seed is None else whole_number("seed", seed, least=0, most=math.inf)
         return cls(episodes, max_steps, seed, *_check_fit(agent, env, max_steps))
+
+
+def check_agent(agent: Agent) -> None:
+    """Raise `InvalidArgument` unless an object has the methods of an agent."""
+    for name in ("begin_task", "act", "observe", "end_task"):
+        if not callable(getattr(agent, name, None)):
+            raise InvalidArgument(
+                f"the agent {shown(agent)} has no method {name!r}: expected an agent, with the "
+                "methods begin_task, act, observe and end_task"
+            )
+
+
+def sizes_of_task(env: "TabularMDP | gym.Env[Any, Any]", name: str = "env") -> tuple[int, int]:
+    """Return the numbers of states and actions of a task or environment, `name` in messages."""
+    if isinstance(env, TabularMDP):
+        return env.n_states, env.n_actions
+    from heirloom.mdp.gymnasium import sizes_of
+
+    return sizes_of(env, name)
 
 
 def _check_fit(
@@ -77,8 +93,9 @@ def _check_fit(
     Raises unless the agent can learn it: the sizes, the discount factor and the rewards must be
     those of the agent, as far as it has these attributes, and episodes must have a time limit.
     """
+    sizes, gamma = sizes_of_task(env), getattr(agent, "gamma", math.nan)
     if isinstance(env, TabularMDP):
-        sizes, gamma = (env.n_states, env.n_actions), env.gamma
+        gamma = env.gamma
         if getattr(agent, "gamma", gamma) != gamma:
             raise IncompatibleTasks(
                 f"gamma is {agent.gamma} for the agent and {env.gamma} for the task: use the same "  # type: ignore[attr-defined]
@@ -99,10 +116,6 @@ def _check_fit(
                     f"reward_range ({lo:g}, {hi:g}): create the agent with a range that contains "
                     "the rewards of all its tasks"
                 )
-    else:
-        from heirloom.mdp.gymnasium import sizes_of
-
-        sizes, gamma = sizes_of(env), getattr(agent, "gamma", math.nan)
     of_agent = tuple(
         getattr(agent, name, size)
         for name, size in zip(("n_states", "n_actions"), sizes, strict=True)
@@ -114,6 +127,8 @@ def _check_fit(
         )
     check_edges(agent, env)
     check_names(agent, env)
+    if isinstance(agent, FixedPolicy):
+        agent.check_fit(*sizes, names_of(env))
     if max_steps is None:
         _check_time_limit(env)
     return *sizes, gamma

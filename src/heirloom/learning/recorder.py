@@ -261,7 +261,7 @@ def run_recorded_episode(
     if hasattr(agent, "begin_episode"):
         agent.begin_episode()
     s = int(task.start_states[rollout.first_above(task.start_sums, _uniform(run, rng))])
-    run.starts[s] += 1
+    (agent.task if isinstance(agent, OptimisticAgent) else agent).start_at(s)
     while not ended and step != plan.max_steps:
         a = agent.act(s)
         j = _drawn(task, s * n_actions + a, _uniform(run, rng))

@@ -18,11 +18,11 @@ from heirloom.validation import numbers, real_number
 
 
 def pairs_to_learn(U: ArrayLike, m: TabularMDP, *, epsilon: float) -> BoolArray:
-    """Return where U(s, a) >= V*(s) - ε, [s, a]: the pairs that an agent with bound U must learn.
+    """Return where `U(s, a) >= V*(s) - ε`, [s, a]: the pairs that an agent with bound U must learn.
 
     Actions that are not available do not count.
 
-    With n such pairs, the agent is ε-optimal in all but S · n / (ε³ (1-γ)³) steps, up to constant
+    With n such pairs, the agent is ε-optimal in all but `S · n / (ε³ (1-γ)³)` steps, up to constant
     and logarithmic factors, with high probability (Proposition 5).
     """
     check_task(m)

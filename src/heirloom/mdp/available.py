@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen, ranges
 from heirloom.errors import InvalidArgument, InvalidTask
 from heirloom.validation import shown
 from heirloom.wording import counted
@@ -79,7 +79,7 @@ def rows_of(rows: SparseRows, pairs: IntArray) -> SparseRows:
     lengths = rows.indptr[pairs + 1] - rows.indptr[pairs]
     indptr = np.zeros(pairs.size + 1, dtype=np.int64)
     np.cumsum(lengths, out=indptr[1:])
-    taken = np.arange(indptr[-1]) + np.repeat(rows.indptr[pairs] - indptr[:-1], lengths)
+    taken = ranges(rows.indptr[pairs], lengths)
     return SparseRows(frozen(indptr), frozen(rows.successors[taken]), frozen(rows.p[taken]))
 
 
@@ -155,6 +155,10 @@ class Availability:
             return np.zeros(self._shape[0] * self._shape[1], dtype=bool)
         return self.sure
 
+    def is_known(self, s: int) -> bool:
+        """Return whether the mask of a state was observed, or given."""
+        return self.missing is not None if self._observed is None else bool(self._observed[s])
+
     def give(self, mask: BoolArray) -> None:
         """Set the mask of the whole task, over pairs."""
         self.missing, self._observed = None if mask.all() else ~mask, None
@@ -167,8 +171,7 @@ class Availability:
         n_states, n_actions = self._shape
         first = s * n_actions
         row = slice(first, first + n_actions)
-        is_given = self._observed is None and self.missing is not None
-        if is_given or (self._observed is not None and self._observed[s]):
+        if self.is_known(s):
             before = np.ones(n_actions, dtype=bool) if self.missing is None else ~self.missing[row]
             if not np.array_equal(before, mask):
                 raise InvalidArgument(

@@ -27,7 +27,7 @@ def read_transitions(R: Any, T: Any, terminates: Any, available: Any = None) -> 
     Args:
         R: rewards per pair, [s, a], or per transition, in the shape of T.
         T: probabilities, [s, a, s'], or sparse of shape (S·A, S).
-        terminates: None; or the terminal states (indices, or a boolean mask), so that every
+        terminates: None; or the terminal states (their numbers, or a boolean mask), so that every
             transition into them terminates; or the terminal transitions (booleans in the shape
             of T).
         available: None; or the pairs that exist, booleans [s, a]. R and T are ignored elsewhere.
@@ -69,7 +69,7 @@ def read_start(start: int | ArrayLike | None, n_states: int) -> FloatArray:
     p = _task_numbers(start, "start")
     if p.shape != (n_states,):
         raise InvalidTask(
-            f"start is {shown(start)}: expected the index of a state, or a distribution of shape "
+            f"start is {shown(start)}: expected the number of a state, or a distribution of shape "
             f"({n_states},)"
         )
     bad = np.flatnonzero(~(np.isfinite(p) & (p >= 0)))

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arrays import BoolArray
+from heirloom.arrays import BoolArray, ranges
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.rows import Rows, rewards_outside
 from heirloom.mdp.tabular import TabularMDP, value_range
@@ -22,9 +22,9 @@ def mdp_of(
     *,
     gamma: float,
     unknown: Unknown,
-    reward_range: Range,
-    terminating: bool,
-    start: int | ArrayLike | None,
+    reward_range: Range = (0.0, 1.0),
+    terminating: bool = True,
+    start: int | ArrayLike | None = None,
     missing: BoolArray | None = None,
     state_names: NamesLike = None,
     action_names: NamesLike = None,
@@ -54,10 +54,8 @@ def mdp_of(
             "of the agent, such as agent.setting.reward_range"
         )
     R = np.clip(rows.R, *reward_range)  # a mean may exceed the range by a rounding error
-    lengths = (rows.last - rows.first)[pairs]
-    taken = np.repeat(rows.first[pairs] - np.cumsum(lengths) + lengths, lengths) + np.arange(
-        int(lengths.sum())
-    )
+    lengths = rows.lengths[pairs]
+    taken = ranges(rows.first[pairs], lengths)
     owner = np.repeat(pairs, lengths)
     ending = pairs[rows.ends[pairs] > 0]
     others = np.flatnonzero(~known if missing is None else ~(known | missing))

@@ -6,7 +6,7 @@ few numbers per pair and per distinct outcome.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from heirloom.mdp.tabular import TabularMDP
 
 INITIAL_CAPACITY = 256  # transitions, and outcomes, for which a new model has room
+MOST_LOGGED = 2**24  # steps of a task that are logged, in 64 MB, or 192 MB if rewards vary
 OF_TRANSITIONS = "successors", "p", "owner", "next_into", "next_into_1"
 OF_ENTRIES = "outcomes", "times", "rewards", "excess", "place", "next_entry"
 
@@ -61,6 +62,7 @@ class LearnedModel:
         self._availability = Availability(self.n_states, self.n_actions)
         self._entries: dict[tuple[int, int], int] = {}
         """The entry of each pair and outcome that was counted step by step."""
+        self._is_logged = False
         self._borrowed: list[tuple[IntArray, IntArray, IntArray, FloatArray]] = []
         """The pairs, entries, times and excess of visits that were borrowed from other tasks."""
         widest = min(n_known, self.n_states) if refresh is None else self.n_states
@@ -111,36 +113,20 @@ class LearnedModel:
             excess=np.empty((capacity, 2)),
             place=per_entry(np.int64),
             next_entry=per_entry(np.int64),
-            sizes=np.zeros(2, dtype=np.int64),
+            log=np.empty(0, dtype=np.int32),
+            other_rewards=np.empty(0),
+            sizes=np.array([0, 0, -1, -1]),
         )
 
     @classmethod
     def with_accuracy(
-        cls,
-        n_states: int,
-        n_actions: int,
-        *,
-        epsilon: float,
-        delta: float,
-        n_sources: int = 0,
-        reward_range: Range = (0.0, 1.0),
-        terminating: bool = True,
-        refresh: float | None = None,
+        cls, n_states: int, n_actions: int, *, refresh: float | None = None, **accuracy: Any
     ) -> Self:
         """Create a model whose known pairs are all ε-accurate with probability 1 - δ.
 
         The arguments are those of `n_known_for`.
         """
-        n_known = n_known_for(
-            n_states,
-            n_actions,
-            epsilon=epsilon,
-            delta=delta,
-            n_sources=n_sources,
-            reward_range=reward_range,
-            terminating=terminating,
-            refresh=refresh,
-        )
+        n_known = n_known_for(n_states, n_actions, refresh=refresh, **accuracy)
         return cls(n_states, n_actions, n_known=n_known, refresh=refresh)
 
     # Read-only, because the sizes of the arrays follow from them.
@@ -397,11 +383,62 @@ class LearnedModel:
                 *(arrays.excess, arrays.place, arrays.sizes, k, outcome, r),
             )
             self._entries[k, outcome] = i
-        if r != arrays.rewards[i]:
+        is_other = r != arrays.rewards[i]
+        if is_other:
             counting.add_excess(arrays.rewards, arrays.excess, i, r)
+        if self._is_logged:
+            self._log(2 * i + 1 if is_other else 2 * i, r)
         arrays.times[i] += 1
         arrays.counts[k] += 1
         return k if arrays.counts[k] == arrays.next_look[k] else None
+
+    def _start_log(
+        self, log: IntArray | None = None, other_rewards: FloatArray | None = None
+    ) -> None:
+        """Log steps from now on, behind those that are given."""
+        if log is None or other_rewards is None:
+            log, other_rewards = np.empty(0, dtype=np.int32), np.empty(0)
+        self._arrays.sizes[counting.N_LOGGED :] = log.size, other_rewards.size
+        capacity = [max(INITIAL_CAPACITY, array.size) for array in (log, other_rewards)]
+        room = np.empty(capacity[0], dtype=np.int32), np.empty(capacity[1])
+        room[0][: log.size], room[1][: other_rewards.size] = log, other_rewards
+        self._arrays = self._arrays._replace(log=room[0], other_rewards=room[1])
+        self._is_logged = True
+
+    def _log(self, code: int, r: float = 0.0) -> None:
+        """Log a step, or the beginning of an episode, as `counting.Model` describes."""
+        arrays, is_other = self._arrays, code > 0 and code % 2 == 1
+        n, n_others = arrays.sizes[counting.N_LOGGED :].tolist()
+        if n == arrays.log.size or (is_other and n_others == arrays.other_rewards.size):
+            self._grow_log()
+            if not self._is_logged:
+                return
+            arrays = self._arrays
+        arrays.log[n] = code
+        arrays.sizes[counting.N_LOGGED] = n + 1
+        if is_other:
+            arrays.other_rewards[n_others] = r
+            arrays.sizes[counting.N_OTHERS] = n_others + 1
+
+    @property
+    def _log_is_full(self) -> bool:
+        a = self._arrays
+        sizes = a.log.size, a.other_rewards.size
+        return any(a.sizes[counting.N_LOGGED + i] == size for i, size in enumerate(sizes))
+
+    def _grow_log(self) -> None:
+        """Double the room for steps, or end the log if it is as long as it may be."""
+        a = self._arrays
+        for name, size in (("log", counting.N_LOGGED), ("other_rewards", counting.N_OTHERS)):
+            array = getattr(a, name)
+            if a.sizes[size] < array.size:
+                continue
+            if array.size >= MOST_LOGGED:
+                a.sizes[counting.N_LOGGED :] = -1
+                none = {"log": a.log[:0].copy(), "other_rewards": a.other_rewards[:0].copy()}
+                self._arrays, self._is_logged = a._replace(**none), False
+                return
+            self._arrays = self._arrays._replace(**{name: _doubled(array)})
 
     def was_looked_at(self, s: int, a: int) -> bool:
         """Return whether a pair was estimated after its last visit."""
@@ -480,6 +517,9 @@ class LearnedModel:
 
     def _grow(self, growing: Sequence[str] = ()) -> None:
         """Double the capacity for transitions if it is used up, otherwise that for entries."""
+        if not growing and self._log_is_full:
+            self._grow_log()
+            return
         a = self._arrays
         if not growing:
             has_room = a.sizes[counting.N_TRANSITIONS] + a.widest <= a.p.size

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen, ranges
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.validation import LARGEST_REWARD, Range, instance, shown
@@ -57,7 +57,7 @@ class Rows(NamedTuple):
         """
         ending = np.flatnonzero(self.ends > 0)
         owner = np.repeat(np.arange(self.known.size), self.lengths)
-        taken = _entries(self)
+        taken = ranges(self.first, self.lengths)
         inner = owner * (n_states + 1) + self.successors[taken]
         outcomes = np.concatenate([inner, ending * (n_states + 1) + n_states])
         return outcomes, np.concatenate([self.p[taken], self.ends[ending]])
@@ -98,7 +98,7 @@ def collected(
 def compact(rows: Rows) -> Rows:
     """Copy rows, one after the other in the order of pairs, as read-only arrays."""
     last = np.cumsum(rows.lengths)
-    taken = _entries(rows)
+    taken = ranges(rows.first, rows.lengths)
     copied = Rows(
         known=rows.known.copy(),
         counts=rows.counts.copy(),
@@ -112,13 +112,6 @@ def compact(rows: Rows) -> Rows:
     for array in copied:
         frozen(array)
     return copied
-
-
-def _entries(rows: Rows) -> IntArray:
-    """Return where the successors of all pairs are, in the order of pairs."""
-    lengths = rows.lengths
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(rows.first - before, lengths) + np.arange(int(lengths.sum()))
 
 
 def rewards_outside(rows: Rows, reward_range: Range) -> IntArray:

@@ -43,8 +43,8 @@ class TabularMDP:
         T: transition probabilities, [s, a, s'], or sparse of shape (S·A, S), row s * A + a.
         gamma: the discount factor, in [0, 1).
         start: the first state, or a distribution over first states; uniform by default.
-        terminates: the terminal states (indices, or a boolean mask), so that every transition into
-            them terminates; or the terminal transitions (booleans in the shape of T). None by
+        terminates: the terminal states (their numbers, or a boolean mask), so that every transition
+            into them terminates; or the terminal transitions (booleans in the shape of T). None by
             default.
         reward_range: an interval (lo, hi) that contains the rewards of this and all related tasks.
             None stands for the smallest range that contains the rewards of this task.

@@ -19,7 +19,6 @@ import numpy as np
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
 from heirloom.errors import InvalidTask
 from heirloom.mdp.available import SparseRows, checked_available, row_sums, rows_of, stand_ins
-from heirloom.mdp.mean_rewards import Means, differ_within_rows, mean_rewards, means_of
 from heirloom.validation import shown, sizes
 
 SUM_TOLERANCE = 1e-9
@@ -244,6 +243,23 @@ def _selected(outcomes: Outcomes, which: BoolArray | IntArray) -> Outcomes:
     return Outcomes(pairs[which], successors[which], p[which], rewards[which], ends[which])
 
 
+class Means(NamedTuple):
+    """Means of rows: `mean` + `low` are within `error` of the exact ones.
+
+    `excess` is the sum of the weights of each row, minus 1.
+    """
+
+    mean: FloatArray
+    low: FloatArray
+    error: FloatArray
+    excess: FloatArray
+
+    @property
+    def error_of_mean(self) -> FloatArray:
+        """A bound on the error of `mean` alone."""
+        return np.abs(self.low) + self.error
+
+
 def _merged(outcomes: Outcomes, n_states: int) -> tuple[Outcomes, Means | None]:
     """Sort outcomes by pair, successor and `ends`, and merge those in which all three agree.
 
@@ -269,6 +285,33 @@ def _merged(outcomes: Outcomes, n_states: int) -> tuple[Outcomes, Means | None]:
         ends[first],
     )
     return merged, means
+
+
+def means_of(x: FloatArray, x_low: FloatArray, weights: FloatArray, indptr: IntArray) -> Means:
+    """Return the means of x + x_low in each row; an empty `x_low` stands for zeros."""
+    from heirloom.kernels import means  # here, because tasks with one reward per pair need no numba
+
+    results = Means(*(np.empty(indptr.size - 1) for _ in Means._fields))
+    means.weigh(weights, x, x_low, indptr, *results)
+    return results
+
+
+def mean_rewards(
+    rewards: FloatArray, merged: Means | None, p: FloatArray, indptr: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mean reward of each pair, and a bound on its rounding error."""
+    if merged is None and not differ_within_rows(rewards, indptr):
+        return rewards[indptr[:-1]], np.zeros(indptr.size - 1)
+    means = means_of(rewards, np.empty(0) if merged is None else merged.low, p, indptr)
+    error = means.error_of_mean + np.abs(means.mean) * np.abs(means.excess)
+    if merged is not None:
+        error += 2 * np.add.reduceat(p * merged.error, indptr[:-1])  # 2 covers the rounding
+    return means.mean, error
+
+
+def differ_within_rows(x: FloatArray, indptr: IntArray) -> bool:
+    """Whether a row has different numbers; no row is empty."""
+    return bool((np.repeat(x[indptr[:-1]], np.diff(indptr)) != x).any())
 
 
 def _normalised(

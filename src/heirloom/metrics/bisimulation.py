@@ -88,9 +88,9 @@ def bisimulation_metric(
 
 
 def gbsm(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
-    """Compute d(s, s̄) >= |V*_M(s) - V*_M̄(s̄)|, the metric of Tao, Xu and You (2025), [s, s̄].
+    """Compute `d(s, s̄) >= |V*_M(s) - V*_M̄(s̄)|`, the metric of Tao, Xu and You (2025), [s, s̄].
 
-    It is the fixed point of d(s, s̄) = max_a |R(s, a) - R̄(s̄, a)| + γ W(T(s, a), T̄(s̄, a); d), where
+    It is the fixed point of `d(s, s̄) = max_a |R(s, a) - R̄(s̄, a)| + γ W(T(s, a), T̄(s̄, a); d)`, where
     W is the Wasserstein distance. The tasks have the same actions and γ, and may have different
     states. The result is above the fixed point by at most `tol`, rounding included; the default of
     `tol` is 1e-6 times the width of the reward range.
@@ -102,7 +102,7 @@ def gbsm(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> Float
 
 
 def gbsm_bound(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
-    """Compute U(s, a) = min_s̄ Q*_M̄(s̄, a) + |R - R̄| + γ W(T(s, a), T̄(s̄, a); d) >= Q*_M, [s, a].
+    """Compute `U(s, a) = min_s̄ Q*_M̄(s̄, a) + |R - R̄| + γ W(T(s, a), T̄(s̄, a); d) >= Q*_M`, [s, a].
 
     d is the metric `gbsm`, and s̄ runs over all states of M̄ that have the action, so that the tasks
     may have different states. The result is above the exact one by at most `tol`. It is -infinity

@@ -45,7 +45,7 @@ Solver = Callable[[TabularMDP, FloatArray | None, Tolerance], Certified]
 def model_pseudometric(
     m: TabularMDP, m_bar: TabularMDP, f: ArrayLike, *, f_end: float = 0.0
 ) -> FloatArray:
-    """D^f_sa(M, M̄) = |R - R̄| + Σ_s' f(s') |T - T̄|, over all (s, a) (Definition 1).
+    """`D^f_sa(M, M̄) = |R - R̄| + Σ_s' f(s') |T - T̄|`, over all (s, a) (Definition 1).
 
     The sum runs over the states and the absorbing terminal state ⊥, the successor of terminal
     transitions, which has the weight `f_end`. The result is rounded: with at most n transitions per
@@ -65,7 +65,7 @@ def model_pseudometric(
 
 
 def dissimilarity(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
-    """d_sa(M ‖ M̄), the fixed point of d = D^{γV*_M̄} + γ Σ_s' T max_a' d (Proposition 1).
+    """`d_sa(M ‖ M̄)`, the fixed point of `d = D^{γV*_M̄} + γ Σ_s' T max_a' d` (Proposition 1).
 
     Where only one task has an action, d is v_max minus the value of the state in the other task;
     where neither has it, d is 0.
@@ -75,7 +75,7 @@ def dissimilarity(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None)
 
 
 def local_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
-    """Δ_sa(M, M̄) = min(d_sa(M ‖ M̄), d_sa(M̄ ‖ M)) >= |Q*_M - Q*_M̄| (Proposition 1).
+    """`Δ_sa(M, M̄) = min(d_sa(M ‖ M̄), d_sa(M̄ ‖ M)) >= |Q*_M - Q*_M̄|` (Proposition 1).
 
     The inequality is about pairs that both tasks have.
     """
@@ -84,7 +84,7 @@ def local_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = 
 
 
 def global_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> float:
-    """Δ(M, M̄) >= |Q*_M - Q*_M̄|, the minimum of max_sa D_sa / (1-γ) over both directions."""
+    """`Δ(M, M̄) >= |Q*_M - Q*_M̄|`, the minimum of `max_sa D_sa / (1-γ)` over both directions."""
     check_comparable(m, m_bar)
     tolerance = tolerance_of(tol, m, m_bar)
     return min(
@@ -95,10 +95,10 @@ def global_pseudometric(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None =
 def policy_v_pseudometric(
     m: TabularMDP, m_bar: TabularMDP, policy: ArrayLike, *, tol: float | None = None
 ) -> FloatArray:
-    """Δ^π_s(M, M̄) >= |V^π_M - V^π_M̄|, for a policy [s] or [s, a].
+    """`Δ^π_s(M, M̄) >= |V^π_M - V^π_M̄|`, for a policy [s] or [s, a].
 
     It is the minimum over both directions of the fixed point of
-    d = Σ_a π (D^{γV^π_M̄} + γ Σ_s' T d).
+    `d = Σ_a π (D^{γV^π_M̄} + γ Σ_s' T d)`.
     """
     to_source, from_source = _both_directions(m, m_bar, _evaluation_of(policy), tol)
     return np.minimum(to_source.V, from_source.V)
@@ -107,16 +107,16 @@ def policy_v_pseudometric(
 def policy_q_pseudometric(
     m: TabularMDP, m_bar: TabularMDP, policy: ArrayLike, *, tol: float | None = None
 ) -> FloatArray:
-    """Δ^π_sa(M, M̄) >= |Q^π_M - Q^π_M̄|, for a policy [s] or [s, a].
+    """`Δ^π_sa(M, M̄) >= |Q^π_M - Q^π_M̄|`, for a policy [s] or [s, a].
 
-    It is the minimum over both directions of the fixed point of d = D^{γV^π_M̄} + γ Σ_s'a' T π d.
+    It is the minimum over both directions of the fixed point of `d = D^{γV^π_M̄} + γ Σ_s'a' T π d`.
     """
     to_source, from_source = _both_directions(m, m_bar, _evaluation_of(policy), tol)
     return np.minimum(to_source.Q, from_source.Q)
 
 
 def family_distance(tasks: Iterable[TabularMDP], *, tol: float | None = None) -> FloatArray:
-    """The largest D^{γV*_M̄}_sa(M, M̄) between any two of `tasks`, [s, a]: a valid prior D_max.
+    """The largest `D^{γV*_M̄}_sa(M, M̄)` between any two of `tasks`, [s, a]: a valid prior.
 
     With negative rewards the weights are V*_M̄ - c, as everywhere in this module. Tasks are compared
     at the pairs that both have.
@@ -144,7 +144,7 @@ def family_distance(tasks: Iterable[TabularMDP], *, tol: float | None = None) ->
 
 
 def lipschitz_bound(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
-    """U_M̄(s, a) = Q*_M̄ + Δ_sa(M, M̄) >= Q*_M (Definition 2).
+    """`U_M̄(s, a) = Q*_M̄ + Δ_sa(M, M̄) >= Q*_M` (Definition 2).
 
     It is -infinity where M lacks an action, and v_max where only M̄ does. Actions that M lacks are
     no part of a maximum, so the distance may be smaller than `local_pseudometric`.

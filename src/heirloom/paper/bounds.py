@@ -1,7 +1,7 @@
 """The effect of the prior, figure 3d: LRMax after one source task, with five priors."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,10 +9,10 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import TIGHT
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.paper.catalogue import SEED
 from heirloom.paper.claims import OURS, Claim, all_above, format_interval
-from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none, ratio
+from heirloom.paper.experiment import Experiment, Report, defaults, nan_to_none, ratio
 from heirloom.paper.returns import FAMILY, near_names, near_with_numbers
-from heirloom.paper.settings import SEED, defaults
 from heirloom.paper.tight import NEARNESS
 from heirloom.plot.curves import RATIO_COLOURS, draw_ratios
 from heirloom.plot.maps import draw_map
@@ -20,8 +20,11 @@ from heirloom.stats import FloatArray, Interval, student_interval
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
 D_MAX = (0.0, 0.2, 0.5, 0.8, 1.0)
+KEYS = {"ρ_Lip": "rho_lip", "ρ_Speed-up": "rho_speedup", "ρ_Return": "rho_return"}
+"""The measures, and their keys in `summary.json`."""
 NEAR_MEASURES = ("ρ_Speed-up", "ρ_Return")  # NearRMax has no Lipschitz bounds, so no ρ_Lip
 
 
@@ -51,17 +54,6 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
     )
 
 
-def runs(options: Options) -> dict[str, ExperimentSpec]:
-    """Return the spec of the only run."""
-    return {"run": options.apply(settings(options.variant))}
-
-
-def reproduce(options: Options) -> Report:
-    """Figure 3d: the effect of the prior D_max on LRMax after one source task."""
-    (spec,) = runs(options).values()
-    return report(spec, options.run(spec))
-
-
 def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     """Report the three ratios of figure 3d, for LRMax in the second task.
 
@@ -73,97 +65,71 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     NearRMax has no Lipschitz bounds and no D_max, so the second figure shows its two other ratios
     as horizontal lines.
     """
-    d_max = spec.priors
-    second = results.isel(task=1)
-    lrmax = [f"LRMax({d})" for d in d_max]
-    arrays = {
-        "ρ_Lip": _values(second.lipschitz_use, lrmax),
-        "ρ_Speed-up": _values(_speed_up(second), lrmax),
-        "ρ_Return": _values(_gain(second), lrmax),
-    }
-    near_agents = near_names(agent.name for agent in spec.agents)
-    near = dict(
-        zip(
-            NEAR_MEASURES,
-            (_values(measure, near_agents) for measure in (_speed_up(second), _gain(second))),
-            strict=True,
-        )
+    d_max, second = spec.priors, results.isel(task=1)
+    update, total = second.late_update, second.returns.sum("episode")
+    late, least = update.sel(agent="RMax"), total.sel(agent="RMax")
+    measures = (second.lipschitz_use, ratio(late - update, late), ratio(total - least, least))
+    names = near_names(agent.name for agent in spec.agents)
+    lrmax, near = (
+        {
+            name: measure.sel(agent=agents).transpose("repetition", "agent").values
+            for name, measure in zip(KEYS, measures, strict=True)
+        }
+        for agents in ([f"LRMax({d})" for d in d_max], names)
     )
-    intervals = {name: student_interval(values) for name, values in arrays.items()}
-    keys = dict(zip(("rho_lip", "rho_speedup", "rho_return"), intervals.values(), strict=True))
-    title = f"Effect of the prior D_max on LRMax, {spec.name}"
+    curves = {name: student_interval(values) for name, values in lrmax.items()}
+    lines = {
+        agent: {name: student_interval(near[name][:, [i]]) for name in NEAR_MEASURES}
+        for i, agent in enumerate(names)
+    }
     return Report(
-        spec=spec,
+        specs=[spec],
         summary={
             "repetitions": spec.repetitions,
             "d_max": d_max,
-            **{key: nan_to_none(interval.mean) for key, interval in keys.items()},
-            "ci95": {key: nan_to_none(interval.half_width) for key, interval in keys.items()},
-            "near": _near_numbers(near_agents, near),
+            **{KEYS[name]: nan_to_none(mean) for name, (mean, _) in curves.items()},
+            "ci95": {KEYS[name]: nan_to_none(half) for name, (_, half) in curves.items()},
+            "near": {
+                agent: {
+                    **{KEYS[name]: float(line.mean[0]) for name, line in of_agent.items()},
+                    "ci95": nan_to_none(np.array([x.half_width[0] for x in of_agent.values()])),
+                }
+                for agent, of_agent in lines.items()
+            },
         },
-        claims=[*claims(d_max, arrays), *near_claims(near_agents, near["ρ_Return"])],
+        claims=[*claims(d_max, lrmax), *near_claims(names, near["ρ_Return"])],
         figures={
             "environment": draw_map(GridMap.read(TIGHT), title="tight"),
-            "3d": draw_ratios(np.array(d_max), intervals, xlabel="D_max", title=title),
-            "3d-with-near": draw_ratios(
+            "3d": draw_ratios(
                 np.array(d_max),
-                intervals | _horizontal_lines(near_agents, near, len(d_max)),
-                xlabel="D_max of LRMax",
-                title=f"LRMax with a prior D_max, and NearRMax, {spec.name}",
-                styles=_line_styles(near_agents, list(intervals)),
+                curves,
+                xlabel="D_max",
+                title=f"Effect of the prior D_max on LRMax, {spec.name}",
             ),
+            "3d-with-near": _figure_with_near(spec, curves, lines),
         },
     )
 
 
-def _speed_up(second: "xr.Dataset") -> "xr.DataArray":
-    rmax = second.late_update.sel(agent="RMax")
-    return ratio(rmax - second.late_update, rmax)
+def _figure_with_near(
+    spec: ExperimentSpec,
+    curves: Mapping[str, Interval],
+    lines: Mapping[str, Mapping[str, Interval]],
+) -> "Figure":
+    """Draw the ratios of LRMax, and those of each NearRMax, which are the same for every D_max.
 
-
-def _gain(second: "xr.Dataset") -> "xr.DataArray":
-    total = second.returns.sum("episode")
-    return ratio(total - total.sel(agent="RMax"), total.sel(agent="RMax"))
-
-
-def _values(measure: "xr.DataArray", names: list[str]) -> FloatArray:
-    """Return the measure of these agents, [repetition, agent]."""
-    values: FloatArray = measure.sel(agent=names).transpose("repetition", "agent").values
-    return values
-
-
-def _near_numbers(names: list[str], near: Mapping[str, FloatArray]) -> dict[str, Any]:
-    """Return the ratios of NearRMax for `summary.json`, by agent."""
-    speed_up, gain = (student_interval(near[measure]) for measure in NEAR_MEASURES)
-    return {
-        name: {
-            "rho_speedup": float(speed_up.mean[i]),
-            "rho_return": float(gain.mean[i]),
-            "ci95": nan_to_none(np.array([speed_up.half_width[i], gain.half_width[i]])),
-        }
-        for i, name in enumerate(names)
-    }
-
-
-def _horizontal_lines(
-    names: list[str], near: Mapping[str, FloatArray], n_points: int
-) -> dict[str, Interval]:
-    """Return the ratios of NearRMax as curves that are the same for every D_max."""
-    return {
-        f"{measure}, {name}": student_interval(values[:, [i]].repeat(n_points, axis=1))
-        for measure, values in near.items()
-        for i, name in enumerate(names)
-    }
-
-
-def _line_styles(names: list[str], measures: list[str]) -> dict[str, dict[str, Any]]:
-    """Return styles for these lines: the colour of the measure, and a dash pattern per agent."""
-    return {
-        f"{measure}, {name}": {"color": RATIO_COLOURS[i], "linestyle": dashes, "marker": ""}
-        for i, measure in enumerate(measures)
-        if measure in NEAR_MEASURES
-        for name, dashes in zip(names, (":", "--"), strict=True)
-    }
+    A line has the colour of its measure, and a dash pattern per agent.
+    """
+    shown, styles = dict(curves), {}
+    for colour, name in zip(RATIO_COLOURS, KEYS, strict=True):
+        for dashes, (agent, of_agent) in zip((":", "--"), lines.items(), strict=True):
+            if name in of_agent:
+                label = f"{name}, {agent}"
+                shown[label] = Interval(*(x.repeat(len(spec.priors)) for x in of_agent[name]))
+                styles[label] = {"color": colour, "linestyle": dashes, "marker": ""}
+    title = f"LRMax with a prior D_max, and NearRMax, {spec.name}"
+    x = np.array(spec.priors)
+    return draw_ratios(x, shown, xlabel="D_max of LRMax", title=title, styles=styles)
 
 
 def near_claims(names: Sequence[str], gains: FloatArray) -> list[Claim]:
@@ -171,11 +137,11 @@ def near_claims(names: Sequence[str], gains: FloatArray) -> list[Claim]:
     return [
         Claim(
             f"{name} returns more than RMax after one source task",
-            f"ρ_Return is {format_interval(student_interval(100 * gains[:, i]), 1)} %",
-            all_above(gains[:, i]),
+            f"ρ_Return is {format_interval(student_interval(100 * gain), 1)} %",
+            all_above(gain),
             OURS,
         )
-        for i, name in enumerate(names)
+        for name, gain in zip(names, gains.T, strict=True)
     ]
 
 
@@ -200,4 +166,6 @@ def _increases(name: str, d_max: Sequence[float], values: FloatArray) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(reproduce, settings, runs)
+EXPERIMENT = Experiment.of_one_run(
+    "Figure 3d: the effect of the prior D_max on LRMax after one source task.", settings, report
+)

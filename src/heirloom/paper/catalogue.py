@@ -1,7 +1,7 @@
 """Registry of the experiments that `heirloom` can reproduce.
 
-Each module named here defines `EXPERIMENT`. Modules are imported on first use, so the command line
-knows all names without importing them.
+Each module named here defines `EXPERIMENT`, or the entry after the colon. Modules are imported on
+first use, so the command line knows all names without importing them.
 """
 
 from importlib import import_module
@@ -17,21 +17,23 @@ MODULES = {
     "maze": "heirloom.paper.maze",
     "prior-use": "heirloom.paper.prior_use",
     "negative-transfer": "heirloom.paper.negative_transfer",
-    "bounds-illustration": "heirloom.paper.bounds_illustration",
-    "prior-illustration": "heirloom.paper.prior_illustration",
+    "bounds-illustration": "heirloom.paper.illustrations:BOUNDS",
+    "prior-illustration": "heirloom.paper.illustrations:PRIOR",
     "knowledge": "heirloom.paper.knowledge",
     "certificates": "heirloom.paper.certificates",
     "rivals": "heirloom.paper.rivals",
 }
 GROUPS = {"figure-3": ("tight", "bounds"), "all": tuple(MODULES)}
 """Names that stand for several experiments: those of figures 3a to 3d, and all."""
+SEED = 20210202  # the date of the conference
 QUICK_NOTE = "quick run: fewer repetitions and smaller sizes than the full experiment"
 
 
 def experiment(name: str) -> "Experiment":
     """Return the experiment of this name."""
-    entry: Experiment = import_module(MODULES[name]).EXPERIMENT
-    return entry
+    module, _, entry = MODULES[name].partition(":")
+    found: Experiment = getattr(import_module(module), entry or "EXPERIMENT")
+    return found
 
 
 def reproduce(name: str, options: "Options") -> "Report":

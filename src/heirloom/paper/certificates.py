@@ -24,6 +24,7 @@ from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import draw_tasks
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.paper import certificates_measures as measures
+from heirloom.paper.catalogue import SEED
 from heirloom.paper.certificates_measures import (
     ARRAYS,
     GAPS,
@@ -38,14 +39,22 @@ from heirloom.paper.certificates_measures import (
 from heirloom.paper.claims import (
     OURS,
     Claim,
+    above,
     all_above,
     all_of,
     format_interval,
     median_above,
     median_interval,
 )
-from heirloom.paper.experiment import Experiment, Options, Report, ResultTable, nan_to_none
-from heirloom.paper.settings import FROZEN, SEED
+from heirloom.paper.experiment import (
+    FROZEN,
+    Experiment,
+    Options,
+    Report,
+    ResultTable,
+    interval_to_list,
+    nan_to_none,
+)
 from heirloom.planning.solve import solve
 from heirloom.plot.transfer import draw_rows
 from heirloom.stats import FloatArray, Interval, student_interval
@@ -94,12 +103,7 @@ UNDECLARED = (TIGHT_ALONE, "corridor", "frozen-lakes")
 
 
 def settings(variant: Variant = "released", *, study: str = TIGHT) -> ExperimentSpec:
-    """Return the spec of one study; the variant makes no difference.
-
-    Args:
-        variant: ignored.
-        study: a key of `STUDIES`, or "rmax" for the certificates of RMax.
-    """
+    """Return the spec of one study, a key of `STUDIES`, or "rmax" for the certificates of RMax."""
     sizes = {"episodes": EPISODES, "steps": STEPS, "seed": SEED}
     if study == RMAX:
         agents: dict[str, Any] = {COUNTING: {"refresh": 1.5}, FROZEN_COUNTS: FROZEN}
@@ -143,8 +147,9 @@ def runs(options: Options) -> dict[str, ExperimentSpec]:
 
 
 def reproduce(options: Options) -> Report:
-    """Certificates: episodes until a policy is certified, by what an agent knows."""
-    specs, rmax = runs(options), {}
+    """Run or resume all studies, and report on them."""
+    specs, suffix = runs(options), options.title_suffix
+    rmax: dict[str, FloatArray] = {}
     rows: list[Row] = []
     for folder, spec in specs.items():
         study, results = folder.removeprefix("run-"), options.run(spec, folder)
@@ -152,7 +157,43 @@ def reproduce(options: Options) -> Report:
             rmax = certified_by_rmax(spec, results)
         else:
             rows += measured_rows(study, results, most=spec.episodes // SHARE)
-    return report(list(specs.values()), rows, rmax, title_suffix=options.title_suffix)
+    decided = claims(rows, rmax)
+    return Report(
+        specs=tuple(specs.values()),
+        summary={
+            "repetitions": next(iter(specs.values())).repetitions,
+            "rows": [numbers(row) for row in rows],
+            "rmax": {name: interval_to_list(x) for name, x in rmax.items()},
+            "claims": [claim._asdict() for claim in decided],
+        },
+        claims=decided,
+        tables=[
+            ResultTable(
+                "episodes until a policy is certified (median)",
+                HEADER,
+                [cells(numbers(row)) for row in rows],
+            )
+        ],
+        figures={
+            **{
+                named("certificates", gap): draw_rows(
+                    _medians(rows, gap),
+                    levels={"not reached": float(rows[0].most)},
+                    xlabel=f"episodes until a policy is certified within {gap:.0%} (median)",
+                    title=f"What a certificate takes{suffix}",
+                    xscale="symlog",
+                )
+                for gap in GAPS
+            },
+            "certificates-returns": draw_rows(
+                _shares(rows, GAPS[0]),
+                levels={"optimum": 1.0},
+                xlabel=f"return until a policy is certified within {GAPS[0]:.0%}, "
+                "as a share of the optimum",
+                title=f"What a certificate costs{suffix}",
+            ),
+        },
+    )
 
 
 class Row(NamedTuple):
@@ -206,61 +247,6 @@ def certified_by_rmax(spec: ExperimentSpec, results: "xr.Dataset") -> dict[str, 
     return {str(name): lower.sel(agent=name).values / optimal for name in results.agent.values}
 
 
-def report(
-    specs: Sequence[ExperimentSpec],
-    rows: Sequence[Row],
-    rmax: Mapping[str, FloatArray],
-    *,
-    title_suffix: str = "",
-) -> Report:
-    """Report the claims, the figures and the numbers.
-
-    Args:
-        specs: the specs as they were run.
-        rows: what was measured with `UntilCertified`.
-        rmax: certified values of RMax as shares of the optimum, [repetition], by agent.
-        title_suffix: the end of the titles of figures.
-    """
-    decided = claims(rows, rmax)
-    return Report(
-        spec=specs[0],
-        more_specs=tuple(specs[1:]),
-        summary={
-            "repetitions": specs[0].repetitions,
-            "rows": [numbers(row) for row in rows],
-            "rmax": {name: nan_to_none(np.array(student_interval(x))) for name, x in rmax.items()},
-            "claims": [claim._asdict() for claim in decided],
-        },
-        claims=decided,
-        tables=[
-            ResultTable(
-                "episodes until a policy is certified (median)",
-                HEADER,
-                [cells(numbers(row)) for row in rows],
-            )
-        ],
-        figures={
-            **{
-                named("certificates", gap): draw_rows(
-                    _medians(rows, gap),
-                    levels={"not reached": float(rows[0].most)},
-                    xlabel=f"episodes until a policy is certified within {gap:.0%} (median)",
-                    title=f"What a certificate takes{title_suffix}",
-                    xscale="symlog",
-                )
-                for gap in GAPS
-            },
-            "certificates-returns": draw_rows(
-                _shares(rows, GAPS[0]),
-                levels={"optimum": 1.0},
-                xlabel=f"return until a policy is certified within {GAPS[0]:.0%}, "
-                "as a share of the optimum",
-                title=f"What a certificate costs{title_suffix}",
-            ),
-        },
-    )
-
-
 def _medians(rows: Sequence[Row], gap: float) -> dict[str, dict[str, Interval]]:
     found: dict[str, dict[str, Interval]] = {}
     for row in rows:
@@ -301,7 +287,7 @@ def numbers(row: Row) -> dict[str, Any]:
             "return_share": float(share.mean()) if share.size else None,
         }
     if "gap_ratio" in row.x:
-        found["gap_ratio"] = nan_to_none(np.array(student_interval(row.x["gap_ratio"])))
+        found["gap_ratio"] = interval_to_list(row.x["gap_ratio"])
     return found
 
 
@@ -344,30 +330,26 @@ def format_episodes(episodes: Sequence[float | None], most: int) -> str:
 
 
 def claims(rows: Sequence[Row], rmax: Mapping[str, FloatArray]) -> list[Claim]:
-    """Decide our claims on certificates.
-
-    Args:
-        rows: what was measured with `UntilCertified`.
-        rmax: certified values of RMax as shares of the optimum, [repetition], by agent.
-    """
+    """Decide our claims on certificates; `rmax` has shares of the optimum, [repetition]."""
     by_key = {(row.study, row.kind, row.task): row for row in rows}
     without, arrays = (by_key[TIGHT, kind, MOST_TASKS] for kind in (REWARDS, ARRAYS))
-    decided = [_fewer_episodes(without, arrays, gap) for gap in GAPS]
-    decided.insert(1, _good_returns(arrays, GAPS[0]))
-    decided += [_prices(rows, study) for study in ("prices", "grid-prices")]
-    counting = rmax[COUNTING]
-    decided.append(
-        Claim(
+    first, second = (_fewer_episodes(without, arrays, gap) for gap in GAPS)
+    return [
+        first,
+        _good_returns(arrays, GAPS[0]),
+        second,
+        *(_prices(rows, study) for study in ("prices", "grid-prices")),
+        above(
             f"{COUNTING}, which keeps counting, certifies {AT_LEAST:.0%} of the optimum in tight "
             "in the end",
-            f"{format_interval(student_interval(counting))} of the optimal value; "
-            f"{rmax[FROZEN_COUNTS].mean():.2f} if pairs are estimated once",
-            all_above(counting, AT_LEAST),
-            OURS,
-        )
-    )
-    decided.append(_undeclared([by_key[study, NOTHING, 1] for study in UNDECLARED]))
-    return decided
+            rmax[COUNTING],
+            AT_LEAST,
+            measured=f"{{}} of the optimal value; {rmax[FROZEN_COUNTS].mean():.2f} if pairs are "
+            "estimated once",
+            whose=OURS,
+        ),
+        _undeclared([by_key[study, NOTHING, 1] for study in UNDECLARED]),
+    ]
 
 
 def _fewer_episodes(without: Row, arrays: Row, gap: float) -> Claim:
@@ -434,4 +416,10 @@ def _undeclared(rows: Sequence[Row]) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(reproduce, settings, runs, has_variants=False)
+EXPERIMENT = Experiment(
+    "Certificates: episodes until a policy is certified, by what an agent knows.",
+    reproduce,
+    settings,
+    runs,
+    has_variants=False,
+)

@@ -5,6 +5,7 @@ memory are given to other agents, which know more or less of the family. They be
 anew, and learn it until a policy is certified.
 """
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
 
@@ -14,8 +15,8 @@ from heirloom.agents.certified_rmax import CertifiedRMax
 from heirloom.agents.explaining import certificate_apart
 from heirloom.arrays import FloatArray
 from heirloom.envs.family import TaskFamily
-from heirloom.envs.paper_tasks import TIGHT
-from heirloom.experiments.registry import make_family
+from heirloom.envs.paper_tasks import TIGHT as CELLS
+from heirloom.experiments.registry import family_of_table
 from heirloom.experiments.variables import TASK, Variable
 from heirloom.learning.learn import Record, learn
 from heirloom.learning.lifetime import Observer
@@ -26,12 +27,8 @@ from heirloom.transfer import memory_file
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
 
-NOTHING, SUCCESSORS, REWARDS, ONLY_REWARDS = (
-    "nothing",
-    "successors",
-    "successors, rewards",
-    "rewards",
-)
+NOTHING, SUCCESSORS = "nothing", "successors"
+REWARDS, ONLY_REWARDS = "successors, rewards", "rewards"
 NUMBERS, ARRAYS = "two numbers", "arrays"
 PRICES, POOLED = "prices", "prices, transitions equal"
 MEASURED = {
@@ -68,7 +65,7 @@ class UntilCertified(Observer):
     tasks in which agents are not measured.
     """
 
-    family: ClassVar[dict[str, Any]]
+    family: ClassVar[Mapping[str, Any]]
     """The family as in a spec."""
     kinds: ClassVar[tuple[str, ...]]
     """What agents know, in the order of the dimension `knowledge`."""
@@ -89,9 +86,10 @@ class UntilCertified(Observer):
     }
     looks_at_episodes = True
 
-    def __init_subclass__(cls) -> None:
-        meaning = f"what an agent knows: {'; '.join(cls.kinds)}"
-        cls.own_dimension = {"knowledge": (meaning, lambda task: len(cls.kinds))}
+    def __init_subclass__(cls, *, family: Mapping[str, Any], kinds: tuple[str, ...]) -> None:
+        cls.family, cls.kinds = family, kinds
+        meaning = f"what an agent knows: {'; '.join(kinds)}"
+        cls.own_dimension = {"knowledge": (meaning, lambda task: len(kinds))}
 
     def begin(self) -> None:
         """Count no episodes yet."""
@@ -108,7 +106,7 @@ class UntilCertified(Observer):
             name: np.full(len(self.kinds), np.nan) for name in self.variables
         }
         for i, kind in enumerate(self.kinds):
-            known = knowledge(kind, family_of(self.family), self.task)
+            known = knowledge(kind, family_of_table(self.family), self.task)
             if kind == POOLED:
                 last = certificate_apart(self.agent, start=self.task.start, **known)
                 found["last_gap"][i] = last.relative_gap
@@ -141,7 +139,7 @@ class UntilCertified(Observer):
         """Return an agent with a copy of the memory, as it was before the task."""
         content = Content(*memory_file.packed(self.agent.memory))
         memory = memory_file.unpacked(TaskMemory, content, "the memory")
-        options = family_of(self.family).options
+        options = family_of_table(self.family).options
         return CertifiedRMax(**options, **known, memory=memory, seed=self._seed)
 
     def _learn(self, agent: CertifiedRMax, gap: float) -> Record:
@@ -154,11 +152,6 @@ class UntilCertified(Observer):
     def _seed(self) -> int:
         """A seed that differs between repetitions and tasks; it is drawn from a copy."""
         return int(deepcopy(self.agent._uniforms).next() * 2**31)
-
-
-def family_of(given: dict[str, Any]) -> TaskFamily:
-    """Return the family that a spec describes."""
-    return make_family(given["name"], {key: x for key, x in given.items() if key != "name"})
 
 
 def knowledge(kind: str, family: TaskFamily, task: TabularMDP) -> dict[str, Any]:
@@ -179,85 +172,59 @@ def knowledge(kind: str, family: TaskFamily, task: TabularMDP) -> dict[str, Any]
     return known
 
 
-class Tight(UntilCertified):
+ALL = (NOTHING, SUCCESSORS, REWARDS, NUMBERS, ARRAYS)
+TIGHT = {"name": "tight"}
+GARNET = {"n_actions": 4, "branching": 5}
+GRID = {"name": "grid", "cells": list(CELLS), "rewards": [0.5, 1.0], "slips": [0.05, 0.05]}
+
+
+class Tight(UntilCertified, family=TIGHT, kinds=(REWARDS, ARRAYS)):
     """The paper's main family; the two kinds of knowledge that the targets compare."""
 
-    family: ClassVar = {"name": "tight"}
-    kinds: ClassVar = (REWARDS, ARRAYS)
 
-
-class TightAlone(UntilCertified):
+class TightAlone(UntilCertified, family=TIGHT, kinds=(NOTHING, SUCCESSORS)):
     """The paper's main family; less knowledge, with which sources do not matter."""
 
-    family: ClassVar = Tight.family
-    kinds: ClassVar = (NOTHING, SUCCESSORS)
 
-
-class TightNumbers(UntilCertified):
+class TightNumbers(UntilCertified, family=TIGHT, kinds=(NUMBERS,)):
     """The paper's main family; two numbers, which take most time."""
 
-    family: ClassVar = Tight.family
-    kinds: ClassVar = (NUMBERS,)
 
-
-class TightOwn(UntilCertified):
+class TightOwn(UntilCertified, family=TIGHT, kinds=(ARRAYS,)):
     """The paper's main family; agents with arrays, for sources that such an agent has learned."""
 
-    family: ClassVar = Tight.family
-    kinds: ClassVar = (ARRAYS,)
 
-
-ALL = (NOTHING, SUCCESSORS, REWARDS, NUMBERS, ARRAYS)
-
-
-class Corridor(UntilCertified):
+class Corridor(UntilCertified, family={"name": "corridor"}, kinds=ALL):
     """The paper's corridor."""
 
-    family: ClassVar = {"name": "corridor"}
-    kinds: ClassVar = ALL
 
-
-class FrozenLake(UntilCertified):
+class FrozenLake(UntilCertified, family={"name": "frozen-lakes"}, kinds=ALL):
     """FrozenLake with another hole and another slip."""
 
-    family: ClassVar = {"name": "frozen-lakes"}
-    kinds: ClassVar = ALL
 
-
-class Machines(UntilCertified):
+class Machines(UntilCertified, family={"name": "machines"}, kinds=ALL):
     """Machine maintenance, with wide ranges of prices and rates."""
 
-    family: ClassVar = {"name": "machines"}
-    kinds: ClassVar = ALL
 
-
-class Garnet(UntilCertified):
+class Garnet(
+    UntilCertified,
+    family={"name": "garnet", "n_states": 100, **GARNET},
+    kinds=(NOTHING, ONLY_REWARDS),
+):
     """Random tasks that have nothing in common."""
 
-    family: ClassVar = {"name": "garnet", "n_states": 100, "n_actions": 4, "branching": 5}
-    kinds: ClassVar = (NOTHING, ONLY_REWARDS)
 
-
-class SmallGarnet(Garnet):
+class SmallGarnet(
+    UntilCertified,
+    family={"name": "garnet", "n_states": 30, **GARNET},
+    kinds=(NOTHING, ONLY_REWARDS),
+):
     """Small random tasks that have nothing in common."""
 
-    family: ClassVar = {"name": "garnet", "n_states": 30, "n_actions": 4, "branching": 5}
 
-
-class Prices(UntilCertified):
+class Prices(UntilCertified, family={"name": "prices"}, kinds=(PRICES, POOLED)):
     """Inventory control; seasons differ in prices only."""
 
-    family: ClassVar = {"name": "prices"}
-    kinds: ClassVar = (PRICES, POOLED)
 
-
-class GridPrices(UntilCertified):
+class GridPrices(UntilCertified, family=GRID, kinds=(PRICES, POOLED)):
     """The map of the main family with one slip for all tasks, and prices that differ much."""
-
-    family: ClassVar = {
-        "name": "grid",
-        "cells": list(TIGHT),
-        "rewards": [0.5, 1.0],
-        "slips": [0.05, 0.05],
-    }
-    kinds: ClassVar = (PRICES, POOLED)

@@ -23,7 +23,6 @@ import numpy as np
 from scipy import special
 
 from heirloom.choices import Verdict
-from heirloom.experiments.spec import AgentSpec
 from heirloom.stats import BoolArray, FloatArray, Interval, student_interval
 from heirloom.wording import are, counted
 
@@ -141,21 +140,27 @@ def computed(*, fact: bool) -> Verdict:
     return "supported" if fact else "contradicted"
 
 
-class Ratios(NamedTuple):
-    """An agent, and its mean returns divided by those of RMax, [repetition, task]."""
+def above(
+    statement: str, x: FloatArray, least: float = 0.0, *, measured: str, whose: str = "paper"
+) -> Claim:
+    """Claim that the mean of x[repetition] is above `least`.
 
-    agent: AgentSpec
-    vs_rmax: FloatArray
+    Args:
+        statement: what that means.
+        x: the measured numbers.
+        least: the claimed lower bound.
+        measured: the text of the measurement, with `{}` for the mean and its interval.
+        whose: the source of the statement.
+    """
+    shown = measured.format(format_interval(student_interval(x)))
+    return Claim(statement, shown, all_above(x, least), whose)
 
 
-def transfers_early(name: str, ratios: Ratios) -> Claim:
+def transfers_early(name: str, vs_rmax: FloatArray, whose: str = "paper") -> Claim:
     """Claim that an agent outperforms RMax in the second task."""
-    second = ratios.vs_rmax[:, 1]
-    return Claim(
-        f"{name} benefits from transfer as early as task 2",
-        f"{format_interval(student_interval(second))} times the return of RMax in task 2",
-        all_above(second, 1.0),
-    )
+    statement = f"{name} benefits from transfer as early as task 2"
+    measured = "{} times the return of RMax in task 2"
+    return above(statement, vs_rmax[:, 1], 1.0, measured=measured, whose=whose)
 
 
 def max_q_start_claims(vs_rmax: FloatArray, start: int) -> list[Claim]:
@@ -190,13 +195,13 @@ def max_q_start_claims(vs_rmax: FloatArray, start: int) -> list[Claim]:
     return claims
 
 
-def combination_claims(ratios: Mapping[str, Ratios], start: int, prior: str = "0.1") -> list[Claim]:
+def combination_claims(vs_rmax: Mapping[str, FloatArray], start: int, prior: str) -> list[Claim]:
     """Claims that LRMaxQInit outperforms all other agents, and is no worse than its two parts.
 
     Agents are compared over the tasks from `start` on, in which MaxQInit uses its bound.
     """
-    last = slice(min(start, ratios["RMax"].vs_rmax.shape[1]) - 1, None)
-    means = {name: r.vs_rmax[:, last].mean(axis=1) for name, r in ratios.items()}
+    last = slice(min(start, vs_rmax["RMax"].shape[1]) - 1, None)
+    means = {name: x[:, last].mean(axis=1) for name, x in vs_rmax.items()}
     name = f"LRMaxQInit({prior})"
     gaps = {other: means[name] - mean for other, mean in means.items() if other != name}
     best_other = min(gaps, key=lambda other: float(gaps[other].mean()))
@@ -219,7 +224,7 @@ def combination_claims(ratios: Mapping[str, Ratios], start: int, prior: str = "0
     ]
 
 
-def never_below_rmax(name: str, vs_rmax: FloatArray) -> Claim:
+def never_below_rmax(name: str, vs_rmax: FloatArray, whose: str = "paper") -> Claim:
     """Claim that an agent performs worse than RMax in no task."""
     n_tasks, least = vs_rmax.shape[1], 1 - MARGIN
     intervals = student_interval(vs_rmax)
@@ -231,6 +236,7 @@ def never_below_rmax(name: str, vs_rmax: FloatArray) -> Claim:
         f"at worst {format_interval(lowest)} times the return of RMax, in task {worst + 1}; "
         f"in {n_above} of {n_tasks} tasks the interval is above {least:g}",
         all_above(vs_rmax, least),
+        whose,
     )
 
 

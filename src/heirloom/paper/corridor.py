@@ -7,30 +7,25 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import CORRIDOR
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.paper.claims import (
-    OURS,
-    Claim,
-    Ratios,
-    combination_claims,
-    max_q_start_claims,
-    never_below_rmax,
-    transfers_early,
-)
-from heirloom.paper.experiment import Experiment, Options, Report
+from heirloom.paper.catalogue import SEED
+from heirloom.paper.claims import OURS, Claim, transfers_early
+from heirloom.paper.experiment import Experiment, Report, defaults
 from heirloom.paper.returns import (
     FAMILY,
     near_names,
+    near_return_claims,
     near_with_numbers,
     of_the_paper,
+    paper_claims,
     per_episode_figure,
     per_task_figure,
     ratios_to_rmax,
-    return_claims,
     summary,
+    used_from,
+    with_near,
 )
-from heirloom.paper.settings import SEED, defaults
 from heirloom.plot.maps import draw_map
-from heirloom.theory import tasks_for_max_q
+from heirloom.stats import FloatArray
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -71,62 +66,35 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
     )
 
 
-def runs(options: Options) -> dict[str, ExperimentSpec]:
-    """Return the spec of the only run."""
-    return {"run": options.apply(settings(options.variant))}
-
-
-def reproduce(options: Options) -> Report:
-    """The corridor of the appendix: transfer on a line of 20 cells."""
-    (spec,) = runs(options).values()
-    return report(spec, options.run(spec))
-
-
 def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
-    """Report the claims, the two figures and the numbers of the corridor.
-
-    The figures are drawn twice: with the agents of the paper, and with NearRMax too.
-    """
+    """Report the claims, the two figures and the numbers of the corridor."""
     everyone = ratios_to_rmax(spec, results)
-    compared = of_the_paper(everyone)
     return Report(
-        spec=spec,
+        specs=[spec],
         summary=summary(spec, everyone, results),
         claims=[
-            *claims(compared, p_min=1 / (spec.distinct_tasks or spec.tasks)),
-            *near_claims(spec, everyone),
+            *claims(of_the_paper(everyone), used_from(spec, "MaxQInit")),
+            *near_claims(everyone, spec.family.options["variant"]),
         ],
         figures={
             "environment": draw_map(GridMap.read(CORRIDOR), title="corridor"),
-            "corridor-tasks": per_task_figure(spec, compared),
-            "corridor-tasks-with-near": per_task_figure(spec, everyone),
-            "corridor-episodes": per_episode_figure(spec, results, compared, window=1),
-            "corridor-episodes-with-near": per_episode_figure(spec, results, everyone, window=1),
+            **with_near("corridor-tasks", everyone, lambda shown: per_task_figure(spec, shown)),
+            **with_near(
+                "corridor-episodes",
+                everyone,
+                lambda shown: per_episode_figure(spec, results, shown, window=1),
+            ),
         },
     )
 
 
-def claims(ratios: Mapping[str, Ratios], *, p_min: float) -> list[Claim]:
-    """Decide the claims of the corridor, which are those of `tight` with the prior 0.2.
-
-    Args:
-        ratios: returns relative to RMax, by agent of the paper.
-        p_min: the probability of each task.
-    """
-    start = tasks_for_max_q(p_min, ratios["MaxQInit"].agent.all_options.delta) + 1
-    return [
-        transfers_early("LRMax(0.2)", ratios["LRMax(0.2)"]),
-        *max_q_start_claims(ratios["MaxQInit"].vs_rmax, start),
-        *combination_claims(ratios, start, "0.2"),
-        *(
-            never_below_rmax(name, ratios[name].vs_rmax)
-            for name in ratios
-            if name not in ("RMax", "MaxQInit")
-        ),
-    ]
+def claims(vs_rmax: Mapping[str, FloatArray], start: int) -> list[Claim]:
+    """Decide the claims of the corridor, which are those of `tight` with the prior 0.2."""
+    early = transfers_early("LRMax(0.2)", vs_rmax["LRMax(0.2)"])
+    return [early, *paper_claims(vs_rmax, start, "0.2")]
 
 
-def near_claims(spec: ExperimentSpec, ratios: Mapping[str, Ratios]) -> list[Claim]:
+def near_claims(vs_rmax: Mapping[str, FloatArray], variant: Variant) -> list[Claim]:
     """Decide the claims about NearRMax, given the returns of all agents relative to RMax.
 
     The paper reports early transfer in the corridor. With the released settings, NearRMax has it if
@@ -134,14 +102,12 @@ def near_claims(spec: ExperimentSpec, ratios: Mapping[str, Ratios]) -> list[Clai
     of the text, that number is 0.2: cells on the left could pay it at every step, 2 in all, which
     is more than the goal pays, so the agent still explores most of them.
     """
-    near = near_names(ratios)
     return [
-        *(transfers_early(name, ratios[name])._replace(whose=OURS) for name in near),
-        *return_claims(
-            {name: ratios[name].vs_rmax for name in near},
-            dict(zip(near, LEAST_RATIOS[spec.family.options["variant"]], strict=True)),
-        ),
+        *(transfers_early(name, vs_rmax[name], OURS) for name in near_names(vs_rmax)),
+        *near_return_claims(vs_rmax, LEAST_RATIOS[variant]),
     ]
 
 
-EXPERIMENT = Experiment(reproduce, settings, runs)
+EXPERIMENT = Experiment.of_one_run(
+    "The corridor of the appendix: transfer on a line of 20 cells.", settings, report
+)

@@ -1,4 +1,12 @@
-"""An experiment of the registry: its options, its report, its entry, and the table of all."""
+"""An experiment of the registry: its settings, its options, its report, and the table of all.
+
+The paper's experiments have two variants. `text` has the settings that the paper states; `released`
+has those of the authors' public scripts where they differ. They differ only in the settings below
+and in the task families.
+
+The paper solves values to a precision of 0.01. Heirloom uses the much smaller default of `solve`,
+so that results do not depend on the iteration at which a solver stops.
+"""
 
 import json
 import math
@@ -7,6 +15,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from platform import machine, system
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,13 +29,24 @@ from heirloom.runs.run import run_on
 from heirloom.runs.versions import versions
 from heirloom.runs.workers import workers as local_workers
 from heirloom.runs.workers.compute import Compute
+from heirloom.stats import student_interval
 from heirloom.storage.folders import write_output
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+FROZEN = {"refresh": "none"}
+"""Known pairs are estimated once."""
+COMMON = {"n_known": 10, **FROZEN, "epsilon": 0.01}
 QUICK_REPETITIONS = 2
+
+
+def defaults(variant: Variant, *, all_sources: bool = False) -> dict[str, Any]:
+    """Return the options of all agents; with `all_sources`, the memory has no capacity limit."""
+    is_text = variant == "text"
+    common = {**COMMON, "delta": 0.05 if is_text else 0.1}
+    return common if is_text or all_sources else {**common, "capacity": 1, "keep": "first"}
 
 
 @dataclass(frozen=True)
@@ -49,25 +69,24 @@ class Options:
     def apply(
         self,
         spec: ExperimentSpec,
-        quick_changes: dict[str, int] | None = None,
-        *,
-        record: dict[str, Any] | None = None,
+        at_most: Mapping[str, int] = MappingProxyType({}),
+        record: Mapping[str, Any] | None = None,
     ) -> ExperimentSpec:
         """Return the spec with these options applied.
 
         Args:
             spec: the experiment in full.
-            quick_changes: further changes for a quick run, such as fewer tasks. The name of the
+            at_most: the largest sizes of a quick run, such as the number of tasks. The name of the
                 spec of a quick run ends in "quick".
             record: the keys of the table [record] of a spec, to record episodes for `heirloom
                 replay`; tasks that the spec does not have are left out.
         """
-        repetitions = self.repetitions
-        if self.quick and repetitions is None:
-            repetitions = min(QUICK_REPETITIONS, spec.repetitions)
-        changes: dict[str, Any] = {"repetitions": repetitions, "seed": self.seed}
+        changes: dict[str, Any] = {"repetitions": self.repetitions, "seed": self.seed}
         if self.quick:
-            changes |= {"name": f"{spec.name}, quick", **(quick_changes or {})}
+            changes["name"] = f"{spec.name}, quick"
+            changes |= {key: min(getattr(spec, key), most) for key, most in at_most.items()}
+            if self.repetitions is None:
+                changes["repetitions"] = min(QUICK_REPETITIONS, spec.repetitions)
         changed = spec.with_changes(**changes)
         if record is None:
             return changed
@@ -96,18 +115,11 @@ class Report:
     claims: list[Claim]
     figures: "dict[str, Figure]"
     notes: list[str] = field(default_factory=list)
-    spec: ExperimentSpec | None = None
-    """The experiment as it was run; None for a figure that is computed without agents."""
-    more_specs: tuple[ExperimentSpec, ...] = ()
-    """The specs of further runs, if the experiment consists of runs of different sizes."""
+    specs: Sequence[ExperimentSpec] = ()
+    """The specs of all runs; none for a figure that is computed without agents."""
     tables: list[ResultTable] = field(default_factory=list)
     reference: dict[str, Any] | None = None
     """The comparison with the reference results that Heirloom ships, if there are any."""
-
-    @property
-    def specs(self) -> tuple[ExperimentSpec, ...]:
-        """The specs of all runs; none for a figure that is computed without agents."""
-        return () if self.spec is None else (self.spec, *self.more_specs)
 
     def write(self, location: Path) -> None:
         """Write `summary.json`, with the verdicts of claims, and each figure as PNG and PDF."""
@@ -126,22 +138,39 @@ class Experiment:
     """The registry entry of an experiment.
 
     Args:
-        reproduce: runs or resumes the experiment and reports on it. The first line of its docstring
-            is the summary.
+        summary: a description in one line.
+        reproduce: runs or resumes the experiment and reports on it.
         settings: returns the spec in a variant; None if the experiment has no agents and tasks.
         runs: returns the specs of all its runs, by the names of their folders.
         has_variants: whether the settings of the text and of the released scripts differ.
     """
 
+    summary: str
     reproduce: Callable[[Options], Report]
     settings: Callable[..., ExperimentSpec] | None = None
     runs: Callable[[Options], dict[str, ExperimentSpec]] = lambda options: {}
     has_variants: bool = True
 
-    @property
-    def summary(self) -> str:
-        """A description of the experiment in one line."""
-        return (self.reproduce.__doc__ or "").splitlines()[0]
+    @classmethod
+    def of_one_run(
+        cls,
+        summary: str,
+        settings: Callable[..., ExperimentSpec],
+        report: "Callable[[ExperimentSpec, xr.Dataset], Report]",
+        *,
+        has_variants: bool = True,
+        **applied: Any,
+    ) -> "Experiment":
+        """Return the entry of an experiment with one run; `applied` is given to `Options.apply`."""
+
+        def runs(options: Options) -> dict[str, ExperimentSpec]:
+            return {"run": options.apply(settings(options.variant), **applied)}
+
+        def reproduce(options: Options) -> Report:
+            (spec,) = runs(options).values()
+            return report(spec, options.run(spec))
+
+        return cls(summary, reproduce, settings, runs, has_variants)
 
 
 def ratio(numerator: "xr.DataArray", denominator: "xr.DataArray") -> "xr.DataArray":
@@ -154,17 +183,13 @@ def nan_to_none(numbers: np.ndarray) -> list[float | None]:
     return [float(x) if np.isfinite(x) else None for x in np.atleast_1d(numbers)]
 
 
-COLUMNS = (
-    "experiment",
-    "variant",
-    "agents",
-    "repetitions",
-    "tasks",
-    "episodes",
-    "steps",
-    "samples per agent",
-    "seconds",
-)
+def interval_to_list(x: np.ndarray) -> list[float | None]:
+    """Return the mean of x[repetition] and half the width of its interval as a list for JSON."""
+    return nan_to_none(np.array(student_interval(x)))
+
+
+SIZES = ("agents", "repetitions", "tasks", "episodes", "steps")
+COLUMNS = ("experiment", "variant", *SIZES, "samples per agent", "seconds")
 
 
 def reproducibility_table(

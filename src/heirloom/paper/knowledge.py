@@ -1,4 +1,4 @@
-"""What prior knowledge is worth: returns of agents that know more or less about a family of tasks.
+"""What knowledge is worth: returns of agents that know more or less about a family of tasks.
 
 The agents know, in this order,
 
@@ -12,16 +12,20 @@ The agents know, in this order,
 - what the agent learns from its first tasks.
 
 Returns are compared over the tasks from the second on, and those of agents that learn their
-knowledge over the tasks in which they use it.
+knowledge over the tasks in which they use it. The paper's families have the sizes of the paper's
+experiments, the others those of `examples/`.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from heirloom.choices import Variant
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.paper import families
+from heirloom.paper.catalogue import SEED
 from heirloom.paper.claims import (
     OURS,
     Claim,
@@ -30,66 +34,157 @@ from heirloom.paper.claims import (
     can_rise_above,
     never_below,
 )
-from heirloom.paper.experiment import Experiment, Options, Report, ResultTable, nan_to_none
-from heirloom.paper.knowledge_settings import (
-    ARRAYS,
-    BEST,
-    CHECKED,
-    FALSE,
-    FAMILIES,
-    LEARNED,
-    LEARNING,
-    NAMED,
-    NUMBERS,
-    RMAX,
-    TRUE,
-    TUNED,
-    UNCHECKED,
-    VALID,
-    FamilySetting,
-    agents_of,
-    base_spec,
-    setting_of,
+from heirloom.paper.experiment import (
+    FROZEN,
+    Experiment,
+    Options,
+    Report,
+    ResultTable,
+    nan_to_none,
 )
+from heirloom.paper.families import FamilySetting, format_return
+from heirloom.paper.returns import used_from
 from heirloom.plot.transfer import draw_rows
 from heirloom.runs.compare import helps_from
 from heirloom.stats import FloatArray, student_interval
-from heirloom.theory import tasks_for_max_q
 
 if TYPE_CHECKING:
     import xarray as xr
 
+SIZES = {
+    "frozen-lakes": (15, 2000, 100),
+    "cliffs": (14, 200, 50),
+    "taxis": (14, 300, 100),
+    "prices": (15, 50, 50),
+    "seasons": (15, 50, 50),
+}
+"""Tasks, episodes and steps of the families that are not the paper's."""
+N_KNOWN = {"frozen-lakes": 10, "cliffs": 5, "taxis": 1, "prices": 20, "seasons": 20}
+FAMILIES = (*families.PAPER, *SIZES)
+DETERMINISTIC = ("corridor", "maze", "taxis")
+"""Families of deterministic tasks, where one visit gives an exact model of a pair."""
+GUESS = {"tight-released": 0.1, "tight-text": 0.1}
+"""The priors d_max that the paper uses although they are not valid."""
+REPETITIONS = 10
+
+RMAX, VALID = "RMax", "LRMax (valid prior)"
+"""RMAX is that of the paper, which estimates a known pair once; so do all agents but NearRMax."""
+BEST = "RMax (best n_known)"
+"""The best of RMAX and TUNED in a family, chosen by the returns that are shown."""
+TUNED = {f"RMax (n_known={n}, keeps learning)": n for n in (1, 2, 5, 10, 20)}
+KEEPS_LEARNING = {"refresh": 1.5}
+NUMBERS, SUCCESSORS, ARRAYS = (
+    f"NearRMax ({known})" for known in ("two numbers", "numbers, successors", "arrays")
+)
+TRUE = (NUMBERS, SUCCESSORS, ARRAYS)
+
+HALF, TENTH = (f"NearRMax ({factor} of the arrays)" for factor in ("half", "a tenth"))
+EQUAL = "NearRMax (all tasks equal)"
+SCALES = {HALF: 0.5, TENTH: 0.1, EQUAL: 0.0}
+FALSE = tuple(SCALES)
+
+TENTH_WIDENING, EQUAL_WIDENING = (
+    f"NearRMax ({claim}, widening)" for claim in ("a tenth", "all tasks equal")
+)
+UNCHECKED = {TENTH_WIDENING: TENTH, EQUAL_WIDENING: EQUAL}
+"""The agent with the same false knowledge and without checks, by the agent that widens it."""
+CHECKED = tuple(UNCHECKED)
+
+LEARNED, MAX_Q, ENVELOPE = "NearRMax (learned)", "MaxQInit", "EnvelopeRMax"
+LEARNING = (LEARNED, MAX_Q, ENVELOPE)
+ALPHA = 0.2  # of the envelope; 0.05 needs more tasks than most families of the study have
+
+NAMED = (RMAX, *TUNED, BEST, VALID, *TRUE, *FALSE, *CHECKED, *LEARNING)
+"""All agents but that with a guessed prior, whose name contains the guess."""
 OPTIMUM = "optimum"
-QUICK_TASKS, QUICK_EPISODES = 4, 1000
+
+
+def setting_of(family: str) -> FamilySetting:
+    """Return the settings of a family of the study."""
+    return families.setting_of(family, SIZES)
+
+
+def options_of(family: str) -> dict[str, Any]:
+    """Return the options of all agents; in families of the paper, they keep all sources."""
+    spec = setting_of(family).spec
+    if spec is None:
+        return {"n_known": N_KNOWN[family], **FROZEN}
+    (given,) = (agent.options for agent in spec.agents if agent.name == "MaxQInit")
+    kept = {key: value for key, value in given.items() if key not in ("capacity", "keep")}
+    return {**kept, "epsilon": 0.0} if family in DETERMINISTIC else kept
 
 
 def settings(variant: Variant = "released", *, family: str = "tight-released") -> ExperimentSpec:
-    """Return the spec of one family; the variant makes no difference.
+    """Return the spec of one family, whose name includes the variant."""
+    setting = setting_of(family)
+    return ExperimentSpec.read(
+        {
+            "name": f"knowledge, {setting.title}",
+            "family": setting.family,
+            "defaults": options_of(family),
+            "agents": agents_of(family),
+            **setting.sizes,
+            "repetitions": REPETITIONS,
+            "seed": SEED,
+        }
+    )
 
-    Args:
-        variant: ignored, because the name of a family includes its variant.
-        family: the family, a key of `FAMILIES`.
-    """
-    return base_spec(family, agents_of(setting_of(family)))
+
+def agents_of(family: str) -> list[dict[str, Any]]:
+    """Return the agents of a family, as tables of a spec."""
+    tasks, deterministic = setting_of(family).task_family, family in DETERMINISTIC
+    numbers = families.two_numbers(tasks)
+    # Fewer sources save time.
+    few = {"capacity": 2, "keep": "most_used"} if family == "taxis" else {}
+    lrmax = {"algorithm": "LRMax", **few}
+    tuned = {} if deterministic else TUNED  # one visit is best if it shows all
+    agents: list[dict[str, Any]] = [
+        {"name": RMAX, "algorithm": "RMax"},
+        *(
+            {"name": name, "algorithm": "RMax", "n_known": n_known, **KEEPS_LEARNING}
+            for name, n_known in tuned.items()
+        ),
+        {"name": VALID, **lrmax, "d_max": families.valid_prior(tasks)},
+    ]
+    if family in GUESS:
+        agents.append({**lrmax, "d_max": GUESS[family]})
+    false = {
+        name: {"nearness": "family", "nearness_scale": scale} for name, scale in SCALES.items()
+    }
+    near: dict[str, dict[str, Any]] = {
+        NUMBERS: {"nearness": numbers},
+        SUCCESSORS: {"nearness": {**numbers, "successors": "family"}},
+        ARRAYS: {"nearness": "family"},
+        **{name: {**claim, "on_refutation": "ignore"} for name, claim in false.items()},
+        **{
+            name: {**false[unchecked], "on_refutation": "widen"}
+            for name, unchecked in UNCHECKED.items()
+        },
+        LEARNED: {"nearness": "learned"},
+    }
+    shared: dict[str, Any] = {"algorithm": "NearRMax", "exact": True}
+    if not deterministic:  # the defaults of the algorithm
+        shared = {"algorithm": "NearRMax", "n_known": 2, "epsilon": 0.0, **KEEPS_LEARNING}
+    return [
+        *agents,
+        *({"name": name, **shared, **known} for name, known in near.items()),
+        {"name": MAX_Q, "algorithm": "MaxQInit"},
+        {"name": ENVELOPE, "algorithm": "EnvelopeRMax", "alpha": ALPHA},
+    ]
 
 
 def runs(options: Options) -> dict[str, ExperimentSpec]:
     """Return the spec of the run of each family."""
-    specs = {}
-    for family in FAMILIES:
-        spec = settings(family=family)
-        fewer = {"tasks": QUICK_TASKS, "episodes": min(spec.episodes, QUICK_EPISODES)}
-        specs[f"run-{family}"] = options.apply(spec, fewer)
-    return specs
+    quick = {"tasks": 4, "episodes": 1000}
+    return {f"run-{name}": options.apply(settings(family=name), quick) for name in FAMILIES}
 
 
 def reproduce(options: Options) -> Report:
-    """What knowledge is worth: transfer with more or less prior knowledge, true and false."""
+    """Run or resume the families one after the other, and report on all."""
     specs, returns = {}, {}
     for folder, spec in runs(options).items():
         family = folder.removeprefix("run-")
-        specs[family] = spec
-        returns[family] = measure(setting_of(family), spec, options.run(spec, folder))
+        specs[family], returns[family] = spec, measure(family, spec, options.run(spec, folder))
     return report(specs, returns, title_suffix=options.title_suffix)
 
 
@@ -130,39 +225,27 @@ class FamilyReturns(NamedTuple):
     """The task from which on an agent that learns knowledge is better than RMax; None without."""
 
 
-def measure(setting: FamilySetting, spec: ExperimentSpec, results: "xr.Dataset") -> FamilyReturns:
+def measure(family: str, spec: ExperimentSpec, results: "xr.Dataset") -> FamilyReturns:
     """Average the returns of a family."""
-    used_from = first_task_with_learned_knowledge(setting, spec)
-    kind = "discounted_returns" if setting.discounted else "returns"
-    compared = results.assign(returns=results[kind])
+    first, results = used_from(spec, LEARNED), setting_of(family).as_shown(results)
     return FamilyReturns(
-        later_returns(setting, results),
-        used_from,
-        later_returns(setting, results, first=min(used_from, spec.tasks)),
-        {name: helps_from(compared, name) for name in LEARNING},
+        later_returns(family, results),
+        first,
+        later_returns(family, results, first=min(first, spec.tasks)),
+        {name: helps_from(results, name) for name in LEARNING},
     )
 
 
-def later_returns(setting: FamilySetting, results: "xr.Dataset", *, first: int = 2) -> LaterReturns:
+def later_returns(family: str, results: "xr.Dataset", *, first: int = 2) -> LaterReturns:
     """Average the returns over the episodes of the tasks from a task on, by default the second."""
-    returns = results.discounted_returns if setting.discounted else results.returns
-    optimal = results.optimal_discounted if setting.discounted else results.optimal
-    later = slice(first - 1, None)
-    mean = returns.isel(task=later).mean(("task", "episode"))
+    later = results.isel(task=slice(first - 1, None))
+    mean = later.returns.mean(("task", "episode"))
     agents = {str(name): mean.sel(agent=name).values for name in results.agent.values}
     tried = {name: n_known for name, n_known in TUNED.items() if name in agents}
-    tried[RMAX] = setting.options["n_known"]
+    tried[RMAX] = options_of(family)["n_known"]
     best = max(tried, key=lambda name: float(agents[name].mean()))
     agents[BEST] = agents[best]
-    return LaterReturns(agents, optimal.isel(task=later).mean("task").values, tried[best])
-
-
-def first_task_with_learned_knowledge(setting: FamilySetting, spec: ExperimentSpec) -> int:
-    """Return the first task in which a learned nearness and the bound of MaxQInit are used."""
-    p_min = setting.task_family.p_min if spec.distinct_tasks is None else 1 / spec.distinct_tasks
-    assert p_min is not None, "all families of the study have finitely many tasks"
-    (delta,) = (agent.all_options.delta for agent in spec.agents if agent.name == LEARNED)
-    return tasks_for_max_q(p_min, delta) + 1
+    return LaterReturns(agents, later.optimal.mean("task").values, tried[best])
 
 
 def report(
@@ -171,22 +254,14 @@ def report(
     *,
     title_suffix: str = "",
 ) -> Report:
-    """Report the claims, the figure and the numbers of all families.
-
-    Args:
-        specs: the specs as they were run, by family.
-        returns: what was measured, by family.
-        title_suffix: the end of the title of the figure.
-    """
-    first, *others = specs.values()
+    """Report the claims, the figure and the numbers of what was measured, by family."""
     by_title = {setting_of(family).title: of_family for family, of_family in returns.items()}
     later = {title: of_family.later for title, of_family in by_title.items()}
     decided = claims(by_title)
     return Report(
-        spec=first,
-        more_specs=tuple(others),
+        specs=tuple(specs.values()),
         summary={
-            "repetitions": first.repetitions,
+            "repetitions": next(iter(specs.values())).repetitions,
             "families": {family: _numbers(of_family) for family, of_family in returns.items()},
             "claims": [claim._asdict() for claim in decided],
         },
@@ -266,28 +341,15 @@ def _learned_table(returns: Mapping[str, FamilyReturns]) -> ResultTable:
     )
     for row, of_family in zip(rows, returns.values(), strict=True):
         row.insert(1, str(of_family.used_from))
-        row += [format_task(of_family.helps_from[name]) for name in LEARNING]
+        row += [str(of_family.helps_from[name] or "-") for name in LEARNING]
     helps = [f"{name} helps from task" for name in LEARNING]
     return ResultTable(title, [header[0], "from task", *header[1:], *helps], rows)
-
-
-def format_task(task: int | None) -> str:
-    """Format the task from which on an agent is better than RMax."""
-    return "-" if task is None else str(task)
-
-
-def format_return(number: float, optimal: float) -> str:
-    """Format a return with three decimals if the optimal return is below 2, otherwise with one."""
-    return f"{number:.{3 if abs(optimal) < 2 else 1}f}"
 
 
 def claims(returns: Mapping[str, FamilyReturns]) -> list[Claim]:
     """Decide the claims on the worth of knowledge.
 
     Differences are those of the same repetition, as shares of the gap between RMax and the optimum.
-
-    Args:
-        returns: what was measured, by family.
     """
     later = {family: each.later for family, each in returns.items()}
     return [
@@ -306,22 +368,17 @@ def claims(returns: Mapping[str, FamilyReturns]) -> list[Claim]:
 
 def _claims_on_true_knowledge(returns: Mapping[str, LaterReturns]) -> list[Claim]:
     """Claim that true knowledge does not harm, and that more of it gives more."""
-    steps = list(zip((RMAX, *TRUE), TRUE, strict=False))
-    guessed = {family: _guess(each) for family, each in returns.items() if _guess(each)}
+
+    def gaps(name: str, other: str = RMAX) -> dict[str, FloatArray]:
+        return {family: each.closed(name, other) for family, each in returns.items()}
+
     return [
         *(
-            never_below(
-                f"{name} never performs worse than RMax",
-                {family: each.closed(name) for family, each in returns.items()},
-                whose,
-            )
+            never_below(f"{name} never performs worse than RMax", gaps(name), whose)
             for name, whose in ((VALID, "paper"), *((true, OURS) for true in TRUE))
         ),
         *(
-            always_above(
-                f"{name} outperforms {BEST}",
-                {family: each.closed(name, BEST) for family, each in returns.items()},
-            )
+            always_above(f"{name} outperforms {BEST}", gaps(name, BEST))
             for name in (NUMBERS, ARRAYS)
         ),
         never_below(
@@ -329,15 +386,11 @@ def _claims_on_true_knowledge(returns: Mapping[str, LaterReturns]) -> list[Claim
             {
                 f"{family}, {more}": each.closed(more, less)
                 for family, each in returns.items()
-                for less, more in steps[1:]
+                for less, more in pairwise(TRUE)
             },
-            OURS,
         ),
-        always_above(
-            f"{ARRAYS} outperforms {VALID}",
-            {family: each.closed(ARRAYS, VALID) for family, each in returns.items()},
-        ),
-        *_guess_claims(returns, guessed),
+        always_above(f"{ARRAYS} outperforms {VALID}", gaps(ARRAYS, VALID)),
+        *_guess_claims(returns),
     ]
 
 
@@ -365,24 +418,24 @@ def _claims_on_false_knowledge(returns: Mapping[str, LaterReturns]) -> list[Clai
     ]
 
 
-def _guess(returns: LaterReturns) -> str | None:
-    """Return the name of the agent with a guessed prior; None if there is none."""
-    names = [name for name in returns.agents if name not in NAMED]
-    return names[0] if names else None
-
-
-def _guess_claims(
-    returns: Mapping[str, LaterReturns], guessed: Mapping[str, str | None]
-) -> Iterable[Claim]:
+def _guess_claims(returns: Mapping[str, LaterReturns]) -> Iterator[Claim]:
     """Claim that two true numbers are worth at least as much as a guessed prior."""
-    if not guessed:
-        return
-    (name,) = {name for name in guessed.values() if name is not None}
-    yield never_below(
-        f"{NUMBERS} performs at least as well as {name}, whose prior is a guess",
-        {family: returns[family].closed(NUMBERS, name) for family in guessed},
-        OURS,
-    )
+    names = dict.fromkeys(name for each in returns.values() for name in each.agents)
+    for name in names.keys() - set(NAMED):
+        yield never_below(
+            f"{NUMBERS} performs at least as well as {name}, whose prior is a guess",
+            {
+                family: each.closed(NUMBERS, name)
+                for family, each in returns.items()
+                if name in each.agents
+            },
+        )
 
 
-EXPERIMENT = Experiment(reproduce, settings, runs, has_variants=False)
+EXPERIMENT = Experiment(
+    "What knowledge is worth: transfer with more or less knowledge, true and false.",
+    reproduce,
+    settings,
+    runs,
+    has_variants=False,
+)

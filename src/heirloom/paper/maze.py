@@ -8,35 +8,35 @@ import numpy as np
 from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import MAZE
-from heirloom.experiments.spec import AgentSpec, ExperimentSpec
+from heirloom.experiments.spec import ExperimentSpec
+from heirloom.paper.catalogue import SEED
 from heirloom.paper.claims import (
     OURS,
     WITHIN,
     Claim,
+    above,
     all_above,
     all_within_margin,
     format_interval,
 )
-from heirloom.paper.experiment import Experiment, Options, Report
+from heirloom.paper.experiment import Experiment, Report, defaults
 from heirloom.paper.returns import (
     FAMILY,
     near_names,
     of_the_paper,
     ratios_to_rmax,
     summary,
+    used_from,
     vs_optimal,
+    with_near,
 )
-from heirloom.paper.settings import SEED, defaults
 from heirloom.plot.curves import draw_relative_returns
 from heirloom.plot.maps import draw_map
-from heirloom.stats import FloatArray, Interval, student_interval
-from heirloom.theory import tasks_for_max_q
+from heirloom.stats import FloatArray, student_interval
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
-P_LAYOUT = 0.5  # the probability of each layout
 RECORD = {
     "agents": ["RMax", "LRMax(0.5)", "NearRMax(family)"],
     "tasks": [1, 2, 15],
@@ -81,73 +81,51 @@ def settings(variant: Variant = "released") -> ExperimentSpec:
     )
 
 
-def runs(options: Options) -> dict[str, ExperimentSpec]:
-    """Return the spec of the only run."""
-    return {"run": options.apply(settings(options.variant), {"tasks": 15}, record=RECORD)}
-
-
-def reproduce(options: Options) -> Report:
-    """The maze of the appendix: three values of the prior D_max, and a learned prior."""
-    (spec,) = runs(options).values()
-    return report(spec, options.run(spec))
-
-
 def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     """Report the claims, the figure and the numbers of the maze.
 
     With the released settings the return of RMax is often 0 in a task, so the claims and the figure
-    use returns relative to the optimal return instead. The figure is drawn twice: with the agents
-    of the paper, and with NearRMax too.
+    use returns relative to the optimal return instead.
     """
     relative = {agent.name: vs_optimal(results, agent.name) for agent in spec.agents}
     curves = {name: student_interval(values) for name, values in relative.items()}
-    p_min = 1 / spec.distinct_tasks if spec.distinct_tasks else P_LAYOUT
+    what = "maze: either the orange or the green cells are walls"
     return Report(
-        spec=spec,
+        specs=[spec],
         summary=summary(spec, ratios_to_rmax(spec, results), results),
         claims=[
-            *claims(
-                of_the_paper(relative), {agent.name: agent for agent in spec.agents}, p_min=p_min
-            ),
+            *claims(of_the_paper(relative), used_from(spec, "LRMax")),
             *near_claims(relative),
         ],
         figures={
-            "environment": draw_map(
-                GridMap.read(MAZE), title="maze: either the orange or the green cells are walls"
+            "environment": draw_map(GridMap.read(MAZE), title=what),
+            **with_near(
+                "maze",
+                curves,
+                lambda shown: draw_relative_returns(
+                    shown,
+                    per="task",
+                    ylabel="return relative to the optimal return",
+                    title=f"Mean discounted return per task, {spec.name}",
+                ),
             ),
-            "maze": _returns_figure(spec, of_the_paper(curves)),
-            "maze-with-near": _returns_figure(spec, curves),
         },
     )
 
 
-def _returns_figure(spec: ExperimentSpec, curves: Mapping[str, Interval]) -> "Figure":
-    return draw_relative_returns(
-        curves,
-        per="task",
-        ylabel="return relative to the optimal return",
-        title=f"Mean discounted return per task, {spec.name}",
-    )
-
-
-def claims(
-    relative: Mapping[str, FloatArray], agents: Mapping[str, AgentSpec], *, p_min: float
-) -> list[Claim]:
+def claims(relative: Mapping[str, FloatArray], start: int) -> list[Claim]:
     """Decide the claims about the agents of the paper in the maze.
 
     Args:
         relative: returns relative to the optimal return, [repetition, task], by agent of the paper.
-        agents: the agents, by name.
-        p_min: the probability of each task.
+        start: the first task in which LRMax has a learned prior, and MaxQInit uses its bound.
     """
-    names = ["LRMax(2.0)", "LRMax(1.0)", "LRMax(0.5)"]
+    names = [f"LRMax({d_max})" for d_max in (2.0, 1.0, 0.5)]
     means = np.column_stack([relative[name][:, 1:].mean(axis=1) for name in names])
-    delta = agents["LRMax"].all_options.delta
-    start = tasks_for_max_q(p_min, delta) + 1
     learned, max_q, rmax = (
         relative[name][:, start - 1 :].mean(axis=1) for name in ("LRMax", "MaxQInit", "RMax")
     )
-    gap, gain = (format_interval(student_interval(x)) for x in (learned - max_q, max_q - rmax))
+    gap = format_interval(student_interval(learned - max_q))
     return [
         Claim(
             "returns increase as D_max decreases from 2 to 1 to 0.5",
@@ -156,15 +134,15 @@ def claims(
             all_above(np.diff(means, axis=1)),
         ),
         Claim(
-            "LRMax with a learned D_max performs like MaxQInit once both use their bounds "
+            "LRMax with a learned prior performs like MaxQInit once both use their bounds "
             f"{WITHIN}",
             f"the difference is {gap} of the optimal return, from task {start} on",
             all_within_margin(learned - max_q),
         ),
-        Claim(
+        above(
             "MaxQInit outperforms RMax once it uses its bound",
-            f"the difference is {gain} of the optimal return, from task {start} on",
-            all_above(max_q - rmax),
+            max_q - rmax,
+            measured=f"the difference is {{}} of the optimal return, from task {start} on",
         ),
     ]
 
@@ -189,4 +167,10 @@ def near_claims(relative: Mapping[str, FloatArray]) -> list[Claim]:
     return claims
 
 
-EXPERIMENT = Experiment(reproduce, settings, runs)
+EXPERIMENT = Experiment.of_one_run(
+    "The maze of the appendix: three values of the prior D_max, and a learned prior.",
+    settings,
+    report,
+    at_most={"tasks": 15},
+    record=RECORD,
+)

@@ -1,17 +1,16 @@
 """Negative transfer: values that an agent must unlearn, in T-shaped tasks of growing length."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from heirloom.choices import Variant
 from heirloom.envs.paper_tasks import t_shape_map
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.paper.catalogue import SEED
 from heirloom.paper.claims import OURS, Claim, all_above
-from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none
-from heirloom.paper.returns import FAMILY, near_names, of_the_paper
-from heirloom.paper.settings import FROZEN, SEED
+from heirloom.paper.experiment import FROZEN, Experiment, Options, Report, nan_to_none
+from heirloom.paper.returns import FAMILY, near_names, with_near
 from heirloom.plot.curves import draw_episodes_to_optimality
 from heirloom.plot.maps import draw_map
 from heirloom.stats import FloatArray, student_interval
@@ -56,65 +55,43 @@ def runs(options: Options) -> dict[str, ExperimentSpec]:
 
 
 def reproduce(options: Options) -> Report:
-    """Negative transfer: episodes until the policy stays optimal, in T-shaped tasks."""
-    optimal_after: dict[str, list[np.ndarray]] = {}
-    never_optimal: dict[str, int] = {}
-    for folder, spec in runs(options).items():
-        target = options.run(spec, folder).optimal_after.sel(task=2)
-        for agent in spec.agents:
-            numbers = target.sel(agent=agent.name).values
-            n_never = int(np.isnan(numbers).sum())
-            never_optimal[agent.name] = never_optimal.get(agent.name, 0) + n_never
-            # A policy that is not optimal in the end counts as the number of all episodes, a lower
-            # bound on the episodes that it needs.
-            optimal_after.setdefault(agent.name, []).append(
-                np.where(np.isnan(numbers), spec.episodes, numbers)
-            )
-    episodes = {name: np.array(numbers).T for name, numbers in optimal_after.items()}
-    return report(spec, episodes, never_optimal, options.title_suffix)
+    """Measure the episodes until the policy stays optimal, for each number of inner states.
 
-
-def report(
-    spec: ExperimentSpec,
-    episodes: Mapping[str, FloatArray],
-    never_optimal: Mapping[str, int],
-    title_suffix: str,
-) -> Report:
-    """Report the claims, the figures and the numbers of negative transfer.
-
-    Args:
-        spec: the last of the specs that were run.
-        episodes: episodes until the policy stays optimal in the target task, [repetition, k], by
-            agent.
-        never_optimal: the number of tasks in which the policy was not optimal in the end, by agent.
-        title_suffix: the text to append to the title of the figure.
+    A policy that is not optimal in the end counts as the number of all episodes, a lower bound on
+    the episodes that it needs.
     """
+    specs = runs(options)
+    targets = [options.run(specs[name], name).optimal_after.sel(task=2) for name in specs]
+    spec = specs[f"run-k{K[-1]}"]
+    episodes, never_optimal = {}, {}
+    for name in (agent.name for agent in spec.agents):
+        numbers = np.column_stack([target.sel(agent=name).values for target in targets])
+        never_optimal[name] = int(np.isnan(numbers).sum())
+        episodes[name] = np.where(np.isnan(numbers), spec.episodes, numbers)
     intervals = {name: student_interval(numbers) for name, numbers in episodes.items()}
-    title = "Episodes until the greedy policy stays optimal" + title_suffix
-    summary: dict[str, Any] = {
-        "repetitions": spec.repetitions,
-        "k": list(K),
-        "agents": {
-            name: {
-                "episodes_to_optimality": nan_to_none(mean),
-                "ci95": nan_to_none(half),
-                "never_optimal": never_optimal[name],
-            }
-            for name, (mean, half) in intervals.items()
-        },
-    }
+    title = "Episodes until the greedy policy stays optimal" + options.title_suffix
     return Report(
-        spec=spec,
-        summary=summary,
+        specs=tuple(specs.values()),
+        summary={
+            "repetitions": spec.repetitions,
+            "k": list(K),
+            "agents": {
+                name: {
+                    "episodes_to_optimality": nan_to_none(mean),
+                    "ci95": nan_to_none(half),
+                    "never_optimal": never_optimal[name],
+                }
+                for name, (mean, half) in intervals.items()
+            },
+        },
         claims=[*claims(K, episodes), *near_claims(episodes)],
         figures={
             "environment": draw_map(t_shape_map(4, goal="up"), title="source task, k = 4"),
             "environment-target": draw_map(t_shape_map(4, goal="down"), title="target task, k = 4"),
-            "negative-transfer": draw_episodes_to_optimality(
-                np.array(K), of_the_paper(intervals), title=title
-            ),
-            "negative-transfer-with-near": draw_episodes_to_optimality(
-                np.array(K), intervals, title=title
+            **with_near(
+                "negative-transfer",
+                intervals,
+                lambda shown: draw_episodes_to_optimality(np.array(K), shown, title=title),
             ),
         },
     )
@@ -127,26 +104,25 @@ def claims(k: Sequence[int], episodes: Mapping[str, FloatArray]) -> list[Claim]:
         k: the numbers of inner states.
         episodes: episodes until the policy stays optimal, [repetition, k], by agent.
     """
-    decided = []
-    for name in ("BisimulationTransfer", "BisimulationTransfer, recursive"):
-        decided.append(
-            Claim(
-                f"{name} needs more episodes as k grows",
-                f"{_means(episodes[name])} episodes for k = {', '.join(map(str, k))}",
-                all_above(np.diff(episodes[name], axis=1)),
-            )
+    transfers = ("BisimulationTransfer", "BisimulationTransfer, recursive")
+    decided = [
+        Claim(
+            f"{name} needs more episodes as k grows",
+            f"{_means(episodes[name])} episodes for k = {', '.join(map(str, k))}",
+            all_above(np.diff(episodes[name], axis=1)),
         )
+        for name in transfers
+    ]
     decided.append(_does_not_grow("LRMax", episodes["LRMax"]))
-    for name in ("BisimulationTransfer", "BisimulationTransfer, recursive"):
+    for name in transfers:
         delays = episodes[name] - episodes["QLearning"]
         delay = student_interval(delays)
         slower = np.flatnonzero(delay.mean - delay.half_width > 0).tolist()
-        slower_k = ", ".join(str(k[i]) for i in slower) or "none"
         decided.append(
             Claim(
                 f"{name} causes negative transfer: it is slower than Q-learning without transfer",
                 f"Q-learning needs {_means(episodes['QLearning'])} episodes; "
-                f"{name} is slower for k = {slower_k}",
+                f"{name} is slower for k = {', '.join(str(k[i]) for i in slower) or 'none'}",
                 all_above(delays),
             )
         )
@@ -156,15 +132,16 @@ def claims(k: Sequence[int], episodes: Mapping[str, FloatArray]) -> list[Claim]:
 def near_claims(episodes: Mapping[str, FloatArray]) -> list[Claim]:
     """Decide our claims about NearRMax from the same numbers."""
     names = near_names(episodes)
-    return [_does_not_grow(name, episodes[name])._replace(whose=OURS) for name in names]
+    return [_does_not_grow(name, episodes[name], OURS) for name in names]
 
 
-def _does_not_grow(name: str, episodes: FloatArray) -> Claim:
+def _does_not_grow(name: str, episodes: FloatArray, whose: str = "paper") -> Claim:
     """Claim that no k needs more episodes than the smallest one, with a margin of one episode."""
     return Claim(
         f"{name} does not need more episodes as k grows (margin 1 episode)",
         f"{_means(episodes)} episodes",
         all_above(episodes[:, :1] - episodes[:, 1:], -1.0),
+        whose,
     )
 
 
@@ -172,4 +149,10 @@ def _means(numbers: FloatArray) -> str:
     return ", ".join(f"{mean:.1f}" for mean in numbers.mean(axis=0))
 
 
-EXPERIMENT = Experiment(reproduce, settings, runs, has_variants=False)
+EXPERIMENT = Experiment(
+    "Negative transfer: episodes until the policy stays optimal, in T-shaped tasks.",
+    reproduce,
+    settings,
+    runs,
+    has_variants=False,
+)

@@ -1,4 +1,4 @@
-"""Use of the prior d_max while LRMax learns the second of two heat maps."""
+"""Use of the prior while LRMax learns the second of two heat maps."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -9,9 +9,9 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import HEAT_MAP, OTHER_HEAT_MAP
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.paper.catalogue import SEED
 from heirloom.paper.claims import MARGIN, WITHIN, Claim, nearly_always
-from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none
-from heirloom.paper.settings import EPSILON, FROZEN, N_KNOWN, SEED
+from heirloom.paper.experiment import COMMON, Experiment, Report, nan_to_none
 from heirloom.plot.curves import draw_prior_use
 from heirloom.plot.maps import draw_map
 from heirloom.stats import FloatArray, student_interval
@@ -27,7 +27,7 @@ def settings(variant: Variant = "text") -> ExperimentSpec:
             "name": "prior-use",
             "family": {"name": "heat-map"},
             "in_order": True,
-            "defaults": {"n_known": N_KNOWN, **FROZEN, "epsilon": EPSILON},
+            "defaults": COMMON,
             "agents": [{"algorithm": "LRMax", "d_max": [19.0, 17.0, 15.0, 10.0, 0.0]}],
             "tasks": 2,
             "episodes": 100,
@@ -37,17 +37,6 @@ def settings(variant: Variant = "text") -> ExperimentSpec:
             "measure": "prior_use",
         }
     )
-
-
-def runs(options: Options) -> dict[str, ExperimentSpec]:
-    """Return the spec of the only run."""
-    return {"run": options.apply(settings())}
-
-
-def reproduce(options: Options) -> Report:
-    """Use of the prior D_max while the second of two tasks is learned."""
-    (spec,) = runs(options).values()
-    return report(spec, options.run(spec))
 
 
 def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
@@ -61,7 +50,7 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
     }
     intervals = {f"D_max = {d:g}": student_interval(100 * values) for d, values in use.items()}
     return Report(
-        spec=spec,
+        specs=[spec],
         summary={
             "repetitions": spec.repetitions,
             "d_max": d_max,
@@ -120,4 +109,9 @@ def claims(use: Mapping[float, FloatArray]) -> list[Claim]:
     return decided
 
 
-EXPERIMENT = Experiment(reproduce, settings, runs, has_variants=False)
+EXPERIMENT = Experiment.of_one_run(
+    "Use of the prior D_max while the second of two tasks is learned.",
+    settings,
+    report,
+    has_variants=False,
+)

@@ -38,7 +38,15 @@ def environment() -> dict[str, str]:
         **{name: versions()[name] for name in numeric},
         "machine": platform.machine(),
         "numpy uses": " ".join([*simd["baseline"], *simd["found"]]),
+        "rounding of linear algebra": _rounding(),
     }
+
+
+def _rounding() -> str:
+    """Return a checksum of rounded results: OpenBLAS sums in an order that fits the processor."""
+    A = 1.0 / (1.0 + np.add.outer(np.arange(48), np.arange(48)) % 31) + 8.0 * np.eye(48)
+    results = A @ A, A @ A[0], np.linalg.solve(A, A[:, 0])
+    return _checksum(b"".join(x.tobytes() for x in results))
 
 
 def reference_name(experiment: str, variant: Variant | None) -> str:
@@ -56,18 +64,19 @@ def summarise(location: Path) -> dict[str, Any]:
     """Return the content of a reference file: checksums and mean returns of all runs."""
     runs = {}
     for run_location in runs_in(location):
+        if run_location == location:
+            raise InvalidFile(f"{location} is one run: expected the folder of an experiment")
         run = StoredRun(run_location)
-        returns = run.results(["returns"]).returns.transpose(
-            "agent", "repetition", "task", "episode"
-        )
-        runs[_label(run_location, location)] = {
+        order = ("agent", "repetition", "task", "episode")
+        returns = run.results(["returns"]).returns.transpose(*order)
+        runs[run_location.relative_to(location).as_posix()] = {
             "spec": _spec_checksum(run.spec),
             "agents": {
                 str(name): {
-                    "checksums": [_checksum(each) for each in returns.sel(agent=name).values],
-                    "means": returns.sel(agent=name).mean(("task", "episode")).values.tolist(),
+                    "checksums": [_checksum(x.astype("<f8").tobytes()) for x in of_agent.values],
+                    "means": of_agent.mean(("task", "episode")).values.tolist(),
                 }
-                for name in returns.agent.values
+                for name, of_agent in zip(returns.agent.values, returns, strict=True)
             },
         }
     return {"environment": environment(), "runs": runs}
@@ -90,8 +99,9 @@ def compare(location: Path, name: str) -> dict[str, Any] | None:
         for agent, own in found["agents"].items():
             of_agent = expected["agents"][agent]
             n = min(len(own["means"]), len(of_agent["means"]))
+            first = ({key: values[:n] for key, values in each.items()} for each in (own, of_agent))
             shown = agent if label == "run" else f"{agent} · {label.removeprefix('run-')}"
-            rows.append(_row(shown, _first(own, n), _first(of_agent, n)))
+            rows.append(_row(shown, *first))
     if not rows:
         return None
     differing = [
@@ -100,10 +110,6 @@ def compare(location: Path, name: str) -> dict[str, Any] | None:
         if reference["environment"].get(key) != here
     ]
     return {"conclusion": _conclusion(rows, differing), "tolerance": TOLERANCE, "rows": rows}
-
-
-def _first(of_agent: dict[str, Any], n: int) -> dict[str, Any]:
-    return {key: values[:n] for key, values in of_agent.items()}
 
 
 def _row(agent: str, own: dict[str, Any], expected: dict[str, Any]) -> dict[str, str]:
@@ -141,18 +147,11 @@ def _conclusion(rows: list[dict[str, str]], differing: list[str]) -> str:
     )
 
 
-def _label(run: Path, root: Path) -> str:
-    if run == root:
-        raise InvalidFile(f"{root} is one run: expected the folder of an experiment")
-    return run.relative_to(root).as_posix()
-
-
 def _spec_checksum(spec: ExperimentSpec) -> str:
     """Checksum of all settings that change the results of a repetition."""
     settings = {key: value for key, value in spec.as_json().items() if key not in WITHOUT_EFFECT}
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:PREFIX]
+    return _checksum(json.dumps(settings, sort_keys=True).encode())
 
 
-def _checksum(returns: np.ndarray) -> str:
-    data = np.ascontiguousarray(returns, dtype="<f8").tobytes()
+def _checksum(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:PREFIX]

@@ -7,7 +7,7 @@ gap is above 5 % of the optimum. An agent that needs too much time did not finis
 too.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,8 +25,15 @@ from heirloom.paper.claims import (
     format_interval,
     never_below,
 )
-from heirloom.paper.experiment import Experiment, Options, Report, ResultTable, nan_to_none
-from heirloom.paper.knowledge import format_return
+from heirloom.paper.experiment import (
+    Experiment,
+    Options,
+    Report,
+    ResultTable,
+    interval_to_list,
+    nan_to_none,
+)
+from heirloom.paper.families import FamilySetting, format_return
 from heirloom.paper.rivals_settings import (
     BASELINE,
     ENTRANTS,
@@ -35,7 +42,6 @@ from heirloom.paper.rivals_settings import (
     NEAR,
     POOLED,
     RMAX,
-    FamilySetting,
     Kind,
     final_spec,
     setting_of,
@@ -56,8 +62,7 @@ LEAST_GAP = 0.05  # of the optimum: shares of a smaller gap are not shown
 FIRST = 10  # episodes of a task
 ERROR = 0.05  # of all comparisons of a family together
 QUICK_FAMILIES = ("corridor", "prices", "trap")
-QUICK_TASKS, QUICK_EPISODES = 3, 20
-NO_FINISH = "did not finish"
+QUICK = {"tasks": 3, "episodes": 20}
 SEQUENCES = {
     "trap": "the ferry is good in nine tasks, and sinks in the tenth",
     "shortcut": "the ferry sinks in five tasks, and is good in the next five",
@@ -65,79 +70,60 @@ SEQUENCES = {
 
 
 def settings(variant: Variant = "released", *, family: str = "tight-released") -> ExperimentSpec:
-    """Return the spec of the run in which settings are chosen; that of the comparison follows.
-
-    Args:
-        variant: ignored, because the name of a family includes its variant.
-        family: the family, a key of `FAMILIES`.
-    """
+    """Return the spec of the run in which settings are chosen; that of the comparison follows."""
     return tuning_spec(family)
 
 
 def runs(options: Options) -> dict[str, ExperimentSpec]:
     """Return the specs of all runs; those of comparisons have the first setting of each entrant."""
     specs = {}
-    for family in families(options):
-        tuning = tuning_spec(family)
-        first = dict.fromkeys(_entrants(tuning), 0)
-        specs[f"tune-{family}"] = applied(options, tuning)
-        specs[f"run-{family}"] = applied(options, final_spec(family, with_likes(first)))
+    for family in QUICK_FAMILIES if options.quick else FAMILIES:
+        specs[f"tune-{family}"] = tuning = applied_tuning(options, family)
+        names = {agent.name for agent in tuning.agents}
+        first = {name: 0 for name in ENTRANTS if tuned_name(name, 0) in names}
+        specs[f"run-{family}"] = options.apply(final_spec(family, with_likes(first)), QUICK)
     return specs
 
 
-def _entrants(tuning: ExperimentSpec) -> list[str]:
-    """Return the entrants that apply in the family of a tuning run."""
-    names = {agent.name for agent in tuning.agents}
-    return [name for name in ENTRANTS if tuned_name(name, 0) in names]
-
-
-def families(options: Options) -> tuple[str, ...]:
-    """Return the families of a run, few of them if it is quick."""
-    return QUICK_FAMILIES if options.quick else tuple(FAMILIES)
-
-
-def applied(options: Options, spec: ExperimentSpec) -> ExperimentSpec:
-    """Return a spec with the options; the seed of the tuning run stays another one."""
-    fewer = {
-        "tasks": min(spec.tasks, QUICK_TASKS),
-        "episodes": min(spec.episodes, QUICK_EPISODES),
-    }
-    changed = options.apply(spec, fewer)
-    if not spec.name.startswith("tuning"):
-        return changed
+def applied_tuning(options: Options, family: str) -> ExperimentSpec:
+    """Return the spec of tuning with the options; it keeps its repetitions, and another seed."""
+    tuning = tuning_spec(family)
     seed = None if options.seed is None else options.seed + 1
-    return changed.with_changes(repetitions=spec.repetitions, seed=seed)
+    return options.apply(tuning, QUICK).with_changes(repetitions=tuning.repetitions, seed=seed)
 
 
 def reproduce(options: Options) -> Report:
-    """Everything side by side: tuned algorithms of the field, with and without knowledge."""
+    """Tune all entrants in each family, and compare those that are chosen."""
     specs, found = [], {}
-    for family in families(options):
-        tuning = applied(options, tuning_spec(family))
-        tuned = tuning_means(setting_of(family), options.run(tuning, f"tune-{family}"))
-        spec = applied(options, final_spec(family, with_likes(chosen_settings(tuned))))
+    for family in QUICK_FAMILIES if options.quick else FAMILIES:
+        setting, tuning = setting_of(family), applied_tuning(options, family)
+        tuned = tuning_means(setting, options.run(tuning, f"tune-{family}"))
+        spec = options.apply(final_spec(family, with_likes(chosen_settings(tuned))), QUICK)
         results = options.run(spec, f"run-{family}")
         seconds = StoredRun(options.location / f"run-{family}").seconds()
-        found[family] = measure(setting_of(family), spec, results, tuned, seconds)
+        found[family] = measure(setting, spec, results, tuned, seconds)
         specs += [tuning, spec]
-    return report(specs, found, title_suffix=options.title_suffix)
+    compared = {family: Comparison.of(each) for family, each in found.items()}
+    measured = {family: numbers(each, compared[family]) for family, each in found.items()}
+    return Report(
+        specs=specs,
+        summary={"families": measured, "wins": wins(compared)},
+        claims=claims(found),
+        tables=list(tables(found, compared)),
+        figures=figures(measured, options.title_suffix),
+    )
 
 
 def tuning_means(setting: FamilySetting, results: "xr.Dataset") -> dict[str, list[float]]:
     """Return the mean return of each setting of each entrant; NaN if it did not finish."""
-    returns = results.discounted_returns if setting.discounted else results.returns
-    later = returns.isel(task=slice(1, None)).mean(("task", "episode"))
-    means = {str(name): float(x) for name, x in zip(later.agent.values, _means(later), strict=True)}
+    later = setting.as_shown(results).returns.isel(task=slice(1, None))
+    later = later.mean(("repetition", "task", "episode"), skipna=False)
+    means = {str(name): float(mean) for name, mean in zip(later.agent.values, later, strict=True)}
     return {
         name: [means[tuned_name(name, i)] for i in range(len(entrant.settings))]
         for name, entrant in ENTRANTS.items()
         if tuned_name(name, 0) in means
     }
-
-
-def _means(returns: "xr.DataArray") -> FloatArray:
-    mean: FloatArray = returns.transpose("agent", "repetition").values.mean(axis=1)
-    return mean
 
 
 def chosen_settings(tuned: Mapping[str, list[float]]) -> dict[str, int]:
@@ -149,7 +135,7 @@ def chosen_settings(tuned: Mapping[str, list[float]]) -> dict[str, int]:
 
 def with_likes(chosen: Mapping[str, int]) -> dict[str, int]:
     """Add the entrants whose setting is that of another one."""
-    likes = {name: entrant.like for name, entrant in ENTRANTS.items() if entrant.like is not None}
+    likes = {name: like for name, entrant in ENTRANTS.items() if (like := entrant.like) is not None}
     return {**chosen, **{name: chosen[like] for name, like in likes.items() if like in chosen}}
 
 
@@ -209,10 +195,10 @@ class Found(NamedTuple):
             for k, x in enumerate(self.over_rmax(name).T)
         }
 
-    def best(self, *kinds: Kind) -> str | None:
-        """The entrant of these kinds that was best in the tuning run and finished."""
-        found = [name for name in self.tasks if ENTRANTS[name].kind in kinds and name in self.tuned]
-        found = [name for name in found if name != BASELINE]
+    def best(self, kind: Kind) -> str | None:
+        """The entrant of this kind that was best in the tuning run and finished."""
+        names = self.tasks.keys() & self.tuned.keys() - {BASELINE}
+        found = [name for name in self.tasks if name in names and ENTRANTS[name].kind == kind]
         return max(found, key=lambda name: float(np.nanmax(self.tuned[name])), default=None)
 
 
@@ -224,9 +210,8 @@ def measure(
     seconds: FloatArray,
 ) -> Found:
     """Average the results of a family."""
-    returns = results.discounted_returns if setting.discounted else results.returns
-    optimal = results.optimal_discounted if setting.discounted else results.optimal
-    later = returns.isel(task=slice(1, None)).transpose("agent", "repetition", "task", "episode")
+    shown = setting.as_shown(results).isel(task=slice(1, None))
+    later = shown.returns.transpose("agent", "repetition", "task", "episode")
     names = [str(name) for name in later.agent.values]
     finished = {
         name: x for name, x in zip(names, later.values, strict=True) if np.isfinite(x).all()
@@ -246,7 +231,7 @@ def measure(
         setting,
         {name: x.mean(axis=2) for name, x in finished.items()},
         {name: x[:, :, :FIRST].mean(axis=(1, 2)) for name, x in finished.items()},
-        optimal.isel(task=slice(1, None)).transpose("repetition", "task").values.mean(axis=1),
+        shown.optimal.transpose("repetition", "task").values.mean(axis=1),
         np.array([_ceiling(setting, spec, j) for j in range(spec.repetitions)]),
         unfinished,
         {name: float(x.mean()) for name, x in zip(names, seconds, strict=True)},
@@ -296,43 +281,22 @@ class Comparison(NamedTuple):
         ]
 
 
-def report(
-    specs: list[ExperimentSpec], found: Mapping[str, Found], *, title_suffix: str = ""
-) -> Report:
-    """Report the claims, the figures and the numbers.
-
-    Args:
-        specs: the specs as they were run.
-        found: what was measured, by family.
-        title_suffix: the end of the titles of figures.
-    """
-    compared = {family: Comparison.of(each) for family, each in found.items()}
-    measured = {family: numbers(each, compared[family]) for family, each in found.items()}
-    return Report(
-        spec=specs[0],
-        more_specs=tuple(specs[1:]),
-        summary={"families": measured, "wins": wins(compared)},
-        claims=claims(found),
-        tables=list(tables(found, compared)),
-        figures=figures(measured, title_suffix),
-    )
-
-
 def figures(
     measured: Mapping[str, Mapping[str, Any]], title_suffix: str = ""
 ) -> "dict[str, Figure]":
-    """Draw the best of each kind, their worst tasks, and profiles over families.
-
-    Args:
-        measured: what `summary.json` has of each family.
-        title_suffix: the end of the titles.
-    """
+    """Draw the best of each kind, their worst tasks, and profiles, from `summary.json`."""
     shown = [each for each in measured.values() if each["gap"] is not None]
-    by_task = {
-        f"rivals-{family}": draw_tasks_of(measured[family], title_suffix)
-        for family in ("trap", "shortcut")
-        if family in measured
-    }
+    drawn = {}
+    for family, sequence in SEQUENCES.items():
+        if family in measured:
+            entrants = measured[family]["entrants"]
+            drawn[f"rivals-{family}"] = draw_lines(
+                {n: entrants[n]["tasks"] for n in (RMAX, *POOLED, NEAR) if n in entrants},
+                first=2,
+                xlabel="task",
+                ylabel="mean return of an episode",
+                title=f"{measured[family]['title']}: {sequence}{title_suffix}",
+            )
 
     def of_kinds(kinds: Sequence[Kind], what: str) -> dict[str, dict[str, Interval]]:
         return {
@@ -363,25 +327,12 @@ def figures(
             ylabel="share of families with at least this share",
             title=f"Performance profiles{title_suffix}",
         ),
-        **by_task,
+        **drawn,
     }
 
 
-def draw_tasks_of(measured: Mapping[str, Any], title_suffix: str = "") -> "Figure":
-    """Draw the mean return in each task of a life, of a few entrants."""
-    names = [name for name in (RMAX, *POOLED, NEAR) if name in measured["entrants"]]
-    return draw_lines(
-        {name: measured["entrants"][name]["tasks"] for name in names},
-        first=2,
-        xlabel="task",
-        ylabel="mean return of an episode",
-        title=f"{measured['title']}: {SEQUENCES[measured['title']]}{title_suffix}",
-    )
-
-
 def _interval(pair: Sequence[float | None]) -> Interval:
-    mean, half_width = (np.array(np.nan if x is None else x) for x in pair)
-    return Interval(mean, half_width)
+    return Interval(*np.array(pair, dtype=float))
 
 
 def kind_title(kind: Kind) -> str:
@@ -394,25 +345,21 @@ def profiles(shown: Sequence[Mapping[str, Any]]) -> dict[str, FloatArray]:
 
     The share is -∞ in families in which an entrant did not finish or does not apply.
     """
-    names = [name for name, entrant in ENTRANTS.items() if entrant.kind != "false nearness"]
-    shares = {
-        name: np.sort(
-            [
-                each["entrants"][name]["share"][0] if name in each["entrants"] else -np.inf
-                for each in shown
-            ]
-        )
-        for name in names
-    }
-    means = {name: float(np.clip(x, 0, 1).mean()) for name, x in shares.items() if x.size}
-    best = {
-        name
-        for kind in KINDS[:-1]
-        for name in sorted((n for n in means if ENTRANTS[n].kind == kind), key=lambda n: -means[n])[
-            :2
-        ]
-    }
-    return {name: x for name, x in shares.items() if name in best}
+    profiles: dict[str, FloatArray] = {}
+    for kind in KINDS[:-1]:
+        shares = {
+            name: np.sort(
+                [
+                    each["entrants"][name]["share"][0] if name in each["entrants"] else -np.inf
+                    for each in shown
+                ]
+            )
+            for name, entrant in ENTRANTS.items()
+            if entrant.kind == kind and shown
+        }
+        best = sorted(shares, key=lambda name: -float(np.clip(shares[name], 0, 1).mean()))[:2]
+        profiles |= {name: x for name, x in shares.items() if name in best}
+    return profiles
 
 
 def numbers(found: Found, compared: Comparison) -> dict[str, Any]:
@@ -443,14 +390,13 @@ def _of_entrant(found: Found, name: str) -> dict[str, Any]:
         "first": float(found.first[name].mean()),
         "tasks": found.tasks[name].mean(axis=0).tolist(),
         "seconds": found.seconds[name],
-        "settings": nan_to_none(np.array(tuned)) if tuned else [],
+        "settings": nan_to_none(np.array(tuned)),
     }
     if found.has_shares:
         spread = (np.nanmax(tuned) - np.nanmin(tuned)) / found.gap if len(tuned) > 1 else np.nan
-        share, worst = (student_interval(x) for x in (found.share(name), found.worst(name)))
         row |= {
-            "share": nan_to_none(np.array(share)),
-            "worst": nan_to_none(np.array(worst)),
+            "share": interval_to_list(found.share(name)),
+            "worst": interval_to_list(found.worst(name)),
             "sensitivity": nan_to_none(np.array(spread))[0],
         }
     return row
@@ -489,17 +435,19 @@ def tables(found: Mapping[str, Found], compared: Mapping[str, Comparison]) -> It
         "share of the gap with a false nearness, and in the worst task",
         ["family", *names],
         [
-            [each.setting.title, *(_false_cell(each, name) for name in names)]
+            [
+                each.setting.title,
+                *(
+                    f"{each.share(name).mean():.2f} ({each.worst(name).mean():+.2f})"
+                    if name in each.tasks
+                    else "did not finish"
+                    for name in names
+                ),
+            ]
             for each in found.values()
             if each.has_shares
         ],
     )
-
-
-def _false_cell(found: Found, name: str) -> str:
-    if name not in found.tasks:
-        return NO_FINISH
-    return f"{found.share(name).mean():.2f} ({found.worst(name).mean():+.2f})"
 
 
 def claims(found: Mapping[str, Found]) -> list[Claim]:
@@ -507,11 +455,12 @@ def claims(found: Mapping[str, Found]) -> list[Claim]:
     shown = {each.setting.title: each for each in found.values() if each.has_shares}
     near = {title: each for title, each in shown.items() if NEAR in each.tasks}
 
-    def against(other: Mapping[str, str | None]) -> dict[str, FloatArray]:
+    def against(choose: Callable[[Found], str | None]) -> dict[str, FloatArray]:
+        others = {title: choose(each) for title, each in near.items()}
         return {
-            title: each.share(NEAR, name)
-            for title, each in near.items()
-            if (name := other[title]) is not None
+            title: near[title].share(NEAR, name)
+            for title, name in others.items()
+            if name is not None
         }
 
     if not near:
@@ -521,15 +470,14 @@ def claims(found: Mapping[str, Found]) -> list[Claim]:
             f"{RMAX} that keeps learning, with the best n_known, outperforms {BASELINE}",
             {title: each.share(RMAX) for title, each in shown.items()},
         ),
-        always_above(f"{NEAR} outperforms tuned {RMAX}", against(dict.fromkeys(near, RMAX))),
+        always_above(f"{NEAR} outperforms tuned {RMAX}", against(lambda each: RMAX)),
         always_above(
             f"{NEAR} outperforms the best without transfer, as chosen by tuning",
-            against({title: each.best("no transfer") for title, each in near.items()}),
+            against(lambda each: each.best("no transfer")),
         ),
-        *(
-            always_above(f"{NEAR} outperforms the best naive transfer, as chosen by tuning", naive)
-            for naive in [against({title: x.best("naive transfer") for title, x in near.items()})]
-            if naive
+        always_above(
+            f"{NEAR} outperforms the best naive transfer, as chosen by tuning",
+            against(lambda each: each.best("naive transfer")),
         ),
         never_below(
             f"with a true nearness, {NEAR} loses nothing to tuned {RMAX} in any task",
@@ -572,4 +520,10 @@ def _shortcut(found: Found) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(reproduce, settings, runs, has_variants=False)
+EXPERIMENT = Experiment(
+    "Everything side by side: tuned algorithms of the field, with and without knowledge.",
+    reproduce,
+    settings,
+    runs,
+    has_variants=False,
+)

@@ -9,42 +9,41 @@ from heirloom.choices import Variant
 from heirloom.envs.grid import GridMap
 from heirloom.envs.paper_tasks import TIGHT
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.paper.catalogue import SEED
 from heirloom.paper.claims import (
     OURS,
     WITHIN,
     Claim,
-    Ratios,
+    above,
     all_above,
     all_within_margin,
-    combination_claims,
     format_interval,
-    max_q_start_claims,
-    never_below_rmax,
     transfers_early,
 )
-from heirloom.paper.experiment import Experiment, Options, Report, nan_to_none, ratio
+from heirloom.paper.experiment import Experiment, Options, Report, defaults, nan_to_none, ratio
 from heirloom.paper.returns import (
     FAMILY,
-    WINDOW,
     Y_EPISODE,
     Y_TASK,
     late_rmax,
     near_names,
+    near_return_claims,
     near_with_numbers,
     of_the_paper,
+    paper_claims,
     per_episode_figure,
     per_task_figure,
     ratios_to_rmax,
-    return_claims,
+    smoothed,
     summary,
+    used_from,
     vs_rmax,
+    with_near,
 )
-from heirloom.paper.settings import SEED, defaults
 from heirloom.plot.curves import draw_relative_returns
 from heirloom.plot.maps import draw_map
 from heirloom.plot.style import colour_of
-from heirloom.stats import FloatArray, moving_average, student_interval
-from heirloom.theory import tasks_for_max_q
+from heirloom.stats import FloatArray, student_interval
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -113,96 +112,65 @@ def runs(options: Options) -> dict[str, ExperimentSpec]:
 
 
 def reproduce(options: Options) -> Report:
-    """The main experiment, figures 3a to 3c: transfer on an 11x11 grid with three goals."""
-    spec, *others = runs(options).values()
-    results = options.run(spec)
-    main_report = report(spec, results)
-    for every in others:
-        all_results = options.run(every, "run-every-source")
-        title = f"Only the first source kept, or every source, {spec.name}"
-        main_report.summary["every_source_kept"] = _add_every_source(
-            main_report, all_results, results, title
-        )
+    """Run the experiment, and the second run if there is one; report on both."""
+    specs = runs(options)
+    results = options.run(specs["run"])
+    main_report = report(specs["run"], results)
+    if "run-every-source" in specs:
+        every = options.run(specs["run-every-source"], "run-every-source")
+        title = f"Only the first source kept, or every source, {specs['run'].name}"
+        _add_every_source(main_report, every, results, title)
     return main_report
 
 
 def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
-    """Report the claims, figures 3a to 3c and the numbers of the main experiment.
-
-    The figures 3a and 3b are drawn twice: with the agents of the paper, and with NearRMax too.
-    """
-    everyone = ratios_to_rmax(spec, results)
-    compared = of_the_paper(everyone)
-    p_min = 1 / (spec.distinct_tasks or spec.tasks)
-    start = tasks_for_max_q(p_min, compared["MaxQInit"].agent.all_options.delta) + 1
+    """Report the claims, figures 3a to 3c and the numbers of the main experiment."""
+    everyone, start = ratios_to_rmax(spec, results), used_from(spec, "MaxQInit")
     from_second = results.discounted_returns.isel(task=slice(1, None)).mean("task")
-    episodes = {name: from_second.sel(agent=name).values for name in compared}
+    episodes = {name: from_second.sel(agent=name).values for name in of_the_paper(everyone)}
+    least = LEAST_RATIOS[spec.family.options["variant"]]
     return Report(
-        spec=spec,
+        specs=[spec],
         summary=summary(spec, everyone, results),
-        claims=[*claims(compared, episodes, p_min=p_min), *near_claims(spec, everyone)],
+        claims=[
+            *claims(of_the_paper(everyone), episodes, start),
+            *near_return_claims(everyone, least),
+        ],
         figures={
             "environment": draw_map(GridMap.read(TIGHT), title="tight"),
-            "3a": per_task_figure(spec, compared),
-            "3a-with-near": per_task_figure(spec, everyone),
-            "3b": per_episode_figure(spec, results, compared),
-            "3b-with-near": per_episode_figure(spec, results, everyone),
-            "3c": _single_tasks_figure(spec, results, start),
-            "3c-with-near": _single_tasks_figure(spec, results, start, near_names(everyone)),
+            **with_near("3a", everyone, lambda shown: per_task_figure(spec, shown)),
+            **with_near("3b", everyone, lambda shown: per_episode_figure(spec, results, shown)),
+            **with_near(
+                "3c",
+                everyone,
+                lambda shown: _single_tasks_figure(spec, results, start, near_names(shown)),
+            ),
         },
     )
 
 
 def claims(
-    ratios: Mapping[str, Ratios],
-    episodes: Mapping[str, FloatArray],
-    *,
-    p_min: float,
+    vs_rmax: Mapping[str, FloatArray], episodes: Mapping[str, FloatArray], start: int
 ) -> list[Claim]:
     """Decide the claims about the agents of the paper in the main experiment.
 
     Args:
-        ratios: returns relative to RMax, by agent of the paper.
+        vs_rmax: returns divided by those of RMax, [repetition, task], by agent of the paper.
         episodes: discounted returns averaged over the tasks from the second on,
             [repetition, episode], by agent.
-        p_min: the probability of each task.
+        start: the first task in which MaxQInit uses its bound, and LRMax a learned prior.
     """
-    start = tasks_for_max_q(p_min, ratios["MaxQInit"].agent.all_options.delta) + 1
-    learned_start = tasks_for_max_q(p_min, ratios["LRMax"].agent.all_options.delta) + 1
-    n_tasks = ratios["RMax"].vs_rmax.shape[1]
+    smaller, larger = (vs_rmax[name][:, 1:].mean(axis=1) for name in ("LRMax(0.1)", "LRMax(0.2)"))
     return [
-        *(transfers_early(name, ratios[name]) for name in ("LRMax(0.2)", "LRMax(0.1)")),
-        _smaller_is_better(ratios),
-        *max_q_start_claims(ratios["MaxQInit"].vs_rmax, start),
-        *combination_claims(ratios, start),
-        _three_stages(episodes),
-        *(
-            never_below_rmax(name, ratios[name].vs_rmax)
-            for name in ratios
-            if name not in ("RMax", "MaxQInit")
+        *(transfers_early(name, vs_rmax[name]) for name in ("LRMax(0.2)", "LRMax(0.1)")),
+        above(
+            "a smaller prior increases transfer: LRMax(0.1) outperforms LRMax(0.2)",
+            smaller - larger,
+            measured="the difference is {} times the return of RMax, from task 2 on",
         ),
-        _no_prior_no_transfer(ratios["LRMax"].vs_rmax, learned_start, n_tasks),
+        *paper_claims(vs_rmax, start, "0.1", _three_stages(episodes)),
+        _no_prior_no_transfer(vs_rmax["LRMax"], start),
     ]
-
-
-def near_claims(spec: ExperimentSpec, ratios: Mapping[str, Ratios]) -> list[Claim]:
-    """Decide the claims about NearRMax, given the returns of all agents relative to RMax."""
-    near = {name: ratios[name].vs_rmax for name in near_names(ratios)}
-    least = LEAST_RATIOS[spec.family.options["variant"]]
-    return return_claims(near, dict(zip(near, least, strict=True)))
-
-
-def _smaller_is_better(ratios: Mapping[str, Ratios]) -> Claim:
-    """Claim that LRMax(0.1) outperforms LRMax(0.2) over the tasks from the second on."""
-    smaller, larger = (
-        ratios[name].vs_rmax[:, 1:].mean(axis=1) for name in ("LRMax(0.1)", "LRMax(0.2)")
-    )
-    gap = format_interval(student_interval(smaller - larger))
-    return Claim(
-        "a smaller prior increases transfer: LRMax(0.1) outperforms LRMax(0.2)",
-        f"the difference is {gap} times the return of RMax, from task 2 on",
-        all_above(smaller - larger),
-    )
 
 
 def _three_stages(episodes: Mapping[str, FloatArray]) -> Claim:
@@ -229,24 +197,24 @@ def _three_stages(episodes: Mapping[str, FloatArray]) -> Claim:
     )
 
 
-def _no_prior_no_transfer(vs_rmax: FloatArray, learned_start: int, n_tasks: int) -> Claim:
+def _no_prior_no_transfer(vs_rmax: FloatArray, start: int) -> Claim:
     """Claim that LRMax without a prior performs like RMax before it has a learned prior.
 
     The paper reports that LRMax transfers without a prior, which is impossible (erratum 7).
     """
-    last = min(learned_start - 1, n_tasks)
+    last = min(start - 1, vs_rmax.shape[1])
     mean = vs_rmax[:, 1:last].mean(axis=1)
     return Claim(
         f"LRMax without a prior performs like RMax until it has learned one (erratum 7) {WITHIN}",
         f"{format_interval(student_interval(mean))} times the return of RMax in tasks 2 to {last}; "
-        f"a learned prior is available from task {learned_start} on",
+        f"a learned prior is available from task {start} on",
         all_within_margin(mean - 1),
         OURS,
     )
 
 
 def _single_tasks_figure(
-    spec: ExperimentSpec, results: "xr.Dataset", start: int, near: Sequence[str] = ()
+    spec: ExperimentSpec, results: "xr.Dataset", start: int, near: Sequence[str]
 ) -> "Figure":
     """Figure 3c: returns in single tasks before and after transfer begins.
 
@@ -269,9 +237,8 @@ def _single_tasks_figure(
     for name, task, linestyle in chosen:
         returns = results.discounted_returns.sel(agent=name, task=task)
         relative = ratio(returns, late_rmax(results).sel(task=task))
-        curve = relative.transpose("repetition", "episode").values
         label = f"{name}, task {task}"
-        curves[label] = student_interval(moving_average(curve, WINDOW))
+        curves[label] = smoothed(relative)
         styles[label] = {"color": colour_of(name, list(near)), "linestyle": linestyle}
     title = f"Discounted return in single tasks, {spec.name}"
     return draw_relative_returns(
@@ -280,25 +247,20 @@ def _single_tasks_figure(
 
 
 def _add_every_source(
-    main_report: Report, all_results: "xr.Dataset", results: "xr.Dataset", title: str
-) -> dict[str, dict[str, Any]]:
+    main_report: Report, every: "xr.Dataset", results: "xr.Dataset", title: str
+) -> None:
     """Compare agents that keep every source with agents that keep only the first.
 
-    Adds two figures and notes to the report: with the agents of the paper, and with NearRMax too.
-
     Args:
-        main_report: the report to extend.
-        all_results: the results of the agents that keep every source.
+        main_report: the report, to which numbers, notes and two figures are added.
+        every: the results of the agents that keep every source.
         results: the results of the agents that keep only the first, and of RMax.
-        title: the title of the figure.
-
-    Returns:
-        The numbers for `summary.json`, by agent.
+        title: the title of the figures.
     """
     numbers, curves, styles = {}, {}, {}
-    names = all_results.agent.values.tolist()
+    names = every.agent.values.tolist()
     for name in names:
-        all_sources, first_only = (vs_rmax(r, name, results) for r in (all_results, results))
+        all_sources, first_only = (vs_rmax(r, name, results) for r in (every, results))
         # In task 2 both have one source.
         gain = student_interval((all_sources - first_only)[:, 2:].mean(axis=1))
         label = f"{name}, every source"
@@ -314,18 +276,23 @@ def _add_every_source(
             f"{name} with every source instead of only the first, from task 3 on: "
             f"{sign}{format_interval(gain, 3)} times the return of RMax"
         )
-    for key, shown in (
-        ("3a-every-source", of_the_paper(curves)),
-        ("3a-every-source-with-near", curves),
-    ):
-        main_report.figures[key] = draw_relative_returns(
+    main_report.summary["every_source_kept"] = numbers
+    main_report.figures |= with_near(
+        "3a-every-source",
+        curves,
+        lambda shown: draw_relative_returns(
             shown,
             per="task",
             ylabel=Y_TASK,
             title=title,
-            styles={label: style for label, style in styles.items() if label in shown},
-        )
-    return numbers
+            styles={label: styles[label] for label in shown},
+        ),
+    )
 
 
-EXPERIMENT = Experiment(reproduce, settings, runs)
+EXPERIMENT = Experiment(
+    "The main experiment, figures 3a to 3c: transfer on an 11x11 grid with three goals.",
+    reproduce,
+    settings,
+    runs,
+)

@@ -33,7 +33,7 @@ def values_over(problem: Problem, horizon: int, *, discounted: bool) -> FloatArr
     policy = np.zeros(n_states, dtype=np.int32)
     earlier, at, step, left = V, 0, 0, horizon
     while left > 0:
-        values.improve(R, *rows, gamma, V, V_next, policy)
+        values.improve(R, *rows, gamma, V, V_next, policy, values.FORWARDS)
         V, V_next = V_next, V
         step, left = step + 1, left - 1
         if step < MIN_STEPS:

@@ -7,6 +7,8 @@ because the matrix is diagonally dominant. Chains that do not have a narrow band
 iteration. Neither result is certified.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -79,22 +81,13 @@ class MarkovChain:
         return 2.0 * n * (band + hubs.size + 1.0) ** 2, np.concatenate([order, hubs])
 
     def _solve_directly(self, R: FloatArray, order: IntArray) -> FloatArray | None:
-        """Return V by a factorisation, or None if the matrix is singular in float64.
-
-        SuperLU gives the same bits for every number of threads.
-        """
-        from scipy.sparse.linalg import splu
-
+        """Return V by a factorisation, or None if the matrix is singular in float64."""
         matrix = (sparse.eye_array(self.n_states) - self.gamma * self.P).tocsr()[order][:, order]
         options = {"SymmetricMode": True}
-        try:
-            factors = splu(
-                matrix.tocsc(), permc_spec="NATURAL", diag_pivot_thresh=0.0, options=options
-            )
-            solution = factors.solve(R[order])
-        except RuntimeError:
-            return None
-        if not np.isfinite(solution).all():
+        solution = solved(
+            matrix.tocsc(), R[order], permc_spec="NATURAL", diag_pivot_thresh=0.0, options=options
+        )
+        if solution is None:
             return None
         V = np.empty(self.n_states)
         V[order] = solution
@@ -109,6 +102,20 @@ class MarkovChain:
             R, indptr, indices, self.P.data, self.gamma, V, basis
         )
         return steps + 1, after / before if before > 0 else 0.0
+
+
+def solved(matrix: sparse.csc_array, R: FloatArray, **options: Any) -> FloatArray | None:
+    """Return the solution of linear equations, or None if they are singular in float64.
+
+    SuperLU gives the same bits for every number of threads.
+    """
+    from scipy.sparse.linalg import splu
+
+    try:
+        solution: FloatArray = splu(matrix, **options).solve(R)
+    except RuntimeError:
+        return None
+    return solution if np.isfinite(solution).all() else None
 
 
 def _indices(P: sparse.csr_array) -> tuple[IntArray, IntArray]:

@@ -28,7 +28,7 @@ from scipy import sparse
 from heirloom.arrays import FloatArray
 from heirloom.kernels import values
 from heirloom.planning.action_elimination import Elimination
-from heirloom.planning.linear import MarkovChain
+from heirloom.planning.linear import MarkovChain, solved
 from heirloom.planning.operators import Problem, greedy
 
 Kind = Literal["plain", "in place", "direct"]
@@ -160,7 +160,8 @@ class PolicyIteration:
     def _improve(self) -> float:
         """Do a plain sweep over all actions; return the error of V + offset, without rounding."""
         R, rows, gamma, _, _ = self.problem
-        self._accept_sweep(*values.improve(R, *rows, gamma, self.V, self.V_buffer, self.policy))
+        sweep = *rows, gamma, self.V, self.V_buffer, self.policy, values.FORWARDS
+        self._accept_sweep(*values.improve(R, *sweep))
         return self.estimate
 
     def _accept_sweep(self, lo: float, hi: float) -> None:
@@ -181,21 +182,13 @@ class PolicyIteration:
         return self._sweep_in_place() if self.kind == "in place" else self._solve_directly()
 
     def _solve_directly(self) -> float:
-        """Solve V = R + γ T V for the policy; its value is the best lower bound that it gives.
-
-        SuperLU gives the same bits for every number of threads.
-        """
-        from scipy.sparse.linalg import splu
-
+        """Solve V = R + γ T V for the policy; its value is the best lower bound that it gives."""
         if not self.small:
             return self._solve_large()
         R, T = self._chain()
         n_states = self.problem.n_states
-        try:
-            V = splu((sparse.eye_array(n_states) - self.problem.gamma * T).tocsc()).solve(R)
-        except RuntimeError:  # singular in float64
-            return float(n_states)
-        if np.isfinite(V).all():
+        V = solved((sparse.eye_array(n_states) - self.problem.gamma * T).tocsc(), R)
+        if V is not None:
             self.V[:] = V
         return float(n_states)
 
@@ -206,7 +199,7 @@ class PolicyIteration:
         """
         R, rows, gamma, _, _ = self.problem
         for backwards in (True, False):
-            values.improve_in_place(R, *rows, gamma, self.V, self.policy, backwards)
+            values.improve(R, *rows, gamma, self.V, self.V, self.policy, backwards)
         R_of_policy, T = self._chain()
         V, work = MarkovChain(T, gamma).values(R_of_policy, self.V)
         self.V[:] = V
@@ -260,7 +253,7 @@ class PolicyIteration:
         R, rows, gamma, _, _ = self.problem
         sweeps = self.problem.n_actions + 2
         for backwards in (True, False):
-            values.improve_in_place(R, *rows, gamma, self.V, self.policy, backwards)
+            values.improve(R, *rows, gamma, self.V, self.V, self.policy, backwards)
         for _ in range(sweeps):
             for backwards in (True, False):
                 values.follow_in_place(R, *rows, gamma, self.policy, self.V, backwards)

@@ -49,7 +49,7 @@ class Solution:
 
 
 def solve(m: TabularMDP, *, tol: float | None = None) -> Solution:
-    """Compute the optimal values of `m`, with |Q - Q*| <= error <= tol, and their greedy policy.
+    """Compute the optimal values of `m`, with `|Q - Q*| <= error <= tol`, and their greedy policy.
 
     `tol` is in the units of rewards. Its default is 1e-8 times the width of the reward range, and
     at most 1e-5 times that of the rewards of `m`; or where float64 arithmetic cannot certify this,
@@ -62,7 +62,7 @@ def solve(m: TabularMDP, *, tol: float | None = None) -> Solution:
 
 
 def evaluate(m: TabularMDP, policy: ArrayLike, *, tol: float | None = None) -> Solution:
-    """Compute the values of a policy in `m`, with |Q - Q^π| <= error <= tol.
+    """Compute the values of a policy in `m`, with `|Q - Q^π| <= error <= tol`.
 
     `policy` has one action per state, [s], or probabilities of actions, [s, a]; `tol` is as in
     `solve`.

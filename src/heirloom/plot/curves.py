@@ -168,7 +168,7 @@ def draw_ratios(
 
 
 def draw_prior_use(curves: Mapping[str, Interval], *, title: str) -> "Figure":
-    """Percentage of pairs where d_max is used, over computations of the bound, for each d_max."""
+    """Percentage of pairs where each prior is used, over computations of the bound."""
     from matplotlib import colormaps
 
     figure, ax = new_figure()
@@ -178,7 +178,7 @@ def draw_prior_use(curves: Mapping[str, Interval], *, title: str) -> "Figure":
     return _finish(
         figure,
         xlabel="computation of the bound (index)",
-        ylabel="pairs where D_max is used (%)",
+        ylabel="pairs where the prior is used (%)",
         title=title,
     )
 
@@ -237,18 +237,10 @@ def draw_profiles(
     x = np.linspace(0, 1, 401)
     for name, numbers in profiles.items():
         share = (numbers.size - np.searchsorted(numbers, x)) / numbers.size
-        ax.plot(
-            x,
-            share,
-            label=literal(name),
-            **agent_style(name, list(profiles)).options(markers=False),
-        )
-    ax.set_xlabel(literal(xlabel))
-    ax.set_ylabel(literal(ylabel))
+        style = agent_style(name, list(profiles)).options(markers=False)
+        ax.plot(x, share, label=literal(name), **style)
     ax.set_ylim(0, 1.02)
-    ax.set_title(literal(title))
-    legend_below(figure)
-    return figure
+    return _finish(figure, xlabel=xlabel, ylabel=ylabel, title=title)
 
 
 def draw_lines(
@@ -258,11 +250,7 @@ def draw_lines(
     figure, ax = new_figure()
     for name, numbers in lines.items():
         x = np.arange(first, first + len(numbers))
-        style = agent_style(name, list(lines))
-        ax.plot(x, numbers, label=literal(name), **style.options(markers=True))
+        style = agent_style(name, list(lines)).options(markers=True)
+        ax.plot(x, numbers, label=literal(name), **style)
     ax.locator_params(axis="x", integer=True)
-    ax.set_xlabel(literal(xlabel))
-    ax.set_ylabel(literal(ylabel))
-    ax.set_title(literal(title))
-    legend_below(figure)
-    return figure
+    return _finish(figure, xlabel=xlabel, ylabel=ylabel, title=title)

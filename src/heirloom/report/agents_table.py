@@ -13,6 +13,7 @@ import numpy as np
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.report.markup import interval, table, text
 from heirloom.report.sources import ShownRun, same_tasks
+from heirloom.runs.compare import is_comparison
 from heirloom.stats import Interval, student_interval
 
 NEAR = 0.95
@@ -110,10 +111,11 @@ def find_baseline(
 ) -> tuple[ShownRun, int]:
     """Return the run and the index of the agent that others are compared with.
 
-    It is the wanted one, RMax, or the first. If the run itself does not have it, another run on the
-    same tasks may.
+    It is the wanted one, RMax, or the first; in a comparison made by `compare` the first. If the
+    run itself does not have it, another run on the same tasks may.
     """
-    for name in (wanted, "RMax"):
+    compared = run.spec is not None and is_comparison(run.spec)
+    for name in (wanted, None if compared else "RMax"):
         for other in (run, *runs):
             fits = other is run or (
                 same_tasks(run, other) and other.returns.shape[1:] == run.returns.shape[1:]

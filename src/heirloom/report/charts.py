@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from heirloom.arrays import FloatArray
-from heirloom.plot.style import AgentStyle, agent_style
+from heirloom.plot.style import agent_style
 from heirloom.report.agents_table import baseline_of, find_baseline
 from heirloom.report.markup import packed
 from heirloom.report.sources import ShownRun
@@ -76,18 +76,9 @@ def curve_styles(names: list[str]) -> list[CurveStyle]:
         style, earlier = agent_style(name, unique), names[:i].count(name)
         dash = dashes[(dashes.index(style.dash) + earlier) % len(dashes)]
         hollow = style.hollow != (earlier % 2 == 1)
-        styles.append(_curve_style(style._replace(dash=dash, hollow=hollow)))
+        colours = style.colour, on_dark(style.colour)
+        styles.append(CurveStyle(*colours, BOKEH_DASHES[dash], MARKERS[style.marker], hollow))
     return styles
-
-
-def _curve_style(style: AgentStyle) -> CurveStyle:
-    return CurveStyle(
-        style.colour,
-        on_dark(style.colour),
-        BOKEH_DASHES[style.dash],
-        MARKERS[style.marker],
-        style.hollow,
-    )
 
 
 def on_dark(colour: str) -> str:

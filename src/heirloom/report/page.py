@@ -41,8 +41,8 @@ def write_report(
             of these by labels.
         path: the file to write; without an extension, `.html` is appended.
         title: the title of the page; by default the name of the experiment.
-        baseline: the agent that others are compared with; by default RMax if the run has it, and
-            otherwise the first agent.
+        baseline: the agent that others are compared with; by default the first agent of a
+            comparison made by `compare`; of other runs RMax, or else the first agent.
     """
     if not is_installed("bokeh"):
         raise missing("a report has charts of Bokeh", "report")

@@ -286,10 +286,16 @@ def _section(content: str) -> str:
 def not_recorded(runs: list[ShownRun]) -> str:
     """Say, as HTML, how to record where transfer came from in runs that did not."""
     which = "This run has" if len(runs) == 1 else "These runs have"
+    specs = [run.spec for run in runs]
+    compared = {False, True} if None in specs else {is_comparison(s) for s in specs if s}
+    ways = {
+        False: 'add <code>measure = "transfer"</code> to the spec',
+        True: 'give <code>compare</code> the argument <code>measure="transfer"</code>',
+    }
     return (
-        f"{which} not recorded where transfer came from. To record it, add <code>measure = "
-        '"transfer"</code> to the spec, or give <code>compare</code> the argument <code>measure='
-        '"transfer"</code>; this does not change what the agents learn.'
+        f"{which} not recorded where transfer came from. To record it, "
+        f"{' or '.join(ways[way] for way in sorted(compared))}, and choose another folder for the "
+        "results; this does not change what the agents learn."
     )
 
 

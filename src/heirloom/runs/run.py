@@ -21,8 +21,8 @@ from heirloom.experiments.job import (
 )
 from heirloom.experiments.registry import is_user_defined, no_exit
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.progress import progress
 from heirloom.runs.lock import lock
-from heirloom.runs.progress import progress
 from heirloom.runs.size import check_size
 from heirloom.runs.store import RunStore
 from heirloom.runs.versions import differences, versions
@@ -89,7 +89,7 @@ def run_on(
             with no_exit(f"the code of family {spec.family.name!r}"):
                 _check_tasks(store, remaining, functions)
             with start_workers() as compute:
-                _compute(store, remaining, compute)
+                _compute(store, remaining, compute, logs=functions is None)
         arrays, done, own = store.load()  # reads back, and verifies, all that was written
         if not done.all():
             raise CannotWrite(
@@ -136,11 +136,12 @@ def _check_tasks(store: RunStore, remaining: list[Job], functions: Functions | N
         )
 
 
-def _compute(store: RunStore, jobs: list[Job], compute: Compute) -> None:
+def _compute(store: RunStore, jobs: list[Job], compute: Compute, *, logs: bool) -> None:
     """Compute jobs, and store them."""
     spec, n = store.spec, store.layout.n_jobs
     computed = compute(spec, jobs)
-    with closing(computed), progress(spec.name, n, n - len(jobs)) as advance:
+    bar = progress(spec.name, n, n - len(jobs), logs=logs)
+    with closing(computed), bar as advance:
 
         def report(done: list[Job]) -> None:
             for i, j in done:

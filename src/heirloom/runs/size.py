@@ -1,11 +1,12 @@
 """The size of a run, which follows from its spec, and an estimate of the time that it takes."""
 
+import math
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,15 @@ from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import (
     Functions,
     draw_tasks,
-    family_of,
+    example_task,
     learn_job,
     shared_results,
     with_declaration,
 )
-from heirloom.experiments.measures import measure_class
+from heirloom.experiments.measures import measure_class, n_pairs_of
 from heirloom.experiments.reading import MOST_JOBS
 from heirloom.experiments.spec import ExperimentSpec
+from heirloom.learning.clock import learning_time
 from heirloom.runs.layout import SHARED, Layout
 from heirloom.runs.stored_run import DATABASE
 from heirloom.storage.database import LARGEST_VALUE
@@ -32,6 +34,7 @@ MOST_BYTES_PER_JOB = LARGEST_VALUE - 10**7
 """A job is one row of the database; the rest is for what the row contains besides results."""
 
 ENOUGH = 0.3  # seconds of a measurement that is not repeated with more episodes or tasks
+GROWTH = 4
 MOST_MEASURED = 8  # agents whose time is measured
 
 
@@ -56,8 +59,7 @@ def size_of(spec: ExperimentSpec, functions: Functions | None = None) -> RunSize
     """Compute the size of a run; the size of a dimension that a measure adds is that of a task."""
     layout, own = Layout(with_declaration(spec), {}), {}
     if layout.own_dimensions:
-        family = family_of(spec, functions)
-        task = family.draw(np.random.default_rng(0))
+        task = example_task(spec, functions)
         measure = measure_class(spec.measure or "")
         own = {name: size(task) for name, (_, size) in measure.own_dimension.items()}
     sizes = layout.sizes(own)
@@ -75,8 +77,7 @@ def recorded_bytes(spec: ExperimentSpec, functions: Functions | None = None) -> 
     """
     if spec.record is None:
         return 0
-    family = family_of(spec, functions)
-    n_pairs = family.draw(np.random.default_rng(0)).R.size
+    n_pairs = n_pairs_of(example_task(spec, functions))
     tasks = spec.tasks if spec.record.tasks is None else len(set(spec.record.tasks))
     choice, lengths = spec.record.choice, {"episodes": spec.episodes, "steps": spec.steps}
     choice.check_size(**lengths, n_pairs=n_pairs, tasks=tasks)
@@ -130,18 +131,19 @@ def free_space(folder: Path) -> int | None:
 def estimate_seconds(spec: ExperimentSpec) -> float:
     """Estimate the processor time of a run in seconds, by computing parts of a few jobs.
 
-    One agent of each algorithm learns the first task of a sequence, for more and more episodes. If
-    that takes little time, it learns more and more tasks, since agents that use earlier tasks take
-    longer in later ones. The time of the rest is extrapolated.
+    Up to `MOST_MEASURED` agents, of as many algorithms as possible, learn the first task of a
+    sequence, for more and more episodes. If that takes little time, they learn more and more tasks,
+    since agents that use earlier tasks take longer in later ones. The time of the rest is
+    extrapolated, and that of other agents is the mean of those with their algorithm.
     """
     spec = spec.model_copy(update={"record": None})  # recordings take hardly any time
-    measured: dict[str, float] = {}
-    total = 0.0
-    for i, agent in enumerate(spec.agents):
-        if agent.algorithm not in measured and len(measured) < MOST_MEASURED:
-            measured[agent.algorithm] = _seconds_per_job(spec, i)
-        mean = sum(measured.values()) / len(measured)
-        total += measured.get(agent.algorithm, mean)
+    algorithms = [agent.algorithm for agent in spec.agents]
+    order = sorted(range(len(algorithms)), key=lambda i: algorithms.index(algorithms[i]) != i)
+    measured = {i: _seconds_per_job(spec, i) for i in order[:MOST_MEASURED]}
+    total = sum(measured.values())
+    for i in order[MOST_MEASURED:]:
+        alike = [x for j, x in measured.items() if algorithms[j] == algorithms[i]]
+        total += mean(alike or measured.values())
     first = draw_tasks(spec.with_changes(tasks=1), 0)
     shared = _timed(lambda: shared_results(first, spec.steps))
     return (total + shared * spec.tasks) * spec.repetitions
@@ -164,27 +166,30 @@ def extrapolated(seconds: Callable[[int, int], float], tasks: int, episodes: int
         return _grown(lambda n: seconds(n, episodes), tasks)[1]
     if tasks == 1:
         return of_first
-    # Each later task takes as much longer than the first one as with the episodes measured.
-    first, both = seconds(1, measured), seconds(2, measured)
-    return of_first * (1 + max(1.0, (both - first) / first) * (tasks - 1))
+    # Each later task takes as long as the second one, and not less than the first.
+    of_two = _grown(lambda n: seconds(2, n), episodes)[1]
+    return of_first + max(of_first, of_two - of_first) * (tasks - 1)
 
 
 def _grown(seconds: Callable[[int], float], size: int) -> tuple[int, float]:
     """Measure larger and larger parts; return the size of the last one, and the time of the whole.
 
-    The time that does not depend on the size is measured with the smallest part.
+    Each part is `GROWTH` times as large as the one before. If the time that this adds grows by a
+    smaller factor, as it does when agents learn less and less, it goes on to grow by this factor.
     """
-    n, least = 1, seconds(1)
-    before, n_before, now = least, 1, least
+    n, now = 1, seconds(1)
+    least, added, factor = now, 0.0, float(GROWTH)
     while n < size and now - least < ENOUGH:
-        before, n_before = now, n
-        n = min(4 * n, size)
+        n, before, added_before = min(GROWTH * n, size), now, added
         now = seconds(n)
-    slope = max(now - before, 0.0) / (n - n_before) if n > n_before else 0.0
-    return n, now + slope * (size - n)
+        added = max(now - before, 0.0)
+        if added_before > 0:
+            factor = min(max(added / added_before, 1 + 1e-9), GROWTH)
+    further = math.log(size / n, GROWTH)
+    return n, now + added * factor * (factor**further - 1) / (factor - 1)
 
 
 def _timed(call: Callable[[], Any]) -> float:
-    started = time.perf_counter()
+    started = learning_time()  # processor time does not depend on what else the machine does
     call()
-    return time.perf_counter() - started
+    return learning_time() - started

@@ -28,7 +28,7 @@ import numpy as np
 from heirloom.errors import InvalidFile
 from heirloom.storage.atomic import named, write_atomically
 
-FORMAT = 3
+FORMAT = 4
 HEADER = "header.json"
 SEAL = re.compile(rb"heirloom ([a-z]+) ([1-9][0-9]{0,8}) ([0-9a-f]{64})\Z")
 LONGEST_SEAL = 128

@@ -53,7 +53,7 @@ def _program(model: Model, values: Values, near: Near | None) -> OptimisticProgr
 
     if near is not None:
         pairs = near.pairs if near.on_known else near.pairs[~model.known[near.pairs]]
-        added = _near_rows(near, pairs, values.V, highest(pairs, values.V)[1], shift=p.size)
+        added = _near_rows(near, pairs, shift=p.size)
         rows = ChosenRows(*(np.concatenate(both) for both in zip(rows, added, strict=True)))
         successors = np.concatenate([successors, near.successors])
         p = np.concatenate([p, near.p])
@@ -78,18 +78,13 @@ def _program(model: Model, values: Values, near: Near | None) -> OptimisticProgr
     return program(rows, constant.reshape(n_states, -1).max(axis=1))
 
 
-def _near_rows(
-    near: Near, pairs: IntArray, V: FloatArray, highest: FloatArray, *, shift: int
-) -> ChosenRows:
-    """Return the row of a source, or the empty row, that gives each pair its smallest bound.
+def _near_rows(near: Near, pairs: IntArray, *, shift: int) -> ChosenRows:
+    """Return the row of a source that gave each pair its smallest bound, or the empty row.
 
-    `shift` is added to the positions of transitions.
+    It is that of the last backup: any choice gives upper bounds. `shift` is added to the positions
+    of transitions.
     """
-    chosen, means = np.empty(pairs.size, dtype=np.int64), np.empty(pairs.size)
-    largest_rows.choose_rows(
-        *(pairs, near.t, near.rows, near.first, near.last, near.ends),
-        *(near.successors, near.p, V, highest, chosen, means),
-    )
+    chosen = near.best[pairs]
     has_row = chosen >= 0
 
     def of_rows(array: np.ndarray, shift: int = 0) -> np.ndarray:

@@ -50,7 +50,7 @@ class Borrowing(Evidence):
         if any(claim is not None for bound in bounds for claim in bound.claims()):
             raise InvalidArgument(
                 "visits of other tasks are borrowed (pool, FMRL or TempLe), so that a nearness or "
-                "a d_max could not be refuted: leave one of the two out"
+                "a prior could not be refuted: leave one of the two out"
             )
 
 
@@ -108,10 +108,10 @@ class Groups(Borrowing):
 
     Let θ be a pair's model: the probabilities of its outcomes, and its mean reward in the unit of
     the reward range. Earlier tasks are in one group if no pair has models that are further apart
-    than `gap` (Γ) and than 3 √(1/n + 1/n'), which chance explains after n and n' visits. From task
-    `first` + 1 on, all groups are candidates. For two of them, i and j, each visit with outcome z
-    (one-hot, and the reward) of a pair whose θ differ by `separation` times their confidence radii
-    √((2/n)(ln(2/δ) + 2)) or more adds
+    than `gap` (Γ) and than `3 √(1/n + 1/n')`, which chance explains after n and n' visits. From
+    task `first` + 1 on, all groups are candidates. For two of them, i and j, each visit with
+    outcome z (one-hot, and the reward) of a pair whose θ differ by `separation` times their
+    confidence radii `√((2/n)(ln(2/δ) + 2))` or more adds
 
         c += ¼ ‖θ_i - θ_j‖²,    Δ += ‖θ_i - z‖² - ‖θ_j - z‖².
 

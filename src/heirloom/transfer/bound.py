@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypedDict, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.choices import Plans, Scope
@@ -23,7 +24,7 @@ from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.model_sets import ModelSets
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
-from heirloom.validation import index, instance, shown
+from heirloom.validation import index, instance, numbers, shown, weights
 from heirloom.wording import counted_of, size_of_task
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Details(NamedTuple):
     dropped: tuple[Dropped, ...] = ()
     """The sources that were dropped in this task."""
     knowledge_used: dict[str, BoolArray] = {}  # noqa: RUF012 -- never written to
-    """For each part of the prior knowledge: the pairs where the bound depends on it."""
+    """For each part of the nearness: the pairs where the bound depends on it."""
     notes: tuple[str, ...] = ()
     """What the bound has learned so far, when it is used and when it is valid.
 
@@ -331,6 +332,22 @@ def check_arguments(setting: Setting, model: LearnedModel, memory: TaskMemory) -
                 f"the {name} has {size_of_task(sizes[0], sizes[1])}, the setting {expected[0]} and "
                 f"{expected[1]}: use those of one agent"
             )
+
+
+def read_per_pair(name: str, value: ArrayLike, what: str) -> FloatArray:
+    """Return a number, or an array over pairs, of finite numbers that are not negative."""
+    what = f"one {what} for all pairs, or one per pair [s, a]"
+    return weights(name, value, numbers(name, value).shape, what).copy()
+
+
+def check_per_pair(name: str, array: FloatArray, setting: Setting) -> None:
+    """Raise `InvalidArgument` unless an array is one number, or over the pairs of a setting."""
+    instance("setting", setting, Setting, "such as agent.setting")
+    shape = setting.n_states, setting.n_actions
+    if array.shape not in ((), shape):
+        raise InvalidArgument(
+            f"{name} has shape {array.shape}: expected a number, or shape {shape}"
+        )
 
 
 def check_change(change: Change, setting: Setting, model: LearnedModel) -> None:

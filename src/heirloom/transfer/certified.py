@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.arrays import BoolArray, FloatArray, IntArray, joined, ranges
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import certificates as kernels
 from heirloom.kernels.confidence import kl_radius, largest_mean
@@ -215,21 +215,19 @@ class CertifiedValues:
             if source.task < place.number and source.outcomes is not None:
                 log = _log_inverse(share, source.task + place.n_dropped)
                 parts.append(self._of_source(source, source.outcomes, helps, log))
-        owner = _joined([part.owner for part in parts], np.int64)
+        owner = joined([part.owner for part in parts], np.int64)
         order = np.argsort(owner, kind="stable")
-        lengths = _joined([np.diff(part.first) for part in parts], np.int64)
+        lengths = joined([np.diff(part.first) for part in parts], np.int64)
         begins = np.cumsum(lengths) - lengths
-        lengths, begins = lengths[order], begins[order]
-        taken = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(
-            int(lengths.sum())
-        )
+        lengths = lengths[order]
+        taken = ranges(begins[order], lengths)
         return kernels.Sources(
             start=np.searchsorted(owner[order], np.arange(n_pairs + 1)),
             first=np.append(0, np.cumsum(lengths)),
-            p=_joined([part.p for part in parts], np.float64)[taken],
-            r=_joined([part.r for part in parts], np.float64)[taken],
-            states=_joined([part.states for part in parts], np.int64)[taken],
-            beta=_joined([part.beta for part in parts], np.float64)[order],
+            p=joined([part.p for part in parts], np.float64)[taken],
+            r=joined([part.r for part in parts], np.float64)[taken],
+            states=joined([part.states for part in parts], np.int64)[taken],
+            beta=joined([part.beta for part in parts], np.float64)[order],
             t=np.array(t),
             margin=np.array(margin),
             at=np.full((2, order.size), -1.0),
@@ -441,7 +439,3 @@ def _inverse(possible: Successors, n_states: int) -> tuple[IntArray, IntArray]:
 def _log_inverse(share: float, number: int) -> float:
     """Return ln(1 / ε) of a set of the task with this number."""
     return 2 * math.log(math.pi * number) - math.log(6 * share)
-
-
-def _joined(arrays: list[np.ndarray], dtype: type) -> np.ndarray:
-    return np.concatenate([np.empty(0, dtype=dtype), *arrays]).astype(dtype, copy=False)

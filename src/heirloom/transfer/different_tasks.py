@@ -18,9 +18,10 @@ import math
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray
+from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import distances
+from heirloom.mdp.rows import Rows
 from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.radii import Accuracy, Radii, all_outcomes
@@ -63,18 +64,19 @@ def _differ(source: Source, other: Source, setting: Setting) -> bool:
     radii, both = _sum_of_radii(source, other, setting), source.known & other.known
     if (np.abs(source.rows.R - other.rows.R) > radii.rewards)[both].any():
         return True
-    return bool(_differ_by(source, other, radii.transitions)[both].any())
+    variation = total_variation(source.rows, other.rows, source.V.size)
+    return bool((variation > radii.transitions)[both].any())
 
 
-def _differ_by(source: Source, other: Source, radius: FloatArray) -> BoolArray:
-    """Return at which pairs the total variation of transitions is larger than `radius`."""
-    rows, other_rows = source.rows, other.rows
-    l1 = np.empty(source.Q.size)
-    matrices = [
-        (np.append(0, which.last), which.successors, which.p) for which in (rows, other_rows)
-    ]
-    distances.weigh_differences(*matrices[0], *matrices[1], np.ones(source.V.size), l1)
-    return (l1 + np.abs(rows.ends - other_rows.ends)) / 2 > radius
+def total_variation(rows: Rows, other: Rows, n_states: int) -> FloatArray:
+    """Return ½ Σ |T - T̄| over the states and ⊥ at each pair; meaningless at unknown pairs.
+
+    Rows follow each other in the order of pairs.
+    """
+    L1 = np.empty(rows.R.size)
+    matrices = [(frozen(np.append(0, x.last)), x.successors, x.p) for x in (rows, other)]
+    distances.weigh_differences(*matrices[0], *matrices[1], frozen(np.ones(n_states)), L1)
+    return (L1 + np.abs(rows.ends - other.ends)) / 2
 
 
 def _sum_of_radii(source: Source, other: Source, setting: Setting) -> Radii:

@@ -19,7 +19,7 @@ are covered together with probability m / (m + n). Three rules make it true:
   task and from a given nearness, and from no other bound.
 - Once calibrated, an envelope does not change. Later tasks are learned under it, and say nothing
   about it.
-- A task that widens a given nearness or `d_max` (`on_refutation="widen"`) was selected by its
+- A task that widens a given nearness or prior (`on_refutation="widen"`) was selected by its
   content, and is not scored. E is fixed and the calibration begins anew after it, because earlier
   scores may rest on the false claim. The tasks after it are exchangeable given all before. So when
   it ends, the probability that the next m tasks and a later task M do not widen the claim, and M is

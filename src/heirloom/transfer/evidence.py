@@ -29,10 +29,10 @@ SetKind = Literal["l1", "kl"]
 class Bonuses(Evidence):
     """A bonus on the reward of each known pair, which shrinks with its visits n.
 
-    - "hoeffding": c span / √n
-    - "bernstein": c (√((γ² Var V + w²/4) / n) + span / n), with the variance of V under T̂ at the
+    - "hoeffding": `c span / √n`
+    - "bernstein": `c (√((γ² Var V + w²/4) / n) + span / n)`, with the variance of V under T̂ at the
       time of the look; w²/4 bounds the variance of rewards
-    - "mbie-eb": c w / √n
+    - "mbie-eb": `c w / √n`
     """
 
     def __init__(self, *, kind: BonusKind = "bernstein", scale: float | None = None) -> None:
@@ -92,14 +92,14 @@ class NearBonuses(NearModels):
 class ConfidenceSets(Evidence):
     """All models that are compatible with the visits of a known pair, with probability 1 - δ.
 
-    With n visits of a pair, K possible outcomes and L = ln(2 S A n (n + 1) / δ), the mean reward is
-    at most R̂ + w √(L / 2n), by Hoeffding's inequality, and the transitions are
+    With n visits of a pair, K possible outcomes and `L = ln(2 S A n (n + 1) / δ)`, the mean reward
+    is at most `R̂ + w √(L / 2n)`, by Hoeffding's inequality, and the transitions are
 
-    - "l1": within √(2 (ln(2^K - 2) + L) / n) of T̂ in L1 norm (Weissman et al., 2003)
-    - "kl": within KL(T̂, T) <= β, of which `kernels/confidence.py` has the formula and the proof
+    - "l1": within `√(2 (ln(2^K - 2) + L) / n)` of T̂ in L1 norm (Weissman et al., 2003)
+    - "kl": within `KL(T̂, T) <= β`, of which `kernels/confidence.py` has the formula and the proof
 
     at all pairs and numbers of visits at once with probability 1 - δ: the failure probabilities are
-    δ / (2 S A n (n + 1)) each, whose sum is δ. `scale` multiplies the radii; 1 is the theory.
+    `δ / (2 S A n (n + 1))` each, whose sum is δ. `scale` multiplies the radii; 1 is the theory.
     """
 
     def __init__(self, *, sets: SetKind = "kl", delta: float = 0.05, scale: float = 1.0) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import os
+from copy import copy
 from datetime import date
 from typing import Annotated, NamedTuple, Self
 
@@ -15,13 +16,14 @@ from heirloom.mdp.rows import Rows
 from heirloom.naming import Names, NamesLike, checked_label, checked_names
 from heirloom.options import Option, declared
 from heirloom.storage import archive
-from heirloom.transfer.bins import Edges
+from heirloom.transfer.bins import Edges, same_edges
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source, check_rewards, check_values
 from heirloom.transfer.visits import Visits
-from heirloom.validation import instance, sizes, whole_number
+from heirloom.validation import instance, shown, sizes, whole_number
 from heirloom.wording import counted, size_of_task
 
+SHARED = ("gamma", "reward_range", "terminating", "epsilon")  # of the setting, by all tasks
 MOST_LINES = 30  # sources that the text of a memory lists
 # What determines a bound is a task, or several tasks together, which have negative numbers.
 ALL_TASKS, FIRST_TASKS = -1, -2
@@ -92,7 +94,7 @@ class TaskMemory:
         self.n_tasks = 0
         """The number of tasks seen."""
         self.n_dropped = 0
-        """The number of further tasks that were dropped after their first step."""
+        """The number of further tasks that were dropped after their first step, or lost in logs."""
         self.n_candidates = 0
         """The number of policies that were rolled out for certificates, in all tasks together."""
         self.max_Q: FloatArray | None = None
@@ -222,9 +224,15 @@ class TaskMemory:
         """
         return SEVERAL.get(source) or f"task {self.task_name(source)}"
 
+    @property
+    def stored(self) -> list[Source]:
+        """All tasks that are stored, sources or first tasks, in their order."""
+        stored = {source.task: source for source in (*self._first, *self._sources)}
+        return [stored[task] for task in sorted(stored)]
+
     def first_tasks(self) -> list[Source]:
         """Return tasks 1, 2, ..., up to the first one that is no longer stored."""
-        stored = {source.task: source for source in (*self._sources, *self._first)}
+        stored = {source.task: source for source in self.stored}
         n = 0
         while n + 1 in stored:
             n += 1
@@ -246,7 +254,7 @@ class TaskMemory:
                 "size"
             )
         previous = setting if self.setting is None or self.n_tasks == 0 else self.setting
-        for name in ("gamma", "reward_range", "terminating", "epsilon"):
+        for name in SHARED:
             new, old = getattr(setting, name), getattr(previous, name)
             if new != old:
                 raise IncompatibleTasks(
@@ -286,20 +294,159 @@ class TaskMemory:
         """Add a task that fits."""
         self.visits.add(source.rows)
         self.n_tasks += 1
-        largest = source.Q if self.max_Q is None else np.maximum(self.max_Q, source.Q)
-        self.max_Q = frozen(largest)
-        source = source._with(task=self.n_tasks)
+        self._raise_max_Q(source.Q)
+        self._keep(source._with(task=self.n_tasks), 0)
+
+    def _raise_max_Q(self, Q: FloatArray) -> None:
+        self.max_Q = frozen(Q if self.max_Q is None else np.maximum(self.max_Q, Q))
+
+    def _keep(self, source: Source, uses: int) -> None:
+        """Keep a task that has its number, and forget a source if the memory is full."""
         self._sources.append(source)
-        self.uses[source.task] = 0
+        self.uses[source.task] = uses
         if self.capacity is None:
             return
         n_needed = max(self.n_kept_first, self.n_first if self.n_tasks < self.n_first else 0)
-        if len(self._first) == self.n_tasks - 1:
+        if len(self._first) == source.task - 1:
             self._first.append(source)
         del self._first[n_needed:]
         if len(self._sources) > self.capacity:
             forgotten = self._sources.pop(self._index_to_forget())
             del self.uses[forgotten.task]
+
+    def merge(self, *others: "TaskMemory") -> "TaskMemory":
+        """Return a new memory with the tasks of this one and of others, such as those of a fleet.
+
+        Agents that learned in parallel then share what they have learned: give each of them a copy
+        of the merged memory. When they have learned further tasks, merge their memories into the
+        one that they all began with, `fleet.merge(*memories)`: tasks that they had from there count
+        once. The further tasks of `others` follow in the order of arguments, with new numbers.
+        Visits of all tasks count, also of those that were forgotten or dropped.
+
+        What the merged memory means: pooled visits and sources are valid as in a single life, if
+        the agents learned independently of each other. What was learned from the first tasks
+        (distances, a nearness, an envelope) is that of this memory, and stays valid as it was; that
+        of others is left out, and if it is not complete, later tasks continue it. The largest Q is
+        that of all tasks. Statements that hold with probability 1 - δ in each of n memories hold in
+        all of them with probability 1 - n δ; certificates of later tasks and policies have the δ
+        that a single life with so many tasks has left.
+
+        Raises `IncompatibleTasks` unless all memories have the same sizes, settings and names, and
+        if a task would count twice.
+        """
+        merged = self._copy()
+        for other in others:
+            instance("other", other, TaskMemory, "such as agent.memory")
+            merged._check_same(other)
+            if merged.setting is None and other.setting is not None:
+                merged.bind(other.setting)
+            merged.names = Names(
+                merged.names.states or other.names.states,
+                merged.names.actions or other.names.actions,
+            )
+            merged.edges = merged.edges if other.edges is None else other.edges
+            common = self if other._continues(self) else TaskMemory(self.n_states, self.n_actions)
+            new = [source for source in other.stored if source.task > common.n_tasks]
+            merged._check_new(new)
+            added = merged.n_tasks - common.n_tasks
+            merged.n_tasks += other.n_tasks - common.n_tasks
+            merged.n_dropped += other.n_dropped - common.n_dropped
+            if other.keep == "most_used" != merged.keep:  # those that it keeps are a selection
+                merged.n_dropped += sum(task > common.n_tasks for task in other.forgotten)
+            merged.n_candidates += other.n_candidates - common.n_candidates
+            merged.visits.merge(other.visits, without=common.visits)
+            if other.max_Q is not None:
+                merged._raise_max_Q(other.max_Q)
+            if common is self:
+                merged._revise_like(other)
+            for task, uses in common.uses.items():
+                merged._use(task, other.uses.get(task, uses) - uses)
+            for source in new:
+                merged._keep(source._with(task=source.task + added), other.uses.get(source.task, 0))
+        return merged
+
+    def _continues(self, memory: "TaskMemory") -> bool:
+        """Whether this memory began with the tasks of another one."""
+        mine = {source.task: source.fingerprint for source in self.stored}
+        shared = [source for source in memory.stored if source.task in mine and source.fingerprint]
+        return (
+            len(shared) > 0
+            and all(mine[source.task] == source.fingerprint for source in shared)
+            and self.n_tasks >= memory.n_tasks
+            and self.visits.contains(memory.visits)
+        )
+
+    def _check_new(self, sources: list[Source]) -> None:
+        """Raise `IncompatibleTasks` if a source is one of this memory."""
+        mine = {source.fingerprint: source.name for source in self.stored if source.fingerprint}
+        for source in sources:
+            if source.fingerprint in mine:
+                raise IncompatibleTasks(
+                    f"task {source.name} of a memory is task {mine[source.fingerprint]} of another "
+                    "one, and its visits would count twice: call merge of the memory that the "
+                    "others began with, or give different tasks different labels"
+                )
+
+    def _revise_like(self, other: "TaskMemory") -> None:
+        """Give up what another memory, which began with the same tasks, no longer rests on."""
+        Q = {source.task: source.Q for source in other.stored}
+        for sources in (self._sources, self._first, self._different):
+            sources[:] = [
+                one
+                if one.task not in Q or (one.Q >= Q[one.task]).all()
+                else one._raised(Q[one.task])
+                for one in sources
+            ]
+        self.learned = {name: x for name, x in self.learned.items() if name in other.learned}
+        self.envelopes = {
+            name: state
+            for name, state in self.envelopes.items()
+            if name in other.envelopes and np.array_equal(state.E, other.envelopes[name].E)
+        }
+
+    def _copy(self) -> Self:
+        """Return a copy, to which tasks can be added."""
+        other = copy(self)
+        for name in ("_sources", "_first", "_different", "learned", "uses", "envelopes"):
+            setattr(other, name, copy(getattr(self, name)))
+        other.visits = self.visits.copy()
+        return other
+
+    def _equals(self, other: "TaskMemory") -> bool:
+        """Return whether a later state of the memory has the same tasks, with the same values."""
+        names = ("uses", "n_tasks", "n_dropped", "n_first", "n_kept_first")
+        if any(getattr(self, name) != getattr(other, name) for name in names):
+            return False
+        kept = [
+            [*one._sources, *one._first, one.max_Q, *one.learned.values(), *one.envelopes.values()]
+            for one in (self, other)
+        ]
+        if len(kept[0]) != len(kept[1]):
+            return False
+        if any(a is not b for a, b in zip(*kept, strict=True)):
+            return False
+        return np.array_equal(self.visits.counts, other.visits.counts)
+
+    def _check_same(self, other: "TaskMemory") -> None:
+        """Raise `IncompatibleTasks` unless another memory is about tasks of the same kind."""
+        for noun, one, two in (
+            ("size", (self.n_states, self.n_actions), (other.n_states, other.n_actions)),
+            *(
+                (name, getattr(self.setting, name), getattr(other.setting, name))
+                for name in SHARED
+                if self.setting is not None and other.setting is not None
+            ),
+            ("state_names", self.state_names, other.state_names or self.state_names),
+            ("action_names", self.action_names, other.action_names or self.action_names),
+        ):
+            if one is not None and one != two:
+                raise IncompatibleTasks(
+                    f"the memories have different values of {noun}: {shown(one)} and {shown(two)}; "
+                    "merge memories of agents for the same tasks"
+                )
+        if self.edges is not None and other.edges is not None:
+            if not same_edges(self.edges, other.edges):
+                raise IncompatibleTasks("the memories have states from different bins")
 
     def _drop(self, model: LearnedModel) -> None:
         """Count a task that is not stored, but whose visits were compared with the sources."""
@@ -339,10 +486,10 @@ class TaskMemory:
         return older.index(min(older)) if older else 0
 
     def __repr__(self) -> str:
-        shown = self._sources[-MOST_LINES:]
-        n_more = len(self._sources) - len(shown)
+        listed = self._sources[-MOST_LINES:]
+        n_more = len(self._sources) - len(listed)
         lines = [f"  ({n_more:,} earlier sources)"] if n_more else []
-        for source in shown:
+        for source in listed:
             lines.append(f"  task {source.name}: {source.known_pairs}")
         return "\n".join([self._summary(), *lines])
 

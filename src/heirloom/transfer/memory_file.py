@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from heirloom.arrays import frozen
+from heirloom.arrays import frozen, joined
 from heirloom.mdp.outcomes import Outcomes, check_outcomes
 from heirloom.mdp.rows import Rows, check_rows
 from heirloom.naming import checked_label
@@ -19,7 +19,7 @@ from heirloom.transfer.memory import EnvelopeState, TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source, check_rewards, check_values
 from heirloom.transfer.visits import Visits
-from heirloom.validation import whole_number
+from heirloom.validation import truth, whole_number
 
 OPTIONS = ("n_states", "n_actions", "capacity", "keep", "state_names", "action_names")
 MOST_VISITS = 2**53  # of a pair in all tasks; more are not exact as a float64
@@ -28,12 +28,16 @@ COUNTS = ("n_tasks", "n_dropped", "n_candidates", "n_first", "n_kept_first")
 M = TypeVar("M", bound=TaskMemory)
 
 
-def packed(memory: TaskMemory) -> Content:
-    """Convert a memory to a header and arrays."""
+def packed(memory: TaskMemory, besides: TaskMemory | None = None) -> Content:
+    """Convert a memory to a header and arrays, without the sources that `besides` has, too."""
     options = {name: getattr(memory, name) for name in OPTIONS}
     TaskMemory(**options)  # raises an error if an attribute was changed to what cannot be loaded
-    stored = {source.task: source for source in (*memory._first, *memory._sources)}
-    sources = [stored[task] for task in sorted(stored)]
+    theirs = {} if besides is None else {id(source) for source in besides.stored}
+    sources = [source for source in memory.stored if id(source) not in theirs]
+    shared = [source.task for source in memory.stored if id(source) in theirs]
+    among_sources, among_first = (
+        {one.task for one in group} for group in (memory._sources, memory._first)
+    )
     header = {
         **options,
         **{name: getattr(memory, name) for name in COUNTS},
@@ -42,6 +46,10 @@ def packed(memory: TaskMemory) -> Content:
         "edges": memory.edges,
         "learned": {name: n_compared for name, (_, n_compared) in memory.learned.items()},
         "envelopes": list(memory.envelopes),
+        "shared": [
+            [task, task in among_sources, task in among_first, memory.uses.get(task, 0)]
+            for task in shared
+        ],
     }
     arrays = _packed_sources(memory, sources)
     arrays |= {f"learned/{name}": largest for name, (largest, _) in memory.learned.items()}
@@ -59,9 +67,6 @@ def packed(memory: TaskMemory) -> Content:
 def _packed_sources(memory: TaskMemory, sources: list[Source]) -> dict[str, np.ndarray]:
     def per_pair(rows: list[Any], dtype: type) -> np.ndarray:
         return np.array(rows, dtype).reshape(-1, memory.n_pairs)
-
-    def joined(rows: list[np.ndarray], dtype: type) -> np.ndarray:
-        return np.concatenate([np.empty(0, dtype), *rows])
 
     kept, first = ({one.task for one in group} for group in (memory._sources, memory._first))
     everywhere = np.ones(memory.n_pairs, dtype=bool)
@@ -94,8 +99,11 @@ def _packed_sources(memory: TaskMemory, sources: list[Source]) -> dict[str, np.n
     }
 
 
-def unpacked(cls: type[M], content: Content, where: str) -> M:
-    """Restore the memory of a memory file or of an agent file; raise `InvalidFile` if invalid."""
+def unpacked(cls: type[M], content: Content, where: str, besides: TaskMemory | None = None) -> M:
+    """Restore the memory of a memory file or of an agent file; raise `InvalidFile` if invalid.
+
+    `besides` is that with which it was packed.
+    """
     with parsing(where, "memory"):
         header, arrays = content
         header = header.get("memory", header)
@@ -110,7 +118,23 @@ def unpacked(cls: type[M], content: Content, where: str) -> M:
             check(n_states == memory.n_states, f"the edges make {n_states} bins")
         _restore_statistics(memory, header, arrays)
         _restore_sources(memory, header["labels"], arrays)
+        _share(memory, header["shared"], besides)
         return memory
+
+
+def _share(memory: TaskMemory, shared: list[Any], besides: TaskMemory | None) -> None:
+    """Add the stored tasks that another memory has, too."""
+    theirs = {} if besides is None else {source.task: source for source in besides.stored}
+    for task, among_sources, among_first, used in shared:
+        check(task <= memory.n_tasks, f"task {task} is not one of the memory")
+        if truth("is_source", among_sources):
+            memory._sources.append(theirs[task])
+            memory.uses[task] = whole_number("uses", used, least=0)
+        if truth("is_first", among_first):
+            memory._first.append(theirs[task])
+    for sources in (memory._sources, memory._first):
+        sources.sort(key=lambda source: source.task)
+        check(len({one.task for one in sources}) == len(sources), "a task is stored twice")
 
 
 def setting_options(setting: Setting) -> dict[str, Any]:

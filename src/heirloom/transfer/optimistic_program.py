@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heirloom.arrays import FloatArray, IntArray
+from heirloom.arrays import FloatArray, IntArray, ranges
 from heirloom.kernels import largest_rows
 from heirloom.planning.linear import MarkovChain
 
@@ -159,9 +159,9 @@ class OptimisticProgram:
         follows = np.flatnonzero(best >= 0)
         rows, n_states = best[follows], V.size
         lengths = self.lengths[rows]
-        flat = _ranges(self.start[rows], lengths)
+        flat = ranges(self.start[rows], lengths)
         row = np.concatenate([np.repeat(np.arange(rows.size), lengths), np.arange(rows.size)])
-        to = self.successors[_ranges(self.rows.first[rows], lengths)]
+        to = self.successors[ranges(self.rows.first[rows], lengths)]
         goes_on = targets[rows] >= 0
         column = np.concatenate([to, np.where(goes_on, targets[rows], 0)])
         data = np.concatenate([kept[flat], np.where(goes_on, moved[rows], 0.0)])
@@ -173,9 +173,3 @@ class OptimisticProgram:
         chain = MarkovChain(sparse.csr_array(T[:, follows]), self.gamma)
         result[follows] = chain.values(R, x[follows])[0]
         return result
-
-
-def _ranges(first: IntArray, lengths: IntArray) -> IntArray:
-    """Return the numbers first[i], ..., first[i] + lengths[i] - 1, for all i."""
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(first - before, lengths) + np.arange(int(lengths.sum()))

@@ -326,10 +326,10 @@ class NearPosterior(Sampler):
     so that on average T is about t/2 from q in total variation, and R is about r/2 from R̄; or it is
     *new*, and has the posterior of `Posterior`. After its first visit, each sample draws whether it
     is old or new, by the likelihoods of its outcomes (Dirichlet-multinomial) and of its mean reward
-    (normal). The variance is s² = (Σ (r - r̄)² + α s₀²) / (n + α). Here s₀² is the largest variance
-    that a mean within r of R̄ admits, (R̄ + r - lo) (hi - R̄ + r), or if it is smaller, the mean of
-    (r - r̄)² over all visits of the task and one more with (hi - lo)² / 4. A pair with c = 0 that
-    was never tried has the value `v_max`, and a pair without earlier visits is new.
+    (normal). The variance is `s² = (Σ (r - r̄)² + α s₀²) / (n + α)`. Here s₀² is the largest
+    variance that a mean within r of R̄ admits, `(R̄ + r - lo) (hi - R̄ + r)`, or if it is smaller,
+    the mean of (r - r̄)² over all visits of the task and one more with (hi - lo)² / 4. A pair with
+    c = 0 that was never tried has the value `v_max`, and a pair without earlier visits is new.
 
     A model is drawn when the visits of some pair have grown by the factor `refresh` of the agent,
     1.5 by default. What `Posterior` says of undeclared successors, of the errors of values and of

@@ -25,6 +25,7 @@ from heirloom.mdp.rows import Rows, compact
 from heirloom.mdp.tabular import reward_scale, value_range
 from heirloom.transfer import acceleration
 from heirloom.transfer.model_sets import ModelSets, combined
+from heirloom.transfer.radii import Radii
 from heirloom.transfer.setting import Setting
 
 # Up to this discount factor the worklist alone is quick enough: 3500 backups per pair suffice.
@@ -35,6 +36,7 @@ MIN_ACCELERATIONS = 20
 MAX_SWEEPS = 50_000  # work per update, relative to the size of the program; enough for γ = 0.999
 COARSE = 1e-3  # largest error of values that are computed again and again, in the range of rewards
 ROUNDING = 1e-12  # of lower bounds, relative to the largest value, far above that of backups
+ACCURACY = 1e-4  # of lower values, in the range of values; a larger one gives lower bounds too
 NO_PAIRS, NO_CAPS = np.empty(0, dtype=np.int64), np.empty(0)
 
 
@@ -104,24 +106,30 @@ def upper_values(rows: Rows, setting: Setting, U: FloatArray) -> Values:
     return values
 
 
-def lower_values(
-    rows: Rows, eta: FloatArray, tau: FloatArray, setting: Setting, v_min: float, slack: float
-) -> Values:
-    """Return lower bounds on Q* and V*, if known rows are within η and τ of the models of a task.
+def lower_values(rows: Rows, radii: Radii, setting: Setting) -> FloatArray:
+    """Return lower bounds on V* of a task whose models are within their radii, over states.
 
-    Unknown pairs have the value `v_min`, the least that is possible. The values rise from there,
-    until no backup would raise one by more than `slack`; so every value on the way is a bound.
+    They are the values of the most pessimistic task that agrees with what is known: known pairs
+    have the smallest rewards and the worst transitions within their radii, and unknown pairs have
+    the least value that is possible. Values rise from there, until no backup would raise one by
+    much; so every value on the way is a bound, from which the error of rounding is subtracted.
     """
-    model = _model_of(rows, setting)._replace(high=rows.R - eta, radius=np.minimum(tau, 1.0))
-    base = np.full(setting.n_pairs, v_min)
-    values = initial_values(setting, base, falls=False)._replace(sense=-1.0, slack=slack)
-    near = combined([(1, ModelSets(radius=model.radius))], setting, values)
-    if near is None:
-        return values
-    near = near._replace(reward=np.full(base.size, -setting.reward_range[0]), limit=np.inf)
-    values = with_near(values, near, has_radii=True)
-    update(model, values, near, np.flatnonzero(rows.known))
-    return values
+    v_min, v_max = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
+    V, slack = np.full(setting.n_states, v_min), ACCURACY * (1 - setting.gamma) * (v_max - v_min)
+    if slack > 0:
+        tau = np.minimum(radii.transitions, 1.0)
+        model = _model_of(rows, setting)._replace(high=rows.R - radii.rewards, radius=tau)
+        base = np.full(setting.n_pairs, v_min)
+        values = initial_values(setting, base, falls=False)._replace(sense=-1.0, slack=slack)
+        near = combined([(1, ModelSets(radius=tau))], setting, values)
+        if near is not None:
+            reward = np.full(base.size, -setting.reward_range[0])
+            near = near._replace(reward=reward, limit=np.inf)
+            values = with_near(values, near, has_radii=True)
+            update(model, values, near, np.flatnonzero(rows.known))
+        V = values.V
+    largest = max(abs(v_min), abs(v_max)) / (1 - setting.gamma)
+    return np.maximum(V - ROUNDING * largest, v_min)
 
 
 def lower_near_values(

@@ -37,19 +37,25 @@ If the user declares the models exact, they are accurate to the ε of the settin
 """
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from heirloom.arrays import FloatArray, IntArray
+from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.errors import InvalidArgument
 from heirloom.kernels import checking as kernels
 from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.nearness.successors import as_array
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
+from heirloom.validation import shown, truth
+from heirloom.wording import counted
 
 ROUNDING = 1e-9  # largest difference of exact models that is due to rounding, relative to the range
 
+MOST_VISITS = 10**9  # that are asked for
 SMALLEST = 5e-324  # positive number; the share of δ of a task may underflow
 
 
@@ -85,6 +91,52 @@ class TaskRadii(NamedTuple):
         return eta, float(self.tau[k]) + kernels.radius(n, self.log_sets[k])
 
 
+class Exact(NamedTuple):
+    """The pairs at which parts of the learned models are declared exact."""
+
+    rewards: BoolArray
+    transitions: BoolArray
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether all parts are exact at all pairs."""
+        return bool(self.rewards.all() and self.transitions.all())
+
+    def __str__(self) -> str:
+        texts = []
+        for name, flags in zip(self._fields, self, strict=True):
+            if flags.any():
+                texts.append(
+                    name if flags.all() else f"{name} at {counted(int(flags.sum()), 'pair')}"
+                )
+        return " and ".join(texts)
+
+
+def read_exact(exact: Any, setting: Setting) -> Exact:
+    """Return where models are exact; `exact` is a flag, or has flags or arrays [s, a] by part."""
+    parts = exact if isinstance(exact, Mapping) else dict.fromkeys(Exact._fields, exact)
+    for name in parts:
+        if name not in Exact._fields:
+            raise InvalidArgument(
+                f"exact has the key {shown(name)}: expected {' or '.join(Exact._fields)}"
+            )
+    flags = []
+    for name in Exact._fields:
+        given = parts.get(name, False)
+        array = as_array("exact", given)
+        if array.dtype != np.bool_ or array.shape not in (
+            (),
+            (setting.n_states, setting.n_actions),
+        ):
+            if not isinstance(exact, Mapping):
+                truth("exact", given)
+            raise InvalidArgument(
+                f"exact has {shown(given)} for {name}: expected True, False, or booleans [s, a]"
+            )
+        flags.append(np.broadcast_to(array.reshape(-1), setting.n_pairs))
+    return Exact(*flags)
+
+
 @dataclass(frozen=True)
 class Accuracy:
     """Whether learned models are exact, and otherwise the probability δ that a radius fails."""
@@ -93,30 +145,51 @@ class Accuracy:
     delta: float
     n_dropped: int = 0
     """The number of dropped tasks, `TaskMemory.n_dropped`."""
+    parts: Exact | None = None
+    """Where models are exact although others are not."""
 
     def radii(self, source: Source, setting: Setting, outcomes: IntArray) -> Radii:
         """Return the radii of a task, infinite where the number of visits is not recorded.
 
         `outcomes` has the number of possible outcomes, over pairs.
         """
-        return self.of_task(source.task, setting, outcomes).at(visits_of(source))
+        visits, parts = visits_of(source), self.parts
+        found = self.of_task(source.task, setting, outcomes).at(visits)
+        if parts is None:
+            return found
+        exact = self.exact_radii(setting, outcomes)
+        return Radii(
+            np.where(parts.rewards, exact.rewards, found.rewards),
+            np.where(parts.transitions, exact.transitions, found.transitions),
+        )
 
     def of_task(self, task: int, setting: Setting, outcomes: IntArray) -> TaskRadii:
         """Return the radii of the task with this number as functions of visits."""
-        lo, hi = setting.reward_range
         if self.exact:
-            rounding = ROUNDING * (hi - lo) + 8 * np.finfo(float).eps * max(abs(lo), abs(hi))
-            tau = np.where(outcomes > 1, setting.epsilon / 2 + ROUNDING, ROUNDING)
-            no_sets = np.full(outcomes.shape, -np.inf)
-            return TaskRadii(setting.epsilon + rounding, hi - lo, -math.inf, tau, no_sets)
-        share = 6 * self.delta / (math.pi * max(task + self.n_dropped, 1)) ** 2
-        return radii_for(share, setting, outcomes)
+            eta, tau = self.exact_radii(setting, outcomes)
+            width, no_sets = setting.reward_range[1] - setting.reward_range[0], -np.inf
+            return TaskRadii(float(eta[0]), width, no_sets, tau, np.full(outcomes.shape, no_sets))
+        return radii_for(self.share(task), setting, outcomes)
+
+    def share(self, task: int) -> float:
+        """Return δ_j of the task with this number."""
+        return 6 * self.delta / (math.pi * max(task + self.n_dropped, 1)) ** 2
+
+    def exact_radii(self, setting: Setting, outcomes: IntArray) -> Radii:
+        """Return the radii of exact models."""
+        lo, hi = setting.reward_range
+        rounding = ROUNDING * (hi - lo) + 8 * np.finfo(float).eps * max(abs(lo), abs(hi))
+        tau = np.where(outcomes > 1, setting.epsilon / 2 + ROUNDING, ROUNDING)
+        return Radii(np.full(outcomes.shape, setting.epsilon + rounding), tau)
 
 
 def radii_for(delta: float, setting: Setting, outcomes: IntArray) -> TaskRadii:
-    """Return radii that fail at any pair and number of visits with probability δ at most."""
+    """Return radii that fail at any pair and number of visits with probability δ at most.
+
+    `outcomes` has the number of outcomes of each pair, or of each set of pairs.
+    """
     lo, hi = setting.reward_range
-    log_pairs = math.log(2 * setting.n_pairs) - math.log(max(delta, SMALLEST))
+    log_pairs = math.log(2 * outcomes.size) - math.log(max(delta, SMALLEST))
     log_rewards = log_pairs if hi > lo else -math.inf
     log_sets = log_subsets(outcomes) + log_pairs
     return TaskRadii(0.0, hi - lo, log_rewards, np.zeros(outcomes.shape), log_sets)
@@ -125,6 +198,19 @@ def radii_for(delta: float, setting: Setting, outcomes: IntArray) -> TaskRadii:
 def visits_of(source: Source) -> IntArray:
     """Return the number of visits behind the model of each pair; 0 if it is not recorded."""
     return np.where(source.known, source.rows.counts, 0)
+
+
+def fewest_visits(is_enough: Callable[[int], bool]) -> int | None:
+    """Return the smallest number of visits that is enough; None if 10^9 are not."""
+    few, many = 0, 1
+    while not is_enough(many):
+        if many >= MOST_VISITS:
+            return None
+        few, many = many, 2 * many
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if is_enough(middle) else (middle, many)
+    return many
 
 
 def log_subsets(outcomes: IntArray) -> FloatArray:

@@ -98,5 +98,5 @@ class Setting:
 
     @property
     def floor(self) -> float:
-        """The lower bound c = min(0, lo / (1-γ)) on all values; V - c >= 0 serves as a weight."""
+        """The lower bound `c = min(0, lo / (1-γ))` on all values; V - c >= 0 serves as a weight."""
         return min(0.0, self.reward_range[0] / (1 - self.gamma))

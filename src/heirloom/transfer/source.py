@@ -1,23 +1,23 @@
 """`Source`: a task that ended, from which values are transferred."""
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.from_learned import Unknown, mdp_of
+from heirloom.mdp.from_learned import mdp_of
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.outcomes import Outcomes, read_outcomes
 from heirloom.mdp.rows import RELATIVE, Rows, is_outside, read_rows, rewards_outside, values
 from heirloom.mdp.tabular import TabularMDP, value_range
 from heirloom.mdp.transitions import pair_text
-from heirloom.naming import NamesLike, checked_label, with_name
+from heirloom.naming import checked_label, with_name
 from heirloom.transfer.setting import Setting
-from heirloom.validation import Range, instance, shown, whole_number
+from heirloom.validation import instance, shown, whole_number
 from heirloom.wording import counted, counted_of
 
 
@@ -115,6 +115,20 @@ class Source:
         source.__dict__.update({**self.__dict__, **changed})
         return source
 
+    def _raised(self, Q: FloatArray) -> "Source":
+        """Return a copy whose values are not below other ones of the same task."""
+        Q = frozen(np.maximum(self.Q, Q))
+        return self._with(Q=Q, V=frozen(Q.reshape(self.V.size, -1).max(axis=1)))
+
+    @property
+    def fingerprint(self) -> tuple[str, ...]:
+        """What tells the task from others: its label, its time and its visits; empty without."""
+        if not self.rows.counts.any():
+            return ()
+        arrays = (self.rows.counts, self.rows.R, self.rows.successors, self.rows.p)
+        visits = hashlib.blake2b(b"".join(np.ascontiguousarray(x).tobytes() for x in arrays))
+        return self.label, self.time, visits.hexdigest()
+
     @property
     def name(self) -> str:
         """The number of the task with its label and time, such as "3 (Lyon, week 12)"."""
@@ -166,30 +180,10 @@ class Source:
         """Whether a known row was given instead of estimated: it has no visits."""
         return bool((self.known & (self.rows.counts == 0)).any())
 
-    def to_mdp(
-        self,
-        *,
-        gamma: float,
-        unknown: Unknown,
-        reward_range: Range = (0.0, 1.0),
-        terminating: bool = True,
-        start: int | ArrayLike | None = None,
-        state_names: NamesLike = None,
-        action_names: NamesLike = None,
-    ) -> TabularMDP:
+    def to_mdp(self, **options: Any) -> TabularMDP:
         """Return the stored model as a task; the arguments are those of `LearnedModel.to_mdp`."""
-        return mdp_of(
-            self.rows,
-            self.V.size,
-            gamma=gamma,
-            unknown=unknown,
-            reward_range=reward_range,
-            terminating=terminating,
-            start=start,
-            missing=None if self.available is None else self.missing,
-            state_names=state_names,
-            action_names=action_names,
-        )
+        missing = None if self.available is None else self.missing
+        return mdp_of(self.rows, self.V.size, missing=missing, **options)
 
 
 def _checked_mask(available: object, rows: Rows, Q: FloatArray) -> BoolArray | None:

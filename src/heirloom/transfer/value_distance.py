@@ -7,13 +7,11 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from heirloom.arrays import IntArray
-from heirloom.errors import InvalidArgument
 from heirloom.mdp.learned import LearnedModel
 from heirloom.options import Option, declared
-from heirloom.transfer.bound import Constant, Details, check_begun
+from heirloom.transfer.bound import Constant, Details, check_begun, check_per_pair, read_per_pair
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.setting import Setting
-from heirloom.validation import instance, numbers, weights
 
 Beta = Annotated[
     float | ArrayLike,
@@ -27,26 +25,19 @@ Beta = Annotated[
 
 @declared
 class ValueDistance(Constant):
-    """The values of earlier tasks plus β, U = min over sources of Q̄ + β (Cutler et al., 2014).
+    """The values of earlier tasks plus β, `U = min over sources of Q̄ + β` (Cutler et al., 2014).
 
-    It is an upper bound at the pairs that a source has, if Q*_M <= Q*_M̄ + β for the current task M
-    and every source M̄, and if each Q̄ is an upper bound on Q*_M̄. The second is true where models
+    It is an upper bound at the pairs that a source has, if `Q*_M <= Q*_M̄ + β` for the current task
+    M and every source M̄, and if each Q̄ is an upper bound on Q*_M̄. The second is true where models
     are exact; estimated Q̄ can be too small, as for `MaxQ`. What is learned is not compared with β.
     """
 
     def __init__(self, *, beta: Beta) -> None:
-        shape = numbers("beta", beta).shape
-        what = "one difference for all pairs, or one per pair [s, a]"
-        self.beta = weights("beta", beta, shape, what).copy()
+        self.beta = read_per_pair("beta", beta, "difference")
 
     def check(self, setting: Setting) -> None:
         """Raise `InvalidArgument` unless `beta` has the right shape."""
-        instance("setting", setting, Setting, "such as agent.setting")
-        shape = setting.n_states, setting.n_actions
-        if self.beta.shape not in ((), shape):
-            raise InvalidArgument(
-                f"beta has shape {self.beta.shape}: expected a number, or shape {shape}"
-            )
+        check_per_pair("beta", self.beta, setting)
 
     def begin_task(self, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
         """Set `U` from all sources; it is not refined."""

@@ -1,21 +1,16 @@
 """`Visits`: sums over all visits of all tasks that a memory has seen."""
 
+from copy import copy
+
 import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.kernels import counting
 from heirloom.mdp.rows import Rows, collected
 
-SPLIT = 2.0**27 + 1  # splits a float64 into two halves, whose products are exact
-
 
 class Visits:
-    """How often each outcome of each pair was seen in all tasks together, and their rewards.
-
-    Adding a task takes time in proportion to its rows, up to logarithms, on average over tasks:
-    outcomes are in sorted runs, each more than twice as long as the next one, so that an outcome is
-    moved at most once for each doubling of the number of outcomes.
-    """
+    """How often each outcome of each pair was seen in all tasks together, and their rewards."""
 
     def __init__(self, n_states: int, n_actions: int) -> None:
         self.n_states = n_states
@@ -23,7 +18,9 @@ class Visits:
         """The visits of each pair."""
         self.reward_sums: FloatArray = np.zeros((2, n_states * n_actions))
         """The sum of the rewards of each pair, and what rounding has taken from it."""
-        self._runs: list[tuple[IntArray, IntArray]] = []
+        nothing = np.empty(0, dtype=np.int64)
+        self.outcomes: tuple[IntArray, IntArray] = nothing, nothing
+        """The outcomes that were seen, as in `Rows.outcomes` and in increasing order; how often."""
         self._rows: Rows | None = None
 
     @classmethod
@@ -34,16 +31,15 @@ class Visits:
         visits = cls(n_states, reward_sums.shape[1] // n_states)
         np.add.at(visits.counts, outcomes // (n_states + 1), times)
         visits.reward_sums += reward_sums
-        visits._runs = [(outcomes, times.copy())] if times.size else []
+        visits.outcomes = outcomes, times.copy()
         return visits
 
-    @property
-    def outcomes(self) -> tuple[IntArray, IntArray]:
-        """The outcomes that were seen, as in `Rows.outcomes` and in increasing order; how often."""
-        if len(self._runs) > 1:
-            self._runs = [_merged(self._runs)]
-        nothing = np.empty(0, dtype=np.int64)
-        return self._runs[0] if self._runs else (nothing, nothing)
+    def copy(self) -> "Visits":
+        """Return a copy, to which visits can be added."""
+        other = copy(self)
+        other.counts, other.reward_sums = self.counts.copy(), self.reward_sums.copy()
+        other.outcomes = self.outcomes[0], self.outcomes[1].copy()
+        return other
 
     @property
     def rows(self) -> Rows:
@@ -65,43 +61,48 @@ class Visits:
         order = order[times[order] > 0]
         self._add_outcomes(outcomes[order], times[order])
         pairs = np.flatnonzero(rows.counts)
-        self._add_rewards(pairs, *_product(rows.R[pairs], rows.counts[pairs].astype(np.float64)))
+        n = rows.counts[pairs].astype(np.float64)
+        self._add_rewards(pairs, *counting.two_product(rows.R[pairs], n))
         self.counts[pairs] += rows.counts[pairs]
         self._rows = None
 
+    def merge(self, other: "Visits", *, without: "Visits") -> None:
+        """Add the visits of another memory, except those that it had at its beginning."""
+        outcomes, times = other.outcomes
+        old, old_times = without.outcomes
+        times = times.copy()
+        times[np.searchsorted(outcomes, old)] -= old_times
+        self._add_outcomes(outcomes[times > 0], times[times > 0])
+        pairs = np.flatnonzero(other.counts)
+        self._add_rewards(pairs, *other.reward_sums[:, pairs])
+        pairs = np.flatnonzero(without.counts)
+        self._add_rewards(pairs, *-without.reward_sums[:, pairs])
+        self.counts += other.counts - without.counts
+        self._rows = None
+
+    def contains(self, other: "Visits") -> bool:
+        """Whether all visits of another memory are among these."""
+        (outcomes, times), (theirs, their_times) = self.outcomes, other.outcomes
+        at = np.searchsorted(outcomes, theirs)
+        if theirs.size == 0 or at[-1] == outcomes.size:
+            return theirs.size == 0
+        return bool((outcomes[at] == theirs).all() and (times[at] >= their_times).all())
+
     def _add_outcomes(self, outcomes: IntArray, times: IntArray) -> None:
         """Add outcomes in increasing order."""
-        for seen, seen_times in self._runs:
-            at = np.searchsorted(seen, outcomes)
-            at[at == seen.size] = 0
-            found = seen[at] == outcomes
-            seen_times[at[found]] += times[found]
-            outcomes, times = outcomes[~found], times[~found]
-        if outcomes.size:
-            self._runs.append((outcomes, times))
-        while len(self._runs) > 1 and self._runs[-2][0].size <= 2 * self._runs[-1][0].size:
-            self._runs[-2:] = [_merged(self._runs[-2:])]
+        seen, seen_times = self.outcomes
+        at = np.searchsorted(seen, outcomes)
+        is_seen = np.append(seen, -1)[at] == outcomes
+        seen_times[at[is_seen]] += times[is_seen]
+        if not is_seen.all():
+            new, at = ~is_seen, at[~is_seen]
+            self.outcomes = (
+                np.insert(seen, at, outcomes[new]),
+                np.insert(seen_times, at, times[new]),
+            )
 
     def _add_rewards(self, pairs: IntArray, sums: FloatArray, rest: FloatArray) -> None:
-        """Add sums of rewards and their remainders; the errors of sums are exact (Knuth, 1969)."""
-        before = self.reward_sums[0, pairs]
-        total = before + sums
-        added = total - before
+        """Add sums of rewards and their remainders."""
+        total, lost = counting.two_sum(self.reward_sums[0, pairs], sums)
         self.reward_sums[0, pairs] = total
-        self.reward_sums[1, pairs] += ((before - (total - added)) + (sums - added)) + rest
-
-
-def _merged(runs: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
-    """Return sorted runs of outcomes, none of which is in two of them, as one."""
-    outcomes, times = (np.concatenate(arrays) for arrays in zip(*runs, strict=True))
-    order = np.argsort(outcomes, kind="stable")
-    return outcomes[order], times[order]
-
-
-def _product(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a b rounded to float64, and the exact remainder (Dekker, 1971)."""
-    product = a * b
-    a_high, b_high = (SPLIT * x - (SPLIT * x - x) for x in (a, b))
-    a_low, b_low = a - a_high, b - b_high
-    rest = ((product - a_high * b_high) - a_low * b_high) - a_high * b_low
-    return product, a_low * b_low - rest
+        self.reward_sums[1, pairs] += lost + rest

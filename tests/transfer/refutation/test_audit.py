@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import heirloom as hl
+from heirloom.transfer.program import lower_values
 from heirloom.transfer.radii import Accuracy, all_outcomes
-from heirloom.transfer.refutation.lower_values import lower_values
 from tests.partly_known import learned_exactly
 from tests.stopped_tasks import looks_extreme, stopped_memory
 from tests.strategies import draw_shape, draw_task, mixed, seeds
@@ -51,6 +51,8 @@ def test_exact_audit_finds_the_nearness_of_the_tasks(seed):
     assert np.allclose(found.rewards, near.rewards, atol=ROUNDING * width)
     assert np.allclose(found.transitions, near.transitions, atol=ROUNDING)
     assert np.allclose(audit.parts["rewards"].seen, near.rewards, atol=ROUNDING * width)
+    assert np.allclose(audit.parts["rewards"].upper, near.rewards, atol=ROUNDING * width)
+    assert np.allclose(audit.parts["transitions"].upper, near.transitions, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("seed", seeds(60))
@@ -115,7 +117,7 @@ def test_audit_of_learned_d_max_says_when_it_cannot_help():
     audit = hl.audit(agent.memory, 20.0, exact=True)
     assert audit.helps is False
     limit = audit.largest_useful_d_max
-    assert f"nly a d_max below {limit:.4g} can lower a bound" in audit.verdict
+    assert f"nly a prior below {limit:.4g} can lower a bound" in audit.verdict
     for d_max, lowers in ((limit * 1.0001, False), (limit * 0.01, True)):
         agent = hl.LRMax(
             **{"n_states": 4, "n_actions": 4, "gamma": 0.9, "n_known": 1, "seed": 0},
@@ -148,7 +150,12 @@ def sampled_memory(tasks, n_known, rng, *, pairs=None):
     return memory
 
 
-@pytest.mark.parametrize("n_known", [5, 10, 50, 500])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "n_known", [5, 50, pytest.param(10, marks=SLOW), pytest.param(500, marks=SLOW)]
+)
 def test_true_nearness_is_contradicted_with_probability_delta_at_most(n_known):
     """With δ = 0.5, so that a test that is too strict would show."""
     alarms, n = 0, 40 if n_known == 500 else 100
@@ -166,7 +173,9 @@ def test_true_nearness_is_contradicted_with_probability_delta_at_most(n_known):
     assert alarms <= 0.5 * n + 3 * np.sqrt(n / 4)
 
 
-@pytest.mark.parametrize("errors", [1.5, 2.5, 3.0])
+@pytest.mark.parametrize(
+    "errors", [pytest.param(1.5, marks=SLOW), pytest.param(2.5, marks=SLOW), 3.0]
+)
 def test_true_claims_are_contradicted_with_probability_delta_at_most_if_tasks_end_when_extreme(
     errors,
 ):
@@ -180,14 +189,110 @@ def test_true_claims_are_contradicted_with_probability_delta_at_most_if_tasks_en
     assert alarms <= 0.5 * n + 3 * np.sqrt(n / 4)
 
 
-def test_audit_says_that_few_visits_detect_nothing():
+def test_audit_without_power_says_that_nothing_is_tested():
     m = hl.garnet(2, 2, branching=2, gamma=0.9, seed=0)
-    memory = sampled_memory([m, m], 5, np.random.default_rng(0))
-    audit = hl.audit(memory, hl.Nearness(rewards=0.0, transitions=0.0))
-    assert audit.blind == ("rewards", "transitions")
-    assert "No single pair can show a difference of rewards or transitions" in audit.verdict
-    memory = sampled_memory([m, m], 1000, np.random.default_rng(0))
-    assert hl.audit(memory, hl.Nearness(rewards=0.0, transitions=0.0)).blind == ()
+    near = hl.Nearness(rewards=0.3, transitions=0.3)
+    audit = hl.audit(sampled_memory([m, m], 2, np.random.default_rng(0)), near)
+    assert not any(power.finds_something for power in audit.power.values())
+    assert "is not tested: with so few visits, no false claim would have been" in audit.verdict
+    assert "Nothing contradicts" not in str(audit)
+    n = max(power.visits_needed for power in audit.power.values())
+    audit = hl.audit(sampled_memory([m, m], n, np.random.default_rng(0)), near)
+    assert all(power.finds_something for power in audit.power.values())
+    assert "Nothing contradicts" in audit.verdict
+    assert "at one of 4 pairs, between the two tasks that visited it most" in audit.verdict
+
+
+def test_claims_of_the_whole_range_are_not_said_to_need_visits():
+    m = hl.garnet(2, 2, branching=2, gamma=0.9, seed=0)
+    memory = sampled_memory([m, m], 300, np.random.default_rng(0))
+    audit = hl.audit(memory, hl.Nearness(rewards=0.1, transitions=1.0))
+    assert list(audit.power) == ["rewards"]
+    assert "transitions would have" not in audit.verdict
+    everything = hl.audit(memory, hl.Nearness(rewards=1.0, transitions=1.0))
+    assert everything.power == {}
+    assert "it cannot help" in everything.verdict
+
+
+def test_power_of_a_d_max_is_that_of_rewards_alone():
+    m = hl.garnet(2, 2, branching=2, gamma=0.9, seed=0)
+    memory = sampled_memory([m, m], 2000, np.random.default_rng(0))
+    assert "through mean rewards alone" in hl.audit(memory, d_max=0.1).verdict
+    assert "d_max = 2 is hardly tested" in hl.audit(memory, d_max=2.0).verdict
+
+
+def test_power_differs_between_pairs_that_were_visited_more_or_less_often():
+    memory = hl.TaskMemory(1, 2)
+    memory.bind(hl.bounds.Setting(n_states=1, n_actions=2, gamma=0.9, terminating=False))
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        model = hl.LearnedModel(1, 2, n_known=2, refresh=1.05)
+        for a, n in enumerate((5000, 150)):
+            for r in (rng.random(n) < 0.5).astype(float):
+                model.observe(0, a, float(r), 0, terminated=False)
+        memory.add(hl.bounds.Source.of(model, np.full(2, 10.0)))
+    audit = hl.audit(memory, hl.Nearness(rewards=0.1, transitions=0.0))
+    least, most = np.sort(audit.power["rewards"].one_pair.ravel())
+    assert f"by {least:.3g} to {most:.3g} at one of 2 pairs" in audit.verdict.replace("\n", " ")
+
+
+def test_part_of_a_claim_that_could_not_be_found_is_named():
+    m = hl.garnet(2, 2, branching=2, gamma=0.9, seed=0)
+    near = hl.Nearness(rewards=0.1, transitions=0.99)
+    audit = hl.audit(sampled_memory([m, m], 300, np.random.default_rng(0)), near)
+    assert audit.power["rewards"].finds_something
+    assert not audit.power["transitions"].finds_something
+    assert "No false claim about transitions would have been found" in audit.verdict
+
+
+def bandits(means):
+    return [hl.TabularMDP(np.full((1, 2), r), np.ones((1, 2, 1)), gamma=0.9) for r in means]
+
+
+@pytest.mark.parametrize("n_visits", [100, pytest.param(1000, marks=SLOW)])
+def test_difference_at_one_pair_is_found_with_its_probability(n_visits):
+    near = hl.Nearness(rewards=0.1, transitions=0.0)
+    equal = hl.audit(sampled_memory(bandits([0.5, 0.5]), n_visits, np.random.default_rng(0)), near)
+    for factor, least, most in ((1.0, 0.8, 1.0), (0.85, 0.0, 0.8)):
+        found, n, d = 0, 100, 0.1 + factor * equal.power["rewards"].one_pair.min()
+        for seed in range(n):
+            memory = sampled_memory(
+                bandits([0.5 - d / 2, 0.5 + d / 2]), n_visits, np.random.default_rng(seed)
+            )
+            found += bool(hl.audit(memory, near).contradictions)
+        assert n * least - 3 * np.sqrt(0.16 * n) <= found <= n * most
+
+
+@pytest.mark.parametrize("n_visits", [10, pytest.param(50, marks=SLOW)])
+def test_differences_at_all_pairs_are_found_with_about_their_probability(n_visits):
+    near = hl.Nearness(rewards=0.1, transitions=0.0)
+    means = np.tile([0.0, 1.0], 4)
+    equal = sampled_memory(bandits(np.full(8, 0.5)), n_visits, np.random.default_rng(0))
+    excess = hl.audit(equal, near).power["rewards"].all_pairs
+    assert excess < 0.9
+    for factor, least, most in ((1.0, 0.6, 1.0), (0.5, 0.0, 0.6)):
+        found, n = 0, 60
+        for seed in range(n):
+            tasks = bandits(0.5 + (means - 0.5) * (0.1 + factor * excess))
+            found += hl.audit(
+                sampled_memory(tasks, n_visits, np.random.default_rng(seed)), near
+            ).contradicted
+        assert least * n <= found <= most * n
+
+
+def test_models_are_exact_by_part_and_by_pair():
+    tasks = bandits([0.0, 1.0])  # rewards do not vary, and the chain stays
+    memory = sampled_memory(tasks, 2, np.random.default_rng(0))
+    near = hl.Nearness(rewards=0.5, transitions=0.5)
+    assert not hl.audit(memory, near).contradicted  # two visits prove nothing
+    audit = hl.audit(memory, near, exact={"rewards": True})
+    assert audit.contradicted
+    assert "rewards declared exact" in str(audit)
+    assert not hl.audit(memory, near, exact={"transitions": True}).contradicted
+    first = hl.audit(memory, near, exact={"rewards": np.array([[True, False]])})
+    assert first.contradictions[0].pairs.tolist() == [[True, False]]
+    assert "rewards at 1 pair declared exact" in str(first)
+    assert hl.audit(memory, near, exact=dict.fromkeys(("rewards", "transitions"), True)).exact
 
 
 def test_large_differences_of_estimated_models_are_contradicted():
@@ -273,14 +378,62 @@ def test_audit_does_not_suggest_values_below_zero():
     memory = memory_of(draw_tasks(np.random.default_rng(0), 2), np.random.default_rng(1))
     audit = hl.audit(memory, exact=True)
     assert audit.largest_useful_d_max <= 0
-    assert "No d_max can lower a bound." in audit.verdict
+    assert "No prior can lower a bound." in audit.verdict
 
 
 def test_verdict_on_p_min_says_that_no_two_tasks_are_proved_to_differ():
     task = draw_tasks(np.random.default_rng(0), 1)[0]
-    memory = memory_of([task, task], np.random.default_rng(1))
+    memory = memory_of([task] * 3, np.random.default_rng(1))
     verdict = hl.audit(memory, p_min=0.5, exact=True).verdict
     assert "no two of those seen are proved to be different" in verdict
+    assert "it admits 3 tasks, and 3 were compared" in hl.audit(memory, p_min=0.3).verdict
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"p_min": 1.0},
+        {"d_max": 0.1},
+        {"d_max": 3.0},
+        {"knowledge": hl.Nearness(rewards=0.1, transitions=0.1)},
+        {"knowledge": hl.Nearness(rewards=1.0, transitions=1.0, highest_rewards=0.5)},
+    ],
+)
+def test_verdict_without_power_is_not_that_nothing_contradicts(claim):
+    m = hl.garnet(3, 2, branching=2, gamma=0.9, seed=0)
+    few = sampled_memory([m, m], 3, np.random.default_rng(0))
+    verdict = hl.audit(few, **claim).verdict
+    assert "Nothing contradicts" not in verdict
+    assert "tested: " in verdict
+
+
+def test_power_of_a_p_min_and_of_highest_rewards_is_found():
+    """Tasks that differ by as much as is said are proved to be different, and so on."""
+    equal = sampled_memory(bandits([0.5, 0.5]), 300, np.random.default_rng(0))
+    audit = hl.audit(equal, p_min=1.0)
+    assert "Different rewards would have been found with a probability of about 0.8" in str(audit)
+    d = audit.power["rewards"].one_pair.min()
+    near = hl.Nearness(rewards=1.0, transitions=1.0, highest_rewards=0.5)
+    excess = hl.audit(equal, near).power["highest_rewards"].one_pair.min()
+    different, above, n = 0, 0, 60
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        tasks = sampled_memory(bandits([0.5 - d / 2, 0.5 + d / 2]), 300, rng)
+        different += hl.audit(tasks, p_min=1.0).contradicted
+        memory = sampled_memory(bandits([0.5 + excess, 0.0]), 300, rng)
+        above += hl.audit(memory, near).contradicted
+    for found in (different, above):
+        assert found >= 0.8 * n - 3 * np.sqrt(0.16 * n)
+
+
+def test_power_counts_the_share_of_a_part_that_says_nothing():
+    """Evidence is the mean over both parts of a nearness, also if one of them can not be false."""
+    memory = sampled_memory(bandits(np.full(8, 0.5)), 50, np.random.default_rng(0))
+    one, two = (
+        hl.audit(memory, hl.Nearness(rewards=0.1, transitions=t)).power["rewards"].all_pairs
+        for t in (1.0, 0.9)
+    )
+    assert one == two
 
 
 def test_tasks_that_differ_in_transitions_only_are_different():

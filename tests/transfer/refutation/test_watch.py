@@ -1,4 +1,4 @@
-"""A pair may be compared with prior knowledge after every visit, as counts go on growing."""
+"""A pair may be compared with claims after every visit, as counts go on growing."""
 
 from typing import Any, NamedTuple
 

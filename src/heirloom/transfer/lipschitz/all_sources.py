@@ -10,10 +10,10 @@ For each source M̄, the bound combines two distances over pairs:
                   or max d̂ where M̄ is unknown
     U             the minimum of Q̄ + min(to_source, from_source) over sources
 
-When a pair becomes known, D̂ decreases at pairs whose models or values changed (`measuring`). Then
-d̂ is lowered from its last solution, at those pairs and at pairs that lead to them. The operator is
-monotone and below the previous one, so every iterate is an upper bound. The iteration stops within
-the tolerance (`kernels`). A solution that takes long is completed by `solutions`.
+When a pair becomes known, D̂ decreases at pairs whose models or values changed. Then d̂ is lowered
+from its last solution, at those pairs and at pairs that lead to them (`kernels.sources`). The
+operator is monotone and below the previous one, so every iterate is an upper bound. The iteration
+stops within the tolerance. A solution that takes long is completed by `solutions`.
 
 If γ is close to 1, sources would cost more than all else: a decrease of D̂ at one pair lowers d̂ at
 nearly all pairs, by little. So d̂ begins at the largest possible difference of values, which is
@@ -26,26 +26,43 @@ from typing import Any
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen, read_only
-from heirloom.kernels import counting, dissimilarity
+from heirloom.kernels import counting
+from heirloom.kernels import sources as kernels
+from heirloom.kernels.distances import lower_dissimilarity
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.bound import NO_PAIRS, Change
-from heirloom.transfer.lipschitz.distance import ModelDistance, WeightedL1, measure
-from heirloom.transfer.lipschitz.known_rows import KnownRows, plain_tuples
-from heirloom.transfer.lipschitz.measuring import ByCall, ByKernel
+from heirloom.transfer.lipschitz.called import CalledDistance
+from heirloom.transfer.lipschitz.distance import (
+    ModelDistance,
+    WeightedL1,
+    heaviest_of,
+    measure,
+    parameters_of,
+)
 from heirloom.transfer.lipschitz.missing_actions import Priors
 from heirloom.transfer.lipschitz.solutions import (
-    Solutions,
     budgets,
     cap,
+    finish,
     is_long,
-    lower_by_sweeps,
+    unfinished,
+    upper_bounds,
 )
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
 ROUNDING = 1e-9
 WAITING = 50  # known pairs per pair that waits for the next update, if γ is close to 1
+MAX_SWEEPS = 1000  # of one call of compiled code
+# Lists of pairs for compiled code, and the marks of their members.
+LISTS = {
+    "queue": "queued",
+    "decreased": "is_decreased",
+    "lowered": "is_lowered",
+    "listed": "is_listed",
+}
+RESERVE = 64  # additional heavy states, which take over when others become lighter
 
 
 class AllSources:
@@ -66,46 +83,71 @@ class AllSources:
         bound: tuple[FloatArray, IntArray],
     ) -> None:
         self.sources, self.priors, self.distance = sources, priors, distance
-        self.model, self.setting = model, setting
-        n, n_pairs = len(sources), setting.n_pairs
-        known = KnownRows.of_sources(sources, setting.n_states, n_pairs)
-        self.measured: ByKernel | ByCall
-        if type(distance) is WeightedL1:  # a derived class may compute another distance
-            self.measured = ByKernel(sources, known, priors, model, setting)
-        else:
-            self.measured = ByCall(sources, distance, priors, model, setting)
-        self.to_source, self.from_source = _to_source(n, setting), _solved(n, setting)
-        self.bound = bound
-        U, decider = bound
-        tasks = np.array([source.task for source in sources])
-        Q = self._Q = np.array([source.completed_Q for source in sources])
-        self._result = dissimilarity.UpdateResult(
-            *_marked_pairs(n_pairs), np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64)
-        )
-        solver = dissimilarity.Solver(
-            distances=self.measured.D,
-            to_source=self.to_source,
-            from_source=self.from_source,
-            parameters=dissimilarity.Parameters(
-                setting.gamma,
-                setting.epsilon,
-                setting.slack,
-                bool(distance.both_ways),
-                cap(setting) if type(distance) is WeightedL1 else np.inf,
-            ),
-            bound=dissimilarity.Bound(U, decider, tasks, Q),
-            work=_worklist(setting, max(model.widest, *(source.widest for source in sources))),
-        )
-        self._graph, self._solver = plain_tuples(known.graph), plain_tuples(solver)
-        dissimilarity.begin_sources(self._graph, self._solver)
-        self._result_arrays = tuple(self._result)
-        self._index, self._n_known = np.full(n_pairs, -1), 0
+        self.model, self.setting, self.bound = model, setting, bound
+        n_pairs = setting.n_pairs
+        self.state = state = self._begun()
+        self._called = None
+        if not state.measures:
+            self._called = CalledDistance(sources, distance, state, model, setting)
+        self._find_largest()
+        self._plain = plain_tuples(state)
+        kernels.begin_sources(self._plain)
+        self._known_pairs, self._index = np.empty(n_pairs, dtype=np.int64), np.full(n_pairs, -1)
+        self._n_known = 0
         self._waiting: list[int] = []  # pairs that became known since the last update
+        self._weights_are_current = False
         self._model_arrays: counting.Model | None = None
-        self._task_rows: Any = None
-        self._solutions, self._limits = Solutions(solver, setting), solver.work.limits
-        if self._limits[dissimilarity.N_UNFINISHED]:
-            self._finish(np.arange(n))
+        self._task: Any = None
+        if state.limits[kernels.N_UNFINISHED]:
+            self._finish(np.arange(len(sources)))
+
+    def _begun(self) -> kernels.Sources:
+        """Return the arrays of a task in which no pair is known; D̂ are the priors."""
+        sources, setting, model = self.sources, self.setting, self.model
+        n, n_pairs, n_states = len(sources), setting.n_pairs, setting.n_states
+        measures = type(self.distance) is WeightedL1  # a derived class may compute another distance
+        widest = max(model.widest, *(source.widest for source in sources))
+        n_ranks, floor = min(widest + 1, n_states), setting.floor
+        W = np.full(n_states, max(setting.v_max - floor, 0.0))
+        W_bar = np.maximum(np.array([source.V for source in sources]) - floor, 0.0)
+        heavy = np.arange(min(n_ranks + RESERVE, n_states))
+        limits = np.zeros(4, dtype=np.int64)
+        limits[[kernels.BUDGET, kernels.MAX_BACKUPS]] = budgets(setting, widest)
+        U, decider = self.bound
+        return kernels.Sources(
+            models=_models_of(sources, n_states, n_pairs),
+            parameters=parameters_of(setting),
+            to_source=_solved(n, setting),
+            from_source=_solved(n, setting),
+            slack=setting.slack,
+            both_ways=bool(self.distance.both_ways),
+            cap=cap(setting) if measures else np.inf,
+            floor=floor,
+            measures=measures,
+            D_to=self.priors.to_source.copy(),
+            D_from=self.priors.from_source.copy(),
+            largest=np.empty((n, 2)),
+            n_at_largest=np.empty((n, 2), dtype=np.int64),
+            is_outdated=np.zeros(n, dtype=bool),
+            status=np.full(n, kernels.NEVER_SOLVED),
+            candidate=np.zeros(n, dtype=np.int64),
+            W_bar=W_bar,
+            heaviest=heaviest_of(W_bar, n_ranks),
+            least=np.empty(n),
+            W=W,
+            heavy=heavy,
+            is_heavy=np.isin(np.arange(n_states), heavy),
+            outside_bound=W[:1].copy() if heavy.size < n_states else np.array([-np.inf]),
+            top_weights=W[:n_ranks].copy(),
+            U=U,
+            decider=decider,
+            tasks=np.array([source.task for source in sources]),
+            Q=np.array([source.completed_Q for source in sources]),
+            useful=np.ones(n, dtype=bool),
+            useful_pair=np.zeros(n, dtype=np.int64),
+            **_lists_of(n_pairs),
+            limits=limits,
+        )
 
     def refine(self, change: Change, active: IntArray) -> tuple[IntArray, BoolArray]:
         """Update the `active` sources after a change.
@@ -113,51 +155,61 @@ class AllSources:
         Returns the pairs where the bound decreased, and a mask of the sources that may still lower
         a bound.
         """
-        arrays, pair = self.model._arrays, change.pair
+        arrays, pair, state, n = self.model._arrays, change.pair, self.state, self._n_known
         if self._model_arrays is not arrays:  # the model has allocated larger arrays
             self._read_task()
         if self._index[pair] < 0:  # false if an interrupted update is repeated
-            self.measured.add(pair)
-            self._index[pair] = pair
+            self._known_pairs[n] = self._index[pair] = pair
             self._waiting.append(pair)
-            self._n_known += 1
-        if is_long(self.setting) and WAITING * len(self._waiting) < self._n_known:
-            self.measured.wait()
-            return NO_PAIRS, self._result.useful
-        linked, graph = self._task_rows
+            self._n_known = n = n + 1
+        if is_long(self.setting) and WAITING * len(self._waiting) < n:
+            self._weights_are_current = False
+            return NO_PAIRS, state.useful
+        decreased = change.decreased
+        if not self._weights_are_current:  # values at other states decreased before, too
+            # Read-only like `change.decreased`: otherwise the kernel would be compiled twice.
+            lighter = np.maximum(change.V - state.floor, 0.0) != state.W
+            decreased = frozen(np.flatnonzero(lighter))
         pairs = np.array(self._waiting, dtype=np.int64)
-        self.measured.update(change, pairs, linked, active)
-        n_lowered = dissimilarity.update_sources(
-            pairs,
-            arrays.known,
-            change.U,
-            active,
-            graph,
-            self._graph,
-            self._solver,
-            self._result_arrays,
+        if self._called is not None:
+            self._called.update(change.V, pairs, active)
+        values = arrays.known, change.U, change.V, decreased, active
+        n_lowered = kernels.update_sources(
+            pairs, self._known_pairs[:n], *values, self._task, self._plain
         )
-        lowered = self._result.lowered[:n_lowered].copy()
-        if self._limits[dissimilarity.N_UNFINISHED]:
+        lowered = state.lowered[:n_lowered].copy()
+        if state.limits[kernels.N_UNFINISHED]:
             lowered = np.union1d(lowered, self._finish(active))
+        self._weights_are_current = True
         self._waiting.clear()
-        return lowered, self._result.useful
+        return lowered, state.useful
 
     def exclude(self, pairs: IntArray) -> None:
         """Take note that the actions of `pairs` do not exist in the task.
 
-        The next call of `refine` lowers d̂ accordingly.
+        D̂ is -infinity there, so that d̂ is no part of a maximum. The next call of `refine` lowers d̂
+        accordingly.
         """
-        self.measured.exclude(pairs)
-        status = self.to_source.status
-        np.minimum(status, dissimilarity.OUTDATED, out=status)
+        state = self.state
+        state.D_to[:, pairs] = state.D_from[:, pairs] = -np.inf
+        self._find_largest()
+        state.is_outdated[:] = state.both_ways  # otherwise d̂(M̄ ‖ M) is not solved
+        np.minimum(state.status, kernels.OUTDATED, out=state.status)
+
+    def _find_largest(self) -> None:
+        """Find the largest D̂ of each source, and how many pairs attain it."""
+        state = self.state
+        for direction, D in ((kernels.TO_SOURCE, state.D_to), (kernels.FROM_SOURCE, state.D_from)):
+            state.largest[:, direction] = largest = D.max(axis=1)
+            state.n_at_largest[:, direction] = (D == largest[:, None]).sum(axis=1)
+        state.candidate[:] = 0
 
     def _read_task(self) -> None:
         """Find the arrays of the model of the task."""
         arrays = self.model._arrays
-        task_rows = plain_tuples(KnownRows.of_task(arrays, self._index))
+        task = plain_tuples(_models_of_task(arrays, self._index))
         # Assigned last, so that an interruption before leaves both attributes consistent.
-        self._task_rows, self._model_arrays = task_rows, arrays
+        self._task, self._model_arrays = task, arrays
 
     def _finish(self, active: IntArray) -> IntArray:
         """Complete the solutions whose budget was used up; return the pairs where U decreased.
@@ -166,14 +218,14 @@ class AllSources:
         """
         self._read_task()
         U, decider = self.bound
-        unknown, before = ~self.model._arrays.known, U.copy()
-        largest, d = self.to_source.solved.largest, self.from_source.d
-        for i, direction in self._solutions.unfinished(active):
+        state, unknown, before = self.state, ~self.model._arrays.known, U.copy()
+        largest, d = state.to_source.largest, state.from_source.d
+        for i, direction in unfinished(state, active):
             try:
-                self._solutions.finish(i, direction, self._task_rows[1], self._graph)
+                finish(i, direction, self._task, state, self._plain, self.setting)
             finally:
-                to_source = self.measured.D.to_source[i] + self.setting.gamma * largest[i]
-                value = self._Q[i] + np.minimum(to_source, d[i])
+                to_source = state.D_to[i] + self.setting.gamma * largest[i]
+                value = state.Q[i] + np.minimum(to_source, d[i])
                 lower = unknown & (value < U)
                 U[lower], decider[lower] = value[lower], self.sources[i].task
         return np.flatnonzero(U < before)
@@ -186,9 +238,9 @@ class OneSource:
         self.index, self.source = index, all_sources.sources[index]
         self.prior, self.distance = all_sources.priors.to_source[index], all_sources.distance
         self.model, self.setting = all_sources.model, all_sources.setting
-        D = all_sources.measured.D
-        self.to_source = OneDirection(D.to_source[index], all_sources.to_source.solved, index)
-        self.from_source = SolvedDirection(D.from_source[index], all_sources.from_source, index)
+        state = all_sources.state
+        self.to_source = OneDirection(state.D_to[index], state.to_source, index)
+        self.from_source = OneDirection(state.D_from[index], state.from_source, index)
 
     @property
     def U(self) -> FloatArray:
@@ -213,9 +265,9 @@ class OneSource:
 
 
 class OneDirection:
-    """D̂ of one source over pairs and the largest d̂, in one direction."""
+    """D̂ and d̂ of one source over pairs, in one direction."""
 
-    def __init__(self, D: FloatArray, solved: dissimilarity.Solved, index: int) -> None:
+    def __init__(self, D: FloatArray, solved: kernels.Solved, index: int) -> None:
         self.D, self._solved, self._index = D, solved, index
 
     @property
@@ -223,27 +275,31 @@ class OneDirection:
         """The largest d̂; infinite for a direction that is not used."""
         return float(self._solved.largest[self._index])
 
-
-class SolvedDirection(OneDirection):
-    """The direction in which d̂ is solved from the beginning; in the other, it seldom is."""
-
     @property
     def d(self) -> FloatArray:
-        """The d̂ of the source over pairs; infinite for a direction that is not used."""
+        """The d̂ over pairs; infinite for a direction that is not used.
+
+        d̂(M ‖ M̄) is undefined where it has a closed form.
+        """
         return read_only(self._solved.d[self._index])
 
 
 def dissimilarity_by_sweeps(D: FloatArray, model: LearnedModel, setting: Setting) -> FloatArray:
     """Return d̂(M ‖ M̄) at all pairs, known ones too, for D̂(M ‖ M̄) and the model of the task."""
-    largest = float(D.max()) / (1 - setting.gamma)
+    rows, largest = model.first_rows, float(D.max()) / (1 - setting.gamma)
     d, d_state = np.full(setting.n_pairs, largest), np.full(setting.n_states, largest)
-    lower_by_sweeps(D, model.first_rows, setting, d, d_state)
+    if is_long(setting):
+        index = np.where(rows.known, np.arange(d.size), -1)
+        return np.minimum(d, upper_bounds(D, index, rows, setting, d_state).bounds)
+    parameters = setting.gamma, setting.epsilon, setting.slack
+    while not lower_dissimilarity(rows, D, *parameters, d, d_state, MAX_SWEEPS)[1]:
+        pass  # Ctrl-C is handled between calls
     return d
 
 
-def _solved(n: int, setting: Setting) -> dissimilarity.Solved:
+def _solved(n: int, setting: Setting) -> kernels.Solved:
     """Allocate d̂ of n sources; the system provides memory only for pages that are written to."""
-    return dissimilarity.Solved(
+    return kernels.Solved(
         d=np.empty((n, setting.n_pairs)),
         d_state=np.empty((n, setting.n_states)),
         pending=np.zeros((n, setting.n_pairs)),
@@ -253,22 +309,61 @@ def _solved(n: int, setting: Setting) -> dissimilarity.Solved:
     )
 
 
-def _to_source(n: int, setting: Setting) -> dissimilarity.ToSource:
-    """Allocate d̂ from the task to n sources; none of them is solved yet."""
-    return dissimilarity.ToSource(
-        solved=_solved(n, setting),
-        status=np.full(n, dissimilarity.NEVER_SOLVED),
-        candidate=np.zeros(n, dtype=np.int64),
-        candidate_value=np.full(n, -1.0),
+def _lists_of(n_pairs: int) -> dict[str, np.ndarray]:
+    """Allocate the lists of pairs of `kernels.Sources`, and the marks of the pairs in them."""
+    lists = {name: np.empty(n_pairs, dtype=np.int64) for name in LISTS}
+    return lists | {marks: np.zeros(n_pairs, dtype=bool) for marks in LISTS.values()}
+
+
+def _models_of(sources: list[Source], n_states: int, n_pairs: int) -> kernels.Models:
+    """Join the known rows of all sources, one source after the other."""
+    pairs = [np.flatnonzero(source.known) for source in sources]
+    lengths = [len(known) for known in pairs]
+    offsets = np.cumsum([0, *(source.rows.p.size for source in sources)])
+
+    def joined(name: str) -> Any:
+        return np.concatenate(
+            [getattr(s.rows, name)[k] for s, k in zip(sources, pairs, strict=True)]
+        )
+
+    row_offsets = np.repeat(offsets[:-1], lengths)
+    models = kernels.Models(
+        index=np.full((len(sources), n_pairs), -1),
+        start=np.cumsum([0, *lengths]),
+        row_pair=np.concatenate(pairs),
+        R=joined("R"),
+        ends=joined("ends"),
+        first=joined("first") + row_offsets,
+        last=joined("last") + row_offsets,
+        successors=np.concatenate([source.rows.successors for source in sources]),
+        p=np.concatenate([source.rows.p for source in sources]),
+        owner=np.empty(offsets[-1], dtype=np.int64),
+        into=np.full((len(sources), n_states), -1),
+        next_into=np.empty(offsets[-1], dtype=np.int64),
+    )
+    kernels.link_transitions(tuple(models))
+    return models
+
+
+def _models_of_task(model: counting.Model, index: IntArray) -> kernels.Models:
+    """Wrap the first looks at the current task: `index[k]` is k if known, else -1."""
+    unused = np.empty(0, dtype=np.int64)
+    return kernels.Models(
+        index=index[None],
+        start=unused,
+        row_pair=unused,
+        R=model.R_1,
+        ends=model.ends_1,
+        first=model.first_1,
+        last=model.last_1,
+        successors=model.successors,
+        p=model.p,
+        owner=model.owner,
+        into=model.into_1[None],
+        next_into=model.next_into_1,
     )
 
 
-def _worklist(setting: Setting, widest: int) -> dissimilarity.Worklist:
-    n_pairs, limits = setting.n_pairs, np.zeros(4, dtype=np.int64)
-    limits[[dissimilarity.BUDGET, dissimilarity.MAX_BACKUPS]] = budgets(setting, widest)
-    return dissimilarity.Worklist(*_marked_pairs(n_pairs), *_marked_pairs(n_pairs), limits)
-
-
-def _marked_pairs(n_pairs: int) -> tuple[IntArray, BoolArray]:
-    """Allocate a list of pairs, and marks of the pairs in it."""
-    return np.empty(n_pairs, dtype=np.int64), np.zeros(n_pairs, dtype=bool)
+def plain_tuples(value: Any) -> Any:
+    """Convert named tuples, nested ones too, to plain tuples."""
+    return tuple(plain_tuples(item) for item in value) if isinstance(value, tuple) else value

@@ -25,6 +25,8 @@ from heirloom.transfer.bound import (
     check_arguments,
     check_begun,
     check_change,
+    check_per_pair,
+    read_per_pair,
     validity,
 )
 from heirloom.transfer.different_tasks import check_p_min
@@ -42,7 +44,7 @@ from heirloom.transfer.lipschitz.screening import can_lower
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
-from heirloom.validation import instance, numbers, shown, weights
+from heirloom.validation import shown, weights
 from heirloom.wording import counted_of
 
 DMax = Annotated[
@@ -58,7 +60,7 @@ DMax = Annotated[
 
 @declared
 class Lipschitz(Bound):
-    """The Lipschitz bound, Û = min over sources of Q̄ + min(d̂(M ‖ M̄), d̂(M̄ ‖ M)).
+    """The Lipschitz bound, `Û = min over sources of Q̄ + min(d̂(M ‖ M̄), d̂(M̄ ‖ M))`.
 
     It follows from Propositions 2 to 4. Transfer needs a prior: an upper bound on the distance
     between unknown models. The prior is given as `d_max`, a number or an array [s, a], or learned
@@ -102,12 +104,7 @@ class Lipschitz(Bound):
 
     def check(self, setting: Setting) -> None:
         """Raise `InvalidArgument` unless `d_max` has the right shape."""
-        instance("setting", setting, Setting, "such as agent.setting")
-        shape = setting.n_states, setting.n_actions
-        if self.d_max is not None and self.d_max.shape not in ((), shape):
-            raise InvalidArgument(
-                f"d_max has shape {self.d_max.shape}: expected a number, or shape {shape}"
-            )
+        check_per_pair("d_max", np.zeros(()) if self.d_max is None else self.d_max, setting)
 
     def claims(self) -> Claims:
         """Return the prior that was given, if it is about the distance of the paper."""
@@ -180,14 +177,14 @@ class Lipschitz(Bound):
     def _notes(self) -> tuple[str, ...]:
         """Say whether there is a prior and, if it is learned, when it is used and valid."""
         if self.p_min is None or self.n_tasks is None:
-            missing = "v_max, because there is no prior: give d_max, or p_min to learn d_max."
+            missing = "v_max, because there is no prior: give d_max, or p_min to learn it."
             return (missing,) if self.d_max is None else ()
         if self._n_compared < self.n_tasks:
             return (
                 f"when this task began, {counted_of(self._n_compared, self.n_tasks, 'task')} had "
-                f"been compared; a learned d_max is used after {self.n_tasks:,}.",
+                f"been compared; a learned prior is used after {self.n_tasks:,}.",
             )
-        return (f"the learned d_max is {validity(self.p_min, self.delta, self.scope)}.",)
+        return (f"the learned prior is {validity(self.p_min, self.delta, self.scope)}.",)
 
     def options(self) -> dict[str, Any] | None:
         """Return the options, or None if the model distance is user-defined."""
@@ -197,7 +194,7 @@ class Lipschitz(Bound):
         return options if self.d_max is None else {**options, "d_max": self.d_max}
 
     def prior_used(self) -> dict[int, BoolArray]:
-        """Return for each source in use the pairs where the prior is below D̂(M ‖ M̄).
+        """Return for each source in use the pairs where the prior is below `D̂(M ‖ M̄)`.
 
         Keys are task numbers. The prior is below by more than rounding; D̂ is computed again from
         the pairs that are known now.
@@ -306,7 +303,4 @@ def _checked_prior(d_max: float | ArrayLike) -> FloatArray:
             f"d_max is {shown(d_max)}: expected a number, an array [s, a], or None. Only a spec "
             "may say 'family'; in Python, give family.d_max or hl.metrics.family_distance(tasks)"
         )
-    prior = numbers("d_max", d_max).copy()
-    return weights(
-        "d_max", prior, prior.shape, "one distance for all pairs, or one per pair [s, a]"
-    )
+    return read_per_pair("d_max", d_max, "distance")

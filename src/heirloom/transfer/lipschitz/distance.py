@@ -9,15 +9,15 @@ from heirloom.errors import InvalidArgument
 from heirloom.kernels import distances
 from heirloom.mdp.rows import Rows, check_in_any_order, values
 from heirloom.transfer.setting import Setting
-from heirloom.validation import instance, real_number, shown, truth, whole_number
+from heirloom.validation import instance, shown, truth, whole_number
 
 
 class ModelDistance(Protocol):
-    """An upper bound D̂_sa(M ‖ M̄) on the distance between two models at a pair.
+    """An upper bound `D̂_sa(M ‖ M̄)` on the distance between two models at a pair.
 
     It must be an upper bound for all tasks that agree with the known pairs, and Proposition 1 must
-    hold for it: Q*_M <= Q*_M̄ + d, where d = D̂ + γ Σ T max d. A memory identifies a distance by its
-    class and its attributes, so its parameters must be attributes.
+    hold for it: `Q*_M <= Q*_M̄ + d`, where `d = D̂ + γ Σ T max d`. A memory identifies a distance by
+    its class and its attributes, so its parameters must be attributes.
     """
 
     both_ways: bool
@@ -32,7 +32,7 @@ class ModelDistance(Protocol):
     def between(
         self, m: Rows, m_bar: Rows, weights: Any, pairs: IntArray, setting: Setting
     ) -> FloatArray:
-        """Return D̂(M ‖ M̄) at `pairs`, with weights from the values of M̄."""
+        """Return `D̂(M ‖ M̄)` at `pairs`, with weights from the values of M̄."""
 
 
 class Weights(NamedTuple):
@@ -43,10 +43,10 @@ class Weights(NamedTuple):
 
 
 class WeightedL1:
-    """The largest possible value of the paper's |R - R̄| + γ Σ V̄ |T - T̄| (Proposition 3).
+    """The largest possible value of the paper's `|R - R̄| + γ Σ V̄ |T - T̄|` (Proposition 3).
 
     It is the minimum of the following expressions that apply (all of them if both models are
-    known), with W = V̄ - c in place of V̄ and B = ε (1 + γ max W):
+    known), with W = V̄ - c in place of V̄ and `B = ε (1 + γ max W)`:
 
         both known      |R̂ - R̄̂| + γ Σ W |T̂ - T̄̂| + 2B
         one known       max(R̂ - lo, hi - R̂) + γ (Σ T̂ W + max_j W(j) (1 - 2 T̂(j))) + B
@@ -64,22 +64,14 @@ class WeightedL1:
                 f"V_bar has {V_bar.size} entries: expected one for each of the {setting.n_states} "
                 "states"
             )
-        return _weigh(V_bar, whole_number("widest", widest, least=0), setting)
-
-    def least(self, largest_V_bar: float, setting: Setting) -> float:
-        """Lower bound on every D̂ between models, if the largest value of M̄ is `largest_V_bar`.
-
-        D̂ is at least 2B where both models are known, B + (hi - lo) / 2 where one is, and hi - lo
-        where neither is.
-        """
-        _check_setting(setting)
-        expected = "expected a finite number, the largest value of M̄"
-        return least_distance(real_number("largest_V_bar", largest_V_bar, expected), setting)
+        W = np.maximum(V_bar - setting.floor, 0.0)
+        n_heaviest = whole_number("widest", widest, least=0) + 2  # more than any row contains
+        return Weights(W, heaviest_of(W, n_heaviest))
 
     def between(
         self, m: Rows, m_bar: Rows, weights: Weights, pairs: IntArray, setting: Setting
     ) -> FloatArray:
-        """Return D̂(M ‖ M̄) at `pairs`."""
+        """Return `D̂(M ‖ M̄)` at `pairs`."""
         _check_setting(setting)
         widest = 0
         for name, rows in (("m", m), ("m_bar", m_bar)):
@@ -97,7 +89,7 @@ def measure(
     pairs: IntArray,
     setting: Setting,
 ) -> FloatArray:
-    """Return D̂(M ‖ M̄) of any model distance at `pairs`; arguments are valid.
+    """Return `D̂(M ‖ M̄)` of any model distance at `pairs`; arguments are valid.
 
     Raises `InvalidArgument` unless a user-defined distance gives a valid number for each pair.
     """
@@ -141,21 +133,13 @@ def attributes_of(distance: ModelDistance) -> dict[str, Any]:
     return {**found, **getattr(distance, "__dict__", {})}
 
 
-def least_distance(largest_V_bar: float, setting: Setting) -> float:
-    """Return the lower bound of `WeightedL1.least`; the arguments are valid."""
-    lo, hi = setting.reward_range
-    max_W = max(largest_V_bar - setting.floor, -setting.floor if setting.terminating else 0)
-    B = setting.epsilon * (1 + setting.gamma * max_W)
-    return min(2 * B, B + (hi - lo) / 2, hi - lo)
-
-
-def _weigh(V_bar: FloatArray, widest: int, setting: Setting) -> Weights:
-    W = np.maximum(V_bar - setting.floor, 0.0)
-    n_heaviest = widest + 1  # more states than any row contains
-    if n_heaviest >= W.size:
-        return Weights(W, np.argsort(-W, kind="stable"))
-    heaviest = np.argpartition(-W, n_heaviest)[: n_heaviest + 1]
-    return Weights(W, heaviest[np.argsort(-W[heaviest], kind="stable")])
+def heaviest_of(W: FloatArray, n: int) -> IntArray:
+    """Return the n heaviest states by decreasing weight, for weights [state] or [source, state]."""
+    if n >= W.shape[-1]:
+        return np.argsort(-W, kind="stable")
+    heaviest = np.argpartition(-W, n)[..., :n]
+    order = np.argsort(-np.take_along_axis(W, heaviest, -1), kind="stable")
+    return np.take_along_axis(heaviest, order, -1)
 
 
 def _between(

@@ -23,9 +23,8 @@ from heirloom.errors import InvalidTask, NotConverged
 from heirloom.mdp.tabular import reward_scale, value_range
 from heirloom.planning.certificate import Tolerance
 from heirloom.planning.solve import TOLERANCE, solve_with_rewards
-from heirloom.transfer.program import MAX_PLAIN_GAMMA
+from heirloom.transfer.program import MAX_PLAIN_GAMMA, lower_values
 from heirloom.transfer.radii import Radii
-from heirloom.transfer.refutation.lower_values import lower_values
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 

@@ -86,7 +86,7 @@ def _backups(source: Source, setting: Setting) -> FloatArray:
 
 
 def useful_below(sources: list[Source], setting: Setting) -> FloatArray:
-    """Return the number below which a `d_max` can lower the bound, over pairs; 0 if none can.
+    """Return the number below which a prior can lower the bound, over pairs; 0 if none can.
 
     At a pair that is unknown in a new task, the bound of a source is at least Q̄ + d_max / (1-γq).
     So it can be below v_max only if d_max < (v_max - Q̄) (1-γq). A distance that follows from the

@@ -1,6 +1,6 @@
 """Complete the solutions for d̂ whose budget of work was used up.
 
-`kernels.dissimilarity` lowers d̂ along a worklist, in calls of limited length, so that Ctrl-C is
+`kernels.sources` lowers d̂ along a worklist, in calls of limited length, so that Ctrl-C is
 handled between calls. If γ is close to 1, a worklist needs about 1 / (1-γ) backups per pair. Policy
 iteration then needs few evaluations instead: d̂ is the fixed point of a Markov decision process with
 rewards D̂, where the transitions of known pairs are all distributions within ε of their row, and
@@ -13,10 +13,9 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import NotConverged
-from heirloom.kernels import dissimilarity
-from heirloom.kernels.dissimilarity import FROM_SOURCE, TO_SOURCE, UP_TO_DATE
+from heirloom.kernels import sources as kernels
+from heirloom.kernels.sources import FROM_SOURCE, TO_SOURCE, UP_TO_DATE, Models
 from heirloom.mdp.tabular import value_range
-from heirloom.transfer.lipschitz.known_rows import plain_tuples
 from heirloom.transfer.optimistic_program import ChosenRows, OptimisticProgram, UpperBounds
 from heirloom.transfer.program import MAX_PLAIN_GAMMA, PATIENCE, PATIENCE_PER_PAIR
 from heirloom.transfer.setting import Setting
@@ -26,7 +25,7 @@ MAX_ACCELERATIONS = 20
 
 def budgets(setting: Setting, widest: int) -> tuple[int, int]:
     """Return the backups that a solution and a call may take; rows have `widest` successors."""
-    backups = most = max(1, dissimilarity.MAX_WORK // (widest + 1))
+    backups = most = max(1, kernels.MAX_WORK // (widest + 1))
     if is_long(setting):
         backups = min(most, PATIENCE + PATIENCE_PER_PAIR * setting.n_pairs)
     return backups, most
@@ -50,55 +49,43 @@ def cap(setting: Setting) -> float:
     return setting.v_max - v_min
 
 
-class Solutions:
-    """The solutions for d̂ of all sources, in both directions."""
+def unfinished(state: kernels.Sources, active: IntArray) -> list[tuple[int, int]]:
+    """Return those of the `active` sources whose budget was used up, and the directions."""
+    is_used = state.status[active] == UP_TO_DATE
+    to = active[is_used & np.isinf(state.to_source.pending_all[active])]
+    back = active[np.isinf(state.from_source.pending_all[active])]
+    return [(int(i), TO_SOURCE) for i in to] + [(int(i), FROM_SOURCE) for i in back]
 
-    def __init__(self, solver: dissimilarity.Solver, setting: Setting) -> None:
-        self.solver, self.setting, self._plain = solver, setting, plain_tuples(solver)
 
-    def unfinished(self, active: IntArray) -> list[tuple[int, int]]:
-        """Return those of the `active` sources whose budget was used up, and the directions."""
-        to_source, from_source = self.solver.to_source, self.solver.from_source
-        is_used = to_source.status[active] == UP_TO_DATE
-        to = active[is_used & np.isinf(to_source.solved.pending_all[active])]
-        back = active[np.isinf(from_source.pending_all[active])]
-        return [(int(i), TO_SOURCE) for i in to] + [(int(i), FROM_SOURCE) for i in back]
+def finish(
+    i: int, direction: int, task: Any, state: kernels.Sources, plain: Any, setting: Setting
+) -> None:
+    """Lower d̂ of source i to its fixed point, within the tolerance or what rounding permits.
 
-    def finish(self, i: int, direction: int, model: Any, sources: Any) -> None:
-        """Lower d̂ of source i to its fixed point, within the tolerance or what rounding permits.
-
-        `model` and `sources` are the known rows of the task and of all sources, as a plain
-        `dissimilarity.Graph`. Raises `NotConverged` if this takes too long; d̂ is then still an
-        upper bound, and the next update continues with it.
-        """
-        solved, D, index, graph = self._problem(i, direction, model, sources)
-        setting, accelerations, gap = self.setting, 0, np.inf
-        while np.isinf(solved.pending_all[i]):
-            if is_long(setting):
-                if accelerations == MAX_ACCELERATIONS:
-                    raise _not_converged(gap, setting)
-                bounds = upper_bounds(D, index, graph, setting, solved.d_state[i])
-                accelerations, gap = accelerations + 1, bounds.gap
-                _lower(solved.d[i], solved.d_state[i], bounds)
-                solved.largest[i] = min(solved.largest[i], solved.d_state[i].max())
-                solved.n_at_largest[i] = int((solved.d_state[i] >= solved.largest[i]).sum())
-                if _is_enough(bounds, setting):
-                    # No backup can lower d̂ by more. The next update backs up all pairs first.
-                    solved.pending_all[i] = max(gap, setting.slack)
-                    return
-            dissimilarity.resume_source(i, direction, model, sources, self._plain)
-
-    def _problem(
-        self, i: int, direction: int, model: Any, sources: Any
-    ) -> tuple[dissimilarity.Solved, FloatArray, IntArray, dissimilarity.Graph]:
-        """Return d̂ and D̂ of a direction, and the rows of its model with their numbers."""
-        if direction == TO_SOURCE:
-            graph = dissimilarity.Graph(*model)
-            D = self.solver.distances.to_source[i]
-            return self.solver.to_source.solved, D, graph.index, graph
-        graph = dissimilarity.Graph(*sources)
-        D = self.solver.distances.from_source[i]
-        return self.solver.from_source, D, graph.index[i], graph
+    `task` has the known rows of the task, and `plain` is `state`, as plain tuples. Raises
+    `NotConverged` if this takes too long; d̂ is then still an upper bound, and the next update
+    continues with it.
+    """
+    if direction == TO_SOURCE:
+        solved, D, models, m = state.to_source, state.D_to[i], Models(*task), 0
+    else:
+        solved, D, models, m = state.from_source, state.D_from[i], state.models, i
+    index = models.index[m]
+    accelerations, gap = 0, np.inf
+    while np.isinf(solved.pending_all[i]):
+        if is_long(setting):
+            if accelerations == MAX_ACCELERATIONS:
+                raise _not_converged(gap, setting)
+            bounds = upper_bounds(D, index, models, setting, solved.d_state[i])
+            accelerations, gap = accelerations + 1, bounds.gap
+            _lower(solved.d[i], solved.d_state[i], bounds)
+            solved.largest[i] = min(solved.largest[i], solved.d_state[i].max())
+            solved.n_at_largest[i] = int((solved.d_state[i] >= solved.largest[i]).sum())
+            if _is_enough(bounds, setting):
+                # No backup can lower d̂ by more. The next update backs up all pairs first.
+                solved.pending_all[i] = max(gap, setting.slack)
+                return
+        kernels.resume_source(i, direction, task, plain)
 
 
 def upper_bounds(
@@ -148,28 +135,6 @@ def _upper_bounds(
         _any_state,
     )
     return program.upper_bounds(d_state)
-
-
-def lower_by_sweeps(
-    D: FloatArray, rows: Any, setting: Setting, d: FloatArray, d_state: FloatArray
-) -> None:
-    """Lower d over pairs, and its maximum over actions, to the fixed point by sweeps.
-
-    Raises `NotConverged` as `Solutions.finish` does.
-    """
-    max_sweeps = max(1, budgets(setting, rows.widest)[0] // d.size)
-    parameters = setting.gamma, setting.epsilon, setting.slack
-    index, accelerations, gap = np.where(rows.known, np.arange(d.size), -1), 0, np.inf
-    while not dissimilarity.lower_dissimilarity(rows, D, *parameters, d, d_state, max_sweeps)[1]:
-        if not is_long(setting):
-            continue
-        if accelerations == MAX_ACCELERATIONS:
-            raise _not_converged(gap, setting)
-        bounds = upper_bounds(D, index, rows, setting, d_state)
-        accelerations, gap = accelerations + 1, bounds.gap
-        _lower(d, d_state, bounds)
-        if _is_enough(bounds, setting):
-            return
 
 
 def _any_state(pairs: IntArray, d_state: FloatArray) -> tuple[IntArray, FloatArray]:

@@ -23,7 +23,7 @@ task of the family. Then the above is true for all later tasks together.
 What must be counted, and what need not be:
 
 - A first task that does not know a pair counts there as hi - lo and 1. To leave it out would be a
-  selection: tasks in which a pair is explored differ from the others.
+  selection: tasks in which a pair is visited often differ from the others.
 - A later task may be a source only if it was compared with all of the first m tasks. With r and t
   frozen and later tasks as sources nothing is guaranteed: the bound at M fails as soon as one task
   that is not among the first m becomes a source. Heirloom uses no later tasks, because they cannot
@@ -47,9 +47,8 @@ import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.choices import Scope
-from heirloom.kernels import distances
 from heirloom.theory import tasks_for_max_q
-from heirloom.transfer.different_tasks import check_p_min
+from heirloom.transfer.different_tasks import check_p_min, total_variation
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import Successors
@@ -94,10 +93,7 @@ class LearnedNearness:
         memory.keep_first(self.n_tasks)
         self.setting = setting
         self.differences = self._compared(memory)
-        stored = {source.task: source for source in (*memory._first, *memory._sources)}
-        self.sources = [
-            stored[task] for task in sorted(stored) if task <= self.differences.n_compared
-        ]
+        self.sources = [one for one in memory.stored if one.task <= self.differences.n_compared]
         """The compared tasks that are stored: all of them, unless some were forgotten before."""
         self.n_forgotten = self.differences.n_compared - len(self.sources)
 
@@ -248,13 +244,9 @@ def model_differences(
     lo, hi = setting.reward_range
     both = task.known & other.known
     limits = np.where(task.missing | other.missing, 0.0, 1.0)
-    l1 = np.empty(setting.n_pairs)
     rows, other_rows = task.rows, other.rows
-    matrices = ((np.append(0, each.last), each.successors, each.p) for each in (rows, other_rows))
-    (matrix, other_matrix) = matrices
-    distances.weigh_differences(*matrix, *other_matrix, frozen(np.ones(setting.n_states)), l1)
-    total_variation = np.minimum(1.0, (l1 + np.abs(rows.ends - other_rows.ends)) / 2)
+    variation = np.minimum(1.0, total_variation(rows, other_rows, setting.n_states))
     return (
         np.where(both, np.abs(rows.R - other_rows.R), (hi - lo) * limits),
-        np.where(both, total_variation, limits),
+        np.where(both, variation, limits),
     )

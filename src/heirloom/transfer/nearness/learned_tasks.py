@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray, frozen
+from heirloom.arrays import BoolArray
 from heirloom.errors import IncompatibleTasks, InvalidArgument
-from heirloom.kernels import distances
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.rows import Rows, compact
+from heirloom.transfer.different_tasks import total_variation
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.exact import ROUNDING
 from heirloom.transfer.nearness.knowledge import Nearness
@@ -57,7 +57,7 @@ def learned_nearness(
             difference = np.abs(rows.R - other_rows.R) * ROUNDING + 2 * epsilon
             widest = (hi - lo) * limits
             np.maximum(r, np.where(both, np.minimum(difference, hi - lo), widest), out=r)
-            variation = _total_variation(rows, other_rows, shape[0]) * ROUNDING + epsilon
+            variation = total_variation(rows, other_rows, shape[0]) * ROUNDING + epsilon
             np.maximum(t, np.where(both, np.minimum(variation, 1.0), limits), out=t)
     return Nearness(rewards=r.reshape(shape), transitions=t.reshape(shape))
 
@@ -85,11 +85,3 @@ def _read(i: int, model: object) -> tuple[Rows, tuple[int, int], BoolArray]:
     raise InvalidArgument(
         f"models[{i}] is {shown(model)}: expected a LearnedModel, such as agent.model, or a Source"
     )
-
-
-def _total_variation(rows: Rows, other: Rows, n_states: int) -> FloatArray:
-    """Return ½ Σ |T - T̄| over the states and ⊥ at each pair; meaningless at unknown pairs."""
-    L1 = np.empty(rows.R.size)
-    matrices = [(frozen(np.append(x.first, x.last[-1:])), x.successors, x.p) for x in (rows, other)]
-    distances.weigh_differences(*matrices[0], *matrices[1], frozen(np.ones(n_states)), L1)
-    return (L1 + np.abs(rows.ends - other.ends)) / 2

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.arrays import BoolArray, FloatArray, IntArray, joined
 from heirloom.kernels import nearness as kernels
 from heirloom.mdp.rows import Rows
 from heirloom.transfer.memory import ALL_TASKS, TaskMemory
@@ -131,14 +131,14 @@ def _rows_by_pair(parts: list[_Part], radii: Radii) -> SourceRows:
     n_pairs, known = radii.rewards.size, [part.known for part in parts]
     sizes = np.array([part.rows.p.size for part in parts], dtype=np.int64)
     lengths = np.array([one.pairs.size for one in known], dtype=np.int64)
-    pairs = _joined([one.pairs for one in known], np.int64)
+    pairs = joined([one.pairs for one in known], np.int64)
     order = np.argsort(pairs, kind="stable")
     start = np.zeros(n_pairs + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs, minlength=n_pairs), out=start[1:])
-    R = _joined([one.R for one in known], np.float64)[order]
+    R = joined([one.R for one in known], np.float64)[order]
     tasks = np.repeat(np.array([part.task for part in parts], dtype=np.int64), lengths)[order]
     kept = np.empty(pairs.size, dtype=bool)
-    hashes = _joined([one.hashes for one in known], np.uint64)[order]
+    hashes = joined([one.hashes for one in known], np.uint64)[order]
     kernels.drop_equal_rows(start, hashes, kept)
     lowest, reward_tasks = np.full(n_pairs, np.inf), np.zeros(n_pairs, dtype=np.int64)
     has_rows = np.diff(start) > 0
@@ -153,19 +153,15 @@ def _rows_by_pair(parts: list[_Part], radii: Radii) -> SourceRows:
         start=np.append(0, np.cumsum(kept))[start],
         lowest_rewards=lowest,
         reward_tasks=reward_tasks,
-        first=_joined([one.first for one in known], np.int64)[order] + shift,
-        last=_joined([one.last for one in known], np.int64)[order] + shift,
-        ends=_joined([one.ends for one in known], np.float64)[order],
+        first=joined([one.first for one in known], np.int64)[order] + shift,
+        last=joined([one.last for one in known], np.int64)[order] + shift,
+        ends=joined([one.ends for one in known], np.float64)[order],
         tasks=tasks[kept],
-        successors=_joined([part.rows.successors for part in parts], np.int32),
-        p=_joined([part.rows.p for part in parts], np.float64),
+        successors=joined([part.rows.successors for part in parts], np.int32),
+        p=joined([part.rows.p for part in parts], np.float64),
         eta=radii.rewards,
         tau=radii.transitions,
     )
-
-
-def _joined(arrays: list[np.ndarray], dtype: type) -> np.ndarray:
-    return np.concatenate([np.empty(0, dtype=dtype), *arrays]).astype(dtype, copy=False)
 
 
 def _may_end(nearness: Nearness, setting: Setting) -> BoolArray:

@@ -94,8 +94,8 @@ def common_successors(one: Successors | None, other: Successors | None) -> Succe
 
 
 def as_array(name: str, value: Any) -> np.ndarray:
-    """Return an array of booleans; raise `InvalidArgument` if the value is no array."""
+    """Return a value as an array; raise `InvalidArgument` if it is none."""
     try:
         return np.array(value)
     except (TypeError, ValueError, OverflowError) as reason:
-        raise InvalidArgument(f"{name} is not an array of booleans: {reason}") from None
+        raise InvalidArgument(f"{name} is not an array: {reason}") from None

@@ -1,1 +1,1 @@
-"""Tests of prior knowledge (a nearness, a `d_max` or a `p_min`) against what was learned."""
+"""Tests of claims (a nearness, a prior or a `p_min`) against what was learned."""

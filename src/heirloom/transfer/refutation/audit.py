@@ -1,5 +1,7 @@
-"""`audit`: compare prior knowledge with what was learned of the tasks in a memory."""
+"""`audit`: compare a claim with what was learned of the tasks in a memory."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,18 +17,26 @@ from heirloom.transfer.bound import Claims
 from heirloom.transfer.lipschitz.screening import useful_below
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.model_sets import combined
+from heirloom.transfer.nearness.estimate import limits_of
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.rows import near_sets, rows_of_memory
-from heirloom.transfer.radii import Accuracy, all_outcomes, possible_outcomes
+from heirloom.transfer.radii import (
+    Accuracy,
+    all_outcomes,
+    possible_outcomes,
+    read_exact,
+    visits_of,
+)
 from heirloom.transfer.refutation.audit_result import Audit, formatted_range
 from heirloom.transfer.refutation.contradiction import Contradiction, Part
 from heirloom.transfer.refutation.differences import Differences, Largest
 from heirloom.transfer.refutation.pooled import SHARE_OF_DELTA, pooled_evidence
+from heirloom.transfer.refutation.power import Power, all_pairs, one_pair, visits_needed
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
-from heirloom.validation import instance, numbers, positive_probability, shown, truth, weights
+from heirloom.validation import instance, numbers, positive_probability, shown, weights
 
-EXPECTED = "expected a Nearness, or a d_max: a number or an array [s, a]"
+EXPECTED = "expected a Nearness, or a prior: a number or an array [s, a]"
 
 
 def audit(
@@ -35,10 +45,10 @@ def audit(
     *,
     d_max: ArrayLike | None = None,
     p_min: float | None = None,
-    exact: bool = False,
+    exact: bool | Mapping[str, Any] = False,
     delta: float = 0.05,
 ) -> Audit:
-    """Return where the tasks in a memory contradict a nearness, a `d_max` or a `p_min`.
+    """Return where the tasks in a memory contradict a nearness, a prior or a `p_min`.
 
     Only pairs that are known in two tasks are compared. With estimated models, a true claim is
     contradicted with probability δ at most, over all audits of a memory with the same δ: the radii
@@ -54,25 +64,25 @@ def audit(
 
     Args:
         memory: the tasks that an agent has learned, such as `agent.memory`.
-        knowledge: a `Nearness`; a number or an array [s, a] is a `d_max`. Without knowledge, the
+        knowledge: a `Nearness`; a number or an array [s, a] is a prior. Without knowledge, the
             audit reports the differences only.
         d_max: a bound on the distance between two tasks, a number or an array [s, a].
         p_min: the smallest probability of a task.
-        exact: whether the learned models are exact, up to the `epsilon` of the agent.
+        exact: whether the learned models are exact, up to the `epsilon` of the agent. A dictionary
+            says it of "rewards" and "transitions", each by True, False or booleans [s, a].
         delta: δ, the probability that a true claim is contradicted.
     """
     instance("memory", memory, TaskMemory, "such as agent.memory")
     delta = positive_probability("delta", delta)
-    accuracy = Accuracy(truth("exact", exact), delta, memory.n_dropped)
     if memory.setting is None:
         raise InvalidArgument(
             "the memory has no setting, because no agent has used it: give agent.memory, or a "
             "memory that was saved by an agent"
         )
     nearness, prior, probability = _checked_claim(knowledge, d_max, p_min, memory.setting)
-    stored = {source.task: source for source in (*memory._first, *memory.sources)}
-    sources = [stored[task] for task in sorted(stored)]
-    return _Auditor(memory, sources, accuracy).audit(nearness, prior, probability)
+    parts = read_exact(exact, memory.setting)
+    accuracy = Accuracy(parts.everywhere, delta, memory.n_dropped, parts)
+    return _Auditor(memory, accuracy).audit(nearness, prior, probability)
 
 
 def _checked_claim(
@@ -99,9 +109,9 @@ def _checked_claim(
 class _Auditor:
     """The comparison of the tasks of a memory with one claim."""
 
-    def __init__(self, memory: TaskMemory, sources: list[Source], accuracy: Accuracy) -> None:
+    def __init__(self, memory: TaskMemory, accuracy: Accuracy) -> None:
         assert memory.setting is not None
-        self.memory, self.sources, self.accuracy = memory, sources, accuracy
+        self.memory, self.sources, self.accuracy = memory, memory.stored, accuracy
         self.delta = accuracy.delta
         self.setting = memory.setting
         self.shape = memory.n_states, memory.n_actions
@@ -124,6 +134,7 @@ class _Auditor:
         return Audit(
             knowledge=_as_text(nearness, d_max, p_min),
             exact=self.accuracy.exact,
+            exact_parts=str(self.accuracy.parts),
             delta=self.delta,
             pooled_e=None if pooled is None else pooled.e,
             pooled_limit=1
@@ -142,7 +153,9 @@ class _Auditor:
             p_min=p_min,
             useful_below=self._by_pair(useful),
             helps=self._helps(nearness, d_max, useful),
-            blind=self._blind(found, nearness),
+            power={}
+            if self.accuracy.exact or contradictions
+            else self._power(found, self._claims(parts, nearness, p_min), is_pooled=is_claim),
             n_missing=self._n_missing(),
             pair_names=self.memory.names,
             task_names={source.task: source.name for source in self.sources},
@@ -173,10 +186,12 @@ class _Auditor:
             "d_max": (None, found.distances),
         }
         parts, contradictions = {}, []
+        limits = limits_of(self.sources, self.setting, self.accuracy, found.outcomes)
         for name, (seen, sure) in sides.items():
             parts[name] = Part(
                 None if seen is None else self._by_pair(seen.difference),
                 self._by_pair(sure.difference),
+                limits[name].upper if name in limits else None,
                 self._by_pair(claimed[name]) if name in claimed else None,
             )
             if name in claimed:
@@ -233,16 +248,51 @@ class _Auditor:
             return combined([(1, sets)], setting, values) is not None
         return None
 
-    def _blind(self, found: Differences, nearness: Nearness | None) -> tuple[str, ...]:
-        """Return the parts of which no difference can be detected, whatever the tasks are."""
-        lo, hi = self.setting.reward_range
-        rows = found.rows
-        blind = []
-        for name, radius, widest in (("rewards", rows.eta, hi - lo), ("transitions", rows.tau, 1)):
-            smallest = np.partition(radius, 1)[:2].sum() if radius.size > 1 else 0.0
-            if smallest >= widest > 0:
-                blind.append(name)
-        return tuple(blind)
+    def _claims(
+        self, parts: dict[str, Part], nearness: Nearness | None, p_min: float | None
+    ) -> dict[str, FloatArray]:
+        """Return what can be false of a claim, by part; a `p_min` needs differences above 0."""
+        n_pairs, lo = self.setting.n_pairs, self.setting.reward_range[0]
+        if p_min is not None:
+            return {name: np.zeros(n_pairs) for name in ("rewards", "transitions")}
+        claims = {
+            name: part.claimed.reshape(-1)
+            for name, part in parts.items()
+            if part.claimed is not None
+        }
+        if nearness is not None and nearness.highest_rewards is not None:
+            highest = nearness._per_pair("highest_rewards", n_pairs)
+            claims["highest_rewards"] = np.asarray(highest - lo)
+        return claims
+
+    def _power(
+        self, found: Differences, claims: dict[str, FloatArray], *, is_pooled: bool
+    ) -> dict[str, Power]:
+        """Return by how much each part of the claim must be too small to be found."""
+        setting, exact = self.setting, self.accuracy.parts
+        assert exact is not None
+        lo, hi = setting.reward_range
+        widths = {name: 1.0 if name == "transitions" else hi - lo for name in claims}
+        claims = {name: claim for name, claim in claims.items() if (claim < widths[name]).any()}
+        if not claims or not self.sources:
+            return {}
+        together = dict.fromkeys(claims, math.inf)
+        if is_pooled and any(source.rows.counts.any() for source in self.sources):
+            pooled = {name: claim for name, claim in claims.items() if name != "highest_rewards"}
+            together |= all_pairs(self.memory, pooled, setting, self.delta)
+        visits = np.array([visits_of(source) for source in self.sources])
+        known = np.array([source.known for source in self.sources])
+        of_task = self.accuracy.of_task(self.memory.n_tasks, setting, found.outcomes)
+        power = {}
+        for name, claim in claims.items():
+            kind = "transitions" if name == "transitions" else "rewards"  # a prior bounds rewards
+            width, n_tasks = widths[name], 1 if name == "highest_rewards" else 2
+            radii = np.array([getattr(one, kind) for one in found.radii])
+            radii[~known] = np.inf
+            needed = visits_needed(of_task, kind, claim, width, n_tasks)
+            single = one_pair(radii, visits, claim, width, getattr(exact, kind), n_tasks)
+            power[name] = Power(self._by_pair(single), together[name], width, needed)
+        return power
 
     def _by_pair(self, array: FloatArray | BoolArray) -> Any:
         return frozen(np.array(array).reshape(self.shape))
@@ -285,6 +335,7 @@ def count_different_tasks(
         np.concatenate([one.p for one in rows]),
         np.array([radius.rewards for radius in radii]),
         np.array([radius.transitions for radius in radii]),
+        np.ones(setting.n_states),
         chosen,
     )
     return tuple(

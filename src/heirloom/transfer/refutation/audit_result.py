@@ -1,4 +1,4 @@
-"""`Audit`: what the tasks in a memory say about prior knowledge."""
+"""`Audit`: what the tasks in a memory say about a claim."""
 
 import math
 from collections.abc import Mapping
@@ -12,13 +12,16 @@ from heirloom.arrays import BoolArray, FloatArray
 from heirloom.naming import NO_NAMES, Names
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.refutation.contradiction import Contradiction, Part
+from heirloom.transfer.refutation.power import FOUND, Power
 from heirloom.wording import counted, counted_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
 WIDTH = 100  # columns of the printed text
-NO_USE = "no d_max can lower a bound"
+COLUMNS = {"claimed": 16, "estimate": 12, "lower limit": 12, "upper limit": 12, "contradicted": 12}
+NO_USE = "no prior can lower a bound"
+EXACT = 1e-6  # of the range: smaller differences of exact models are due to rounding
 NEGLIGIBLE = 1e-9  # of the largest number of a range: a smaller one is due to rounding
 TITLES = {
     "rewards": "difference of mean rewards",
@@ -29,10 +32,11 @@ TITLES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """What the tasks in a memory say about a nearness, a `d_max` or a `p_min`.
+    """What the tasks in a memory say about a nearness, a prior or a `p_min`.
 
-    Arrays are [s, a] and read-only. `print` shows a table that ends with the verdict. Its column
-    "lower bound" shows the largest `sure` of each part, which depends on the claim (`Part.sure`).
+    Arrays are [s, a] and read-only. `print` shows a table that ends with the verdict. Its columns
+    "estimate", "lower limit" and "upper limit" show the largest `seen`, `sure` and `upper` of each
+    part, of which the limits depend on the claim (`Part.sure`), and "contradicted" counts pairs.
     """
 
     knowledge: str
@@ -58,18 +62,24 @@ class Audit:
     p_min: float | None
     """The smallest probability of a task, if that is the knowledge."""
     useful_below: FloatArray
-    """The value below which a `d_max` can lower a bound of the next task; infinite if unknown."""
+    """The value below which a prior can lower a bound of the next task; infinite if unknown."""
     helps: bool | None
     """Whether the knowledge can lower a bound of a new task; None if that is not known."""
     pooled_e: float | None
-    """The evidence of all pairs and tasks together against a nearness or `d_max`; None if unknown.
+    """The evidence of all pairs and tasks together against a nearness or prior; None if unknown.
 
     A true claim reaches `pooled_limit` with probability δ/2 at most. Without a claim, with models
     declared exact, or if visits were not recorded, it is not known."""
     pooled_limit: float
     """The evidence from which on a claim is refuted, 2/δ."""
-    blind: tuple[str, ...]
-    """The parts in which no single pair can show a difference: confidence radii are too large."""
+    power: Mapping[str, Power]
+    """By how much each part of a claim must be too small to be found with probability 0.8.
+
+    It is empty if models are exact, without a claim about differences, and if one was contradicted.
+    For a `p_min` it says how far apart tasks must be to be proved different.
+    """
+    exact_parts: str = ""
+    """Which parts of models were declared exact, as text."""
     n_missing: int = 0
     """The number of pairs whose action is missing in all tasks."""
     pair_names: Names = NO_NAMES
@@ -129,7 +139,7 @@ class Audit:
 
         arrays: dict[str, np.ndarray] = {"compared": self.compared}
         for name, part in self.parts.items():
-            for side in ("seen", "sure", "claimed"):
+            for side in ("seen", "sure", "upper", "claimed"):
                 array = getattr(part, side)
                 if array is not None:
                     arrays[f"{name}_{side}"] = array
@@ -153,6 +163,8 @@ class Audit:
         compared = counted_of(int(self.compared.sum()), self.n_pairs, "pair")
         of = f"Audit of {self.knowledge}" if self.knowledge else "Audit without knowledge"
         how = "models declared exact" if self.exact else f"confidence {1 - self.delta:.4g}"
+        if self.exact_parts and not self.exact:
+            how += f", {self.exact_parts} declared exact"
         title = f"{of}: {counted(len(self.tasks), 'task')}, {compared} known in at least two, {how}"
         verdict = fill(self.verdict, WIDTH, break_on_hyphens=False)
         lines = [fill(title, WIDTH, break_on_hyphens=False), *self._table()]
@@ -165,15 +177,15 @@ class Audit:
         return "\n".join([*lines, verdict])
 
     def _table(self) -> list[str]:
-        columns = ("claimed", "largest estimate", "lower bound", "pairs contradicted")
         width = max(len(title) for title in TITLES.values())
-        lines = [f"{'':<{width}}" + "".join(f"  {name:>18}" for name in columns)]
+        lines = [" " * width + "".join(f"  {name:>{size}}" for name, size in COLUMNS.items())]
         n_contradicted = {found.part: int(found.pairs.sum()) for found in self.contradictions}
         for name, part in self.parts.items():
             count = "" if part.claimed is None else f"{n_contradicted.get(name, 0):,}"
-            found = (part.seen, part.sure) if self.compared.any() else (None, None)
+            found = (part.seen, part.sure, part.upper) if self.compared.any() else (None,) * 3
             cells = (formatted_range(part.claimed), *map(_largest, found), count)
-            lines.append(f"{TITLES[name]:<{width}}" + "".join(f"  {cell:>18}" for cell in cells))
+            padded = (f"  {x:>{size}}" for x, size in zip(cells, COLUMNS.values(), strict=True))
+            lines.append(f"{TITLES[name]:<{width}}" + "".join(padded))
         return lines
 
     @property
@@ -194,7 +206,36 @@ class Audit:
             )
         if not self.compared.any():
             return f"{self.knowledge} is not tested: no pair is known in two tasks.{self._limits()}"
-        return f"Nothing contradicts {self.knowledge} so far{self._use()}.{self._limits()}"
+        if self.parts["d_max"].claimed is not None and not (self.exact or self._finds("d_max")):
+            needed = self.power["d_max"].visits_needed if self.power else None
+            visits = "" if needed is None else f"; that needs {needed:,} visits in two tasks"
+            use = f" It cannot help: {self._useful_d_max()}." if self.helps is False else ""
+            return (
+                f"{self.knowledge} is hardly tested: no false claim would have been found through "
+                f"the mean rewards of a pair{visits}.{use}{self._limits()}"
+            )
+        if self._lacks_power:
+            return f"{self.knowledge} is not tested: {self._too_few_visits()}{self._limits()}"
+        return (
+            f"Nothing contradicts {self.knowledge} so far{self._use()}.{self._could_find()}"
+            f"{self._limits()}"
+        )
+
+    def _finds(self, part: str) -> bool:
+        return part in self.power and self.power[part].finds_something
+
+    @property
+    def _lacks_power(self) -> bool:
+        """Whether no false claim about any part would have been found."""
+        return bool(self.power) and not any(map(self._finds, self.power))
+
+    def _too_few_visits(self) -> str:
+        needed = [x.visits_needed for x in self.power.values() if x.visits_needed is not None]
+        how_many = f" At a pair, that needs {max(needed):,} visits in two tasks." if needed else ""
+        what = "no false claim would have been found"
+        if self.p_min is not None:
+            what = "no two tasks would have been proved to be different"
+        return f"with so few visits, {what}.{how_many}"
 
     def _use(self) -> str:
         """Say whether knowledge that is not contradicted can help."""
@@ -206,7 +247,7 @@ class Audit:
 
     def _useful_d_max(self) -> str:
         limit = self.largest_useful_d_max
-        return f"only a d_max below {limit:.4g} can lower a bound" if limit > 0 else NO_USE
+        return f"only a prior below {limit:.4g} can lower a bound" if limit > 0 else NO_USE
 
     def _verdict_on_p_min(self) -> str:
         n, most = len(self.different_tasks), self.most_tasks
@@ -218,10 +259,17 @@ class Audit:
                 f"{n:,} tasks are all different (such as {tasks}). The largest p_min that agrees "
                 f"is {self.largest_p_min:.4g}."
             )
+        admits = f"it admits {counted(int(most), 'task')}"
+        if len(self.tasks) <= most:
+            return (
+                f"{self.knowledge} is not tested: {admits}, and {len(self.tasks):,} were compared."
+            )
+        if self._lacks_power:
+            return f"{self.knowledge} is not tested: {self._too_few_visits()}"
         seen = f"{n:,} of those seen are" if n > 1 else "no two of those seen are"
         return (
-            f"Nothing contradicts {self.knowledge} so far: it admits {counted(int(most), 'task')}, "
-            f"and {seen} proved to be different."
+            f"Nothing contradicts {self.knowledge} so far: {admits}, and {seen} proved to be "
+            f"different.{self._could_find()}"
         )
 
     def _differences(self) -> str:
@@ -244,16 +292,52 @@ class Audit:
             text += f" {useful[0].upper()}{useful[1:]}."
         return text
 
-    def _limits(self) -> str:
-        """Say which differences the test could not have found."""
+    def _could_find(self) -> str:
+        """Say which false claims the audit would have found, and which not."""
         text = ""
-        if self.blind and self.compared.any():
-            text += (
-                f" No single pair can show a difference of {' or '.join(self.blind)}, because the "
-                "tasks have too few visits per pair: the confidence radii of two models exceed the "
-                "largest possible difference. Use a larger n_known; if tasks are deterministic, "
-                "declare their models exact (exact=True, or --exact)."
-            )
+        for name, power in self.power.items():
+            part = name.replace("_", " ")
+            if not power.finds_something:
+                what = "No false claim" if self.p_min is None else "No difference of tasks"
+                text += f" {what} about {part} would have been found"
+                if power.visits_needed is not None:
+                    tasks = "one task" if name == "highest_rewards" else "two tasks"
+                    text += f": that needs {power.visits_needed:,} visits of a pair in {tasks}"
+                text += "."
+                continue
+            what = f"A claim about {part} that is too small would have been found"
+            how = "it is so"
+            if name == "d_max":
+                what = (
+                    "A d_max that is too small would have been found, through mean rewards alone,"
+                )
+            elif self.p_min is not None:
+                what, how = f"Different {part} would have been found", "they differ"
+            ways = ", or ".join(self._ways(name, power))
+            text += f" {what} with a probability of about {FOUND:g}, if {how} {ways}."
+        return text
+
+    def _ways(self, name: str, power: Power) -> list[str]:
+        """Return by how much, and where, a claim must be too small to be found."""
+        found = power.one_pair[np.isfinite(power.one_pair)]
+        least, most = found.min(initial=math.inf), found.max(initial=-math.inf)
+        ways = []
+        if power.all_pairs < least:
+            ways.append(f"by {power.all_pairs:.3g} at all pairs, between two halves of the tasks")
+        if found.size:
+            amount = f"{least:.3g}" if most - least < 0.005 * most else f"{least:.3g} to {most:.3g}"
+            if most <= EXACT * power.widest:
+                amount = "any amount"
+            where = "the most visited pair" if found.size == 1 else f"one of {found.size:,} pairs"
+            tasks = "between the two tasks that visited it most"
+            if name == "highest_rewards":
+                tasks = "in the task that visited it most"
+            ways.append(f"by {amount} at {where}, {tasks}")
+        return ways
+
+    def _limits(self) -> str:
+        """Say of which tasks nothing was tested."""
+        text = ""
         if self.untested:
             tasks = counted(len(self.untested), "task")
             text += f" The visits of {tasks} are not recorded: not tested."

@@ -18,6 +18,10 @@ class Part:
     With estimated models it depends on the knowledge that is audited: if that knowledge admits
     fewer successors, the confidence radii of the models are smaller. Without a claim, this bound
     uses all of δ; with a claim, this bound and the pooled test of all pairs use half of δ each."""
+    upper: FloatArray | None
+    """An upper bound on it, with the same confidence, from all visits; None for D.
+
+    It is also about tasks in which the pair did not become known, or was not visited."""
     claimed: FloatArray | None
     """The largest difference that the knowledge allows; None if it does not say."""
 

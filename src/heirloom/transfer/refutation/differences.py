@@ -5,13 +5,14 @@ from functools import cached_property
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.arrays import BoolArray, FloatArray, IntArray, joined, ranges
 from heirloom.kernels import audit as kernels
-from heirloom.kernels.audit import SEEN, SURE
+from heirloom.kernels.audit import SEEN, SURE, ComparedRows
+from heirloom.mdp.rows import Rows
 from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.nearness.rows import gathered
+from heirloom.transfer.program import lower_values
 from heirloom.transfer.radii import Accuracy, Radii, all_outcomes
-from heirloom.transfer.refutation.lower_values import lower_values, lower_weights, two_largest
-from heirloom.transfer.refutation.rows import rows_by_pair
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
@@ -37,6 +38,7 @@ class Differences:
         self, sources: list[Source], setting: Setting, accuracy: Accuracy, outcomes: IntArray
     ) -> None:
         self.sources, self.setting, self.accuracy = sources, setting, accuracy
+        self.outcomes = outcomes
         self.radii: list[Radii] = [accuracy.radii(one, setting, outcomes) for one in sources]
         self.rows = rows_by_pair(sources, self.radii, setting)
         self._numbers = np.array([0, *(source.task for source in sources)])
@@ -54,7 +56,7 @@ class Differences:
 
     @cached_property
     def _transitions(self) -> tuple[Largest, Largest]:
-        arrays = self._arrays(2)
+        arrays = self._arrays(3)
         kernels.compare_transitions(self.rows, self.setting.n_states, *arrays)
         return self._largest(arrays, SEEN), self._largest(arrays, SURE)
 
@@ -70,15 +72,14 @@ class Differences:
     def distances(self) -> Largest:
         """Lower bounds on the largest D between two tasks; the second task weighs with its values.
 
-        The radii are those for all outcomes, since a `d_max` says nothing about successors.
+        The radii are those for all outcomes, since a prior says nothing about successors.
         """
         setting, n = self.setting, len(self.sources)
         everything = all_outcomes(setting)
         radii = [self.accuracy.radii(source, setting, everything) for source in self.sources]
         W, heaviest, top = np.empty((n, setting.n_states)), np.empty(n), np.empty(n)
         for i, source in enumerate(self.sources):
-            W[i] = lower_weights(lower_values(source.rows, radii[i], setting), setting)
-            heaviest[i], top[i] = two_largest(W[i], setting)
+            W[i], heaviest[i], top[i] = lower_weights(source.rows, radii[i], setting)
         weights = kernels.Weights(W, -setting.floor, heaviest, top, setting.gamma)
         arrays = self._arrays(1)
         rows = rows_by_pair(self.sources, radii, setting)
@@ -107,9 +108,7 @@ class Differences:
             allowed = np.append(allowed + states, -1)
             allowed[:-1].sort()
             lengths = rows.last - rows.first
-            row = np.repeat(np.arange(lengths.size), lengths)
-            at = np.repeat(rows.first - (np.cumsum(lengths) - lengths), lengths)
-            at += np.arange(row.size)
+            row, at = np.repeat(np.arange(lengths.size), lengths), ranges(rows.first, lengths)
             key = owner[row] * setting.n_states + rows.successors[at]
             excluded = allowed[np.searchsorted(allowed[:-1], key)] != key
             mass += np.bincount(row, excluded * rows.p[at], minlength=lengths.size)
@@ -130,3 +129,45 @@ class Differences:
         tasks[owner[order]] = self._numbers[self.rows.source[order] + 1][:, None]
         tasks[largest == 0] = 0
         return Largest(largest, tasks)
+
+
+def rows_by_pair(sources: list[Source], radii: list[Radii], setting: Setting) -> ComparedRows:
+    """Return the known rows of `sources`, ordered by pair and then by task.
+
+    Larger radii than the width of the reward range, or than 1 for transitions, prove nothing more
+    and are reduced to these.
+    """
+    n_pairs, (lo, hi) = setting.n_pairs, setting.reward_range
+    own = [gathered(source) for source in sources]
+    lengths = [one.pairs.size for one in own]
+    sizes = np.array([source.rows.p.size for source in sources], dtype=np.int64)
+    pairs = joined([one.pairs for one in own], np.int64)
+    order = np.argsort(pairs, kind="stable")
+    shift = np.repeat(np.cumsum(sizes) - sizes, lengths)[order]
+    start = np.zeros(n_pairs + 1, dtype=np.int64)
+    np.cumsum(np.bincount(pairs, minlength=n_pairs), out=start[1:])
+    eta = [radius.rewards[one.pairs] for radius, one in zip(radii, own, strict=True)]
+    tau = [radius.transitions[one.pairs] for radius, one in zip(radii, own, strict=True)]
+    return ComparedRows(
+        start=start,
+        source=np.repeat(np.arange(len(sources)), lengths)[order],
+        R=joined([one.R for one in own], np.float64)[order],
+        ends=joined([one.ends for one in own], np.float64)[order],
+        first=joined([one.first for one in own], np.int64)[order] + shift,
+        last=joined([one.last for one in own], np.int64)[order] + shift,
+        successors=joined([source.rows.successors for source in sources], np.int32),
+        p=joined([source.rows.p for source in sources], np.float64),
+        eta=np.minimum(joined(eta, np.float64)[order], hi - lo),
+        tau=np.minimum(joined(tau, np.float64)[order], 1.0),
+    )
+
+
+def lower_weights(rows: Rows, radii: Radii, setting: Setting) -> tuple[FloatArray, float, float]:
+    """Return lower bounds W = V - c on the weights of states, from the known pairs of a task.
+
+    Only a lower bound on D refutes a prior, which needs lower bounds on the values V of the
+    weighing task. Also returns the largest weight of an outcome, and the sum of the two largest.
+    """
+    W = np.maximum(lower_values(rows, radii, setting) - setting.floor, 0.0)
+    largest = np.sort(np.append(W, -setting.floor) if setting.terminating else W)[-2:]
+    return W, float(largest[-1]), float(largest.sum()) if largest.size > 1 else 0.0

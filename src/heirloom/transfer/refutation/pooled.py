@@ -1,7 +1,7 @@
 """Evidence against a claim from all pairs and tasks together: a product of e-values.
 
 A claim says that the means of a pair in all tasks lie in an interval of length r: mean rewards for
-a nearness or a `d_max`, and for a nearness the probabilities of any set of outcomes, where r is its
+a nearness or a prior, and for a nearness the probabilities of any set of outcomes, where r is its
 total variation t. Let b be the middle of this interval. After n visits of the pair in a task, with
 outcomes X_1, ..., X_n in an interval of width w, let
 
@@ -91,8 +91,7 @@ def pooled_evidence(
     None if no stored task has recorded visits. The e-value is 0 if no data could contradict the
     claims. With `from_above`, it is an upper bound on the evidence, which takes less time.
     """
-    stored = {source.task: source for source in (*memory._first, *memory.sources)}
-    sources = [stored[task] for task in sorted(stored)]
+    sources = memory.stored
     if not any(source.rows.counts.any() for source in sources):
         return None
     n_pairs, (lo, hi) = setting.n_pairs, setting.reward_range
@@ -106,18 +105,14 @@ def pooled_evidence(
         t = np.minimum(t, nearness._per_pair("transitions", n_pairs))
     if (r >= hi - lo).all() and (t >= 1).all():
         return Pooled(-math.inf, np.zeros(n_pairs), np.zeros(n_pairs))
-    data = _gathered(sources, n_pairs)
+    data = gathered_data(sources, n_pairs)
     left_out = memory.visits.counts - data.visits
 
     def logs(i: int, claim: FloatArray, width: float) -> FloatArray:
-        found = np.zeros((RATES.size, n_pairs))
-        if width > 0:
-            arguments = data.start, data.n, data.X[i], claim, left_out, RATES, width
-            kernels.pair_evidence(*arguments, from_above, found)
-        return found
+        return log_evidence(data, data.X[i], claim, left_out, width, from_above=from_above)
 
     rewards, transitions = logs(0, r, hi - lo), np.zeros((1, n_pairs))
-    product = _largest_product if from_above else _product
+    product = _largest_product if from_above else log_product
     parts = [product(rewards)]
     if nearness is not None:
         digits = np.array([logs(i, t, 1.0) for i in range(1, len(data.X))])
@@ -129,7 +124,7 @@ def pooled_evidence(
     return Pooled(log_e, rewards.max(axis=0), transitions.max(axis=0))
 
 
-class _Data(NamedTuple):
+class Data(NamedTuple):
     """The means of all tasks, ordered by pair: those of pair k are `start[k]:start[k + 1]`."""
 
     start: IntArray
@@ -141,7 +136,8 @@ class _Data(NamedTuple):
     """The number of visits of each pair in all rows."""
 
 
-def _gathered(sources: list[Source], n_pairs: int) -> _Data:
+def gathered_data(sources: list[Source], n_pairs: int) -> Data:
+    """Return the means of all known pairs of these tasks."""
     pairs = np.concatenate([gathered(source).pairs for source in sources])
     order = np.argsort(pairs, kind="stable")
     start = np.zeros(n_pairs + 1, dtype=np.int64)
@@ -149,7 +145,24 @@ def _gathered(sources: list[Source], n_pairs: int) -> _Data:
     n = np.concatenate([source.rows.counts[source.known] for source in sources])[order]
     X = np.take(np.concatenate([_means(source) for source in sources], axis=1), order, axis=1)
     total = np.concatenate([[0], np.cumsum(n)])
-    return _Data(start, n, X, np.diff(total[start]))
+    return Data(start, n, X, np.diff(total[start]))
+
+
+def log_evidence(
+    data: Data,
+    X: FloatArray,
+    claim: FloatArray,
+    left_out: IntArray,
+    width: float,
+    *,
+    from_above: bool = False,
+) -> FloatArray:
+    """Return ln E of each rate and pair, [λ, pair], for means X of outcomes of this width."""
+    found = np.zeros((RATES.size, claim.size))
+    if width > 0:
+        arguments = data.start, data.n, X, claim, left_out, RATES, width
+        kernels.pair_evidence(*arguments, from_above, found)
+    return found
 
 
 # A source serves many tasks: its means are computed once.
@@ -157,7 +170,7 @@ _MEANS: WeakKeyDictionary[Source, FloatArray] = WeakKeyDictionary()
 
 
 def _means(source: Source) -> FloatArray:
-    """Return the means of the known pairs of a source, as in `_Data.X`."""
+    """Return the means of the known pairs of a source, as in `Data.X`."""
     X = _MEANS.get(source)
     if X is None:
         rows, n_states = gathered(source), source.V.size
@@ -169,7 +182,7 @@ def _means(source: Source) -> FloatArray:
     return X
 
 
-def _product(logs: FloatArray) -> float:
+def log_product(logs: FloatArray) -> float:
     """Return ln of the average of Π_k (1 - q + q E_k) over λ and q; `logs` is ln E, [λ, pair]."""
     totals = []
     E_minus_1 = np.expm1(np.minimum(logs, LARGE))
@@ -181,7 +194,7 @@ def _product(logs: FloatArray) -> float:
 
 
 def _largest_product(logs: FloatArray) -> float:
-    """Return an upper bound on `_product`: each factor is at most 1 or E_k, for the best λ."""
+    """Return an upper bound on `log_product`: each factor is at most 1 or E_k, for the best λ."""
     return float(np.maximum(logs, 0.0).sum(axis=1).max())
 
 

@@ -1,4 +1,4 @@
-"""Compare the known pairs of a task with prior knowledge, while the task is learned.
+"""Compare the known pairs of a task with the claims, while the task is learned.
 
 The test is the one of `audit`, for the current task and each source: models are compared at pairs
 that are known in both, and an alarm needs a difference beyond the claim and the radii of both
@@ -22,8 +22,7 @@ from heirloom.transfer.bound import Bound, Claims
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import no_successors
 from heirloom.transfer.radii import Accuracy, Radii, TaskRadii, all_outcomes, possible_outcomes
-from heirloom.transfer.refutation.lower_values import lower_values, lower_weights, two_largest
-from heirloom.transfer.refutation.rows import rows_by_pair
+from heirloom.transfer.refutation.differences import lower_weights, rows_by_pair
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
@@ -295,8 +294,8 @@ def _weights(
         key = accuracy, setting
         found = _WEIGHTS.get(source)
         if found is None or found[0] != key:
-            V = lower_values(source.rows, accuracy.radii(source, setting, outcomes), setting)
-            own = lower_weights(V, setting)
-            found = _WEIGHTS[source] = key, own, two_largest(own, setting)[1]
+            radii = accuracy.radii(source, setting, outcomes)
+            own, _, largest_two = lower_weights(source.rows, radii, setting)
+            found = _WEIGHTS[source] = key, own, largest_two
         W[i], top[i] = found[1], found[2]
     return W, top

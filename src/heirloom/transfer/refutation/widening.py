@@ -60,7 +60,7 @@ def widened_nearness(
 def widened_d_max(
     d_max: FloatArray, seen: Observed, found: list[Difference], setting: Setting
 ) -> FloatArray:
-    """Return a `d_max` that is an upper bound on the distance to the sources that contradict it.
+    """Return a prior that is an upper bound on the distance to the sources that contradict it.
 
     No value is above v_max, so D is at most |R - R̄| + γ (v_max - c) ‖T - T̄‖₁, within the radii.
     """

@@ -1,9 +1,10 @@
-"""Show the progress of a run, on a terminal or in a log."""
+"""Show the progress of a long call, on a terminal or in a log."""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Timer
 from typing import TYPE_CHECKING, TextIO
 
 from heirloom.wording import counted_of, printable
@@ -12,39 +13,80 @@ if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
 LOG_INTERVAL = 10.0  # seconds between two lines in a log
+PATIENCE = 2.0  # seconds of a call that shows no progress bar
 WIDE = 80  # columns of a terminal that has room for the rate and the time left
 
 Advance = Callable[[str], None]
 """Report that a job is complete; the argument describes the job."""
+Show = Callable[[int], None]
+"""Report how many are done."""
+_n_bars = 0  # that are shown
+
+
+def silent(done: int) -> None:
+    """Show nothing."""
 
 
 @contextmanager
-def progress(title: str, total: int, done: int, file: TextIO | None = None) -> Iterator[Advance]:
-    """Show how many jobs are complete, how many are computed per second, and the time left.
+def progress(
+    title: str, total: int, done: int, file: TextIO | None = None, *, logs: bool = True
+) -> Iterator[Advance]:
+    """Show how many jobs of a run are complete, how many per second, and the time left.
 
     A terminal shows a progress bar. Any other file gets a line every `LOG_INTERVAL` seconds or so,
-    and one at the end.
+    and one at the end, unless `logs` is False.
     """
     file = sys.stderr if file is None else file
-    title = printable(title)
-    if not file.isatty():
-        yield _log(title, total, done, file)
+    if logs and not file.isatty():
+        yield _log(printable(title), total, done, file)
+        return
+    with bar(title, total, done, unit="jobs", file=file) as show:
+        n = done
+
+        def advance(job: str) -> None:
+            nonlocal n
+            n += 1
+            show(n)
+
+        yield advance
+
+
+@contextmanager
+def bar(
+    title: str, total: int, done: int = 0, *, unit: str, file: TextIO | None = None
+) -> Iterator[Show]:
+    """Show a progress bar on a terminal, after `PATIENCE` seconds, and nothing elsewhere.
+
+    A bar within another one is not shown: the outer one says how far the whole is.
+    """
+    global _n_bars
+    file = sys.stderr if file is None else file
+    if _n_bars or not file.isatty():
+        yield silent
         return
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(file=file)
-    with Progress(*_columns(console.width), console=console) as bar:
-        task = bar.add_task(title, total=total, completed=done, rate="")
-        started, n = time.monotonic(), 0
+    shown = Progress(*_columns(console.width), console=console)
+    task = shown.add_task(printable(title), total=total, completed=done, rate="")
+    timer = Timer(PATIENCE, shown.start)
+    timer.daemon = True
+    timer.start()
+    started = time.monotonic()
+    _n_bars += 1
+    try:
 
-        def advance(job: str) -> None:
-            nonlocal n
-            n += 1
-            rate = f"{n / max(time.monotonic() - started, 1e-9):.1f} jobs/s"
-            bar.update(task, advance=1, rate=rate)
+        def show(now: int) -> None:
+            rate = f"{(now - done) / max(time.monotonic() - started, 1e-9):.1f} {unit}/s"
+            shown.update(task, completed=now, rate=rate)
 
-        yield advance
+        yield show
+    finally:
+        _n_bars -= 1
+        timer.cancel()
+        timer.join()
+        shown.stop()
 
 
 def _columns(width: int) -> "list[ProgressColumn]":
