@@ -15,7 +15,8 @@ make tables          write the tables in README and docs from docs/published/res
 make references      write the reference results that heirloom reproduce compares with
 make bench           measure speed relative to a bare loop and other libraries
 make publish-bench   write the results of make bench to docs/performance.md
-make dist            build the wheel and the source archive, and test both outside the clone
+make dist            build the wheel and the source archive, and test both outside the clone,
+                     with each interpreter of PYTHONS="python3.11 python3.12"
 TEXT
 }
 
@@ -65,7 +66,7 @@ bench() {
 dist() {
 	rm -rf dist
 	"$BIN/python" -m build --outdir dist
-	"$BIN/python" -m published.distribution dist
+	"$BIN/python" -m published.distribution dist ${PYTHONS:-}
 }
 
 case "${1:-}" in
