@@ -186,10 +186,13 @@ def kill(after):
     return callback
 
 
-@pytest.mark.parametrize("by_steps", [False, True], ids=["compiled", "by steps"])
+@pytest.mark.parametrize(
+    ("by_steps", "at"), [(False, [3, 9, 15]), (True, [20, 6, 20])], ids=["compiled", "by steps"]
+)
 def test_killed_task_that_is_continued_learns_what_it_would_have_learned(
-    algorithm, by_steps, tmp_path
+    algorithm, by_steps, at, tmp_path
 ):
+    """Also if it is killed after its last episode, before it has ended."""
     if algorithm == NOT_SAVED:
         pytest.skip("its file would need the models of all its tasks")
     (agent, tasks), (twin, _) = (make(algorithm) for _ in range(2))
@@ -198,13 +201,13 @@ def test_killed_task_that_is_continued_learns_what_it_would_have_learned(
         env = m.to_gymnasium() if by_steps else m
         whole = hl.learn(agent, env, episodes=20, seed=i, **length)
         with pytest.raises(Killed):
-            hl.learn(twin, env, episodes=20, seed=i, callback=kill(6 * i + 3), **length)
+            hl.learn(twin, env, episodes=20, seed=i, callback=kill(at[i]), **length)
         kind, again = type(twin), m.to_gymnasium() if by_steps else m
         twin = kind.load(path)
-        assert twin.n_episodes == 6 * i + 3
-        rest = {"episodes": 20 - twin.n_episodes, "resume": twin.in_task}
-        record = hl.learn(twin, again, seed=i, **rest, **length)
-        assert np.array_equal(record.returns, whole.returns[6 * i + 3 :])
+        assert twin.n_episodes == min(at[i], 18)
+        done, rest = twin.n_episodes, {"resume": twin.in_task}
+        record = hl.learn(twin, again, episodes=20 - done, seed=i, **rest, **length)
+        assert np.array_equal(record.returns, whole.returns[done:])
         assert_twins(agent, twin)
 
 
@@ -307,11 +310,18 @@ def test_task_that_was_interrupted_within_an_episode_is_resumed_after_load(compi
     assert_twins(*results)
 
 
-def test_last_task_can_be_read_and_certified_after_load(tmp_path):
+WIDE = hl.Nearness(rewards=0.9, transitions=0.9)
+
+
+@pytest.mark.parametrize("kind", [hl.RMax, lambda **o: hl.NearRMax(nearness=WIDE, **o)])
+def test_last_task_can_be_read_and_certified_after_load(kind, tmp_path):
     m = masked_task(0)
-    agent = hl.RMax(n_states=4, n_actions=3, gamma=0.9, seed=0)
+    agent = kind(n_states=4, n_actions=3, gamma=0.9, seed=0)
     hl.learn(agent, m, episodes=20, max_steps=9, seed=0, label="Lyon")
     before = str(agent.certificate(start=0))
+    first = load(agent, tmp_path / "a").certificate(start=0)  # nothing else was read before
+    again = agent.certificate(start=0)
+    assert (first.lower, first.optimum_at_most) == (again.lower, again.optimum_at_most)
     loaded = load(agent, tmp_path / "a")
     assert loaded._task is None  # nothing is computed before it is asked for
     assert np.array_equal(loaded.Q, agent.Q)
@@ -358,28 +368,28 @@ def test_file_of_an_agent_grows_by_the_steps_of_one_task_only(tmp_path):
     assert sum(of_task) < 0.2 * sum(array.nbytes for array in arrays.values())
 
 
-def test_task_with_too_many_steps_is_saved_only_after_its_end(monkeypatch, tmp_path):
+def test_task_with_too_many_steps_is_continued_from_the_last_checkpoint_that_fitted(
+    monkeypatch, tmp_path
+):
     from heirloom.mdp import learned
 
     monkeypatch.setattr(learned, "MOST_LOGGED", 256)
-    m = masked_task(0)
+    m, path = masked_task(0), tmp_path / "a"
     for env in (m, m.to_gymnasium()):
         agent, twin = (hl.RMax(n_states=4, n_actions=3, gamma=0.9, seed=0) for _ in range(2))
-        masks = env is not m
+        length = {"max_steps": 9, "seed": 0, "masks": env is not m, "every": 10}
+        length["checkpoint"] = path
+        with pytest.warns(match="no checkpoint was written.*too many to be kept in a file"):
+            hl.learn(twin, env, episodes=99, **length)
+        with pytest.warns(match="no checkpoint"), pytest.raises(Killed):
+            hl.learn(agent, env, episodes=99, callback=kill(90), **length)
         with pytest.raises(hl.errors.WrongOrder, match="too many to be kept in a file"):
-            hl.learn(
-                agent,
-                env,
-                episodes=99,
-                max_steps=9,
-                seed=0,
-                masks=masks,
-                checkpoint=tmp_path / "a",
-                every=10,
-            )
-        assert hl.RMax.load(tmp_path / "a").n_episodes > 0  # the last checkpoint that fitted
-        agent.drop_task()
-        hl.learn(twin, m, episodes=99, max_steps=9, seed=0)
+            agent.save(path)
+        agent = hl.RMax.load(path)
+        assert 0 < agent.n_episodes < 90
+        with pytest.warns(match="no checkpoint was written"):
+            hl.learn(agent, env, episodes=99 - agent.n_episodes, resume=True, **length)
+        assert_twins(agent, twin)
         loaded = load(twin, tmp_path / "b")
         assert repr(loaded.memory) == repr(twin.memory)
         with pytest.raises(hl.errors.WrongOrder, match="are not in files"):

@@ -170,6 +170,7 @@ def request(
 
     What is not given is what the agent was told when it was created.
     """
+    _ = agent.task  # first, because a loaded agent that repeats its last task gets other bounds
     delta, declared = positive_probability("delta", delta), agent.declared
     own = claims_of(agent.bounds).nearness
     if nearness is not None:

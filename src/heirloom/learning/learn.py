@@ -1,6 +1,7 @@
 """`learn`: let an agent learn one task."""
 
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -208,9 +209,8 @@ def learn(
     with bar("learning", plan.episodes, unit="episodes") as show:
         plan = replace(plan, stride=stride, recorder=recorder)
         if checkpoint is not None or callback is not None or show is not silent:
-            plan = replace(
-                plan, callback=partial(_after_episodes, agent, checkpoint, callback, show)
-            )
+            after = partial(_after_episodes, agent, env, checkpoint, callback, show)
+            plan = replace(plan, callback=after)
         if until is not None:
             result = learn_until(
                 *(agent, env, plan, until, delta, before), is_saved=checkpoint is not None
@@ -241,15 +241,23 @@ def _check_checkpoint(agent: Agent, choice: RecordChoice | None) -> None:
 
 def _after_episodes(
     agent: Any,
+    env: "TabularMDP | gym.Env[Any, Any]",
     checkpoint: str | os.PathLike[str] | None,
     callback: Callback | None,
     show: Show,
     done: int,
     episodes: int,
 ) -> None:
-    """Save the agent if there are checkpoints, call the callback, and move the bar."""
-    if checkpoint is not None:
-        agent.save(checkpoint)
+    """Save the agent if there are checkpoints, call the callback, and move the bar.
+
+    After all episodes the agent is saved once it has ended the task.
+    """
+    if checkpoint is not None and done < episodes:
+        adopt_names(agent, env)
+        try:
+            agent.save(checkpoint)
+        except WrongOrder as error:
+            warnings.warn(f"no checkpoint was written: {error}", stacklevel=4)
     if callback is not None:
         callback(done, episodes)
     show(done)
