@@ -185,3 +185,88 @@ def test_message_on_a_mixed_space_has_a_key_that_works():
     first, same = ({"charge": 1, "price": np.array([x], np.float32)} for x in (2.01, 2.04))
     assert env.state_of(first) == env.state_of(same) == 0
     assert env.state_of({**first, "charge": 2}) == 1
+
+
+class Cut(Exception):
+    pass
+
+
+def cut(done, episodes):
+    if done == 4:
+        raise Cut
+
+
+class Walk(gym.Env):
+    """A walk on a ring, whose observations are a dictionary with a real number."""
+
+    action_space = spaces.Discrete(2)
+    observation_space = spaces.Dict(
+        {"place": spaces.Discrete(6), "heat": spaces.Box(0, 9, (1,), np.float32)}
+    )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = int(self.np_random.integers(6))
+        return self.seen(), {}
+
+    def step(self, action):
+        self.place = (self.place + (1 if action else -1)) % 6
+        return self.seen(), float(self.place == 0), False, False, {}
+
+    def seen(self):
+        heat = np.array([self.place + 0.1 * self.np_random.random()], dtype=np.float32)
+        return {"place": self.place, "heat": heat}
+
+
+def numbered_walk(numbers=None):
+    def key(seen):
+        return {"place": seen["place"], "heat": np.round(seen["heat"])}
+
+    return Numbered(Walk(), n_states=8, key=key, numbers=numbers)
+
+
+def test_numbers_by_appearance_are_in_the_file_of_an_agent_that_is_killed(tmp_path):
+    options = {"n_states": 8, "n_actions": 2, "gamma": 0.9, "terminating": False}
+    length = {"max_steps": 5, "every": 2, "seed": 1}
+    pages = []
+    for is_killed in (False, True):
+        path = tmp_path / f"{is_killed}"
+        agent = hl.RMax(**options, seed=0)
+        if is_killed:
+            env = numbered_walk()
+            with pytest.raises(Cut):
+                hl.learn(agent, env, episodes=9, **length, checkpoint=path, callback=cut)
+            agent = hl.RMax.load(path)
+            assert agent.memory.state_names[0].startswith("heat ")
+            with pytest.raises(hl.errors.IncompatibleTasks, match=r"numbers=agent\.memory\.numb"):
+                hl.learn(agent, numbered_walk(), episodes=5, resume=True, **length)
+        rest = {"episodes": 9 - agent.n_episodes, "resume": agent.in_task}
+        hl.learn(agent, numbered_walk(agent.memory.numbers), **rest, **length, checkpoint=path)
+        pages.append(path.read_bytes())
+    assert pages[0] == pages[1]
+
+
+def test_memories_with_other_numbers_are_not_merged():
+    options = {"n_states": 8, "n_actions": 2, "gamma": 0.9, "terminating": False}
+    first, more, other = (hl.RMax(**options, seed=0) for _ in range(3))
+    hl.learn(first, numbered_walk(), episodes=1, max_steps=2, seed=0)
+    hl.learn(more, numbered_walk(dict(first.memory.numbers)), episodes=9, max_steps=9, seed=1)
+    turned = {seen: 5 - i for seen, i in more.memory.numbers.items()}
+    hl.learn(other, numbered_walk(turned), episodes=9, max_steps=9, seed=2)
+    assert len(more.memory.numbers) > len(first.memory.numbers)
+    for memory in (first.memory.merge(more.memory), more.memory.merge(first.memory)):
+        assert memory.numbers == more.memory.numbers
+        assert memory.state_names == more.memory.state_names
+    with pytest.raises(hl.errors.IncompatibleTasks, match="number observations differently"):
+        first.memory.merge(other.memory)
+
+
+def test_comparison_refuses_environments_that_number_states_differently():
+    agents = {
+        "RMax": lambda rng: hl.RMax(n_states=8, n_actions=2, gamma=0.9, terminating=False, seed=rng)
+    }
+    sizes = {"tasks": 3, "episodes": 2, "max_steps": 4, "repetitions": 1}
+    with pytest.raises(hl.errors.IncompatibleTasks, match="let all environments share their num"):
+        hl.compare(agents, lambda rng: numbered_walk(), **sizes)
+    numbers = {}
+    assert hl.compare(agents, lambda rng: numbered_walk(numbers), **sizes).sizes["task"] == 3

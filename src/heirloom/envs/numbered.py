@@ -8,15 +8,15 @@
   `observation_of` convert.
 - *In order of appearance*, if `n_states` is given: the first observation is 0, the next different
   one is 1, and so on. This suits spaces with more values than ever occur, such as images. All tasks
-  of a family must share their numbers: construct the other environments with
-  `numbers=first.numbers`. The numbers are lost when the process ends, but a saved task memory
-  refers to them: save them too, with `save_numbers`, and restore them with `load_numbers`.
+  of an agent must share their numbers. Its memory keeps them, and files of agents and memories
+  contain them: construct each environment with `numbers=agent.memory.numbers`, which is None at
+  first. For an agent without a memory, use `numbers=first.numbers`, `save_numbers` and
+  `load_numbers`.
 
 Transfer needs states that mean the same in all tasks. If an observation contains more than the
 state (for example a whole map), give a `key` function that extracts the state from it.
 """
 
-import ast
 import os
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -34,8 +34,9 @@ from heirloom.envs.spaces import (
     size_of_space,
     value_of,
 )
-from heirloom.errors import InvalidArgument, InvalidFile, UnsupportedEnvironment
+from heirloom.errors import InvalidArgument, UnsupportedEnvironment
 from heirloom.storage import archive
+from heirloom.transfer.bins import Numbers, as_texts, from_texts
 from heirloom.validation import index, shown, whole_number
 from heirloom.wording import are, counted
 
@@ -49,7 +50,8 @@ class Numbered(NumberingWrapper):
             appearance; by default they are numbered by position in the space.
         key: a function that extracts from an observation what identifies the state; by default the
             whole observation does. Only with `n_states`.
-        numbers: the `numbers` of another task of the family, to be shared. Only with `n_states`.
+        numbers: the numbers of earlier tasks, such as `agent.memory.numbers`; None for none. Only
+            with `n_states`.
 
     Example:
         >>> env = Numbered(gym.make("Blackjack-v1"))
@@ -65,7 +67,7 @@ class Numbered(NumberingWrapper):
         *,
         n_states: int | None = None,
         key: Callable[[Any], Any] | None = None,
-        numbers: dict[Hashable, int] | None = None,
+        numbers: Numbers | None = None,
     ) -> None:
         check_environment(env)
         if n_states is None and not (key is None and numbers is None):
@@ -78,9 +80,10 @@ class Numbered(NumberingWrapper):
         self.key = key
         if numbers is not None and not isinstance(numbers, dict):
             raise InvalidArgument(
-                f"numbers is a {type(numbers).__name__}: expected the `numbers` of another task"
+                f"numbers is a {type(numbers).__name__}: expected those of another task, such as "
+                "agent.memory.numbers"
             )
-        self.numbers: dict[Hashable, int] = {} if numbers is None else numbers
+        self.numbers: Numbers = {} if numbers is None else numbers
         """The number of each observation that has been seen."""
         n = (
             size_of_space(env.observation_space, "observation", env)
@@ -133,24 +136,14 @@ class Numbered(NumberingWrapper):
 
     def save_numbers(self, path: str | os.PathLike[str]) -> None:
         """Write the numbers of all observations seen so far to a file."""
-        seen = sorted(self.numbers, key=self.numbers.__getitem__)
-        numbers = [self.numbers[observation] for observation in seen]
-        header = {"observations": [repr(observation) for observation in seen], "numbers": numbers}
-        try:
-            _numbers(header)
-        except (ValueError, SyntaxError) as error:
-            raise InvalidArgument(
-                f"the numbers could not be loaded again ({error}): let `key` return numbers, texts "
-                "or tuples of these; nothing was written"
-            ) from error
-        archive.write(path, "numbers", archive.Content(header, {}))
+        archive.write(path, "numbers", archive.Content(as_texts(self.numbers), {}))
 
     @staticmethod
-    def load_numbers(path: str | os.PathLike[str]) -> dict[Hashable, int]:
+    def load_numbers(path: str | os.PathLike[str]) -> Numbers:
         """Read numbers from a file, to be given as `numbers` to new environments."""
         content = archive.read(path, "numbers")
         with archive.parsing(str(path), "numbering"):
-            return _numbers(content.header)
+            return from_texts(content.header)
 
     def observation_of(self, state: int) -> Any:
         """Return the observation with this number; only if numbered by position in the space."""
@@ -159,16 +152,6 @@ class Numbered(NumberingWrapper):
                 "observations are numbered in order of appearance: look them up in `numbers`"
             )
         return value_of(self.env.observation_space, index("state", state, self.n_states))
-
-
-def _numbers(header: dict[str, Any]) -> dict[Hashable, int]:
-    """Return the numbers of observations that the header of a file contains."""
-    # literal_eval parses literals only: it executes no code from the file.
-    seen = [ast.literal_eval(text) for text in header["observations"]]
-    numbers = dict(zip(seen, header["numbers"], strict=True))
-    if not all(type(number) is int and number >= 0 for number in numbers.values()):
-        raise InvalidFile("a state number is not a whole number, 0 or more")
-    return numbers
 
 
 def _hashable(observation: Any) -> Hashable:

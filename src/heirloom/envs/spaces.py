@@ -177,8 +177,21 @@ def names_of_seen(seen: dict[Any, int], number: int) -> tuple[str, ...] | None:
     names = [f"not seen yet [{i}]" for i in range(number)]
     for observation, i in seen.items():
         if i < number:
-            names[i] = shortened(str(observation))
+            names[i] = shortened(_name_of_seen(observation))
     return all_different(names)
+
+
+def _name_of_seen(seen: Any) -> str:
+    """Return the hashable form of an observation as a name; that of an array are its numbers."""
+    match seen:
+        case (tuple() as shape, "b" | "i" | "u" | "f" as kind, bytes() as data) if math.prod(shape):
+            numbers = np.frombuffer(data, f"{kind}{len(data) // math.prod(shape)}").reshape(shape)
+            return str(numbers.item() if numbers.size == 1 else numbers.tolist())
+        case tuple() if seen and all(isinstance(x, tuple) and len(x) == 2 for x in seen):
+            return ", ".join(f"{key} {_name_of_seen(part)}" for key, part in seen)
+        case tuple():
+            return f"({', '.join(_name_of_seen(part) for part in seen)})"
+    return str(seen)
 
 
 def names_of_bins(bins: Sequence[Sequence[tuple[float, float]]]) -> tuple[str, ...]:

@@ -136,6 +136,7 @@ def learn_tasks(
             break
         if observer is not None:
             observer.end_task()
+        adopt_names(agent, task)  # again, since the environment may have numbered new states
         agent.end_task()
         returns[k], discounted[k] = result.returns, result.discounted_returns
         updates[k], late[k] = result.update_steps.size, late_update(result.update_steps)

@@ -14,13 +14,15 @@ from heirloom.learning.recorder import Recorder, exact_task_of, names_of
 from heirloom.mdp.from_arrays import rewards_of
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.naming import Names, checked_label
-from heirloom.transfer.bins import Edges, same_edges
+from heirloom.transfer.bins import contains, same_edges
 from heirloom.transfer.setting import Setting
 from heirloom.validation import LARGEST_SIZE, shown, whole_number
 from heirloom.wording import size_of_task
 
 if TYPE_CHECKING:
     import gymnasium as gym
+
+    from heirloom.transfer.bins import Edges, Numbers
 
 Callback = Callable[[int, int], object]
 """Called as `callback(done, episodes)` with the number of episodes done and in total."""
@@ -125,7 +127,7 @@ def _check_fit(
             f"the task has {size_of_task(*sizes)}, the agent {of_agent[0]} and {of_agent[1]}: all "
             "tasks of an agent must have the same size"
         )
-    check_edges(agent, env)
+    check_numbering(agent, env)
     check_names(agent, env)
     if isinstance(agent, FixedPolicy):
         agent.check_fit(*sizes, names_of(env))
@@ -160,7 +162,8 @@ def adopt_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
     if memory is None:
         return
     if not isinstance(env, TabularMDP):
-        memory.edges = edges_of(env) or memory.edges
+        edges, numbers = _numbering_of(env)
+        memory.edges, memory.numbers = edges or memory.edges, numbers or memory.numbers
     # The names are valid: a task has checked them, or `read_names` has.
     memory.names = Names(names.states or memory.state_names, names.actions or memory.action_names)
 
@@ -186,32 +189,43 @@ def check_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
                 )
 
 
-def edges_of(env: "gym.Env[Any, Any]") -> Edges | None:
-    """Return the edges of the bins that are the states of an environment; None if there are none.
+def _numbering_of(env: "gym.Env[Any, Any]") -> "tuple[Edges | None, Numbers | None]":
+    """Return what numbers the states of an environment: edges of bins, or numbers in a list.
 
     Of several wrappers that make bins, the outermost one numbers the states.
     """
     import gymnasium as gym
 
     from heirloom.envs.binned import Binned
+    from heirloom.envs.numbered import Numbered
 
-    while isinstance(env, gym.Wrapper) and not isinstance(env, Binned):
+    edges, numbers = None, None
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, Binned) and edges is None:
+            edges = env.edges
+        if isinstance(env, Numbered) and env.as_seen and numbers is None:
+            numbers = env.numbers
         env = env.env
-    return env.edges if isinstance(env, Binned) else None
+    return edges, numbers
 
 
-def check_edges(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
-    """Raise `IncompatibleTasks` if the states of an environment are other bins than the agent's."""
+def check_numbering(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
+    """Raise `IncompatibleTasks` if an environment numbers states differently than earlier ones."""
     memory = memory_of(agent)
     if isinstance(env, TabularMDP) or memory is None:
         return
-    edges, known = edges_of(env), memory.edges
-    if edges is None or known is None or same_edges(edges, known):
-        return
-    raise IncompatibleTasks(
-        f"the bins of {env} are not those that the agent has learned with: expected the same "
-        "edges; use Binned(env, edges=agent.memory.edges), or another agent"
-    )
+    edges, numbers = _numbering_of(env)
+    if edges is not None and memory.edges is not None and not same_edges(edges, memory.edges):
+        raise IncompatibleTasks(
+            f"the bins of {env} are not those that the agent has learned with: expected the same "
+            "edges; use Binned(env, edges=agent.memory.edges), or another agent"
+        )
+    if numbers is not None and memory.numbers and not contains(numbers, memory.numbers):
+        raise IncompatibleTasks(
+            f"{env} does not number observations as the agent's earlier tasks did, so that states "
+            "would be mixed up: let all environments share their numbers, with Numbered(env, ..., "
+            "numbers=agent.memory.numbers), or use another agent"
+        )
 
 
 def checked_texts(agent: Agent, label: str | None, time: str | date | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from heirloom.mdp.rows import Rows
 from heirloom.naming import Names, NamesLike, checked_label, checked_names
 from heirloom.options import Option, declared
 from heirloom.storage import archive
-from heirloom.transfer.bins import Edges, same_edges
+from heirloom.transfer.bins import Edges, Numbers, contains, same_edges
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source, check_rewards, check_values
 from heirloom.transfer.visits import Visits
@@ -89,6 +89,8 @@ class TaskMemory:
         self.set_names(state_names=state_names, action_names=action_names)
         self.edges: Edges | None = None
         """The edges of the bins that are the states, if a task was a `Binned` environment."""
+        self.numbers: Numbers | None = None
+        """The states by observation, if `Numbered` numbered them in order of appearance."""
         self.capacity, self.keep = capacity, keep
         self._sources: list[Source] = []
         self.n_tasks = 0
@@ -340,11 +342,13 @@ class TaskMemory:
             merged._check_same(other)
             if merged.setting is None and other.setting is not None:
                 merged.bind(other.setting)
+            first, second = (other, merged) if merged._extends(other) else (merged, other)
             merged.names = Names(
-                merged.names.states or other.names.states,
-                merged.names.actions or other.names.actions,
+                second.names.states or first.names.states,
+                second.names.actions or first.names.actions,
             )
             merged.edges = merged.edges if other.edges is None else other.edges
+            merged.numbers = second.numbers or first.numbers
             common = self if other._continues(self) else TaskMemory(self.n_states, self.n_actions)
             new = [source for source in other.stored if source.task > common.n_tasks]
             merged._check_new(new)
@@ -427,8 +431,19 @@ class TaskMemory:
             return False
         return np.array_equal(self.visits.counts, other.visits.counts)
 
+    def _extends(self, other: "TaskMemory") -> bool:
+        """Whether this memory has all numbers of observations of another one, which has some."""
+        return bool(other.numbers and contains(self.numbers or {}, other.numbers))
+
     def _check_same(self, other: "TaskMemory") -> None:
         """Raise `IncompatibleTasks` unless another memory is about tasks of the same kind."""
+        is_seen = self._extends(other) or other._extends(self)
+        if self.numbers and other.numbers and not is_seen:
+            raise IncompatibleTasks(
+                "the memories number observations differently, so that their states are not the "
+                "same: let agents that learn in parallel begin with numbers of all observations"
+            )
+        names = None if is_seen else self.state_names  # one of them has seen more states
         for noun, one, two in (
             ("size", (self.n_states, self.n_actions), (other.n_states, other.n_actions)),
             *(
@@ -436,7 +451,7 @@ class TaskMemory:
                 for name in SHARED
                 if self.setting is not None and other.setting is not None
             ),
-            ("state_names", self.state_names, other.state_names or self.state_names),
+            ("state_names", names, other.state_names or names),
             ("action_names", self.action_names, other.action_names or self.action_names),
         ):
             if one is not None and one != two:

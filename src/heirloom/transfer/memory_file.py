@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from heirloom.arrays import frozen, joined
+from heirloom.errors import InvalidArgument
 from heirloom.mdp.outcomes import Outcomes, check_outcomes
 from heirloom.mdp.rows import Rows, check_rows
 from heirloom.naming import checked_label
 from heirloom.storage.archive import Content, check, parsing, take
-from heirloom.transfer.bins import checked_edges, n_bins
+from heirloom.transfer.bins import as_texts, checked_edges, from_texts, n_bins
 from heirloom.transfer.memory import EnvelopeState, TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source, check_rewards, check_values
@@ -29,9 +30,14 @@ M = TypeVar("M", bound=TaskMemory)
 
 
 def packed(memory: TaskMemory, besides: TaskMemory | None = None) -> Content:
-    """Convert a memory to a header and arrays, without the sources that `besides` has, too."""
+    """Convert a memory to a header and arrays, without the sources that `besides` has, too.
+
+    With `besides`, names and what numbers the states are left out: they change nothing.
+    """
     options = {name: getattr(memory, name) for name in OPTIONS}
     TaskMemory(**options)  # raises an error if an attribute was changed to what cannot be loaded
+    if besides is not None:
+        options |= {"state_names": None, "action_names": None}
     theirs = {} if besides is None else {id(source) for source in besides.stored}
     sources = [source for source in memory.stored if id(source) not in theirs]
     shared = [source.task for source in memory.stored if id(source) in theirs]
@@ -43,7 +49,8 @@ def packed(memory: TaskMemory, besides: TaskMemory | None = None) -> Content:
         **{name: getattr(memory, name) for name in COUNTS},
         "setting": None if memory.setting is None else setting_options(memory.setting),
         "labels": [[source.label, source.time] for source in sources],
-        "edges": memory.edges,
+        "edges": memory.edges if besides is None else None,
+        "numbers": _numbers(memory) if besides is None else None,
         "learned": {name: n_compared for name, (_, n_compared) in memory.learned.items()},
         "envelopes": list(memory.envelopes),
         "shared": [
@@ -62,6 +69,14 @@ def packed(memory: TaskMemory, besides: TaskMemory | None = None) -> Content:
     arrays |= zip(("visits/outcomes", "visits/times"), memory.visits.outcomes, strict=True)
     arrays["visits/rewards"] = memory.visits.reward_sums
     return Content(header, arrays)
+
+
+def _numbers(memory: TaskMemory) -> dict[str, Any] | None:
+    """Return the numbers of observations; None if there are none, or they cannot be read again."""
+    try:
+        return None if memory.numbers is None else as_texts(memory.numbers)
+    except InvalidArgument:
+        return None
 
 
 def _packed_sources(memory: TaskMemory, sources: list[Source]) -> dict[str, np.ndarray]:
@@ -116,6 +131,8 @@ def unpacked(cls: type[M], content: Content, where: str, besides: TaskMemory | N
             memory.edges = checked_edges(header["edges"])
             n_states = n_bins(memory.edges)
             check(n_states == memory.n_states, f"the edges make {n_states} bins")
+        if header.get("numbers") is not None:
+            memory.numbers = from_texts(header["numbers"])
         _restore_statistics(memory, header, arrays)
         _restore_sources(memory, header["labels"], arrays)
         _share(memory, header["shared"], besides)
