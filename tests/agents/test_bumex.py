@@ -53,6 +53,17 @@ def agent_for(tasks, **options):
     return agent
 
 
+def test_pairs_without_visits_have_no_lower_bound_and_no_warning():
+    options = {"nearness": hl.Nearness(rewards=0.9, transitions=0.9), "confidence": 0.9}
+    agent = hl.BUMEX(n_states=4, n_actions=2, gamma=0.9, seed=0, **options)
+    for _ in range(2):  # of the second one, most pairs were not visited in the first
+        agent.begin_task()
+        agent.observe(0, 0, 0.99, 1, terminated=False)
+        lower, _ = bounds_of(agent)
+        assert np.isfinite(lower).all()
+        agent.end_task()
+
+
 def bounds_of(agent):
     shape = agent.n_states, agent.n_actions
     return agent._table.lower.reshape(shape), agent._table.upper.reshape(shape)

@@ -31,7 +31,8 @@ class Worth:
         unit = f" {self.unit}" if self.unit else ""
         name = printable(self.baseline)
         n = int(self.table.attrs["repetitions"])
-        earned = f"{self.earned:,.{decimals(abs(self.earned))}f}{unit}"
+        digits = decimals(float(np.nanmax(np.abs([self.earned, *self.table.to_numpy().flat]))))
+        earned = f"{self.earned:,.{digits}f}{unit}"
         lines = [
             f"{name} earns {earned} per task. Differences from it, with 95 % intervals over "
             f"{counted(n, 'repetition')}:"
@@ -41,14 +42,15 @@ class Worth:
         columns = {"per task": "per_task", "first task": "first_task", "last task": "last_task"}
         lines.append(f"{'agent':<{width}}" + "".join(f"  {title:>22}" for title in columns))
         for label, (_, row) in zip(labels, self.table.iterrows(), strict=True):
-            cells = (difference(row[key], row[f"{key}_ci95"]) for key in columns.values())
+            cells = (difference(row[key], row[f"{key}_ci95"], digits) for key in columns.values())
             lines.append(f"{label:<{width}}" + "".join(f"  {cell:>22}" for cell in cells))
         return "\n".join(lines)
 
 
-def difference(mean: float, half: float) -> str:
+def difference(mean: float, half: float, digits: int | None = None) -> str:
     """Return a difference with its sign, and with its interval if there is one."""
-    digits = decimals(max(abs(mean), half if np.isfinite(half) else 0.0))
+    if digits is None:
+        digits = decimals(max(abs(mean), half if np.isfinite(half) else 0.0))
     interval = f" ± {half:,.{digits}f}" if np.isfinite(half) else ""
     return f"{mean:+,.{digits}f}{interval}"
 

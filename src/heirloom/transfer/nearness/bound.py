@@ -194,9 +194,9 @@ class NearModels(Bound):
         setting, nearness, rows = self.setting, self.nearness, self._sources
         lowest = np.full(available.size, setting.reward_range[0])
         if rows is not None and nearness is not None:
-            has_rows = rows.lowest_rewards < np.inf
-            r = nearness._per_pair("rewards", available.size) + rows.eta
-            lowest[has_rows] = np.maximum(lowest, rows.lowest_rewards - r)[has_rows]
+            k = np.flatnonzero(rows.lowest_rewards < np.inf)  # elsewhere η is infinite, too
+            r = nearness._per_pair("rewards", available.size)[k] + rows.eta[k]
+            lowest[k] = np.maximum(lowest[k], rows.lowest_rewards[k] - r)
         return program.lower_near_values(
             self.model_sets() or ModelSets(), lowest, setting, available
         )
