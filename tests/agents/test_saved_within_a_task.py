@@ -2,6 +2,7 @@
 
 import warnings
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -458,3 +459,44 @@ def test_forged_task_in_a_file_is_refused_or_harmless(name, tmp_path):
                 except hl.errors.InvalidFile:
                     continue
                 assert junk in (None, [], {"x": 1}) or key == "texts"
+
+
+class FailsAtReset(gym.Env):
+    """An environment that cannot begin an episode."""
+
+    observation_space, action_space = gym.spaces.Discrete(4), gym.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        raise Fails
+
+
+def test_steps_after_the_end_count_once_if_an_environment_fails_in_between(tmp_path):
+    """A certificate with a nearness of 0 pools the visits of all tasks, these steps among them."""
+    m, near = masked_task(0), hl.Nearness(rewards=0.0, transitions=0.0)
+    options = {"n_states": 4, "n_actions": 3, "gamma": 0.9, "rewards": m.R}
+    agent = hl.RMax(seed=0, **options)
+    hl.learn(agent, m, episodes=5, max_steps=9, seed=0)
+    for seed in range(2):
+        with pytest.raises(Fails):
+            hl.certify(agent, FailsAtReset(), episodes=1, max_steps=5, seed=seed)
+        hl.certify(agent, m, episodes=3, max_steps=9, seed=seed, nearness=near)
+    loaded = load(agent, tmp_path / "a")
+    found = [one.certificate(start=0, nearness=near) for one in (agent, loaded)]
+    assert found[0].lower == found[1].lower
+    assert found[0].optimum_at_most == found[1].optimum_at_most
+
+
+def test_certificate_with_an_equal_nearness_goes_on_after_load(tmp_path):
+    agent = hl.RMax(n_states=4, n_actions=3, gamma=0.9, seed=0)
+    hl.learn(agent, masked_task(1), episodes=5, max_steps=9, seed=1)
+    agent.begin_task(available=masked_task(0).available)
+    found = []
+    for one in (agent, load(agent, tmp_path / "a")):
+        for seed in range(3):
+            run(one, masked_task(0), seed)
+            given = hl.Nearness(rewards=0.5, transitions=0.5)
+            found.append(one.certificate(start=0, nearness=given))
+            one = load(one, tmp_path / "b") if one is not agent else one
+    for here, there in zip(found[:3], found[3:], strict=True):
+        assert (here.lower, here.optimum_at_most) == (there.lower, there.optimum_at_most)
+        assert here.Q_upper.tobytes() == there.Q_upper.tobytes()

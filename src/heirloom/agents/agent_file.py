@@ -10,6 +10,7 @@ import numpy as np
 
 from heirloom.agents import task_file
 from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.refutation import Reactions
 from heirloom.agents.task_file import SavedTask, divided, joined, read_declared
 from heirloom.agents.uniforms import Uniforms
 from heirloom.errors import InvalidArgument
@@ -31,7 +32,7 @@ from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from heirloom.transfer.posterior import NearPosterior, Posterior
 from heirloom.transfer.value_distance import ValueDistance
-from heirloom.validation import shown, truth, whole_number
+from heirloom.validation import shown
 
 BUILT_IN: dict[str, type[Bound]] = {
     kind.__name__: kind
@@ -53,7 +54,7 @@ A = TypeVar("A", bound=OptimisticAgent)
 
 def packed(agent: OptimisticAgent) -> Content:
     """Return everything that an agent needs to continue."""
-    refutation, state = agent.refutation, generator_state(agent._uniforms)
+    state = generator_state(agent._uniforms)
     memory_header, arrays = memory_file.packed(agent.memory)
     arrays["drawn"] = agent._uniforms.unused
     bounds = []
@@ -66,12 +67,10 @@ def packed(agent: OptimisticAgent) -> Content:
         "memory": memory_header,
         "algorithm": type(agent).__name__,
         "options": dict(agent.options),
-        "warned": refutation.warned,
-        "refuted": refutation.is_refuted,
         "declared": declared,
         "bounds": bounds,
         "generator": state,
-        "n_widened": refutation.n_widened,
+        **agent.refutation.reactions._asdict(),
         "rewards_seen": agent._rewards_seen,
         "task": None,
     }
@@ -154,12 +153,9 @@ def unpacked(
 
         agent: A = make(cls, given)
         agent._uniforms = rebuilt_uniforms(content)
-        agent.refutation.warned = truth("warned", header["warned"])
-        agent.refutation.is_refuted = truth("refuted", header["refuted"])
-        agent.refutation.n_widened = whole_number("n_widened", header["n_widened"], least=0)
-        if header["rewards_seen"] is None:
-            agent._rewards_seen = None
-        else:
+        agent.refutation.reactions = Reactions.read(header)
+        agent._rewards_seen = None
+        if header["rewards_seen"] is not None:
             low, high = header["rewards_seen"]
             agent._rewards_seen = float(low), float(high)
         if header["task"] is not None:
@@ -169,7 +165,7 @@ def unpacked(
         with parsing(where, "agent"):
             before = [
                 now if then is None else then
-                for now, then in zip(given, saved_task.bounds, strict=True)
+                for now, then in zip(given, saved_task.begun.bounds, strict=True)
             ]
             saved_task.restore(agent, make(OptimisticAgent, before), memory)
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Self, Unpack
 import numpy as np
 
 from heirloom.agents.near_rmax import GivenNearness
+from heirloom.agents.steps_file import Steps, logged_steps, read_masks
 from heirloom.agents.tables import OptimisticTableOptions, TableAgent
-from heirloom.agents.task_file import Steps, logged_steps, read_masks
 from heirloom.agents.task_learner import TaskLearner
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.kernels import rollout
@@ -131,7 +131,8 @@ class BUMEX(TableAgent):
         steps, at = Steps.read(arrays, self.setting), np.zeros(3, dtype=np.int64)
         for s, flags in read_masks(arrays, self.setting):
             self._task.observe_mask(s, flags)
-        steps.repeat_all(self._task, at)
+        steps.install(self._task.model)
+        steps.finish(self._task, at)
 
     def saved_options(self) -> dict[str, Any]:
         """Return the options that a file contains, with the arrays of the nearness."""

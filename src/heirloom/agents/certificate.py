@@ -10,13 +10,13 @@ from scipy.sparse.linalg import spsolve
 
 from heirloom.agents.candidates import best
 from heirloom.agents.optimistic import OptimisticAgent
-from heirloom.agents.task_log import GIVEN, NONE, OWN, Request, same
+from heirloom.agents.task_log import GIVEN, NONE, OWN, Request, same_nearness, same_options
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument, RefutedKnowledge, RefutedKnowledgeWarning
 from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.certified import ACCURACY, CertifiedValues
 from heirloom.transfer.certified_sets import CertifiedSets
-from heirloom.transfer.declared import Declared
+from heirloom.transfer.declared import Declared, as_options
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.radii import Accuracy
 from heirloom.transfer.refutation.watch import claims_of
@@ -194,9 +194,10 @@ def certified_values(agent: OptimisticAgent, delta: float, **given: Any) -> Cert
 def _values_of(agent: OptimisticAgent, asked: Request) -> CertifiedValues:
     """Return the bounds that are asked for, which go on from those of an earlier request."""
     task, (delta, declared, nearness, _) = agent.task, asked
+    told = {**as_options(declared), "start": None}  # bounds do not depend on it
     for values in task.certified:
-        is_theirs = values.delta == delta and values.nearness is nearness
-        if is_theirs and same(values.declared, declared):
+        is_theirs = values.delta == delta and same_nearness(values.nearness, nearness)
+        if is_theirs and same_options({**as_options(values.declared), "start": None}, told):
             values.declared = declared
             return values
     arguments = agent.setting, task.model, agent.memory, task.place
@@ -234,7 +235,7 @@ def _without_nearness(
 ) -> Certificate:
     """React to a nearness that is refuted; return a certificate that does not use it."""
     refutation, message = agent.refutation, f"the nearness is refuted: {found}"
-    if values.nearness is claims_of(agent.bounds).nearness:
+    if asked.origin == OWN:
         refutation.refute_certificate(message)
         planner = agent.task.planner
         if isinstance(planner, CertifiedSets):

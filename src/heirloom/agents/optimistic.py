@@ -291,12 +291,8 @@ class OptimisticAgent:
         if any(getattr(bound, "plans", None) for bound in self.bounds):
             drawn = self._uniforms.next()
             rng = np.random.Generator(np.random.SFC64(int(drawn * 2**53)))
-        refutation = self.refutation
-        begun = Begun(
-            self.memory._copy(),
-            [None if is_user_defined(bound) else bound.options() for bound in self.bounds],
-            *(refutation.warned, refutation.is_refuted, refutation.n_widened, drawn, mask),
-        )
+        options = [None if is_user_defined(bound) else bound.options() for bound in self.bounds]
+        begun = Begun(self.memory._copy(), options, self.refutation.reactions, drawn, mask)
         self._task = TaskLearner(
             *(self.setting, self.n_known, self.options["refresh"], self.bounds, self.memory),
             *(self.refutation, mask, rng),

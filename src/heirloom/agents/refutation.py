@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from heirloom.transfer.refutation.widening import (
     widened_everywhere,
     widened_nearness,
 )
+from heirloom.validation import truth, whole_number
 from heirloom.wording import counted
 
 if TYPE_CHECKING:
@@ -31,6 +32,20 @@ REMEDY = (
     "Give a wider claim, or use on_refutation='widen'; hl.audit(agent.memory, ...) compares all "
     "stored tasks."
 )
+
+
+class Reactions(NamedTuple):
+    """What refutations have changed in an agent so far; see the attributes of `Refutation`."""
+
+    warned: bool
+    refuted: bool
+    n_widened: int
+
+    @classmethod
+    def read(cls, saved: dict[str, Any]) -> "Reactions":
+        """Return the reactions in the header of a file; raise unless they are valid."""
+        warned, refuted = (truth(name, saved[name]) for name in ("warned", "refuted"))
+        return cls(warned, refuted, whole_number("n_widened", saved["n_widened"], least=0))
 
 
 class Refutation:
@@ -51,6 +66,15 @@ class Refutation:
         """How often the agent has widened its knowledge."""
         self.is_refuted = False
         """Whether knowledge was refuted: what is left of it was chosen after the data."""
+
+    @property
+    def reactions(self) -> Reactions:
+        """What refutations have changed so far."""
+        return Reactions(self.warned, self.is_refuted, self.n_widened)
+
+    @reactions.setter
+    def reactions(self, reactions: Reactions) -> None:
+        self.warned, self.is_refuted, self.n_widened = reactions
 
     def begin_task(self, learner: "TaskLearner") -> TaskWatch | None:
         """Prepare the comparison of a task with the sources; None if nothing is claimed."""

@@ -4,15 +4,17 @@ Everything that a learner computes follows from what it knew at the beginning an
 the bit. So a file has no bounds, work lists or distances in it, but steps and a few events.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from heirloom.agents.refutation import Reactions
 from heirloom.arrays import BoolArray
 from heirloom.kernels.counting import N_LOGGED
 from heirloom.mdp.learned import LearnedModel
-from heirloom.transfer.declared import Declared
+from heirloom.transfer.declared import Declared, as_options
 from heirloom.transfer.memory import TaskMemory
+from heirloom.transfer.nearness.bound import arrays_of
 from heirloom.transfer.nearness.knowledge import Nearness
 
 (
@@ -37,9 +39,7 @@ class Begun(NamedTuple):
     """A copy of its memory."""
     bounds: list[dict[str, object] | None]
     """The options of its bounds; None for those of the user, which do not change."""
-    warned: bool
-    refuted: bool
-    n_widened: int
+    reactions: Reactions
     drawn: float
     """The random number from which the generator of plans was made; 0 if there are no plans."""
     available: BoolArray | None
@@ -57,12 +57,11 @@ class Request(NamedTuple):
 
     def equals(self, other: "Request") -> bool:
         """Return whether another request asks for the same."""
-        if (self.delta, self.origin) != (other.delta, other.origin):
-            return False
-        if self.origin == GIVEN and self.nearness is not other.nearness:
-            return False
-        starts = self.declared.start, other.declared.start
-        return same(self.declared, other.declared) and same_arrays(*starts)
+        return (
+            (self.delta, self.origin) == (other.delta, other.origin)
+            and (self.origin != GIVEN or same_nearness(self.nearness, other.nearness))
+            and same_options(as_options(self.declared), as_options(other.declared))
+        )
 
 
 class TaskLog:
@@ -104,20 +103,15 @@ class TaskLog:
         self.requests.append(request)
 
 
-def same(one: Declared, other: Declared) -> bool:
-    """Return whether two declarations of models are equal; bounds do not depend on the start."""
-    for name in ("successors", "terminates", "rewards"):
-        a, b = getattr(one, name), getattr(other, name)
-        if type(a) is not type(b):
-            return False
-        pairs = zip(a, b, strict=True) if isinstance(a, tuple) else [(a, b)]
-        if not all(np.array_equal(x, y) for x, y in pairs):
-            return False
-    return True
-
-
-def same_arrays(one: np.ndarray | None, other: np.ndarray | None) -> bool:
-    """Return whether two arrays are equal, or both None."""
+def same_options(one: dict[str, Any] | None, other: dict[str, Any] | None) -> bool:
+    """Return whether two things with these options, numbers and arrays among them, are equal."""
     if one is None or other is None:
         return one is other
-    return np.array_equal(one, other)
+    return one.keys() == other.keys() and all(np.array_equal(x, other[k]) for k, x in one.items())
+
+
+def same_nearness(one: Nearness | None, other: Nearness | None) -> bool:
+    """Return whether two nearnesses claim the same."""
+    if one is None or other is None or one is other:
+        return one is other
+    return same_options(arrays_of(one), arrays_of(other))
