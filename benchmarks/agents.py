@@ -22,7 +22,7 @@ from heirloom.agents.algorithm_options import TaskKnowledge
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.envs.paper_families import Tight
 from heirloom.envs.paper_tasks import tight
-from heirloom.learning.learn import Record
+from heirloom.learning.episodes import Record
 
 EPISODES, STEPS, REPEATS = 2000, 10, 40
 SLICE, HORIZON, SLIP, SEEDS = 200, 4, 0.05, 4  # of the comparison with simple_rl

@@ -45,11 +45,6 @@ def all_equal(x: FloatArray, *, axis: int = 0) -> BoolArray:
     return np.ptp(x, axis=axis) <= EQUAL * np.abs(x).max(axis=axis)
 
 
-def paired_difference(x: FloatArray, baseline: FloatArray) -> Interval:
-    """Return the mean of x - baseline, repetition by repetition, with its 95 % interval."""
-    return student_interval(x - baseline)
-
-
 def moving_average(x: FloatArray, window: int) -> FloatArray:
     """Return the mean of the last `window` numbers along the last axis; of fewer at its start."""
     sums = np.cumsum(x, axis=-1)

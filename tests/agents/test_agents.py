@@ -610,20 +610,6 @@ def test_act_rejects_a_state_that_is_not_an_integer(s):
         agent.act(s)
 
 
-@pytest.mark.parametrize("pair", [10**9, -1, 484, 1.0, True, None, "x"])
-def test_update_of_an_invalid_pair_is_rejected(pair):
-    agent = hl.LRMax(d_max=0.1, **COMMON, seed=0)
-    for _ in range(2):
-        agent.begin_task()
-        with pytest.raises(
-            hl.errors.InvalidArgument, match=r"pair is .*: expected a whole number from 0"
-        ):
-            agent.task.update(pair)
-        with pytest.raises(hl.errors.InvalidArgument, match="pair 3 is not known"):
-            agent.task.update(3)
-        agent.end_task()
-
-
 def test_changed_attributes_do_not_make_compiled_code_leave_its_arrays():
     agent = hl.RMax(**COMMON)
     agent.n_states, agent.n_actions = 1000, 1000

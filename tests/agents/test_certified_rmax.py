@@ -5,7 +5,6 @@ import pytest
 
 import heirloom as hl
 from heirloom.agents.candidates import Candidate
-from heirloom.agents.certificate import certified_values
 from heirloom.envs.paper_families import Tight
 from heirloom.errors import (
     InvalidArgument,
@@ -248,7 +247,8 @@ def test_rollouts_after_a_task_count_once_for_pooled_visits():
     n = agent.model.own_counts.sum()
     assert agent.memory.visits.counts.sum() == n == 50 * 50 + 10 * 20
     agent.begin_task()
-    values = certified_values(agent, 0.05, rewards=base.R.copy())
+    agent.certificate(rewards=base.R.copy())
+    (values,) = agent.task.certified
     assert values._known.base_times.sum() == n
     agent.drop_task()
 

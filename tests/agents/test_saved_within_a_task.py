@@ -120,7 +120,7 @@ class Key:
 
 def run(agent, m, seed):
     """Run episodes of the current task in compiled code, as `learn` does."""
-    from heirloom.learning.learn import run_episodes
+    from heirloom.learning.episodes import run_episodes
     from heirloom.learning.plan import Plan
 
     return run_episodes(agent, m, Plan.checked(agent, m, **LENGTH, seed=seed)).returns.tobytes()

@@ -53,13 +53,13 @@ def test_job_that_is_killed_writes_the_same_page_when_it_is_started_again(tmp_pa
     two_weeks.mkdir()
     assert run(two_weeks, "monday(1)\nmonday(2)") == 0
     shutil.copytree(two_weeks, whole)
-    assert run(whole, "monday(3)") == 0
+    assert run(whole, "monday(3)\nmonday(4)") == 0
     for name, program in KILLED.items():
         folder = tmp_path / name
         shutil.copytree(two_weeks, folder)
         assert run(folder, program.format(week=3)) == -signal.SIGKILL
         assert not (folder / "week-3.txt").exists()
         assert run(folder, "assert hl.NearRMax.load(FILE).n_episodes in (60, 90)") == 0
-        assert run(folder, "monday(3)") == 0
-        for page in ("week-3.txt", "policy-3.csv", "agent.heirloom"):
+        assert run(folder, "catch_up(4)") == 0  # a week later
+        for page in ("week-3.txt", "policy-3.csv", "week-4.txt", "agent.heirloom"):
             assert (folder / page).read_bytes() == (whole / page).read_bytes(), name

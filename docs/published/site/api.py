@@ -25,7 +25,7 @@ FIRST = ("TabularMDP", "NearRMax", "Nearness", "TaskMemory", "HeirloomError")
 
 
 RETURNED = (
-    *("planning.solve.Solution", "learning.learn.Record", "learning.recording.Recording"),
+    *("planning.solve.Solution", "learning.episodes.Record", "learning.recording.Recording"),
     *("agents.explanation.Explanation", "transfer.refutation.audit_result.Audit"),
     *("agents.certificate.Certificate", "learning.log.LogReport"),
     *("transfer.nearness.estimate.NearnessEstimate", "runs.worth.Worth"),

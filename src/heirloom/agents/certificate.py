@@ -186,11 +186,6 @@ def request(
     return Request(delta, declared, nearness, origin)
 
 
-def certified_values(agent: OptimisticAgent, delta: float, **given: Any) -> CertifiedValues:
-    """Return the bounds of the current task of an agent, or of the last one."""
-    return _values_of(agent, request(agent, delta=delta, **given))
-
-
 def _values_of(agent: OptimisticAgent, asked: Request) -> CertifiedValues:
     """Return the bounds that are asked for, which go on from those of an earlier request."""
     task, (delta, declared, nearness, _) = agent.task, asked

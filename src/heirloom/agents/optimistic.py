@@ -57,12 +57,34 @@ class KnownOptions(TypedDict, total=False):
     ]
 
 
-class CommonOptions(DeclaredOptions, total=False):
-    """The options of every optimistic agent; `heirloom.options` says what follows from them."""
+class TaskOptions(TypedDict, total=False):
+    """What all agents are told about their tasks, besides the range of rewards."""
 
     n_states: Required[Annotated[int, Option("the number of states, S.", spec=None)]]
     n_actions: Required[Annotated[int, Option("the number of actions, A.", spec=None)]]
     gamma: Required[Annotated[float, Option("the discount factor.", spec=None)]]
+    terminating: Annotated[
+        bool, Option("whether tasks may terminate; True is always valid.", default=True, spec=None)
+    ]
+    v_max: Annotated[
+        float,
+        Option(
+            "an upper bound on every value; hi / (1-γ) unless a smaller one is given.",
+            np.inf,
+            spec=None,
+        ),
+    ]
+
+
+SeedOption = Annotated[
+    int | np.random.Generator | None,
+    Option("the seed of the agent's generator, or the generator.", None, spec=None),
+]
+
+
+class CommonOptions(DeclaredOptions, TaskOptions, total=False):
+    """The options of every optimistic agent; `heirloom.options` says what follows from them."""
+
     refresh: Annotated[
         float | None,
         Option(
@@ -72,10 +94,7 @@ class CommonOptions(DeclaredOptions, total=False):
             gt=1,
         ),
     ]
-    seed: Annotated[
-        int | np.random.Generator | None,
-        Option("the seed of the agent's generator, or the generator.", None, spec=None),
-    ]
+    seed: SeedOption
     epsilon: Annotated[
         float,
         Option(
@@ -92,17 +111,6 @@ class CommonOptions(DeclaredOptions, total=False):
             "of its width; `end_task` warns once if it is a million times as wide as the range of "
             "the mean rewards so far.",
             (0.0, 1.0),
-            spec=None,
-        ),
-    ]
-    terminating: Annotated[
-        bool, Option("whether tasks may terminate; True is always valid.", default=True, spec=None)
-    ]
-    v_max: Annotated[
-        float,
-        Option(
-            "an upper bound on every value; hi / (1-γ) unless a smaller one is given.",
-            np.inf,
             spec=None,
         ),
     ]

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Unpack
 
 import numpy as np
 
-from heirloom.agents.tables import OptimisticTableOptions, SeedOption, TableAgent, TableOptions
+from heirloom.agents.optimistic import SeedOption
+from heirloom.agents.tables import OptimisticTableOptions, TableAgent, TableOptions
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.kernels import tables
 from heirloom.mdp.tabular import reward_scale

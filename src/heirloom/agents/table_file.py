@@ -6,6 +6,7 @@ import numpy as np
 
 from heirloom.agents.agent_file import generator_state, rebuilt_uniforms
 from heirloom.agents.tables import TableAgent
+from heirloom.agents.task_file import divided, joined
 from heirloom.errors import InvalidArgument
 from heirloom.kernels.tables import POLICY
 from heirloom.storage.archive import Content, check, parsing, take
@@ -32,13 +33,11 @@ def packed(agent: TableAgent) -> Content:
             f"{kind.__name__} cannot be saved, because its options are not only numbers and arrays "
             f"({error}): create it anew instead; nothing was written"
         ) from error
-    arrays = {f"option/{n}": v for n, v in options.items() if isinstance(v, np.ndarray)}
-    scalars = {n: v for n, v in options.items() if not isinstance(v, np.ndarray)}
-    header: dict[str, Any] = {"algorithm": kind.__name__, "options": scalars}
+    arrays = {"table/Q": agent._table.Q, "drawn": agent._uniforms.unused}
+    header: dict[str, Any] = {"algorithm": kind.__name__, "in_task": agent.in_task}
+    header["options"] = divided(options, "option/", arrays)
     header["generator"] = generator_state(agent._uniforms)
     arrays |= {f"kept/{name}": array for name, array in agent.kept.items()}
-    arrays |= {"table/Q": agent._table.Q, "drawn": agent._uniforms.unused}
-    header["in_task"] = agent.in_task
     if agent.in_task:
         for name in CHANGING:
             arrays[f"table/{name}"] = getattr(agent._table, name)
@@ -62,9 +61,7 @@ def unpacked(cls: type[A], content: Content, where: str) -> A:
         )
     memory = memory_file.unpacked(TaskMemory, content, where) if "memory" in header else None
     with parsing(where, "agent"):
-        prefix = "option/"
-        given = {n.removeprefix(prefix): arrays[n] for n in arrays if n.startswith(prefix)}
-        agent = cls.from_options({**header["options"], **given}, memory)
+        agent = cls.from_options(joined(header["options"], "option/", arrays), memory)
         agent._uniforms = rebuilt_uniforms(content)
         for name, array in agent.kept.items():
             is_policy = array.ndim > 1  # one row per earlier task
@@ -88,8 +85,7 @@ def _restore_task(agent: TableAgent, arrays: dict[str, np.ndarray], Q: np.ndarra
     available = take(arrays, "task/available", np.bool_, Q.shape).reshape(shape)
     check((Q.reshape(shape) > -np.inf).any(axis=1).all(), "a state has no action")
     TableAgent.begin_task(agent, available=available)
-    of_task = {n.removeprefix("task/"): arrays[n] for n in arrays if n.startswith("task/")}
-    agent._count_again(of_task)
+    agent._count_again(joined({}, "task/", arrays))
     starts = take(arrays, "task/starts", np.int64, (agent.n_states,))
     check((starts >= 0).all(), "a number of episodes is negative")
     agent.starts = starts.copy()

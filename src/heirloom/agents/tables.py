@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, Required, Self, TypedDict
+from typing import Annotated, Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.agents.optimistic import Limits, checked_step
+from heirloom.agents.optimistic import Limits, SeedOption, TaskOptions, checked_step
 from heirloom.agents.uniforms import Uniforms
 from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
 from heirloom.errors import InvalidArgument, WrongOrder
@@ -19,13 +19,6 @@ from heirloom.storage import archive
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.setting import Setting
 from heirloom.validation import Range, generator, index
-
-SeedOption = Annotated[
-    int | np.random.Generator | None,
-    Option("the seed of the agent's generator, or the generator.", None, spec=None),
-]
-"""The type of the option `seed`."""
-
 
 RATE = "α, the weight of a new observation in an update of Q"
 SCHEDULE = "(H+1) / (H+n) at the n-th visit of a pair, with H = 1 / (1-γ)"
@@ -44,25 +37,11 @@ class Rates(TypedDict, total=False):
     seed: SeedOption
 
 
-class TableOptions(TypedDict, total=False):
+class TableOptions(TaskOptions, total=False):
     """What all agents on tables are told about their tasks."""
 
-    n_states: Required[Annotated[int, Option("the number of states, S.", spec=None)]]
-    n_actions: Required[Annotated[int, Option("the number of actions, A.", spec=None)]]
-    gamma: Required[Annotated[float, Option("the discount factor.", spec=None)]]
     reward_range: Annotated[
         Range, Option("(lo, hi), an interval that contains every reward.", (0.0, 1.0), spec=None)
-    ]
-    terminating: Annotated[
-        bool, Option("whether tasks may terminate; True is always valid.", default=True, spec=None)
-    ]
-    v_max: Annotated[
-        float,
-        Option(
-            "an upper bound on every value; hi / (1-γ) unless a smaller one is given.",
-            np.inf,
-            spec=None,
-        ),
     ]
 
 

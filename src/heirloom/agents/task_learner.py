@@ -332,14 +332,6 @@ class TaskLearner:
         self.greedy[s] = actions
         return actions
 
-    def update(self, pair: int) -> None:
-        """After `pair` became known, refine the bounds and lower `Q` to its new fixed point."""
-        pair = index("pair", pair, self.setting.n_pairs)
-        if not self._known[pair]:
-            raise InvalidArgument(f"pair {pair} is not known: expected a pair that became known")
-        self._update(pair)
-        self.check(pair)
-
     def _looked(self, pair: int, *, is_first: bool) -> None:
         """Update the values after a look at a pair, which became known if it was the first."""
         if is_first:

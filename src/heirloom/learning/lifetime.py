@@ -13,7 +13,7 @@ from heirloom.agents.protocol import Agent
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import HeirloomError, InvalidArgument
 from heirloom.learning.clock import learning_time
-from heirloom.learning.learn import run_episodes
+from heirloom.learning.episodes import run_episodes
 from heirloom.learning.outcomes import begin
 from heirloom.learning.plan import Plan, adopt_names
 from heirloom.learning.recorder import Recorder

@@ -18,7 +18,8 @@ from heirloom.envs.family import TaskFamily
 from heirloom.envs.paper_tasks import TIGHT as CELLS
 from heirloom.experiments.registry import family_of_table
 from heirloom.experiments.variables import TASK, Variable
-from heirloom.learning.learn import Record, learn
+from heirloom.learning.episodes import Record
+from heirloom.learning.learn import learn
 from heirloom.learning.lifetime import Observer
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.planning.solve import solve
