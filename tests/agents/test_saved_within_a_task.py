@@ -209,6 +209,8 @@ def test_killed_task_that_is_continued_learns_what_it_would_have_learned(
         done, rest = twin.n_episodes, {"resume": twin.in_task}
         record = hl.learn(twin, again, episodes=20 - done, seed=i, **rest, **length)
         assert np.array_equal(record.returns, whole.returns[done:])
+        agent.save(tmp_path / "whole")
+        assert path.read_bytes() == (tmp_path / "whole").read_bytes()
         assert_twins(agent, twin)
 
 
@@ -253,6 +255,33 @@ def test_agent_whose_knowledge_is_refuted_lives_on_with_the_same_bits(
     options = {"n_states": 4, "n_actions": 3, "gamma": 0.9, "on_refutation": reaction}
     agent, twin = (WITH_FALSE_KNOWLEDGE[name](seed=seed, **options) for _ in range(2))
     live(agent, twin, Life(seed, tasks, certified=True), tmp_path / "a", share=0.2)
+
+
+WIDE = hl.Nearness(rewards=0.9, transitions=0.9)
+WITH_OPTIONS = {
+    "explore": lambda **options: hl.RMax(explore=0.4, **options),
+    "pool": lambda **options: hl.RMax(pool=5, refresh=None, n_known=6, **options),
+    "UCBVI": lambda **options: hl.UCBVI(bonus="hoeffding", nearness=WIDE, **options),
+    "PSRL": lambda **options: hl.PSRL(pool=10, explore=0.2, **options),
+    "learned prior": lambda **options: hl.LRMax(p_min=0.9, delta=0.5, **options),
+    "learned": lambda **options: hl.NearRMax(p_min=0.9, delta=0.5, **options),
+    "confidence": lambda **options: hl.NearRMax(nearness=WIDE, confidence=0.9, **options),
+    "envelope": lambda **options: hl.OptimisticAgent(
+        bounds=[hl.Envelope(alpha=0.9, first=1), hl.NearModels(WIDE)], n_known=2, **options
+    ),
+    "declared": lambda **options: hl.CertifiedRMax(
+        rewards="per transition", start=0, floor=0.2, **options
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITH_OPTIONS)
+@pytest.mark.parametrize("seed", [2, 3])
+def test_agent_with_other_options_lives_on_with_the_same_bits(name, seed, tmp_path):
+    tasks = [masked_task(10 * seed + i) for i in range(4)]
+    options = {"n_states": 4, "n_actions": 3, "gamma": 0.9, "seed": seed}
+    agent, twin = (WITH_OPTIONS[name](**options) for _ in range(2))
+    live(agent, twin, Life(seed, tasks, certified=True), tmp_path / "a", share=0.25)
 
 
 @pytest.mark.parametrize("capacity", [1, 2])
@@ -309,9 +338,6 @@ def test_task_that_was_interrupted_within_an_episode_is_resumed_after_load(compi
         hl.learn(agent, other, episodes=5, max_steps=9, seed=4, resume=True, masks=not compiled)
         results.append(agent)
     assert_twins(*results)
-
-
-WIDE = hl.Nearness(rewards=0.9, transitions=0.9)
 
 
 @pytest.mark.parametrize("kind", [hl.RMax, lambda **o: hl.NearRMax(nearness=WIDE, **o)])

@@ -125,7 +125,9 @@ class FixedPolicy:
             a = self._table[s]
         else:
             name = Names(self._names.states or self._of_task.states).state(s)
-            raise InvalidArgument(f"policy has no action for state {name}: give one for every state")
+            raise InvalidArgument(
+                f"policy has no action for state {name}: give one for every state"
+            )
         if mask is not None and (a >= mask.size or not mask[a]):
             raise InvalidArgument(
                 f"policy chooses an action that does not exist: {action_text(s, a, mask)}"

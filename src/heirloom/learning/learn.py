@@ -116,8 +116,8 @@ def learn(
             episodes of the whole task: with the same `seed` and `every`, the agent then learns what
             it would have learned. For this, each part of the task between two checkpoints has a
             seed of its own, so results differ from those without checkpoints. What an
-            environment does after `reset(seed=...)` must depend on nothing that was before. Within a
-            task of more than 16 million steps no checkpoints are written, and a warning says so.
+            environment does after `reset(seed=...)` must depend on nothing that was before. After
+            16 million steps of a task no checkpoints are written any more, and a warning says so.
     """
     choice = RecordChoice.read(record)
     every = None if every is None else whole_number("every", every)
