@@ -113,5 +113,10 @@ def test_other_agents_have_a_table_without_certainty():
     table = hl.policy_table(agent)
     assert not table.certain.any()
     assert list(table.state) == [0, 1]
+    named = hl.policy_table(agent, state_names=["low", "high"], action_names=list("abc"))
+    assert list(named.state) == ["low", "high"]
+    assert list(named.action) == ["abc"[a] for a in table.action]
+    with pytest.raises(hl.errors.InvalidArgument, match="state_names has 1 name for 2 states"):
+        hl.policy_table(agent, state_names=["low"])
     with pytest.raises(hl.errors.InvalidArgument, match="agent is"):
         hl.policy_table(hl.FixedPolicy([0]))

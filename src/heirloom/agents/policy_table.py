@@ -10,7 +10,7 @@ from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import memory_of
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.errors import InvalidArgument
-from heirloom.naming import NO_NAMES
+from heirloom.naming import NO_NAMES, Names, NamesLike, checked_names
 from heirloom.transfer.nearness.successors import as_array
 from heirloom.validation import shown
 from heirloom.wording import printable
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 
 def policy_table(
-    agent: Any, *, policy: ArrayLike | None = None, delta: float = 0.05, **declared: Any
+    agent: Any,
+    *,
+    policy: ArrayLike | None = None,
+    delta: float = 0.05,
+    state_names: NamesLike = None,
+    action_names: NamesLike = None,
+    **declared: Any,
 ) -> "pd.DataFrame":
     """Return the policy of an agent's last task, one row per state; `to_csv` writes it to a file.
 
@@ -40,6 +46,9 @@ def policy_table(
             may choose an action because little is known of it; `agent.certificate().policy` is the
             one that is known to be worth most.
         delta: δ of the certificate.
+        state_names: the names of states, in order, such as `env.state_names`; None for those that
+            the agent's tasks have. An agent without a memory, such as `QLearning`, knows none.
+        action_names: the names of actions, likewise.
         declared: `successors`, `terminates` and `rewards`, as in `agent.certificate`.
     """
     import pandas as pd
@@ -52,7 +61,11 @@ def policy_table(
     n_states, n_actions = Q.shape
     states, memory = np.arange(n_states), memory_of(agent)
     actions = np.asarray(agent.policy) if policy is None else _read_policy(policy, Q)
-    names = NO_NAMES if memory is None else memory.names
+    known = NO_NAMES if memory is None else memory.names
+    names = Names(
+        checked_names(state_names, n_states, "state") or known.states,
+        checked_names(action_names, n_actions, "action") or known.actions,
+    )
     table: dict[str, Any] = {
         "state": states if names.states is None else [printable(x) for x in names.states],
         "action": actions
