@@ -246,6 +246,17 @@ def test_numbers_by_appearance_are_in_the_file_of_an_agent_that_is_killed(tmp_pa
     assert pages[0] == pages[1]
 
 
+def test_agent_that_is_saved_in_its_first_task_has_the_numbers_so_far(tmp_path):
+    agent, env, found = hl.RMax(n_states=8, n_actions=2, gamma=0.9, seed=0), numbered_walk(), []
+
+    def save(done, episodes):
+        agent.save(tmp_path / "agent")
+        found.append(hl.RMax.load(tmp_path / "agent").memory.numbers == env.numbers)
+
+    hl.learn(agent, env, episodes=3, max_steps=4, seed=0, callback=save)
+    assert found == [True] * 3
+
+
 def test_memories_with_other_numbers_are_not_merged():
     options = {"n_states": 8, "n_actions": 2, "gamma": 0.9, "terminating": False}
     first, more, other = (hl.RMax(**options, seed=0) for _ in range(3))

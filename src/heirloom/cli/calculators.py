@@ -1,6 +1,7 @@
 """Commands that compute from numbers or from a memory: `heirloom theory` and `heirloom audit`."""
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -212,7 +213,7 @@ def _read_nearness(path: Path) -> "heirloom.Nearness":
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise heirloom.errors.InvalidFile(
             f"{path} is no file of arrays ({reason(error)}): write it with numpy.savez(path, "
             "rewards=..., transitions=...)"

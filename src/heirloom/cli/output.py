@@ -156,7 +156,8 @@ def _shown_seconds(seconds: float) -> str:
     for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.2g} seconds" if seconds < 10 else f"{seconds:.0f} seconds"
+    text = f"{seconds:.2g}" if seconds < 10 else f"{seconds:.0f}"
+    return f"{text} second" if text == "1" else f"{text} seconds"
 
 
 def print_results(finished: "Mapping[str, xr.Dataset]", title: str) -> None:

@@ -22,7 +22,7 @@ from heirloom.errors import (
 from heirloom.learning.episodes import Record, run_episodes
 from heirloom.learning.outcomes import (
     begin,
-    read_available,
+    read_existing,
 )
 from heirloom.learning.plan import Callback, Plan, adopt_names, checked_texts
 from heirloom.learning.recorder import Recorder
@@ -136,7 +136,7 @@ def learn(
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed, least=least)
     exist = None
     if available is not None:
-        exist = read_available(available, plan.n_states, plan.n_actions)
+        exist = read_existing(available, plan.n_states, plan.n_actions)
         if isinstance(env, TabularMDP) and not np.array_equal(exist, env.available):
             raise InvalidArgument(
                 "available differs from the available actions of the task: leave it out"

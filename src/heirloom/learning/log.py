@@ -12,7 +12,7 @@ from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import Agent, memory_of
 from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument, missing
-from heirloom.learning.outcomes import read_available, takes
+from heirloom.learning.outcomes import read_existing, takes
 from heirloom.learning.plan import check_agent
 from heirloom.naming import LONGEST_LABEL, NO_NAMES, shortened
 from heirloom.transfer.setting import Setting
@@ -177,7 +177,7 @@ def _mask(agent: Agent, available: ArrayLike | None) -> BoolArray | None:
     """Return which pairs exist, [s, a]; None for all."""
     if available is None:
         return None
-    mask = read_available(available, *_sizes(agent))
+    mask = read_existing(available, *_sizes(agent))
     if not takes(agent.begin_task, "available"):
         raise InvalidArgument(
             f"available is given, but begin_task of {type(agent).__name__} takes no such argument: "

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Outcome = tuple[int, float, bool, bool, Mapping[str, Any]]
 
+# Wrappers that change neither states nor actions.
 PLAIN_WRAPPERS = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics")
 
 
@@ -108,10 +109,7 @@ def failed(error: Exception, where: str) -> UnsupportedEnvironment:
     )
 
 
-# Wrappers that change neither states nor actions.
-
-
-def read_available(available: ArrayLike, n_states: int, n_actions: int) -> BoolArray:
+def read_existing(available: ArrayLike, n_states: int, n_actions: int) -> BoolArray:
     """Return the actions that exist, [s, a]; raise `InvalidArgument` unless each state has one."""
     mask, shape = as_array("available", available), (n_states, n_actions)
     if mask.dtype != np.bool_ or mask.shape != shape or not mask.any(axis=1).all():

@@ -163,7 +163,8 @@ def adopt_names(agent: Agent, env: "TabularMDP | gym.Env[Any, Any]") -> None:
         return
     if not isinstance(env, TabularMDP):
         edges, numbers = _numbering_of(env)
-        memory.edges, memory.numbers = edges or memory.edges, numbers or memory.numbers
+        memory.edges = edges or memory.edges
+        memory.numbers = memory.numbers if numbers is None else numbers  # these grow with the env's
     # The names are valid: a task has checked them, or `read_names` has.
     memory.names = Names(names.states or memory.state_names, names.actions or memory.action_names)
 
