@@ -28,7 +28,9 @@ RETURNED = (
     *("planning.solve.Solution", "learning.episodes.Record", "learning.recording.Recording"),
     *("agents.explanation.Explanation", "transfer.refutation.audit_result.Audit"),
     *("agents.certificate.Certificate", "learning.log.LogReport"),
-    *("transfer.nearness.estimate.NearnessEstimate", "runs.worth.Worth"),
+    *("transfer.refutation.contradiction.Part", "transfer.refutation.power.Power"),
+    *("transfer.nearness.estimate.NearnessEstimate", "transfer.nearness.limits.Limits"),
+    "runs.worth.Worth",
     "learning.budget.LearningPlan",
 )
 """Classes of what public functions return, which no program needs to import."""

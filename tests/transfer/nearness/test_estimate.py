@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.transfer.nearness.estimate import CLOSE
+from heirloom.transfer.nearness.limits import CLOSE
 from heirloom.transfer.radii import Accuracy, all_outcomes, radii_for
 from tests.strategies import draw_shape, draw_task, mixed, seeds
 
@@ -106,11 +106,11 @@ def test_no_limit_fails_while_every_set_holds(seed):
 def test_limits_fail_with_probability_delta_at_most():
     """Two tasks are equal, so that lower limits fail if radii are too small. δ is 0.5."""
     fails, n = 0, 300
-    m = hl.TabularMDP(np.full((1, 1), 0.5), np.ones((1, 1, 1)), gamma=0.9)
+    m = hl.TabularMDP(np.full((2, 1), 0.5), np.full((2, 1, 2), 0.5), gamma=0.9)
     for seed in range(n):
         rng = np.random.default_rng(seed)
-        memory = visited([m, m], rng, np.full((2, 1, 1), 40))
-        fails += not contains(hl.estimate_nearness(memory, confidence=0.5).rewards, 0.0)
+        found = hl.estimate_nearness(visited([m, m], rng, np.full((2, 2, 1), 40)), confidence=0.5)
+        fails += not (contains(found.rewards, 0.0) and contains(found.transitions, 0.0))
     assert fails <= 0.5 * n + 3 * np.sqrt(n / 4)
 
 
@@ -282,6 +282,15 @@ def test_outcomes_that_the_shape_excludes_contradict_it():
     assert found.probability() == 0
 
 
+def test_rewards_above_the_highest_of_the_shape_contradict_it():
+    memory = exact_memory([[0.1, 0.1], [0.1, 0.2], [0.1, 0.3]])
+    for highest, n in ((0.3, 0), (0.25, 1)):
+        shape = hl.Nearness(rewards=1.0, transitions=1.0, highest_rewards=highest)
+        found = hl.estimate_nearness(memory, shape=shape, exact=True)
+        assert len(found.contradictions) == n
+    assert "state 0, action 1 exceeds highest_rewards of the shape" in found.contradictions[0]
+
+
 def test_forgotten_tasks_count_for_the_next_one():
     memory = hl.TaskMemory(6, 1, capacity=4, keep="latest")
     agent = hl.RMax(n_states=6, n_actions=1, gamma=0.9, seed=0, memory=memory)
@@ -341,6 +350,55 @@ def test_claim_holds_for_the_next_tasks_with_its_probability(m, n_next):
     assert abs(holds / n - expected) <= 4 * np.sqrt(expected * (1 - expected) / n)
 
 
+@pytest.mark.parametrize("seed", seeds(100))
+def test_claim_fails_only_if_a_set_fails_or_the_next_task_differs_most(seed):
+    """With a large δ, so that limits are narrow; coverage alone would hide a wrong program."""
+    rng = np.random.default_rng(seed)
+    tasks = family(rng, n=4)
+    size = tasks[0].R.shape
+    visits = rng.choice([0, 3, 40, 300], size=(3, *size), p=[0.05, 0.05, 0.3, 0.6])
+    memory, pairs = visited(tasks[:3], rng, visits), rng.random(size) < 0.6
+    pairs.flat[rng.integers(pairs.size)] = True
+    units = (
+        rng.uniform(0.1, 1, (2, *size))
+        * np.array([np.ptp(tasks[0].reward_range), 1])[:, None, None]
+    )
+    shape = hl.Nearness(rewards=units[0], transitions=units[1])
+    seen, both = (
+        np.array([near.rewards, near.transitions])[:, pairs]
+        for near in map(hl.family_nearness, (tasks[:3], tasks))
+    )
+    for confidence in (0.05, 0.95):
+        if not all_sets_hold(memory, tasks[:3], 1 - confidence):
+            continue
+        for given, unit in ((None, 1.0), (shape, units[:, pairs])):
+            found = hl.estimate_nearness(memory, confidence=confidence, shape=given, pairs=pairs)
+            claim = np.array([found.nearness.rewards, found.nearness.transitions])[:, pairs]
+            most = [np.nanmax(x / unit, axis=1) for x in (seen, both)]
+            if given is not None:
+                most = [x.max() for x in most]
+            is_usual = np.broadcast_to(most[1] <= most[0] + ROUNDING, 2)
+            assert (both <= claim + ROUNDING)[is_usual].all()
+
+
+def test_pair_does_not_differ_from_a_task_that_does_not_have_it():
+    """Another pair of its group does."""
+    rng, agent = np.random.default_rng(0), hl.RMax(n_states=2, n_actions=2, gamma=0.9, seed=0)
+    for i, p in enumerate([0.1, 0.1, 0.9]):
+        agent.begin_task(available=np.array([[True, i < 2], [True, True]]))
+        for a in range(1 + (i < 2)):
+            for x in (rng.random(3000) < p).tolist():
+                agent.observe(0, a, float(x), int(x), terminated=False)
+        agent.end_task()
+    alike = np.array([[0, 0], [-1, -1]])
+    found = hl.estimate_nearness(agent.memory, rewards_alike=alike, transitions_alike=alike)
+    assert not found.contradictions
+    for part in (found.rewards, found.transitions):
+        assert part.lower[0, 0] > 0.6
+        assert part.lower[0, 1] == 0
+        assert part.estimate[0, 1] < 0.1
+
+
 def test_shape_that_says_no_difference_is_contradicted_by_one():
     memory = exact_memory([[0.1, 0.1], [0.1, 0.2], [0.1, 0.3]])
     zero = hl.Nearness(rewards=np.array([[1.0, 0.0]]), transitions=0.0)
@@ -391,6 +449,16 @@ def test_estimate_without_enough_visits_says_how_many_are_needed():
     enough = visited([slipping(0.1), slipping(0.2)], rng, np.full((2, 6, 1), n))
     part = hl.estimate_nearness(enough).transitions
     assert (part.upper - part.estimate <= CLOSE).all()
+
+
+def test_shape_that_says_no_difference_tells_nothing_by_itself():
+    """Zeros of a shape are claims of the user, and no result."""
+    memory = visited([slipping(0.1)] * 50, np.random.default_rng(0), np.full((50, 6, 1), 1))
+    shape = hl.Nearness(rewards=np.array([[0.0], *[[1.0]] * 5]), transitions=0.0)
+    found = hl.estimate_nearness(memory, parts=["rewards"], shape=shape)
+    assert found.nearness.rewards[0, 0] == 0
+    assert found.is_vacuous
+    assert "the limits exclude nothing" in str(found)
 
 
 def test_selected_tasks_say_nothing_about_the_next_one():

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from heirloom.arrays import BoolArray, FloatArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.transitions import SUM_TOLERANCE
 from heirloom.transfer.nearness.successors import (
@@ -136,6 +136,18 @@ class Nearness:
         """Return one of the arrays over pairs k = s * A + a, also if it is a single number."""
         array = getattr(self, name).reshape(-1)
         return array if array.size == n_pairs else np.broadcast_to(array, n_pairs)
+
+    def _excludes(self, pairs: IntArray, outcomes: IntArray, n_states: int) -> BoolArray:
+        """Return which outcomes of these pairs are impossible: states, or `n_states` for ⊥."""
+        at_end, excluded = outcomes == n_states, np.zeros(outcomes.size, dtype=bool)
+        if self.terminates is not None:
+            may_end = self.terminates.reshape(-1)
+            excluded |= at_end & ~may_end[pairs % may_end.size]
+        if self.successors is not None:
+            first, states = self.successors
+            possible = np.repeat(np.arange(first.size - 1), np.diff(first)) * n_states + states
+            excluded |= ~at_end & ~np.isin(pairs * n_states + outcomes, possible)
+        return excluded
 
     def __and__(self, other: "Nearness") -> "Nearness":
         """Return what follows if both are true: smaller differences, and common successors."""

@@ -17,8 +17,8 @@ from heirloom.transfer.bound import Claims
 from heirloom.transfer.lipschitz.screening import useful_below
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.model_sets import combined
-from heirloom.transfer.nearness.estimate import limits_of
 from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.nearness.limits import limits_of
 from heirloom.transfer.nearness.rows import near_sets, rows_of_memory
 from heirloom.transfer.radii import (
     Accuracy,

@@ -96,22 +96,13 @@ class Differences:
 
     def impossible(self, nearness: Nearness) -> Largest:
         """Return the largest probability of outcomes that a nearness excludes, and the task."""
-        setting, rows = self.setting, self.rows
-        mass = np.zeros(rows.source.size)
-        owner = np.repeat(np.arange(setting.n_pairs), np.diff(rows.start))
-        if nearness.terminates is not None:
-            may_end = nearness._per_pair("terminates", setting.n_pairs)
-            mass += np.where(may_end[owner], 0.0, rows.ends)
-        if nearness.successors is not None:
-            first, states = nearness.successors
-            allowed = np.repeat(np.arange(setting.n_pairs), np.diff(first)) * setting.n_states
-            allowed = np.append(allowed + states, -1)
-            allowed[:-1].sort()
-            lengths = rows.last - rows.first
-            row, at = np.repeat(np.arange(lengths.size), lengths), ranges(rows.first, lengths)
-            key = owner[row] * setting.n_states + rows.successors[at]
-            excluded = allowed[np.searchsorted(allowed[:-1], key)] != key
-            mass += np.bincount(row, excluded * rows.p[at], minlength=lengths.size)
+        rows, n_states = self.rows, self.setting.n_states
+        owner = np.repeat(np.arange(self.setting.n_pairs), np.diff(rows.start))
+        lengths = rows.last - rows.first
+        row, at = np.repeat(np.arange(lengths.size), lengths), ranges(rows.first, lengths)
+        excluded = nearness._excludes(owner[row], rows.successors[at], n_states)
+        mass = rows.ends * nearness._excludes(owner, np.full(owner.size, n_states), n_states)
+        mass += np.bincount(row, excluded * rows.p[at], minlength=lengths.size)
         return self._worst_row(mass, owner)
 
     def above(self, highest: FloatArray) -> Largest:
