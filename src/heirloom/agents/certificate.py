@@ -14,7 +14,7 @@ from heirloom.agents.task_log import GIVEN, NONE, OWN, Request, same_nearness, s
 from heirloom.arrays import FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument, RefutedKnowledge, RefutedKnowledgeWarning
 from heirloom.mdp.tabular import reward_scale
-from heirloom.transfer.certified import ACCURACY, CertifiedValues
+from heirloom.transfer.certified import ACCURACY, ROUNDING, CertifiedValues
 from heirloom.transfer.certified_sets import CertifiedSets
 from heirloom.transfer.declared import Declared, as_options
 from heirloom.transfer.nearness.knowledge import Nearness
@@ -26,7 +26,6 @@ from heirloom.wording import counted, counted_of
 N_LIMITS = 10  # pairs that are named
 NOTHING = 0.99  # relative gap above which a certificate says nothing
 N_KEPT = 2  # bounds of a task, for different knowledge, that can go on
-ROUNDING = 1e-9  # by which a lower bound may be above an upper one, relative to the range of values
 
 
 class Limit(NamedTuple):
@@ -127,11 +126,10 @@ def certify(agent: OptimisticAgent, asked: Request) -> Certificate:
         return _without_nearness(agent, values, str(error), asked)
     _check_prices(agent, values)
     upper, lower = values.upper(), values.lower()
-    excess = np.where(lower.exists & upper.exists, lower.Q - upper.Q, -np.inf)
-    k = int(excess.argmax())
-    name = agent.memory.names.pair(*divmod(k, agent.n_actions))
-    found = _contradiction(agent, values, f"the value of {name}", lower.Q[k], upper.Q[k])
-    if found is not None:
+    k = values.crossing()
+    if k is not None:
+        name = agent.memory.names.pair(*divmod(k, agent.n_actions))
+        found = _contradiction(values, f"the value of {name}", lower.Q[k], upper.Q[k])
         return _without_nearness(agent, values, found, asked)
     Q = np.where(lower.exists, lower.Q, -np.inf).reshape(agent.n_states, -1)
     policy, lowest = Q.argmax(axis=1), lower.V
@@ -142,8 +140,8 @@ def certify(agent: OptimisticAgent, asked: Request) -> Certificate:
         at_least, policy, lower_from = value, candidate.policy, "rollouts"
         lowest = values.lower_of(policy)
     at_most = values.of_start(upper.V, task.starts, 1.0)
-    found = _contradiction(agent, values, "the value of a policy", at_least, at_most)
-    if found is not None:
+    if values.is_excess(at_least - at_most):
+        found = _contradiction(values, "the value of a policy", at_least, at_most)
         return _without_nearness(agent, values, found, asked)
     return Certificate(
         delta=delta,
@@ -201,25 +199,22 @@ def _values_of(agent: OptimisticAgent, asked: Request) -> CertifiedValues:
     return values
 
 
-def _contradiction(
-    agent: OptimisticAgent, values: CertifiedValues, what: str, low: float, high: float
-) -> str | None:
+def _contradiction(values: CertifiedValues, what: str, low: float, high: float) -> str:
     """Return that a lower bound is above an upper one, which is evidence against knowledge.
 
     If what is known is true, this happens with probability δ at most in a life. Raises
     `RefutedKnowledge` if there is no nearness that could be false.
     """
-    setting = agent.setting
-    tol = ROUNDING * max(abs(setting.v_max), abs(values.v_min), reward_scale(setting.reward_range))
-    if low <= high + tol:
-        return None
-    found = f"{what} is at least {low:.4g} and at most {high:.4g}"
+    found = (
+        f"{what} is at least {low:.4g} and at most {high:.4g} (probability of error "
+        f"{values.delta:g})"
+    )
     if values.nearness is None:
         raise RefutedKnowledge(
-            f"what is declared is refuted: {found} (probability of error {values.delta:g}). "
-            "Correct v_max, successors, terminates, rewards or start"
+            f"what is declared is refuted: {found}. Correct v_max, successors, terminates, rewards "
+            "or start"
         )
-    return f"{found} (probability of error {values.delta:g})"
+    return found
 
 
 def _without_nearness(

@@ -30,6 +30,7 @@ from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
 ACCURACY = 1e-4  # of bounds, in the range of rewards; they are valid at any accuracy
+ROUNDING = 1e-9  # by which a lower bound may be above an upper one, relative to the range of values
 MOST_WORK = 2_000_000.0  # backups in one call of compiled code, so that Python can handle Ctrl-C
 MOST_CALLS = 500
 MOST_ROUNDS = 20
@@ -336,6 +337,21 @@ class CertifiedValues:
         """Return lower bounds on Q and V of the policy that is greedy on them, as `upper` does."""
         self._solve(self._lower, accuracy, search=search)
         return self._lower
+
+    def crossing(self) -> int | None:
+        """Return the pair whose lower bound is the furthest above its upper bound; None if none is.
+
+        If what is known is true, there is one with probability δ at most in a life.
+        """
+        lower, upper = self._lower, self._upper
+        excess = np.where(lower.exists & upper.exists, lower.Q - upper.Q, -np.inf)
+        k = int(excess.argmax())
+        return k if self.is_excess(float(excess[k])) else None
+
+    def is_excess(self, difference: float) -> bool:
+        """Return whether a difference of values is above 0, beyond rounding."""
+        scale = reward_scale(self.setting.reward_range)
+        return difference > ROUNDING * max(abs(self.setting.v_max), abs(self.v_min), scale)
 
     def _solve(self, bounds: kernels.Bounds, accuracy: float, *, search: bool) -> None:
         setting = self.setting

@@ -21,7 +21,6 @@ from heirloom.validation import instance, positive_probability
 
 GROWTH = 1.01  # of the steps of a task between two plans
 FIRST_CHECK = 256  # steps after which the nearness is compared with own visits, then doubled
-ROUNDING = 1e-9
 ACCURACY = 0.03  # of plans, in the range of rewards
 
 Floor = Annotated[
@@ -130,10 +129,9 @@ class CertifiedSets(Bound):
         n_steps = int(self.model._arrays.counts.sum())
         if self.nearness is not None and n_steps >= self._check_at:
             self._check_at = 2 * max(n_steps, FIRST_CHECK)
-            upper = self.values.upper(accuracy=ACCURACY, search=False)
-            lower = self.values.lower(accuracy=ACCURACY, search=False)
-            gap = ROUNDING * max(abs(self.setting.v_max), abs(self.values.v_min))
-            if (np.where(lower.exists & upper.exists, lower.Q - upper.Q, -np.inf) > gap).any():
+            self.values.upper(accuracy=ACCURACY, search=False)
+            self.values.lower(accuracy=ACCURACY, search=False)
+            if self.values.crossing() is not None:
                 self._found = "a lower bound on a value is above an upper one"
                 self.give_up_nearness()
                 self.values.count()
