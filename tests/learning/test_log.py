@@ -146,6 +146,53 @@ def test_missing_numbers_in_columns_of_integers_are_left_out():
     assert report.n_used == 38
 
 
+def changed(log, **types):
+    return log.assign(**{name: log[name].astype(kind) for name, kind in types.items()})
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        {"state": "category", "next_state": "category", "action": "category"},
+        {"state": "Int64", "next_state": "Int32", "action": "uint8", "reward": "Float64"},
+        {"state": "string", "action": "string", "reward": "string", "next_state": object},
+        {"state": float, "reward": "float32", "terminated": "boolean"},
+        {"reward": "category", "terminated": "category"},
+        {"terminated": str},
+        {"terminated": float},
+    ],
+)
+def test_columns_of_every_type_are_read(types):
+    log = recorded(100)
+    log.loc[[19, 59], "terminated"] = True
+    agents = [hl.RMax(**SIZES, seed=0) for _ in range(2)]
+    hl.learn_from_log(agents[0], log, episode="episode")
+    report = hl.learn_from_log(agents[1], changed(log, **types), episode="episode")
+    assert (report.n_used, report.problems) == (100, ())
+    assert np.allclose(agents[0].Q, agents[1].Q, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("yes", "no"), [("TRUE", "FALSE"), ("yes", "no"), (" T", "f "), (1.0, 0)])
+def test_flags_are_read(yes, no):
+    log = recorded(20).assign(terminated=[no] * 19 + [yes])
+    agent = hl.RMax(**SIZES, seed=0)
+    report = hl.learn_from_log(agent, log)
+    assert report.n_used == 20
+    assert agent.memory.visits.rows.ends.sum() > 0
+    log["terminated"] = log.terminated.astype(object)
+    log.loc[3, "terminated"] = "perhaps"
+    report = hl.learn_from_log(hl.RMax(**SIZES, seed=0), log)
+    assert "terminated is neither true nor false (but 'perhaps'): 1 (row 3), left out" in str(
+        report
+    )
+
+
+def test_labels_of_whole_numbers_have_no_digits_after_the_point():
+    log = recorded(60).assign(week=[1.0] * 20 + [np.nan] * 20 + [2.5] * 20)
+    agent = hl.RMax(**SIZES, seed=0)
+    assert list(hl.learn_from_log(agent, log, task="week").tasks) == ["1", "2.5"]
+
+
 def test_rows_without_an_episode_or_a_task_belong_to_no_other_one():
     log = pd.DataFrame({"state": [0, 1, 2, 3, 4], "action": 0, "reward": 0.0})
     log["episode"], log["week"] = [1, 1, 2, 2, None], ["a", "a", None, "a", "a"]
@@ -271,12 +318,14 @@ def test_termination_is_learned():
         ({"state": "empty"}, {}, "no row of the log can be used: state is no number .*set_names"),
         ({"reward": 5.0}, {}, "outside the reward_range"),
         ({"reward": np.nan}, {}, "reward is missing"),
+        ({"reward": "2,5"}, {}, "reward is no finite number .but '2,5'"),
+        ({}, {"task": "week"}, "task is 'week', which is no column .* table.reset_index.. has it"),
     ],
 )
 def test_log_without_a_usable_row_is_refused_before_the_task_begins(changes, options, message):
     agent = hl.RMax(**SIZES, seed=0)
     with pytest.raises(hl.errors.InvalidArgument, match=message):
-        hl.learn_from_log(agent, recorded(20).assign(**changes), **options)
+        hl.learn_from_log(agent, recorded(20).assign(**changes).rename_axis("week"), **options)
     assert not agent.in_task
     assert agent.memory.n_tasks == 0
 

@@ -1,6 +1,6 @@
 """`learn_from_log`: an agent learns tasks from a table of recorded steps."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,10 @@ from heirloom.wording import counted, counted_of, did_you_mean, reason, were
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
-FLAGS = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
+FLAGS = {
+    **dict.fromkeys(("true", "t", "yes", "1", "1.0"), 1),
+    **dict.fromkeys(("false", "f", "no", "0", "0.0"), 0),
+}
 ROUNDING = 1e-6  # relative error of rewards, such as that of 32 bits, that is rounded to the range
 MOST_SHOWN = 5  # rows of a problem
 
@@ -114,12 +117,13 @@ def learn_from_log(
         next_state: the column of the states that follow. None takes the state of the next row of
             the episode; the last row of an episode that did not terminate is then left out.
         terminated: the column that says whether the step ended the task's episode for good, not by
-            a time limit. None if no step did.
+            a time limit: booleans, 1 and 0, or texts such as "true" and "no". None if no step did.
         episode: the column that identifies episodes. Without it, all rows between two terminations
             are one episode.
         task: the column that identifies tasks, whose values become their labels. Tasks are learned
             in the order of their first rows. Without it, the log is one task.
-        available: the actions that exist, booleans [s, a]; None for all.
+        available: the actions that exist in all tasks of the log, booleans [s, a]; None for all. If
+            they differ between tasks, call the function for one task after the other.
 
     Raises `InvalidArgument` if a column is missing or no row is left. The agent has not begun a
     task then.
@@ -146,8 +150,9 @@ def learn_from_log(
                 f"{name} is {shown(column)}, which is no column of the table: expected one of "
                 f"{', '.join(map(repr, frame.columns))}{optional}"
                 f"{did_you_mean(column, map(str, frame.columns))}"
+                f"{'; table.reset_index() has it' if column in frame.index.names else ''}"
             )
-    log = _Log(agent, frame, columns, _mask(agent, available))
+    log = _Log(agent, frame, columns, available)
     if not log.used.any():
         found = "; ".join(map(str, log.problems)) or "it has no rows"
         raise InvalidArgument(f"no row of the log can be used: {found}.{log.remedy}")
@@ -158,47 +163,43 @@ def _read(table: "pd.DataFrame | str | Path") -> "pd.DataFrame":
     import pandas as pd
 
     if isinstance(table, str | Path):
-        read = pd.read_parquet if Path(table).suffix == ".parquet" else pd.read_csv
         try:
-            return read(table)
+            if Path(table).suffix == ".parquet":
+                return pd.read_parquet(table)
+            return pd.read_csv(table, low_memory=False)  # each column has one type
         except ImportError:
             raise missing("reading Parquet files", "export") from None
         except (OSError, ValueError) as error:  # those of pandas and pyarrow are ValueErrors
             raise InvalidArgument(f"table is {shown(table)}: {reason(error)}") from error
     if not isinstance(table, pd.DataFrame):
         raise InvalidArgument(
-            f"table is {shown(table)}: expected a pandas table, or the path of a CSV or Parquet "
-            "file"
+            f"table is {shown(table)}: expected a pandas table, such as pandas.DataFrame(rows), or "
+            "the path of a CSV or Parquet file"
         )
     return table
-
-
-def _mask(agent: Agent, available: ArrayLike | None) -> BoolArray | None:
-    """Return which pairs exist, [s, a]; None for all."""
-    if available is None:
-        return None
-    mask = read_existing(available, *_sizes(agent))
-    if not takes(agent.begin_task, "available"):
-        raise InvalidArgument(
-            f"available is given, but begin_task of {type(agent).__name__} takes no such argument: "
-            "leave it out"
-        )
-    return mask
 
 
 class _Log:
     """The rows of a table, read for one agent."""
 
     def __init__(
-        self, agent: Agent, frame: "pd.DataFrame", columns: dict[str, Any], mask: BoolArray | None
+        self,
+        agent: Any,
+        frame: "pd.DataFrame",
+        columns: dict[str, Any],
+        available: ArrayLike | None,
     ) -> None:
-        self.agent, self.mask, self.n_rows = agent, mask, len(frame)
+        self.agent, self.n_rows, self.options = agent, len(frame), {}
+        exists = np.ones((agent.n_states, agent.n_actions), dtype=bool)
+        if available is not None:
+            exists = read_existing(available, *exists.shape)
+            self.options = {"available": exists}
         self.used = np.ones(self.n_rows, dtype=bool)
         self.problems: list[Problem] = []
         self.remedy = ""
         given = {key: None if name is None else frame[name] for key, name in columns.items()}
         self.has_episodes = given["episode"] is not None
-        memory, n_states, n_actions = memory_of(agent), *_sizes(agent)
+        memory, (n_states, n_actions) = memory_of(agent), exists.shape
         names = NO_NAMES if memory is None else memory.names
         unplaced = np.zeros(self.n_rows, dtype=bool)
         for key in ("task", "episode"):
@@ -216,8 +217,8 @@ class _Log:
         self.a = self._numbers("action", given["action"], n_actions, names.actions)
         self.r = self._rewards(given["reward"])
         self.s_next = self._next_states(given["next_state"], n_states, names.states)
-        if mask is not None:
-            self._note("action is not available in the state", ~mask[self.s, self.a])
+        self._note("action is not available in the state", ~exists[self.s, self.a])
+        self.n_pairs = int(exists.sum())
 
     def _note(self, what: str, rows: BoolArray, *, left_out: bool = True) -> None:
         """Take note of rows that have a problem, unless they were left out before."""
@@ -227,47 +228,56 @@ class _Log:
             self.problems.append(Problem(what, int(rows.sum()), first, left_out))
             self.used &= ~(rows & left_out)
 
+    def _read(
+        self,
+        name: str,
+        column: "pd.Series",
+        value_of: Callable[[Any], int],
+        expected: str,
+        needed: BoolArray | None = None,
+    ) -> IntArray:
+        """Return the numbers that values stand for, -1 where there is none."""
+        needed = self.used if needed is None else needed
+        codes, values = _factorized(column)
+        numbers = np.array([*map(value_of, values), -1], dtype=np.int64)[codes]
+        self._note(f"{name} is missing", needed & (codes < 0))
+        unknown = needed & self.used & (numbers < 0)
+        if unknown.any():
+            example = shown(values[codes[unknown.argmax()]])
+            self._note(f"{name} is {expected} (but {example})", unknown)
+        return numbers
+
     def _numbers(
         self,
         name: str,
         column: "pd.Series",
         size: int,
         names: tuple[str, ...] | None,
-        *,
-        needed: BoolArray | bool = True,
+        needed: BoolArray | None = None,
     ) -> IntArray:
         """Return the numbers of states or actions, -1 where they cannot be read."""
-        codes, values = _factorized(column)
-        known = {} if names is None else {each: i for i, each in enumerate(names)}
-        found = np.array([*(_number(name, x, size, known) for x in values), -1], dtype=np.int64)
-        numbers: IntArray = found[codes]
-        self._note(f"{name} is missing", needed & (codes < 0))
-        unknown = needed & self.used & (numbers < 0)
-        if unknown.any():
-            example = column.iloc[int(unknown.argmax())]
-            or_name = "" if names is None else f", or a name such as {shortened(names[0])!r}"
-            self._note(
-                f"{name} is no number from 0 to {size - 1}{or_name} (but {shown(example)})", unknown
-            )
-            if names is None and isinstance(example, str):
-                self.remedy = " Give the agent the names first: agent.memory.set_names(...)"
-        return numbers
+        known = {each: i for i, each in enumerate(names or ())}
+        or_name = "" if names is None else f", or a name such as {shortened(names[0])!r}"
+        expected = f"no number from 0 to {size - 1}{or_name}"
+        read = self._read(name, column, lambda x: _number(name, x, size, known), expected, needed)
+        if names is None and (read < 0).all() and any(isinstance(x, str) for x in column.iloc[:1]):
+            self.remedy = " Give the agent the names first: agent.memory.set_names(...)"
+        return read
 
     def _flags(self, column: "pd.Series | None") -> BoolArray:
         """Return which rows terminated."""
         if column is None:
             return np.zeros(self.n_rows, dtype=bool)
-        codes, values = _factorized(column)
-        flags = [FLAGS.get(str(value).lower()) for value in values] + [None]
-        self._note(
-            "terminated is missing, or neither true nor false",
-            np.array([flag is None for flag in flags])[codes],
+        ended = self._read(
+            "terminated",
+            column,
+            lambda value: FLAGS.get(str(value).strip().lower(), -1),
+            "neither true nor false",
         )
-        ended: BoolArray = np.array([bool(flag) for flag in flags])[codes]
         setting = getattr(self.agent, "setting", None)
         if isinstance(setting, Setting) and not setting.terminating:
-            self._note("terminated, although the agent has terminating=False", ended)
-        return ended
+            self._note("terminated, although the agent has terminating=False", ended == 1)
+        return ended == 1
 
     def _episodes(self, column: "pd.Series | None") -> IntArray:
         """Return the number of the episode of each row; tasks have different ones."""
@@ -284,8 +294,12 @@ class _Log:
         import pandas as pd
 
         r: FloatArray = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+        self._note("reward is missing", column.isna().to_numpy())
         lo, hi = -LARGEST_REWARD, LARGEST_REWARD
-        self._note("reward is missing, or no finite number", ~((lo <= r) & (r <= hi)))
+        wrong = self.used & ~((lo <= r) & (r <= hi))
+        if wrong.any():
+            example = shown(column.iloc[int(wrong.argmax())])
+            self._note(f"reward is no finite number (but {example})", wrong)
         setting = getattr(self.agent, "setting", None)
         if isinstance(setting, Setting):
             lo, hi = setting.reward_range
@@ -311,7 +325,7 @@ class _Log:
                 ~self.ended & (following < 0),
             )
             return np.where(self.ended, self.s, following)
-        s_next = self._numbers("next_state", column, size, names, needed=~self.ended)
+        s_next = self._numbers("next_state", column, size, names, ~self.ended)
         broken = ~self.ended & (following >= 0) & (s_next != following)
         cut = "" if self.has_episodes else "; give episode if a time limit ends episodes"
         self._note(f"next_state is not the state of the next row{cut}", broken, left_out=False)
@@ -320,7 +334,6 @@ class _Log:
     def learn(self) -> LogReport:
         """Let the agent observe the rows, task by task and episode by episode."""
         agent, used = self.agent, np.flatnonzero(self.used)
-        options: dict[str, Any] = {} if self.mask is None else {"available": self.mask}
         labelled = takes(agent.end_task, "label")
         observe = agent.observe
         begin_episode = getattr(agent, "begin_episode", None)
@@ -328,7 +341,7 @@ class _Log:
         # The first row of an episode counts, also if it is left out because of its outcome.
         starts = {self.episode[rows[0]]: self.s[rows[0]] for rows in _groups(self.episode)}
         for task in _groups(self.task[used]):
-            agent.begin_task(**options)
+            agent.begin_task(**self.options)
             for rows in _groups(self.episode[used[task]]):
                 rows = used[task[rows]]
                 if begin_episode is not None:
@@ -344,9 +357,7 @@ class _Log:
             agent.end_task(**({"label": label} if label and labelled else {}))
             key = label or f"task {len(n_rows) + 1}"
             n_rows[key if key not in n_rows else f"{key} [{len(n_rows) + 1}]"] = task.size
-        n_states, n_actions = _sizes(agent)
-        visited = np.unique(self.s[used] * n_actions + self.a[used]).size
-        n_pairs = n_states * n_actions if self.mask is None else int(self.mask.sum())
+        visited = np.unique(self.s[used] * agent.n_actions + self.a[used]).size
         lost = set(range(len(self.labels) - 1)) - set(self.task[used].tolist())
         memory = memory_of(agent)
         if memory is not None:
@@ -357,19 +368,9 @@ class _Log:
             tasks=n_rows,
             lost=tuple(self.labels[task] for task in sorted(lost)),
             n_visited=visited,
-            n_pairs=n_pairs,
+            n_pairs=self.n_pairs,
             problems=tuple(self.problems),
         )
-
-
-def _sizes(agent: Agent) -> tuple[int, int]:
-    try:
-        return agent.n_states, agent.n_actions  # type: ignore[attr-defined]
-    except AttributeError:
-        raise InvalidArgument(
-            f"the agent {shown(agent)} has no n_states and n_actions, which a log must fit: give "
-            "it these attributes"
-        ) from None
 
 
 def _numbered(column: "pd.Series | None", n_rows: int) -> tuple[IntArray, list[str]]:
@@ -377,6 +378,8 @@ def _numbered(column: "pd.Series | None", n_rows: int) -> tuple[IntArray, list[s
     if column is None:
         return np.zeros(n_rows, dtype=np.int64), ["", ""]
     codes, values = _factorized(column)
+    if column.dtype.kind == "f":  # of whole numbers, if some are missing
+        values = [int(x) if float(x).is_integer() else x for x in values]
     labels = [str(value)[:LONGEST_LABEL] for value in values]
     return np.where(codes < 0, len(labels), codes), [*labels, ""]  # what is missing is apart
 
