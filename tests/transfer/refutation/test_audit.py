@@ -295,6 +295,55 @@ def test_models_are_exact_by_part_and_by_pair():
     assert hl.audit(memory, near, exact=dict.fromkeys(("rewards", "transitions"), True)).exact
 
 
+def uncommon(p):
+    """Three states, of which the last one is rare."""
+    row = [(1 - p) / 2, (1 - p) / 2, p]
+    return hl.TabularMDP(np.zeros((3, 1)), np.tile(row, (3, 1, 1)), gamma=0.9)
+
+
+COMMON = np.tile([True, True, False], (3, 1, 1))
+
+
+@pytest.mark.parametrize("differences", [0.5, 1.0])
+def test_excluded_successor_is_found_with_its_probability(differences):
+    """Also with so few visits that no difference would have been found."""
+    near = hl.Nearness(rewards=differences, transitions=differences, successors=COMMON)
+    fine = hl.audit(sampled_memory([uncommon(0.0)] * 2, 5, np.random.default_rng(0)), near)
+    said = "An excluded successor would have been found with a probability of about 0.8, if its"
+    assert said in fine.verdict
+    assert ("hardly tested" in fine.verdict) == (differences < 1)
+    p, found, n = fine.power["successors"].one_pair[0, 0], 0, 300
+    for seed in range(n):
+        memory = sampled_memory([uncommon(0.0), uncommon(p)], 5, np.random.default_rng(seed))
+        contradictions = {x.part: x.pairs for x in hl.audit(memory, near).contradictions}
+        found += "successors" in contradictions and bool(contradictions["successors"][0, 0])
+    assert abs(found - 0.8 * n) <= 4 * np.sqrt(0.16 * n)
+
+
+def test_one_task_tests_what_is_claimed_of_each_single_task():
+    memory = sampled_memory([uncommon(0.0)], 300, np.random.default_rng(0))
+    every = {"rewards": 0.1, "transitions": 0.1}
+    for claim in (
+        hl.Nearness(successors=COMMON, **every),
+        hl.Nearness(highest_rewards=0.5, **every),
+    ):
+        verdict = hl.audit(memory, claim).verdict
+        assert "is hardly tested: no pair is known in two tasks. A" in verdict
+        assert "in the task that visited it most" in verdict
+    assert "is not tested: no pair" in hl.audit(memory, hl.Nearness(**every)).verdict
+
+
+def test_tasks_without_a_common_pair_do_not_test_a_p_min():
+    memory = hl.TaskMemory(1, 3)
+    memory.bind(hl.bounds.Setting(n_states=1, n_actions=3, gamma=0.9))
+    for a in range(3):
+        model = hl.LearnedModel(1, 3, n_known=1)
+        model.observe(0, a, 0.5, 0, terminated=False)
+        memory.add(hl.bounds.Source.of(model, np.full(3, 10.0)))
+    verdict = hl.audit(memory, p_min=0.5, exact=True).verdict
+    assert verdict == "p_min = 0.5 is not tested: no pair is known in two tasks."
+
+
 def test_large_differences_of_estimated_models_are_contradicted():
     good, bad = (
         hl.TabularMDP(np.full((1, 1), r), np.ones((1, 1, 1)), gamma=0.9) for r in (0.9, 0.1)

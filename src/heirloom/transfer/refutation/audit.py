@@ -31,7 +31,13 @@ from heirloom.transfer.refutation.audit_result import Audit, formatted_range
 from heirloom.transfer.refutation.contradiction import Contradiction, Part
 from heirloom.transfer.refutation.differences import Differences, Largest
 from heirloom.transfer.refutation.pooled import SHARE_OF_DELTA, pooled_evidence
-from heirloom.transfer.refutation.power import Power, all_pairs, one_pair, visits_needed
+from heirloom.transfer.refutation.power import (
+    Power,
+    all_pairs,
+    one_outcome,
+    one_pair,
+    visits_needed,
+)
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.validation import instance, numbers, positive_probability, shown, weights
@@ -274,7 +280,7 @@ class _Auditor:
         lo, hi = setting.reward_range
         widths = {name: 1.0 if name == "transitions" else hi - lo for name in claims}
         claims = {name: claim for name, claim in claims.items() if (claim < widths[name]).any()}
-        if not claims or not self.sources:
+        if not self.sources:
             return {}
         together = dict.fromkeys(claims, math.inf)
         if is_pooled and any(source.rows.counts.any() for source in self.sources):
@@ -292,6 +298,10 @@ class _Auditor:
             needed = visits_needed(of_task, kind, claim, width, n_tasks)
             single = one_pair(radii, visits, claim, width, getattr(exact, kind), n_tasks)
             power[name] = Power(self._by_pair(single), together[name], width, needed)
+        excludes = found.outcomes < all_outcomes(setting)
+        if excludes.any():
+            least = np.where(excludes, one_outcome(visits), np.inf)
+            power["successors"] = Power(self._by_pair(least), math.inf, 1.0, 1)
         return power
 
     def _by_pair(self, array: FloatArray | BoolArray) -> Any:

@@ -1,7 +1,7 @@
 """`Audit`: what the tasks in a memory say about a claim."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 WIDTH = 100  # columns of the printed text
 COLUMNS = {"claimed": 16, "estimate": 12, "lower limit": 12, "upper limit": 12, "contradicted": 12}
 NO_USE = "no prior can lower a bound"
+ONE_TASK = ("highest_rewards", "successors")  # parts of a claim that one task can contradict
 EXACT = 1e-6  # of the range: smaller differences of exact models are due to rounding
 NEGLIGIBLE = 1e-9  # of the largest number of a range: a smaller one is due to rounding
 TITLES = {
@@ -44,7 +45,7 @@ class Audit:
     exact: bool
     """Whether models were declared exact."""
     delta: float
-    """δ, the probability that a true claim is contradicted; 0 if models are exact."""
+    """δ, the probability that a true claim is contradicted; it is not used if models are exact."""
     tasks: tuple[int, ...]
     """The numbers of the tasks that were compared."""
     n_tasks: int
@@ -76,7 +77,8 @@ class Audit:
     """By how much each part of a claim must be too small to be found with probability 0.8.
 
     It is empty if models are exact, without a claim about differences, and if one was contradicted.
-    For a `p_min` it says how far apart tasks must be to be proved different.
+    For a `p_min` it says how far apart tasks must be to be proved different, and for "successors"
+    which probability an excluded one must have to be seen.
     """
     exact_parts: str = ""
     """Which parts of models were declared exact, as text."""
@@ -204,8 +206,10 @@ class Audit:
                 f"single pair contradicts it: e = {self.pooled_e:.3g}, and "
                 f"{self.pooled_limit:.4g} is enough. {self._differences()}"
             )
+        alone = self._could_find([name for name in ONE_TASK if self._finds(name)])
+        tested = f"{self.knowledge} is {'hardly' if alone else 'not'} tested"
         if not self.compared.any():
-            return f"{self.knowledge} is not tested: no pair is known in two tasks.{self._limits()}"
+            return f"{tested}: no pair is known in two tasks.{alone}{self._limits()}"
         if self.parts["d_max"].claimed is not None and not (self.exact or self._finds("d_max")):
             needed = self.power["d_max"].visits_needed if self.power else None
             visits = "" if needed is None else f"; that needs {needed:,} visits in two tasks"
@@ -215,9 +219,10 @@ class Audit:
                 f"the mean rewards of a pair{visits}.{use}{self._limits()}"
             )
         if self._lacks_power:
-            return f"{self.knowledge} is not tested: {self._too_few_visits()}{self._limits()}"
+            return f"{tested}: {self._too_few_visits()}{alone}{self._limits()}"
         return (
-            f"Nothing contradicts {self.knowledge} so far{self._use()}.{self._could_find()}"
+            f"Nothing contradicts {self.knowledge} so far{self._use()}."
+            f"{self._could_find(self.power)}"
             f"{self._limits()}"
         )
 
@@ -226,13 +231,15 @@ class Audit:
 
     @property
     def _lacks_power(self) -> bool:
-        """Whether no false claim about any part would have been found."""
-        return bool(self.power) and not any(map(self._finds, self.power))
+        """Whether no false claim about differences would have been found, or about anything."""
+        differences = [name for name in self.power if name not in ONE_TASK] or self.power
+        return bool(differences) and not any(map(self._finds, differences))
 
     def _too_few_visits(self) -> str:
         needed = [x.visits_needed for x in self.power.values() if x.visits_needed is not None]
         how_many = f" At a pair, that needs {max(needed):,} visits in two tasks." if needed else ""
-        what = "no false claim would have been found"
+        about = " about differences" if any(map(self._finds, ONE_TASK)) else ""
+        what = f"no false claim{about} would have been found"
         if self.p_min is not None:
             what = "no two tasks would have been proved to be different"
         return f"with so few visits, {what}.{how_many}"
@@ -260,16 +267,17 @@ class Audit:
                 f"is {self.largest_p_min:.4g}."
             )
         admits = f"it admits {counted(int(most), 'task')}"
+        not_tested = f"{self.knowledge} is not tested"
         if len(self.tasks) <= most:
-            return (
-                f"{self.knowledge} is not tested: {admits}, and {len(self.tasks):,} were compared."
-            )
+            return f"{not_tested}: {admits}, and {len(self.tasks):,} were compared."
+        if not self.compared.any():
+            return f"{not_tested}: no pair is known in two tasks."
         if self._lacks_power:
-            return f"{self.knowledge} is not tested: {self._too_few_visits()}"
+            return f"{not_tested}: {self._too_few_visits()}"
         seen = f"{n:,} of those seen are" if n > 1 else "no two of those seen are"
         return (
             f"Nothing contradicts {self.knowledge} so far: {admits}, and {seen} proved to be "
-            f"different.{self._could_find()}"
+            f"different.{self._could_find(self.power)}"
         )
 
     def _differences(self) -> str:
@@ -292,28 +300,32 @@ class Audit:
             text += f" {useful[0].upper()}{useful[1:]}."
         return text
 
-    def _could_find(self) -> str:
-        """Say which false claims the audit would have found, and which not."""
+    def _could_find(self, names: Iterable[str]) -> str:
+        """Say which false claims about these parts the audit would have found, and which not."""
         text = ""
-        for name, power in self.power.items():
-            part = name.replace("_", " ")
+        for name in names:
+            power, part = self.power[name], name.replace("_", " ")
             if not power.finds_something:
                 what = "No false claim" if self.p_min is None else "No difference of tasks"
                 text += f" {what} about {part} would have been found"
                 if power.visits_needed is not None:
-                    tasks = "one task" if name == "highest_rewards" else "two tasks"
-                    text += f": that needs {power.visits_needed:,} visits of a pair in {tasks}"
+                    tasks = "one task" if name in ONE_TASK else "two tasks"
+                    visits = counted(power.visits_needed, "visit")
+                    text += f": that needs {visits} of a pair in {tasks}"
                 text += "."
                 continue
             what = f"A claim about {part} that is too small would have been found"
-            how = "it is so"
-            if name == "d_max":
+            how = "it is so by"
+            if name == "successors":
+                what = "An excluded successor would have been found"
+                how = "its probability is at least"
+            elif name == "d_max":
                 what = (
                     "A d_max that is too small would have been found, through mean rewards alone,"
                 )
             elif self.p_min is not None:
-                what, how = f"Different {part} would have been found", "they differ"
-            ways = ", or ".join(self._ways(name, power))
+                what, how = f"Different {part} would have been found", "they differ by"
+            ways = ", or by ".join(self._ways(name, power))
             text += f" {what} with a probability of about {FOUND:g}, if {how} {ways}."
         return text
 
@@ -323,16 +335,16 @@ class Audit:
         least, most = found.min(initial=math.inf), found.max(initial=-math.inf)
         ways = []
         if power.all_pairs < least:
-            ways.append(f"by {power.all_pairs:.3g} at all pairs, between two halves of the tasks")
+            ways.append(f"{power.all_pairs:.3g} at all pairs, between two halves of the tasks")
         if found.size:
             amount = f"{least:.3g}" if most - least < 0.005 * most else f"{least:.3g} to {most:.3g}"
             if most <= EXACT * power.widest:
                 amount = "any amount"
             where = "the most visited pair" if found.size == 1 else f"one of {found.size:,} pairs"
             tasks = "between the two tasks that visited it most"
-            if name == "highest_rewards":
+            if name in ONE_TASK:
                 tasks = "in the task that visited it most"
-            ways.append(f"by {amount} at {where}, {tasks}")
+            ways.append(f"{amount} at {where}, {tasks}")
         return ways
 
     def _limits(self) -> str:

@@ -13,7 +13,8 @@ hi - lo.) That is more than the claim and both radii, r + η + η̄, if d - r is
 
 The same is true of transitions, with hi - lo = 1, for the set of outcomes whose probabilities
 differ by d: the total variation of the estimates is at least the difference of its frequencies, and
-more if there are many outcomes. Of `highest_rewards`, one task is enough.
+more if there are many outcomes. Of `highest_rewards`, one task is enough. An outcome that the claim
+excludes and that has probability p is seen in n visits with probability 1 - (1 - p)^n.
 
 **All pairs.** Let tasks differ by d at all pairs that were compared: half of them at each end of an
 interval of length d (if only one of many tasks differs, much less is found). The evidence of all
@@ -49,7 +50,8 @@ class Power(NamedTuple):
     one_pair: FloatArray
     """If it is wrong at this pair only, between the two tasks with most visits; [s, a].
 
-    Of `highest_rewards`, it is the one task. It is infinite where no false claim would be found."""
+    Of `highest_rewards` and of successors, it is the one task with most visits, and of successors
+    the probability of an excluded one. It is infinite where no false claim would be found."""
     all_pairs: float
     """If it is wrong at all pairs that were compared, between two halves of the tasks; or infinite.
     """
@@ -85,6 +87,12 @@ def one_pair(
         noise = QUANTILE * width * np.sqrt((1 / n).sum(axis=0)) / 2
     needed = total + np.where(exact, 0.0, noise)
     return np.where(claim + needed <= width, needed, np.inf)
+
+
+def one_outcome(visits: IntArray) -> FloatArray:
+    """Return from which probability on an excluded outcome would be seen; `visits` [task, pair]."""
+    n = visits.max(axis=0)
+    return np.where(n > 0, 1 - (1 - FOUND) ** (1 / np.maximum(n, 1)), np.inf)
 
 
 def visits_needed(
