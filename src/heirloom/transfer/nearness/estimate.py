@@ -220,7 +220,7 @@ def estimate_nearness(
         raise InvalidArgument("pairs has no pair that exists in a task: choose some that do")
     claims = {name: np.full(size, x.widest) for name, x in found.limits.items()}
     estimated = {name: x for name, x in found.limits.items() if name in parts and x.widest > 0}
-    scale, declared = None, {}
+    scale = None
     if shape is None:
         for name, x in estimated.items():
             claims[name][chosen] = x.upper[chosen].max()
@@ -232,8 +232,6 @@ def estimate_nearness(
             with np.errstate(over="ignore", invalid="ignore"):
                 claim = np.clip(scale * unit, upper, x.widest)  # a product may be rounded down
             claims[name][chosen] = np.where(unit > 0, claim, 0.0)
-        names = ("successors", "terminates", "highest_rewards")
-        declared = {name: getattr(shape, name) for name in names}
     needed = {name: found.visits_needed(name, chosen.reshape(-1)) for name in found.limits}
     is_sure = all(getattr(is_exact, name)[chosen.reshape(-1)].all() for name in parts)
     return NearnessEstimate(
@@ -243,7 +241,7 @@ def estimate_nearness(
         n_seen=memory.n_tasks,
         **found.limits,
         pairs=frozen(chosen),
-        nearness=Nearness(**claims, **declared),
+        nearness=Nearness(**claims) if shape is None else shape._with(**claims),
         parts=tuple(parts),
         scale=scale,
         n_scales=len(estimated) if shape is None else 1,

@@ -149,6 +149,10 @@ class Nearness:
             excluded |= ~at_end & ~np.isin(pairs * n_states + outcomes, possible)
         return excluded
 
+    def _with(self, **changed: Any) -> "Nearness":
+        """Return a copy with other attributes."""
+        return Nearness(**{**self.__dict__, **changed})
+
     def __and__(self, other: "Nearness") -> "Nearness":
         """Return what follows if both are true: smaller differences, and common successors."""
         if not isinstance(other, Nearness):

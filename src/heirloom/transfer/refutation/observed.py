@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.arrays import FloatArray, IntArray
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.refutation.watch import TaskWatch
 
@@ -57,17 +57,9 @@ def differences(watch: TaskWatch, seen: Observed) -> list[Difference]:
     return found
 
 
-def outside(nearness: Nearness, seen: Observed) -> tuple[IntArray, BoolArray]:
+def outside(nearness: Nearness, seen: Observed) -> tuple[IntArray, bool]:
     """Return the observed states that a nearness excludes at a pair, and whether ⊥ is excluded."""
-    states = np.flatnonzero(seen.T[:-1] > 0)
-    excluded = np.empty(0, dtype=np.int64)
-    if nearness.successors is not None:
-        first, possible = nearness.successors
-        allowed = possible[first[seen.pair] : first[seen.pair + 1]]
-        excluded = np.setdiff1d(states, allowed)
-    ends = np.array(seen.T[-1] > 0)
-    if nearness.terminates is not None:
-        ends &= ~nearness.terminates.reshape(-1)[seen.pair if nearness.terminates.ndim else 0]
-    else:
-        ends &= False
-    return excluded, ends
+    outcomes, n_states = np.flatnonzero(seen.T > 0), seen.T.size - 1
+    excluded = nearness._excludes(np.full(outcomes.size, seen.pair), outcomes, n_states)
+    states = outcomes[excluded & (outcomes < n_states)]
+    return states, bool(excluded.sum() > states.size)

@@ -38,9 +38,6 @@ def widened_nearness(
     options: dict[str, Any] = {
         "rewards": _raised(nearness.rewards, k, min(new_r, hi - lo)),
         "transitions": _raised(nearness.transitions, k, min(new_t, 1.0)),
-        "successors": nearness.successors,
-        "terminates": nearness.terminates,
-        "highest_rewards": nearness.highest_rewards,
     }
     states, ends = outside(nearness, seen)
     if nearness.successors is not None and states.size:
@@ -53,8 +50,9 @@ def widened_nearness(
     if highest is not None:
         eta = watch.own.of_pair(k, seen.n)[0]
         above = seen.R - eta > highest.reshape(-1)[k if highest.ndim else 0]
-        options["highest_rewards"] = _raised(highest, k, seen.R + eta) if above else highest
-    return Nearness(**options)
+        if above:
+            options["highest_rewards"] = _raised(highest, k, seen.R + eta)
+    return nearness._with(**options)
 
 
 def widened_d_max(
@@ -84,12 +82,9 @@ def widened_everywhere(nearness: Nearness, pooled: Pooled, setting: Setting) -> 
     The evidence does not say by how much tasks differ, and a larger claim might be false as well.
     """
     lo, hi = setting.reward_range
-    return Nearness(
+    return nearness._with(
         rewards=raised_where(nearness.rewards, pooled.rewards > 0, hi - lo),
         transitions=raised_where(nearness.transitions, pooled.transitions > 0, 1.0),
-        successors=nearness.successors,
-        terminates=nearness.terminates,
-        highest_rewards=nearness.highest_rewards,
     )
 
 
