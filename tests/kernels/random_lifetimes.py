@@ -16,7 +16,7 @@ import heirloom as hl
 from heirloom import bounds
 from heirloom.agents import uniforms
 from heirloom.errors import HeirloomError, InvalidArgument
-from heirloom.learning import learn
+from heirloom.learning import episodes
 from heirloom.mdp import learned
 from heirloom.transfer import certified, program
 from heirloom.transfer.lipschitz import solutions
@@ -54,7 +54,7 @@ def lifetime(seed):
 def use_small_buffers(stack):
     """Let calls of compiled code return soon: for random numbers, memory, or time for Ctrl-C."""
     for module, name, value in (
-        (learn, "BLOCK", 16),
+        (episodes, "BLOCK", 16),
         (uniforms, "BLOCK", 16),
         (learned, "INITIAL_CAPACITY", 4),
         (program, "PATIENCE", 1),

@@ -38,7 +38,7 @@ def test_lifetimes_do_not_depend_on_entries_that_were_never_written():
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
-    "n", [pytest.param(25, marks=pytest.mark.slow), pytest.param(400, marks=pytest.mark.full)]
+    "n", [pytest.param(12, marks=pytest.mark.slow), pytest.param(400, marks=pytest.mark.full)]
 )
 def test_many_lifetimes_do_not_depend_on_entries_that_were_never_written(n):
     run_lifetimes("0", str(n), "agents", "kernels", "transfer")

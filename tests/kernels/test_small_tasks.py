@@ -11,7 +11,7 @@ import pytest
 import heirloom as hl
 from heirloom.agents import uniforms
 from heirloom.kernels import rollout, solving
-from heirloom.learning import learn
+from heirloom.learning import episodes
 from heirloom.mdp import learned
 from heirloom.transfer import posterior, program
 from heirloom.transfer.lipschitz import solutions
@@ -49,7 +49,7 @@ def makers(tasks, **options):
 @pytest.fixture
 def small_buffers(monkeypatch):
     """Calls of compiled code return soon: for random numbers, memory, or time for Ctrl-C."""
-    monkeypatch.setattr(learn, "BLOCK", 16)
+    monkeypatch.setattr(episodes, "BLOCK", 16)
     monkeypatch.setattr(uniforms, "BLOCK", 16)
     monkeypatch.setattr(learned, "INITIAL_CAPACITY", 4)
     for module in (program, solutions):

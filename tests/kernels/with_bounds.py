@@ -95,6 +95,8 @@ def main():
         "no:cacheprovider",
         "-m",
         "not slow and not cluster and not full",
+        "-k",  # frequencies over many streams call the kernels that other tests call
+        "not probability",
     ]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # the lifetimes are imported
     root = Path(__file__).parents[2]

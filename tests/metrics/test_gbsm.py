@@ -18,7 +18,7 @@ from tests.strategies import (
 TOL = 1e-7
 RUNS = [
     pytest.param(60),
-    pytest.param(3000, marks=pytest.mark.slow),
+    pytest.param(1500, marks=pytest.mark.slow),
     pytest.param(20_000, marks=pytest.mark.full),
 ]
 
