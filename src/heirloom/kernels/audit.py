@@ -45,42 +45,12 @@ class Weights(NamedTuple):
 
 
 @njit(cache=True)
-def compare_rewards(rows, largest, tasks):
-    """Set `largest[SEEN, k]` <- max |R_i - R_j|, `largest[SURE, k]` <- max |R_i - R_j| - η_i - η_j.
-
-    The maxima are over the rows i, j of pair k; `largest[SURE]` is at least 0. `tasks[SEEN, k]` and
-    `tasks[SURE, k]` are the indices of the two tasks that attain them, or -1.
-    """
-    for k in range(rows.start.size - 1):
-        first, end = rows.start[k], rows.start[k + 1]
-        if end - first < 2:
-            continue
-        lowest = highest = first
-        low_end = high_end = first  # the smallest R + η, and the largest R - η
-        for i in range(first + 1, end):
-            if rows.R[i] < rows.R[lowest]:
-                lowest = i
-            if rows.R[i] > rows.R[highest]:
-                highest = i
-            if rows.R[i] + rows.eta[i] < rows.R[low_end] + rows.eta[low_end]:
-                low_end = i
-            if rows.R[i] - rows.eta[i] > rows.R[high_end] - rows.eta[high_end]:
-                high_end = i
-        seen = rows.R[highest] - rows.R[lowest]
-        if seen > 0.0:
-            largest[SEEN, k] = seen
-            tasks[SEEN, k, 0], tasks[SEEN, k, 1] = rows.source[lowest], rows.source[highest]
-        sure = rows.R[high_end] - rows.R[low_end] - (rows.eta[high_end] + rows.eta[low_end])
-        if sure > 0.0:
-            largest[SURE, k] = sure
-            tasks[SURE, k, 0], tasks[SURE, k, 1] = rows.source[low_end], rows.source[high_end]
-
-
-@njit(cache=True)
 def compare_transitions(rows, n_states, largest, tasks):
-    """Set `largest` and `tasks` as `compare_rewards` does, for total variations and the radii τ.
+    """Compare the transitions of the rows i, j of each pair k, with the radii τ.
 
-    `largest[MOST, k]` <- max TV(T_i, T_j) + τ_i + τ_j, which can be above 1.
+    Set `largest[SEEN, k]` <- max TV(T_i, T_j), `largest[SURE, k]` <- max TV(T_i, T_j) - τ_i - τ_j,
+    at least 0, and `largest[MOST, k]` <- max TV(T_i, T_j) + τ_i + τ_j, which can be above 1.
+    `tasks[SEEN, k]` and `tasks[SURE, k]` are the indices of the two tasks that attain them, or -1.
     """
     index = np.full(n_states, -1)
     source, tau = rows.source, rows.tau

@@ -381,10 +381,11 @@ def test_claim_fails_only_if_a_set_fails_or_the_next_task_differs_most(seed):
             assert (both <= claim + ROUNDING)[is_usual].all()
 
 
-def test_pair_does_not_differ_from_a_task_that_does_not_have_it():
+@pytest.mark.parametrize("odd", [0.9, 0.1])
+def test_pair_does_not_differ_from_a_task_that_does_not_have_it(odd):
     """Another pair of its group does."""
     rng, agent = np.random.default_rng(0), hl.RMax(n_states=2, n_actions=2, gamma=0.9, seed=0)
-    for i, p in enumerate([0.1, 0.1, 0.9]):
+    for i, p in enumerate([1 - odd, 1 - odd, odd]):
         agent.begin_task(available=np.array([[True, i < 2], [True, True]]))
         for a in range(1 + (i < 2)):
             for x in (rng.random(3000) < p).tolist():
@@ -451,6 +452,16 @@ def test_estimate_without_enough_visits_says_how_many_are_needed():
     assert (part.upper - part.estimate <= CLOSE).all()
 
 
+def test_one_pair_with_wide_limits_widens_the_claim_at_all_pairs():
+    visits = np.full((2, 6, 1), 3000)
+    visits[:, 0] = 30
+    memory = visited([slipping(0.5)] * 2, np.random.default_rng(0), visits)
+    shape = hl.Nearness(rewards=0.1, transitions=0.0)
+    found = hl.estimate_nearness(memory, parts=["rewards"], shape=shape)
+    assert found.rewards.upper[0] > 4 * found.rewards.upper[1:].max()
+    assert np.allclose(found.nearness.rewards, found.rewards.upper[0])
+
+
 def test_shape_that_says_no_difference_tells_nothing_by_itself():
     """Zeros of a shape are claims of the user, and no result."""
     memory = visited([slipping(0.1)] * 50, np.random.default_rng(0), np.full((50, 6, 1), 1))
@@ -510,7 +521,7 @@ def test_task_without_an_action_does_not_count_for_its_limits():
     assert (0.6 < found.lower).all()
     assert (found.lower <= 0.8).all()
     assert (0.8 <= found.upper).all()
-    assert (found.upper < 1).all()
+    assert (found.upper < 0.9).all()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import audit as kernels
-from heirloom.kernels.audit import SEEN, SURE
 from heirloom.transfer import program
 from heirloom.transfer.bound import Claims
 from heirloom.transfer.lipschitz.screening import useful_below
@@ -187,9 +186,9 @@ class _Auditor:
         if d_max is not None:
             claimed["d_max"] = np.broadcast_to(d_max.reshape(-1), n_pairs)
         sides: dict[str, tuple[Largest | None, Largest]] = {
-            "rewards": (found.rewards(SEEN), found.rewards(SURE)),
-            "transitions": (found.transitions(SEEN), found.transitions(SURE)),
-            "d_max": (None, found.distances),
+            "rewards": found.rewards(),
+            "transitions": found.transitions(),
+            "d_max": (None, found.distances()),
         }
         parts, contradictions = {}, []
         limits = limits_of(self.sources, self.setting, self.accuracy, found.outcomes)

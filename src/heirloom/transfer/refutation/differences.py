@@ -1,7 +1,6 @@
 """By how much the models of the tasks in a memory differ: as learned, and at least for certain."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -41,6 +40,7 @@ class Differences:
         self.outcomes = outcomes
         self.radii: list[Radii] = [accuracy.radii(one, setting, outcomes) for one in sources]
         self.rows = rows_by_pair(sources, self.radii, setting)
+        self._owner = np.repeat(np.arange(setting.n_pairs), np.diff(self.rows.start))
         self._numbers = np.array([0, *(source.task for source in sources)])
 
     @property
@@ -48,27 +48,21 @@ class Differences:
         """The pairs that are known in two tasks or more."""
         return np.diff(self.rows.start) > 1
 
-    @cached_property
-    def _rewards(self) -> tuple[Largest, Largest]:
-        arrays = self._arrays(2)
-        kernels.compare_rewards(self.rows, *arrays)
-        return self._largest(arrays, SEEN), self._largest(arrays, SURE)
+    def rewards(self) -> tuple[Largest, Largest]:
+        """Return the largest differences of mean rewards, as seen and for certain."""
+        rows, found = self.rows, []
+        for eta in (np.zeros_like(rows.eta), rows.eta):
+            low, high = self._best_rows(-rows.R - eta), self._best_rows(rows.R - eta)
+            difference = rows.R[high] - rows.R[low] - (eta[high] + eta[low])
+            found.append(self._of_rows(difference, low, high))
+        return found[0], found[1]
 
-    @cached_property
-    def _transitions(self) -> tuple[Largest, Largest]:
+    def transitions(self) -> tuple[Largest, Largest]:
+        """Return the largest total variations between transitions, as seen and for certain."""
         arrays = self._arrays(3)
         kernels.compare_transitions(self.rows, self.setting.n_states, *arrays)
         return self._largest(arrays, SEEN), self._largest(arrays, SURE)
 
-    def rewards(self, which: int) -> Largest:
-        """Return the largest differences of mean rewards, `SEEN` or `SURE`."""
-        return self._rewards[which]
-
-    def transitions(self, which: int) -> Largest:
-        """Return the largest total variations between transitions, `SEEN` or `SURE`."""
-        return self._transitions[which]
-
-    @cached_property
     def distances(self) -> Largest:
         """Lower bounds on the largest D between two tasks; the second task weighs with its values.
 
@@ -96,28 +90,32 @@ class Differences:
 
     def impossible(self, nearness: Nearness) -> Largest:
         """Return the largest probability of outcomes that a nearness excludes, and the task."""
-        rows, n_states = self.rows, self.setting.n_states
-        owner = np.repeat(np.arange(self.setting.n_pairs), np.diff(rows.start))
+        rows, owner, n_states = self.rows, self._owner, self.setting.n_states
         lengths = rows.last - rows.first
         row, at = np.repeat(np.arange(lengths.size), lengths), ranges(rows.first, lengths)
         excluded = nearness._excludes(owner[row], rows.successors[at], n_states)
         mass = rows.ends * nearness._excludes(owner, np.full(owner.size, n_states), n_states)
         mass += np.bincount(row, excluded * rows.p[at], minlength=lengths.size)
-        return self._worst_row(mass, owner)
+        worst = self._best_rows(mass)
+        return self._of_rows(mass[worst], worst, worst)
 
     def above(self, highest: FloatArray) -> Largest:
         """Return by how much mean rewards are surely above `highest`, and in which task."""
-        rows = self.rows
-        owner = np.repeat(np.arange(self.setting.n_pairs), np.diff(rows.start))
-        return self._worst_row(rows.R - rows.eta - highest[owner], owner)
+        excess = self.rows.R - self.rows.eta - highest[self._owner]
+        worst = self._best_rows(excess)
+        return self._of_rows(excess[worst], worst, worst)
 
-    def _worst_row(self, excess: FloatArray, owner: IntArray) -> Largest:
-        """Return the largest positive excess of a row of each pair; both tasks are that of it."""
-        n_pairs = self.setting.n_pairs
-        order = np.lexsort((excess, owner))
+    def _best_rows(self, values: FloatArray) -> IntArray:
+        """Return the first row with the largest value, of each pair that has rows."""
+        order = np.lexsort((-np.arange(values.size), values, self._owner))
+        return order[self.rows.start[1:][np.diff(self.rows.start) > 0] - 1]
+
+    def _of_rows(self, difference: FloatArray, first: IntArray, second: IntArray) -> Largest:
+        """Return positive differences of two rows of each pair that has rows, with their tasks."""
+        n_pairs, pairs = self.setting.n_pairs, self._owner[first]
         largest, tasks = np.zeros(n_pairs), np.zeros((n_pairs, 2), dtype=np.int64)
-        largest[owner[order]] = np.maximum(excess[order], 0.0)  # the last of a pair is its largest
-        tasks[owner[order]] = self._numbers[self.rows.source[order] + 1][:, None]
+        largest[pairs] = np.maximum(difference, 0.0)
+        tasks[pairs] = self._numbers[self.rows.source[np.column_stack([first, second])] + 1]
         tasks[largest == 0] = 0
         return Largest(largest, tasks)
 
