@@ -400,6 +400,24 @@ def test_pair_does_not_differ_from_a_task_that_does_not_have_it(odd):
         assert part.estimate[0, 1] < 0.1
 
 
+def test_probability_counts_every_number_and_the_doubt_of_its_limits():
+    tasks = [slipping(p) for p in np.linspace(0.1, 0.2, 9)]
+    memory = visited(tasks, np.random.default_rng(0), np.full((9, 6, 1), 3))
+    shape = hl.Nearness(rewards=1.0, transitions=1.0)
+    for options, expected in (
+        ({}, 1 - 0.05 - 2 * 0.2),
+        ({"parts": ["transitions"]}, 1 - 0.05 - 0.2),
+        ({"shape": shape}, 1 - 0.05 - 0.2),
+        ({"exact": {"rewards": True}}, 1 - 0.05 - 2 * 0.2),
+        ({"exact": {"rewards": True}, "parts": ["rewards"]}, 1 - 0.2),
+    ):
+        found = hl.estimate_nearness(memory, **options)
+        assert found.probability() == pytest.approx(expected)
+    assert found.probability(2) == pytest.approx(9 * 8 / (11 * 10))
+    with pytest.raises(hl.errors.InvalidArgument, match="n_next is 0"):
+        found.probability(0)
+
+
 def test_shape_that_says_no_difference_is_contradicted_by_one():
     memory = exact_memory([[0.1, 0.1], [0.1, 0.2], [0.1, 0.3]])
     zero = hl.Nearness(rewards=np.array([[1.0, 0.0]]), transitions=0.0)

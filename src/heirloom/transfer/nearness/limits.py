@@ -6,9 +6,9 @@ tasks i and j at once
 
     |R̂_i - R̂_j| - η_i - η_j  <=  |R_i - R_j|  <=  |R̂_i - R̂_j| + η_i + η_j,
 
-and likewise for the total variation, with τ. Of a pair that a task has not visited, only the ranges
-of rewards and probabilities are known: the upper limit of the total variation is 1. To leave it out
-because it was not visited would be a selection.
+and likewise for the total variation, with τ. If a task has not visited a pair, its mean reward can
+be anywhere in the range of rewards, and the upper limit of the total variation is 1. Leaving such
+pairs out would be a selection.
 
 **Pairs that are alike.** The user may declare that in each task some pairs have the same mean
 reward, or the same distribution over kinds of outcomes. The visits of these pairs in a task are
@@ -81,8 +81,8 @@ def limits_of(
 class Comparison:
     """The differences between tasks, with their limits.
 
-    `accuracy` says at which pairs models are exact, and `outcomes` has the number of possible
-    outcomes of each pair.
+    `accuracy` says at which pairs models are exact. `outcomes` is the number of possible outcomes
+    of each pair.
     """
 
     def __init__(
