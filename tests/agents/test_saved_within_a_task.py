@@ -313,6 +313,14 @@ def test_agent_with_a_small_memory_and_noisy_rewards_lives_on_with_the_same_bits
     assert_twins(*twins)
 
 
+def test_missing_folder_of_checkpoints_is_noticed_before_the_task_begins(tmp_path):
+    agent = hl.RMax(n_states=4, n_actions=3, gamma=0.9, seed=0)
+    for path, message in ((tmp_path / "no" / "a", "its folder does not exist"), (5, "path is 5")):
+        with pytest.raises(hl.errors.CannotWrite, match=message):
+            hl.learn(agent, masked_task(0), episodes=5, max_steps=9, checkpoint=path)
+        assert not agent.in_task
+
+
 class Fails(Exception):
     """An environment failed."""
 

@@ -30,6 +30,7 @@ from heirloom.learning.recording import RecordChoice
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.progress import Show, bar, silent
+from heirloom.storage.atomic import check_folder
 from heirloom.validation import (
     positive_probability,
     real_number,
@@ -130,7 +131,7 @@ def learn(
     if until is not None:
         until, delta = _checked_until(agent, until, choice), positive_probability("delta", delta)
     if checkpoint is not None:
-        _check_checkpoint(agent, choice)
+        _check_checkpoint(agent, checkpoint, choice)
     texts = checked_texts(agent, label, time)
     least = 0 if resume else 1
     plan = Plan.checked(agent, env, episodes=episodes, max_steps=max_steps, seed=seed, least=least)
@@ -178,8 +179,11 @@ def learn(
     return result
 
 
-def _check_checkpoint(agent: Agent, choice: RecordChoice | None) -> None:
-    """Raise `InvalidArgument` unless checkpoints of the agent can be written."""
+def _check_checkpoint(
+    agent: Agent, checkpoint: str | os.PathLike[str], choice: RecordChoice | None
+) -> None:
+    """Raise `InvalidArgument` or `CannotWrite` unless checkpoints of the agent can be written."""
+    check_folder(checkpoint)
     if not callable(getattr(agent, "save", None)) or not hasattr(agent, "n_episodes"):
         raise InvalidArgument(
             f"checkpoint is given, but {type(agent).__name__} has no method save(path) and no "

@@ -63,6 +63,15 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> 
     sync_folder(target.parent)
 
 
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Raise `CannotWrite` unless the folder exists in which a file is to be written later."""
+    try:
+        if not Path(path).absolute().parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "its folder does not exist")
+    except (OSError, ValueError, TypeError) as error:
+        raise _cannot_write(path, error) from error
+
+
 def _cannot_write(path: object, error: Exception) -> CannotWrite:
     reason = getattr(error, "strerror", None) or error
     if isinstance(error, FileNotFoundError):
