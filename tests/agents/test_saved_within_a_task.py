@@ -71,7 +71,8 @@ class Life:
                 if kind == 0 and (available is not None or not masked):
                     yield lambda agent, m=m, seed=seed: run(agent, m, seed)
                 elif kind == 1 and self.certified:
-                    yield lambda agent: certificate(agent)
+                    name = str(self.rng.choice(list(ASKED)))
+                    yield lambda agent, name=name: certificate(agent, name)
                 elif kind == 2 and self.certified:
                     yield lambda agent, m=m, seed=seed, masked=masked: hl.certify(
                         agent, m.to_gymnasium(), episodes=2, max_steps=5, seed=seed, masks=masked
@@ -86,7 +87,8 @@ class Life:
                     yield lambda agent, m=m, i=i, masked=masked: hl.certify(
                         agent, m.to_gymnasium(), episodes=2, max_steps=5, seed=i, masks=masked
                     )
-                    yield lambda agent: certificate(agent)
+                    name = str(self.rng.choice(list(ASKED)))
+                    yield lambda agent, name=name: certificate(agent, name)
 
     def steps(self, m, seed, masked):
         """Yield single steps in the environment of a task, which are cut in an episode."""
@@ -126,8 +128,29 @@ def run(agent, m, seed):
     return run_episodes(agent, m, Plan.checked(agent, m, **LENGTH, seed=seed)).returns.tobytes()
 
 
-def certificate(agent):
-    found = agent.certificate(start=0)
+ASKED = {
+    "start": lambda shape: {"start": 0},
+    "no start": lambda shape: {"delta": 0.1},
+    "numbers": lambda shape: {"nearness": hl.Nearness(rewards=0.9, transitions=0.9)},
+    "arrays": lambda shape: {
+        "nearness": hl.Nearness(rewards=np.full(shape, 0.5), transitions=0.0),
+        "start": 0,
+    },
+    "successors": lambda shape: {"successors": np.ones((*shape, shape[0]), dtype=bool)},
+    "rewards": lambda shape: {
+        "rewards": np.full(shape, 0.5),
+        "start": [1.0] + [0.0] * (shape[0] - 1),
+    },
+    "per transition": lambda shape: {
+        "rewards": "per transition",
+        "terminates": np.ones(shape, bool),
+    },
+}
+"""What a certificate is asked for, by the numbers of states and actions."""
+
+
+def certificate(agent, name="start"):
+    found = agent.certificate(**ASKED[name]((agent.n_states, agent.n_actions)))
     return found.lower, found.optimum_at_most, found.Q_upper.tobytes(), found.Q_lower.tobytes()
 
 

@@ -4,7 +4,7 @@
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -172,11 +172,11 @@ class SavedTask:
         # The codes, other rewards and steps that were read, and the first two when visits were
         # added to those of the memory last, after the end.
         at = np.zeros(5, dtype=np.int64)
-        seen = [0] * len(self.candidates)
+        rolled = [replace(one, returns=[]) for one in self.candidates]
         for position, kind, argument in self.events:
             self._count(learner, at, position)
             try:
-                self._happen(ghost, kind, argument, seen, at)
+                self._happen(ghost, kind, argument, rolled, at)
             except HeirloomError:  # as it was raised before, such as `RefutedKnowledge`
                 if kind in (task_log.MASK, task_log.ENDED) and not learner.place.is_over:
                     raise
@@ -188,9 +188,14 @@ class SavedTask:
         log.texts = self.ended
 
     def _happen(
-        self, ghost: OptimisticAgent, kind: int, argument: int, seen: list[int], at: IntArray
+        self,
+        ghost: OptimisticAgent,
+        kind: int,
+        argument: int,
+        rolled: list[Candidate],
+        at: IntArray,
     ) -> None:
-        """Repeat an event; `seen` are the numbers of returns of candidates so far."""
+        """Repeat an event; `rolled` are the candidates with their returns so far."""
         learner = ghost.task
         if kind == task_log.MASK:
             learner.observe_mask(*self.masks[argument])
@@ -206,12 +211,10 @@ class SavedTask:
                 asked = asked._replace(nearness=claims_of(ghost.bounds).nearness)
             certify(ghost if kind == task_log.CERTIFICATE else apart(ghost), asked)
         elif kind == task_log.RETURN:
-            seen[argument] += 1
-            learner.candidates = [
-                Candidate(c.number, c.policy, c.start, c.low, c.high, c.returns[:n])
-                for c, n in zip(self.candidates, seen, strict=True)
-                if n
-            ]
+            returns = rolled[argument].returns
+            if not returns:
+                learner.candidates.append(rolled[argument])
+            returns.append(self.candidates[argument].returns[len(returns)])
         elif kind == task_log.ENDED:
             label, time = self.ended
             learner.texts = self.texts
