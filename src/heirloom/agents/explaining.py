@@ -7,7 +7,7 @@ import numpy as np
 
 from heirloom.agents.explanation import MODEL, V_MAX, Explanation
 from heirloom.agents.optimistic import OptimisticAgent
-from heirloom.agents.task_learner import sources_used
+from heirloom.agents.own_bounds import sources_used
 from heirloom.agents.task_log import APART
 from heirloom.arrays import IntArray, frozen
 from heirloom.errors import HeirloomError

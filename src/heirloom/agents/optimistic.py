@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Required, Self, TypedDict, Unp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from heirloom.agents.own_bounds import checked_bounds, is_user_defined
 from heirloom.agents.refutation import Refutation
-from heirloom.agents.task_learner import TaskLearner, is_user_defined
+from heirloom.agents.task_learner import TaskLearner
 from heirloom.agents.task_log import CERTIFICATE, DROPPED, ENDED, RESUMED, Begun
 from heirloom.agents.uniforms import Uniforms
 from heirloom.arrays import BoolArray, FloatArray, IntArray
@@ -36,7 +37,6 @@ from heirloom.validation import (
     index,
     instance,
     reward,
-    shown,
     truth,
 )
 
@@ -208,7 +208,7 @@ class OptimisticAgent:
         self.declared = Declared.read(self.setting, **told)
         """What is known of all tasks before any data, for certificates."""
         self._limits = _limits(self.setting)
-        self.bounds = _checked_bounds(bounds)
+        self.bounds = checked_bounds(bounds)
         for bound in self.bounds:
             bound.check(self.setting)
             if isinstance(bound, CertifiedSets):
@@ -618,27 +618,3 @@ def _limits(setting: Setting) -> Limits:
     """Return the numbers that each step is compared with."""
     lo, hi = setting.reward_range
     return setting.n_states, setting.n_actions, lo, hi, setting.terminating
-
-
-# The methods of a bound that an agent calls.
-BOUND_METHODS = [name for name, value in vars(Bound).items() if name[0] != "_" and callable(value)]
-
-
-def _checked_bounds(bounds: Sequence[Bound]) -> list[Bound]:
-    """Return the bounds as a list; raise `InvalidArgument` unless all have the right methods."""
-    expected = "expected a list of bounds, such as [Lipschitz(d_max=0.1)]"
-    if not isinstance(bounds, list | tuple):
-        raise InvalidArgument(f"bounds is {shown(bounds)}: {expected}")
-    for bound in bounds:
-        if isinstance(bound, type):
-            raise InvalidArgument(
-                f"bounds contains the class {bound.__name__}: expected an instance, "
-                f"{bound.__name__}(...)"
-            )
-        missing = [name for name in BOUND_METHODS if not callable(getattr(bound, name, None))]
-        if missing:
-            raise InvalidArgument(
-                f"bounds contains {shown(bound)}, which has no method {missing[0]}: {expected}; "
-                "derive a user-defined bound from heirloom.Bound"
-            )
-    return list(bounds)

@@ -13,13 +13,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from heirloom.agents.candidates import Candidate
+from heirloom.agents.own_bounds import (
+    begun,
+    check_array,
+    check_numbers,
+    checked_pairs,
+    is_user_defined,
+    sources_used,
+)
 from heirloom.agents.refutation import Refutation
 from heirloom.agents.task_log import EPISODE, EXPECTED, TaskLog
 from heirloom.arrays import BoolArray, FloatArray, IntArray, read_only
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import checking, evidence, solving
 from heirloom.mdp.learned import LearnedModel
-from heirloom.mdp.tabular import value_range
 from heirloom.transfer import program
 from heirloom.transfer.bound import Bound, Change
 from heirloom.transfer.certified import CertifiedValues, Place
@@ -29,7 +36,7 @@ from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.model_sets import ModelSets, check_sets, combined, smallest_rewards
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
-from heirloom.validation import index, instance, shown
+from heirloom.validation import index, instance
 
 GROWTH = 1.5  # of visits between two plans, if an agent estimates models only once
 
@@ -105,7 +112,7 @@ class TaskLearner:
         setting, bounds, memory = self.setting, self.bounds, self.memory
         n_pairs = setting.n_pairs
         self._refined = [
-            i for i, bound in enumerate(bounds) if _begun(bound, setting, self.model, memory)
+            i for i, bound in enumerate(bounds) if begun(bound, setting, self.model, memory)
         ]
         # U of each user-defined bound when it was last checked; the other bounds are Heirloom's.
         self._checked_U = {
@@ -300,7 +307,7 @@ class TaskLearner:
         for i, one in self._sets:
             if one.follows:
                 changed.append(
-                    _checked_pairs(
+                    checked_pairs(
                         self.bounds[i - 1],
                         "look",
                         self.bounds[i - 1].look(pair, V),
@@ -374,11 +381,11 @@ class TaskLearner:
         """
         bound, before = self.bounds[i], self._checked_U[i]
         name, n_pairs = type(bound).__name__, before.size
-        lowered = _checked_pairs(bound, "refine", lowered, n_pairs)
+        lowered = checked_pairs(bound, "refine", lowered, n_pairs)
         if lowered.size == 0:
             return
-        _check_array(bound, "refine", n_pairs)
-        _check_numbers(bound, "refine", lowered, self.setting)
+        check_array(bound, "refine", n_pairs)
+        check_numbers(bound, "refine", lowered, self.setting)
         raised = lowered[bound.U[lowered] > before[lowered]]
         if raised.size:
             k = int(raised[0])
@@ -464,85 +471,3 @@ class TaskLearner:
         U[pairs] = bound[pairs]
         decider[pairs] = i + 1
         return pairs
-
-
-def sources_used(bound: Bound, n_pairs: int) -> IntArray:
-    """Return `sources_used` of a bound; raise `InvalidArgument` unless it has one task per pair."""
-    used = bound.sources_used()
-    is_valid = isinstance(used, np.ndarray) and used.dtype.kind in "iu" and used.shape == (n_pairs,)
-    if not is_valid:
-        raise InvalidArgument(
-            f"sources_used of the bound {type(bound).__name__} returned {shown(used)}: expected an "
-            f"array of whole numbers of shape ({n_pairs},), the task that decides U at each pair"
-        )
-    return used
-
-
-def _checked_pairs(bound: Bound, method: str, pairs: object, n_pairs: int) -> IntArray:
-    """Return the pairs that a method of a bound returned; raise `InvalidArgument` unless valid."""
-    name = type(bound).__name__
-    if not isinstance(pairs, np.ndarray) or pairs.ndim != 1 or pairs.dtype.kind not in "iu":
-        raise InvalidArgument(
-            f"{method} of the bound {name} returned {shown(pairs)}: expected an array of whole "
-            "numbers, the pairs k = s * A + a that it has changed"
-        )
-    outside = pairs[(pairs < 0) | (pairs >= n_pairs)]
-    if outside.size:
-        raise InvalidArgument(
-            f"{method} of the bound {name} returned pair {outside[0]}: expected pairs from 0 to "
-            f"{n_pairs - 1}"
-        )
-    return pairs.astype(np.int64, copy=False)
-
-
-def is_user_defined(bound: Bound) -> bool:
-    """Return whether a bound is of the user, and not one of Heirloom."""
-    return not type(bound).__module__.startswith("heirloom.")
-
-
-def _begun(bound: Bound, setting: Setting, model: LearnedModel, memory: TaskMemory) -> bool:
-    """Begin a task; raise `InvalidArgument` unless the bound returns a bool and has a valid `U`."""
-    is_refined = bound.begin_task(setting, model, memory)
-    if not isinstance(is_refined, bool | np.bool_):
-        name = type(bound).__name__
-        raise InvalidArgument(
-            f"begin_task of the bound {name} returned {shown(is_refined)}: expected True if U is "
-            "refined while the task is learned, otherwise False"
-        )
-    _check_array(bound, "begin_task", setting.n_pairs)
-    _check_numbers(bound, "begin_task", np.flatnonzero(model.available.reshape(-1)), setting)
-    return bool(is_refined)
-
-
-def _check_array(bound: Bound, method: str, n_pairs: int) -> None:
-    """Raise `InvalidArgument` unless `U` is a float64 array over pairs."""
-    U = getattr(bound, "U", None)
-    if not isinstance(U, np.ndarray) or U.shape != (n_pairs,) or U.dtype != np.float64:
-        found = f"{U.dtype} of shape {U.shape}" if isinstance(U, np.ndarray) else type(U).__name__
-        raise InvalidArgument(
-            f"U of the bound {type(bound).__name__} is {found}: {method} must set it to a float64 "
-            f"array over the pairs k = s * A + a, of shape ({n_pairs},)"
-        )
-
-
-def _check_numbers(bound: Bound, method: str, pairs: IntArray, setting: Setting) -> None:
-    """Raise `InvalidArgument` if `U` cannot be an upper bound: if it is NaN, or below `v_min`.
-
-    Infinity is an upper bound: the agent then uses `v_max`.
-    """
-    v_min, v_max = value_range(setting.reward_range, setting.gamma, terminating=setting.terminating)
-    lowest = v_min - 1e-9 * max(abs(v_min), abs(v_max))
-    U = bound.U[pairs]
-    if U.min(initial=np.inf) >= lowest:  # False if there is a NaN
-        return
-    k = int(pairs[np.flatnonzero(~(U >= lowest))[0]])
-    name = type(bound).__name__
-    if np.isnan(bound.U[k]):
-        raise InvalidArgument(
-            f"U of the bound {name} is NaN at pair {k}: {method} must set it to a number"
-        )
-    raise InvalidArgument(
-        f"U of the bound {name} is {bound.U[k]:g} at pair {k}, below {v_min:g}, the smallest "
-        f"possible value with rewards in {setting.reward_range} and gamma={setting.gamma}: "
-        f"{method} must set it to an upper bound on Q*"
-    )

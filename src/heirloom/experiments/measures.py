@@ -12,7 +12,7 @@ import numpy as np
 
 from heirloom.agents.explaining import certificate_apart
 from heirloom.agents.optimistic import OptimisticAgent
-from heirloom.agents.task_learner import sources_used
+from heirloom.agents.own_bounds import sources_used
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.registry import import_callable, is_user_defined

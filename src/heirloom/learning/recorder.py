@@ -6,9 +6,10 @@ import numpy as np
 
 from heirloom.agents.explaining import certificate_text
 from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.own_bounds import sources_used
 from heirloom.agents.protocol import Agent, memory_of
 from heirloom.agents.tables import TableAgent
-from heirloom.agents.task_learner import TaskLearner, sources_used
+from heirloom.agents.task_learner import TaskLearner
 from heirloom.arrays import IntArray, frozen
 from heirloom.kernels import rollout
 from heirloom.kernels.rollout import CHOICE, EPISODE, STATE, STEP, STEPS, UNIFORM, UPDATES
