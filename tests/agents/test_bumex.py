@@ -188,6 +188,27 @@ def test_masks_that_appear_while_learning_leave_no_lower_bound():
         agent.observe_mask(0, [1, 1])
 
 
+def test_bounds_contain_q_star_if_an_action_of_another_state_is_missing():
+    """The mask of the first state has all actions; that of the second one is not yet observed."""
+    R, T = np.array([[0.2, 0.0], [0.9, 0.1]]), np.zeros((2, 2, 2))
+    T[0, 0, 0] = T[0, 1, 1] = T[1, :, 1] = 1.0
+    source = hl.TabularMDP(R, T, gamma=0.9)
+    available = np.array([[True, True], [False, True]])
+    Q = hl.solve(hl.TabularMDP(R, T, gamma=0.9, available=available)).Q
+    agent = agent_for([source, source])
+    agent.drop_task()
+    agent.begin_task()
+    for s in (0, 1):
+        agent.observe_mask(s, available[s])
+        lower, upper = bounds_of(agent)
+        assert (lower[available] <= Q[available]).all()
+        assert (upper[available] >= Q[available] - 1e-9).all()
+    env = hl.TabularMDP(R, T, gamma=0.9, available=available, start=0).to_gymnasium()
+    agent.drop_task()
+    hl.learn(agent, env, episodes=200, max_steps=20, seed=0, masks=True)
+    assert (agent.Q[available] <= Q[available] + 1e-9).all()
+
+
 def test_visits_and_labels_of_tasks_are_stored():
     m = hl.TabularMDP([[0.5, 0.2]], np.ones((1, 2, 1)), gamma=0.5)
     near = hl.Nearness(rewards=0.1, transitions=0.0)

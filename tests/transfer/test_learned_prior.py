@@ -31,7 +31,16 @@ def make_near(delta, scope, **options):
     return hl.NearRMax(delta=delta, scope=scope, **options)
 
 
-MAKERS = [make_lrmax, make_max_q, make_near]
+def make_lrmax_and_max_q(delta, scope, **options):
+    """Both bounds fail in the same event."""
+    return hl.LRMaxQInit(delta=delta, scope=scope, **options)
+
+
+def make_near_and_max_q(delta, scope, **options):
+    return hl.NearRMaxQInit(delta=delta, scope=scope, **options)
+
+
+MAKERS = [make_lrmax, make_max_q, make_near, make_lrmax_and_max_q, make_near_and_max_q]
 
 
 def options_for(n, rng, **options):

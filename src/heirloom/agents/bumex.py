@@ -36,8 +36,8 @@ class BUMEX(TableAgent):
     near to the visits of earlier tasks, as `NearModels` describes, at the beginning of a task; they
     do not change afterwards. If the nearness is true, and with `confidence` or exact sources, they
     are bounds, so `Q` is never outside the possible values. Nothing is proved of how fast it
-    learns, and a false nearness is not noticed. If actions turn out to be missing while a task is
-    learned, Q⁻ is `v_min` from then on.
+    learns, and a false nearness is not noticed. Once a mask is observed that was not given at the
+    beginning, Q⁻ is `v_min`: actions of other states, on which it rests, may be missing, too.
     """
 
     shown = ("learning_rate", "exploration")
@@ -84,10 +84,11 @@ class BUMEX(TableAgent):
         return np.where(exists, np.where(low >= others, 1.0, weights), 0.0).reshape(-1)
 
     def _observe_mask(self, s: int, flags: BoolArray) -> None:
+        is_first = not self._task.model._availability.is_known(s)
         new = self._task.observe_mask(s, flags)
         super()._observe_mask(s, flags)
-        if new.size:
-            Q, lower, upper = self._table.Q, self._table.lower, self._table.upper
+        Q, lower, upper = self._table.Q, self._table.lower, self._table.upper
+        if new.size or (is_first and (lower > self.v_min).any()):
             upper[:] = self._task.Q
             lower[:] = np.where(upper > -np.inf, self.v_min, -np.inf)
             np.minimum(Q, upper, out=Q)

@@ -11,7 +11,7 @@ S* is among the k smallest of them with probability k / (m + 1), or more if ther
 is at most the k-th smallest of the S*_i, which is at most S, because S_i >= S*_i for all i. ∎
 
 The probability is that of one later task, over the draw of all tasks. If k = m, the next n tasks
-are covered together with probability m / (m + n). Three rules make it true:
+are covered together with probability m / (m + n). Four rules make it true:
 
 - Q⁺ of a calibration task must not rest on the envelope or on anything else that was learned from
   earlier tasks and is true with a probability only: a task that is learned under an envelope hides
@@ -19,6 +19,8 @@ are covered together with probability m / (m + n). Three rules make it true:
   task and from a given nearness, and from no other bound.
 - Once calibrated, an envelope does not change. Later tasks are learned under it, and say nothing
   about it.
+- Tasks that are dropped are not scored. If they are dropped because of what they are, the others
+  are a selection, and nothing is claimed.
 - A task that widens a given nearness or prior (`on_refutation="widen"`) was selected by its
   content, and is not scored. E is fixed and the calibration begins anew after it, because earlier
   scores may rest on the false claim. The tasks after it are exchangeable given all before. So when
