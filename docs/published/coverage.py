@@ -134,7 +134,13 @@ def _compared(family: list[Task]) -> dict[str, np.ndarray]:
     def of_all(compare: Callable[[Source, Source], Any]) -> np.ndarray:
         return np.array([[compare(a.source, b.source) for b in family] for a in family])
 
-    differences = of_all(lambda a, b: model_differences(a, b, agent.setting))
+    def differs(a: Source, b: Source) -> Any:
+        setting = agent.setting
+        lo, hi = setting.reward_range
+        gone = a.missing | b.missing
+        return model_differences(a.rows, b.rows, gone, hi - lo, setting.n_states)
+
+    differences = of_all(differs)
     return {
         "WeightedL1": of_all(lambda a, b: bound._largest_distance(a, [b])),
         REWARDS: differences[:, :, 0],

@@ -9,8 +9,6 @@ from heirloom import theory as theory
 from heirloom import wrappers as wrappers
 from heirloom.agents.bisimulation_transfer import BisimulationTransfer as BisimulationTransfer
 from heirloom.agents.bumex import BUMEX as BUMEX
-from heirloom.agents.certified_rmax import CertifiedRMax as CertifiedRMax
-from heirloom.agents.envelope_rmax import EnvelopeRMax as EnvelopeRMax
 from heirloom.agents.fixed_policy import FixedPolicy as FixedPolicy
 from heirloom.agents.near_rmax import NearRMax as NearRMax
 from heirloom.agents.near_rmax import NearRMaxQInit as NearRMaxQInit
@@ -18,7 +16,11 @@ from heirloom.agents.optimistic import OptimisticAgent as OptimisticAgent
 from heirloom.agents.optimistic_algorithms import FMRL as FMRL
 from heirloom.agents.optimistic_algorithms import MBIE as MBIE
 from heirloom.agents.optimistic_algorithms import MFRL as MFRL
+from heirloom.agents.optimistic_algorithms import PSRL as PSRL
 from heirloom.agents.optimistic_algorithms import UCBVI as UCBVI
+from heirloom.agents.optimistic_algorithms import CertifiedRMax as CertifiedRMax
+from heirloom.agents.optimistic_algorithms import EnvelopeRMax as EnvelopeRMax
+from heirloom.agents.optimistic_algorithms import NearPSRL as NearPSRL
 from heirloom.agents.optimistic_algorithms import TempLe as TempLe
 from heirloom.agents.optimistic_algorithms import VMax as VMax
 from heirloom.agents.paper_algorithms import LRMax as LRMax
@@ -27,8 +29,6 @@ from heirloom.agents.paper_algorithms import MaxQInit as MaxQInit
 from heirloom.agents.paper_algorithms import RMax as RMax
 from heirloom.agents.policy_table import policy_table as policy_table
 from heirloom.agents.protocol import Agent as Agent
-from heirloom.agents.psrl import PSRL as PSRL
-from heirloom.agents.psrl import NearPSRL as NearPSRL
 from heirloom.agents.qlearning import QLearning as QLearning
 from heirloom.agents.table_algorithms import QUCB as QUCB
 from heirloom.agents.table_algorithms import DelayedQ as DelayedQ
@@ -77,7 +77,7 @@ from heirloom.transfer.nearness.estimate import estimate_nearness as estimate_ne
 from heirloom.transfer.nearness.exact import family_nearness as family_nearness
 from heirloom.transfer.nearness.exact import near_bound as near_bound
 from heirloom.transfer.nearness.knowledge import Nearness as Nearness
-from heirloom.transfer.nearness.learned_tasks import learned_nearness as learned_nearness
+from heirloom.transfer.nearness.learned import learned_nearness as learned_nearness
 from heirloom.transfer.refutation.audit import audit as audit
 
 __version__: str

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.agents.envelope_rmax import EnvelopeRMax
+from heirloom.agents.optimistic_algorithms import EnvelopeRMax
 from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.setting import Setting
 

@@ -10,12 +10,9 @@ from heirloom.agents import (
     near_rmax,
     optimistic_algorithms,
     paper_algorithms,
-    psrl,
     table_algorithms,
 )
 from heirloom.agents.algorithm_options import Algorithm
-from heirloom.agents.certified_rmax import CertifiedRMax
-from heirloom.agents.envelope_rmax import EnvelopeRMax
 from heirloom.agents.qlearning import QLearning
 
 ALGORITHMS: dict[str, Algorithm] = {
@@ -27,16 +24,20 @@ ALGORITHMS: dict[str, Algorithm] = {
     "NearRMaxQInit": Algorithm(
         near_rmax.NearRMaxQInit, near_rmax.nearness_and_p_min, near_rmax.NearnessScale
     ),
-    "EnvelopeRMax": Algorithm(EnvelopeRMax),
+    "EnvelopeRMax": Algorithm(optimistic_algorithms.EnvelopeRMax),
     "UCBVI": Algorithm(optimistic_algorithms.UCBVI, optimistic_algorithms.with_nearness),
     "MBIE": Algorithm(optimistic_algorithms.MBIE),
     "VMax": Algorithm(optimistic_algorithms.VMax),
-    "CertifiedRMax": Algorithm(CertifiedRMax, optimistic_algorithms.with_nearness),
+    "CertifiedRMax": Algorithm(
+        optimistic_algorithms.CertifiedRMax, optimistic_algorithms.with_nearness
+    ),
     "FMRL": Algorithm(optimistic_algorithms.FMRL),
     "TempLe": Algorithm(optimistic_algorithms.TempLe),
     "MFRL": Algorithm(optimistic_algorithms.MFRL),
-    "PSRL": Algorithm(psrl.PSRL),
-    "NearPSRL": Algorithm(psrl.NearPSRL, near_rmax.with_given_nearness, near_rmax.NearnessScale),
+    "PSRL": Algorithm(optimistic_algorithms.PSRL),
+    "NearPSRL": Algorithm(
+        optimistic_algorithms.NearPSRL, near_rmax.with_given_nearness, near_rmax.NearnessScale
+    ),
     "QLearning": Algorithm(QLearning),
     "QUCB": Algorithm(table_algorithms.QUCB),
     "DelayedQ": Algorithm(table_algorithms.DelayedQ),

@@ -10,9 +10,14 @@ from scipy.sparse.linalg import spsolve
 
 from heirloom.agents.candidates import best
 from heirloom.agents.optimistic import OptimisticAgent
-from heirloom.agents.task_log import GIVEN, NONE, OWN, Request, same_nearness, same_options
+from heirloom.agents.task_log import APART, GIVEN, NONE, OWN, Request, same_nearness, same_options
 from heirloom.arrays import FloatArray, IntArray, frozen
-from heirloom.errors import InvalidArgument, RefutedKnowledge, RefutedKnowledgeWarning
+from heirloom.errors import (
+    HeirloomError,
+    InvalidArgument,
+    RefutedKnowledge,
+    RefutedKnowledgeWarning,
+)
 from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.certified import ACCURACY, ROUNDING, CertifiedValues
 from heirloom.transfer.certified_sets import CertifiedSets
@@ -115,22 +120,25 @@ class Certificate:
         return "\n".join(line for line in (first, second, third) if line)
 
 
-def certify(agent: OptimisticAgent, asked: Request) -> Certificate:
-    """Return a certificate of the current task of an agent, or of the last one."""
-    values, task, delta = _values_of(agent, asked), agent.task, asked.delta
+def certify(agent: OptimisticAgent, asked: Request, *, reacts: bool = True) -> Certificate:
+    """Return a certificate of the current task of an agent, or of the last one.
+
+    Unless the agent `reacts`, this has no effect on it, also if its knowledge is contradicted.
+    """
+    values, task, delta = _values_of(agent, asked, kept=reacts), agent.task, asked.delta
     try:
         values.count()
     except InvalidArgument as error:
         if values.nearness is None:
             raise
-        return _without_nearness(agent, values, str(error), asked)
+        return _without_nearness(agent, values, str(error), asked, reacts=reacts)
     _check_prices(agent, values)
     upper, lower = values.upper(), values.lower()
     k = values.crossing()
     if k is not None:
         name = agent.memory.names.pair(*divmod(k, agent.n_actions))
         found = _contradiction(values, f"the value of {name}", lower.Q[k], upper.Q[k])
-        return _without_nearness(agent, values, found, asked)
+        return _without_nearness(agent, values, found, asked, reacts=reacts)
     Q = np.where(lower.exists, lower.Q, -np.inf).reshape(agent.n_states, -1)
     policy, lowest = Q.argmax(axis=1), lower.V
     lower_from: Literal["model", "rollouts"] = "model"
@@ -142,7 +150,7 @@ def certify(agent: OptimisticAgent, asked: Request) -> Certificate:
     at_most = values.of_start(upper.V, task.starts, 1.0)
     if values.is_excess(at_least - at_most):
         found = _contradiction(values, "the value of a policy", at_least, at_most)
-        return _without_nearness(agent, values, found, asked)
+        return _without_nearness(agent, values, found, asked, reacts=reacts)
     return Certificate(
         delta=delta,
         optimum_at_most=at_most,
@@ -184,8 +192,34 @@ def request(
     return Request(delta, declared, nearness, origin)
 
 
-def _values_of(agent: OptimisticAgent, asked: Request) -> CertifiedValues:
-    """Return the bounds that are asked for, which go on from those of an earlier request."""
+def certificate_apart(agent: OptimisticAgent, delta: float = 0.05, **given: Any) -> Certificate:
+    """Return `agent.certificate(...)` without any effect on the agent."""
+    asked = request(agent, delta=delta, **given)
+    agent.task.log.add_request(APART, asked)
+    return certify(agent, asked, reacts=False)
+
+
+def certificate_text(agent: object) -> str:
+    """Return the certificate in words, or why there is none; empty if no successors are declared.
+
+    Then nothing is computed. This does not change what the agent does.
+    """
+    if not isinstance(agent, OptimisticAgent):
+        return ""
+    nearness = None if agent.refutation.is_refuted else claims_of(agent.bounds).nearness
+    if agent.declared.successors is None and (nearness is None or nearness.successors is None):
+        return ""
+    try:
+        return str(certificate_apart(agent))
+    except HeirloomError as error:
+        return f"no certificate: {error}"
+
+
+def _values_of(agent: OptimisticAgent, asked: Request, *, kept: bool) -> CertifiedValues:
+    """Return the bounds that are asked for, which continue those of an earlier request.
+
+    If they are `kept`, a later request continues them.
+    """
     task, (delta, declared, nearness, _) = agent.task, asked
     told = {**as_options(declared), "start": None}  # bounds do not depend on it
     for values in task.certified:
@@ -195,7 +229,8 @@ def _values_of(agent: OptimisticAgent, asked: Request) -> CertifiedValues:
             return values
     arguments = agent.setting, task.model, agent.memory, task.place
     values = CertifiedValues(*arguments, declared, nearness, delta)
-    task.certified = [*task.certified[1 - N_KEPT :], values]
+    if kept:
+        task.certified = [*task.certified[1 - N_KEPT :], values]
     return values
 
 
@@ -218,25 +253,22 @@ def _contradiction(values: CertifiedValues, what: str, low: float, high: float) 
 
 
 def _without_nearness(
-    agent: OptimisticAgent,
-    values: CertifiedValues,
-    found: str,
-    asked: Request,
+    agent: OptimisticAgent, values: CertifiedValues, found: str, asked: Request, *, reacts: bool
 ) -> Certificate:
-    """React to a nearness that is refuted; return a certificate that does not use it."""
+    """Let the agent react to a nearness that is refuted; return a certificate without it."""
     refutation, message = agent.refutation, f"the nearness is refuted: {found}"
-    if asked.origin == OWN:
+    if reacts and asked.origin == OWN:
         refutation.refute_certificate(message)
         planner = agent.task.planner
         if isinstance(planner, CertifiedSets):
             planner.nearness = None
             if agent.in_task:
                 planner.give_up_nearness()
-    elif refutation.reaction == "raise":
+    elif reacts and refutation.reaction == "raise":
         raise RefutedKnowledge(message)
-    elif refutation.reaction != "ignore":
+    elif reacts and refutation.reaction != "ignore":
         warnings.warn(message, RefutedKnowledgeWarning, stacklevel=5)
-    return certify(agent, asked._replace(nearness=None, origin=NONE))
+    return certify(agent, asked._replace(nearness=None, origin=NONE), reacts=reacts)
 
 
 def _check_prices(agent: OptimisticAgent, values: CertifiedValues) -> None:

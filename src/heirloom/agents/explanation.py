@@ -1,4 +1,4 @@
-"""`Explanation`: where the values `Q` of an agent come from, in arrays and in words."""
+"""`explain`: where the values `Q` of an agent come from, in arrays and in words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray
+from heirloom.agents.certificate import certificate_text
+from heirloom.agents.optimistic import OptimisticAgent
+from heirloom.agents.own_bounds import sources_used
+from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.naming import NO_NAMES, Names, number_of
-from heirloom.transfer.bound import Dropped
-from heirloom.wording import counted_of, were
+from heirloom.transfer.bound import Details, Dropped
+from heirloom.wording import counted, counted_of, were
 
 if TYPE_CHECKING:
     import xarray as xr
 
 V_MAX = "v_max"
 MODEL = "learned model"
+NOT_DECLARED = "no certificate: agent.certificate() needs declared successors"
 WIDTH = 100  # columns of the printed text
 
 
@@ -39,7 +43,7 @@ class Explanation:
     U: FloatArray
     known: BoolArray
     counts: IntArray
-    """The number of visits, up to `n_known`."""
+    """The number of visits; those that were borrowed from other tasks, too."""
     to_explore: BoolArray
     """Unknown pairs that are greedy in a state that the agent has reached: it would choose them."""
     prior_used: dict[str, BoolArray]
@@ -242,3 +246,94 @@ class Explanation:
             f"{counted_of(n_known, self._exists.sum(), 'pair')} {were(n_known)} known, because it "
             "could not lower the bounds any further."
         )
+
+
+def explain(agent: OptimisticAgent) -> Explanation:
+    """Return where the values `Q` of the current task, or between tasks of the last, come from."""
+    shape = agent.n_states, agent.n_actions
+    Q, U, known = agent.Q.copy(), agent.U.copy(), agent.known.copy()
+    details = [bound.details() for bound in agent.bounds]
+    names, bound = _bounds(agent, details)
+    arrays = (
+        np.where(Q < U, len(names), bound),
+        bound,
+        Q,
+        U,
+        known,
+        agent.model.counts.copy(),
+        ~known & agent.greedy & agent.model.reached[:, None],
+    )
+    for array in arrays:
+        frozen(array)
+    return Explanation(
+        (*names, MODEL),
+        *arrays,
+        prior_used={
+            _name(agent, i, task): frozen(used.reshape(shape))
+            for i, detail in enumerate(details)
+            for task, used in detail.prior_used.items()
+        },
+        dropped=tuple(dropped for detail in details for dropped in detail.dropped),
+        knowledge_used={
+            f"{_name(agent, i)}, {part}": frozen(used.reshape(shape))
+            for i, detail in enumerate(details)
+            for part, used in detail.knowledge_used.items()
+        },
+        bound_notes=tuple(
+            f"{_name(agent, i)}: {note}"
+            for i, detail in enumerate(details)
+            for note in detail.notes
+        ),
+        checks=_checks(agent),
+        certificate=certificate_text(agent) or NOT_DECLARED,
+        available=None if agent.task.missing is None else frozen(agent.model.available.copy()),
+        pair_names=agent.memory.names,
+        task_names={source.task: source.name for source in agent.memory.sources},
+    )
+
+
+def _checks(agent: OptimisticAgent) -> str:
+    """Say whether the pairs that become known are compared with the knowledge of the agent."""
+    refutation, watch = agent.refutation, agent.task.watch
+    if refutation.warned:
+        return "The knowledge was refuted: the bounds that rest on it may be invalid."
+    if refutation.n_widened:
+        return (
+            f"The knowledge was refuted and widened {counted(refutation.n_widened, 'time')} so far."
+        )
+    if watch is None or watch.n_sources == 0:
+        return ""
+    if watch.blind:
+        return (
+            f"With n_known = {agent.n_known}, no single pair can contradict the claimed "
+            "differences, because the confidence radii of the models are too large. The pooled "
+            "test of all pairs, at the end of tasks 2, 4, 8, ..., and excluded successors can. Use "
+            "a larger n_known; if tasks are deterministic, use exact=True."
+        )
+    return "Pairs that become known are compared with the knowledge; nothing contradicts it so far."
+
+
+def _bounds(agent: OptimisticAgent, details: list[Details]) -> tuple[list[str], IntArray]:
+    """Return the possible origins of `U`, and the index of the origin at each pair, [s, a]."""
+    names, index = [V_MAX], np.zeros((agent.n_states, agent.n_actions), dtype=np.int64)
+    for i, bound in enumerate(agent.bounds):
+        is_minimum = agent.decider == i + 1
+        source = sources_used(bound, index.size).reshape(index.shape)
+        pairs_by_name = {
+            _name(agent, i, task): is_minimum & (source == task) for task in details[i].sources
+        }
+        without_source = is_minimum & ~np.isin(source, details[i].sources)
+        if not pairs_by_name or without_source.any():
+            pairs_by_name[_name(agent, i)] = without_source
+        for name, pairs in pairs_by_name.items():
+            index[pairs] = len(names)
+            names.append(name)
+    return names, index
+
+
+def _name(agent: OptimisticAgent, i: int, task: int | None = None) -> str:
+    """Unique name of the bound i, or of the part of it that comes from a source."""
+    name = type(agent.bounds[i]).__name__
+    if [type(bound).__name__ for bound in agent.bounds].count(name) > 1:
+        name += f" {i + 1}"
+    return name if task is None else f"{name}, {agent.memory.source_name(task)}"

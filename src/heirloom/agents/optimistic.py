@@ -533,7 +533,7 @@ class OptimisticAgent:
 
     def explain(self) -> "Explanation":
         """Explain where the values `Q` come from, and what the agent will still explore."""
-        from heirloom.agents.explaining import explain
+        from heirloom.agents.explanation import explain
 
         return explain(self)
 

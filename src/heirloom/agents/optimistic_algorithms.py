@@ -7,12 +7,14 @@ visits have grown by the factor `refresh`.
 from typing import Annotated, Any, Unpack
 
 from heirloom.agents.algorithm_options import TaskKnowledge
-from heirloom.agents.near_rmax import OptionalNearness, nearness_of
+from heirloom.agents.near_rmax import GivenNearness, OptionalNearness, nearness_of
 from heirloom.agents.optimistic import AgentOptions, CommonOptions, OptimisticAgent
 from heirloom.errors import InvalidArgument
-from heirloom.options import Option, declared
+from heirloom.options import Option, chosen, declared
 from heirloom.transfer.borrowed import Groups, Pool, Templates, pooled
 from heirloom.transfer.bound import Bound
+from heirloom.transfer.certified_sets import CertifiedSets, Floor
+from heirloom.transfer.envelope import Envelope, EnvelopeOptions
 from heirloom.transfer.evidence import (
     Bonuses,
     BonusKind,
@@ -21,6 +23,7 @@ from heirloom.transfer.evidence import (
     NearBonuses,
     SetKind,
 )
+from heirloom.transfer.posterior import PRIOR, NearPosterior, Posterior, Rewards, Sample, Strength
 from heirloom.transfer.value_distance import Beta, ValueDistance
 
 
@@ -186,6 +189,120 @@ class MFRL(OptimisticAgent):
 
     def __init__(self, *, beta: Beta, **options: Unpack[AgentOptions]) -> None:
         super().__init__(bounds=[ValueDistance(beta=beta)], **options)
+
+
+@declared
+class CertifiedRMax(OptimisticAgent):
+    """Greedy on upper bounds that hold with a stated probability, to certify a policy soon.
+
+    It acts on the optimal values of the most favourable task in all confidence sets: of its own
+    visits, and with a nearness of those of earlier tasks. They are computed anew after 1 % more
+    steps. Declare `successors`, `terminates` and `rewards` if you can: without them the sets are
+    too large to explore with. `learn(..., until=0.2)` stops once a policy is certified.
+
+    With `floor`, it explores only as long as the expected values of all episodes together keep this
+    share of the values that are guaranteed: `heirloom.bounds.CertifiedSets` has the promise. In a
+    loop of your own, then call `agent.begin_episode()` before each episode.
+
+    Examples:
+        >>> import heirloom as hl
+        >>> hl.CertifiedRMax(n_states=9, n_actions=4, gamma=0.9, rewards="per transition")
+        CertifiedRMax(n_states=9, n_actions=4, gamma=0.9, n_known=1, bounds: CertifiedSets, \
+tasks seen: 0)
+    """
+
+    def __init__(
+        self,
+        *,
+        nearness: OptionalNearness = None,
+        delta: Annotated[
+            float, Option("δ, the probability that a bound fails, in a life.", gt=0, lt=1)
+        ] = 0.05,
+        floor: Floor = None,
+        **options: Unpack[CommonOptions],
+    ) -> None:
+        if floor is not None and options["explore"] > 0:
+            raise InvalidArgument(
+                f"floor is {floor:g} and explore is {options['explore']:g}: exploratory steps "
+                "would break the promise of floor; leave one of the two out"
+            )
+        sets = CertifiedSets(nearness, delta=delta, floor=floor)
+        super().__init__(bounds=[sets], n_known=1, **refreshed(options))
+
+
+class EnvelopeRMaxOptions(EnvelopeOptions, AgentOptions):
+    """The options of `EnvelopeRMax`."""
+
+
+@declared
+class EnvelopeRMax(OptimisticAgent):
+    """RMax with the bound `Envelope`, which needs no knowledge of the family.
+
+    The bound is valid for each later task with probability 1 - α, if tasks are exchangeable.
+    Until it is calibrated, the agent takes the same actions as RMax.
+    """
+
+    def __init__(self, **options: Unpack[EnvelopeRMaxOptions]) -> None:
+        envelope = Envelope(**chosen(EnvelopeOptions, options))
+        super().__init__(bounds=[envelope], **chosen(AgentOptions, options))
+
+
+@declared
+class PSRL(OptimisticAgent):
+    """Posterior sampling (Osband et al., 2013): greedy on a model that is drawn from a posterior.
+
+    A model is drawn for each episode, with Dirichlet distributions of transitions, and normal or
+    Beta ones of mean rewards; `heirloom.bounds.Posterior` has the formulas. A bound on the expected
+    regret is proved for finite horizons, if the task is itself drawn from the prior, and planning
+    is exact. Here tasks are discounted and values have an error of a thousandth of the range of
+    rewards, so that nothing is proved. It transfers nothing between tasks, unless visits of earlier
+    ones are pooled with its own.
+
+    In a loop of your own, call `agent.begin_episode()` before each episode.
+
+    Examples:
+        >>> import heirloom as hl
+        >>> hl.PSRL(n_states=9, n_actions=4, gamma=0.9)
+        PSRL(n_states=9, n_actions=4, gamma=0.9, n_known=2, bounds: Posterior, tasks seen: 0)
+    """
+
+    def __init__(
+        self,
+        *,
+        posterior: Rewards = "normal",
+        sample: Sample = "episode",
+        prior: Strength = PRIOR,
+        pool: Pool = 0.0,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        possible = {name: options[name] for name in ("successors", "terminates")}
+        sampled = Posterior(rewards=posterior, sample=sample, prior=prior, **possible)
+        super().__init__(bounds=[*pooled(pool), sampled], **options)
+
+
+@declared
+class NearPSRL(OptimisticAgent):
+    """Posterior sampling with a prior from earlier tasks and a nearness; it guarantees nothing.
+
+    The prior of a pair follows from all visits in earlier tasks and from how much tasks can differ,
+    and allows for a pair that is new, whatever the nearness says: `heirloom.bounds.NearPosterior`
+    has the formulas. There is nothing to tune. Without earlier visits, a pair that was never tried
+    has the value `v_max`.
+
+    Examples:
+        >>> import heirloom as hl
+        >>> near = hl.Nearness(rewards=0.2, transitions=0.1)
+        >>> hl.NearPSRL(nearness=near, n_states=9, n_actions=4, gamma=0.9).bounds[0].plans
+        'visits'
+    """
+
+    def __init__(
+        self,
+        *,
+        nearness: GivenNearness,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        super().__init__(bounds=[NearPosterior(nearness)], **options)
 
 
 def refreshed(options: CommonOptions) -> CommonOptions:

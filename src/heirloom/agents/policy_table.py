@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.agents.explaining import certificate_apart
+from heirloom.agents.certificate import certificate_apart
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.protocol import memory_of
 from heirloom.arrays import FloatArray, IntArray

@@ -12,7 +12,6 @@ import numpy as np
 from heirloom.agents import task_log
 from heirloom.agents.candidates import ROUNDING, Candidate
 from heirloom.agents.certificate import certify
-from heirloom.agents.explaining import apart
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.refutation import Reactions
 from heirloom.agents.steps_file import Steps, logged_steps, read_masks
@@ -209,7 +208,7 @@ class SavedTask:
             asked = self.requests[argument]
             if asked.origin == task_log.OWN:
                 asked = asked._replace(nearness=claims_of(ghost.bounds).nearness)
-            certify(ghost if kind == task_log.CERTIFICATE else apart(ghost), asked)
+            certify(ghost, asked, reacts=kind == task_log.CERTIFICATE)
         elif kind == task_log.RETURN:
             returns = rolled[argument].returns
             if not returns:

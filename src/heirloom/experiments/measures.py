@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from heirloom.agents.explaining import certificate_apart
+from heirloom.agents.certificate import certificate_apart
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.own_bounds import sources_used
 from heirloom.arrays import BoolArray, FloatArray

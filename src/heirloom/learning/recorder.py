@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heirloom.agents.explaining import certificate_text
+from heirloom.agents.certificate import certificate_text
 from heirloom.agents.optimistic import OptimisticAgent
 from heirloom.agents.own_bounds import sources_used
 from heirloom.agents.protocol import Agent, memory_of

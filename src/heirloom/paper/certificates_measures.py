@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from heirloom.agents.certified_rmax import CertifiedRMax
-from heirloom.agents.explaining import certificate_apart
+from heirloom.agents.certificate import certificate_apart
+from heirloom.agents.optimistic_algorithms import CertifiedRMax
 from heirloom.arrays import FloatArray
 from heirloom.envs.family import TaskFamily
 from heirloom.envs.paper_tasks import TIGHT as CELLS

@@ -41,12 +41,16 @@ deterministic tasks): there the current task leads to a successor of one of the 
 all other cases a successor that was not seen is not impossible.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.choices import Scope
+from heirloom.errors import IncompatibleTasks, InvalidArgument
+from heirloom.mdp.learned import LearnedModel
+from heirloom.mdp.rows import Rows, compact
 from heirloom.theory import tasks_for_max_q
 from heirloom.transfer.different_tasks import check_p_min, total_variation
 from heirloom.transfer.memory import TaskMemory
@@ -54,8 +58,15 @@ from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import Successors
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
-from heirloom.validation import positive_probability, weights
-from heirloom.wording import are, counted, counted_of
+from heirloom.validation import (
+    Range,
+    check_range,
+    positive_probability,
+    real_number,
+    shown,
+    weights,
+)
+from heirloom.wording import are, counted, counted_of, size_of_task
 
 REWARDS, TRANSITIONS = "nearness.rewards", "nearness.transitions"  # names in `TaskMemory.learned`
 # A computed difference is enlarged by this factor, so that rounding does not make it too small.
@@ -176,10 +187,12 @@ class LearnedNearness:
     def _compared(self, memory: TaskMemory) -> Differences:
         """Return the largest differences of the first tasks, after comparing further ones."""
         rewards, transitions, n_compared = self._stored(memory)
+        (lo, hi), n_states = self.setting.reward_range, self.setting.n_states
         tasks = memory.first_tasks()
         for j in range(n_compared, min(len(tasks), self.n_tasks)):
             for other in tasks[:j]:
-                r, t = model_differences(tasks[j], other, self.setting)
+                gone = tasks[j].missing | other.missing
+                r, t = model_differences(tasks[j].rows, other.rows, gone, hi - lo, n_states)
                 rewards, transitions = np.maximum(rewards, r), np.maximum(transitions, t)
             memory.learned[REWARDS] = frozen(rewards), j + 1
             memory.learned[TRANSITIONS] = frozen(transitions), j + 1
@@ -235,18 +248,81 @@ class LearnedNearness:
 
 
 def model_differences(
-    task: Source, other: Source, setting: Setting
+    rows: Rows, others: Rows, missing: BoolArray, width: float, n_states: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return |R̂ - R̄̂| and TV(T̂, T̄̂) of two tasks over pairs; hi - lo and 1 where one is unknown.
+    """Return |R̂ - R̄̂| and TV(T̂, T̄̂) over pairs; `width`, of the rewards, and 1 where one is unknown.
 
-    A nearness says nothing about an action that one of them lacks: both numbers are then 0.
+    A nearness says nothing about an action that is `missing` in one of them: both are then 0.
     """
-    lo, hi = setting.reward_range
-    both = task.known & other.known
-    limits = np.where(task.missing | other.missing, 0.0, 1.0)
-    rows, other_rows = task.rows, other.rows
-    variation = np.minimum(1.0, total_variation(rows, other_rows, setting.n_states))
-    return (
-        np.where(both, np.abs(rows.R - other_rows.R), (hi - lo) * limits),
-        np.where(both, variation, limits),
+    both, limits = rows.known & others.known, np.where(missing, 0.0, 1.0)
+    variation = np.minimum(1.0, total_variation(rows, others, n_states))
+    difference = np.where(both, np.abs(rows.R - others.R), width * limits)
+    return difference, np.where(both, variation, limits)
+
+
+def learned_nearness(
+    models: Iterable[LearnedModel | Source] | TaskMemory,
+    *,
+    reward_range: Range = (0.0, 1.0),
+    epsilon: float = 0.0,
+) -> Nearness:
+    """Return the smallest nearness that agrees with any two of these learned models.
+
+    At a pair that one of two tasks does not know, they may differ by the whole reward range, and by
+    a total variation of 1. Where both know the pair, their models differ by the difference of the
+    means that they have learned, and of the frequencies.
+
+    The result describes the learned models. It is true for the tasks themselves if known pairs are
+    `epsilon`-accurate, in mean reward and in L1 norm of transitions; with `epsilon` = 0 (the
+    default), if they are exact.
+
+    Args:
+        models: learned models (`agent.model`) or sources, of tasks of the same size; or a memory,
+            for all its sources.
+        reward_range: the range of rewards of all tasks.
+        epsilon: the accuracy of known pairs.
+    """
+    lo, hi = check_range(reward_range)
+    epsilon = real_number("epsilon", epsilon, "expected a number, 0 or more", least=0)
+    tasks = [_read(i, model) for i, model in enumerate(_listed(models))]
+    shape = tasks[0][1]
+    for _, other, _ in tasks[1:]:
+        if other != shape:
+            raise IncompatibleTasks(
+                f"a model has {size_of_task(other[0], other[1])}, and another one {shape[0]} and "
+                f"{shape[1]}: compare tasks of the same size"
+            )
+    r, t = np.zeros(shape[0] * shape[1]), np.zeros(shape[0] * shape[1])
+    for i, (rows, _, missing) in enumerate(tasks):
+        for others, _, others_missing in tasks[:i]:
+            gone = missing | others_missing
+            difference, variation = model_differences(rows, others, gone, hi - lo, shape[0])
+            error = np.where(gone, 0.0, epsilon)
+            np.maximum(r, np.minimum(difference * ROUNDING + 2 * error, hi - lo), out=r)
+            np.maximum(t, np.minimum(variation * ROUNDING + error, 1.0), out=t)
+    return Nearness(rewards=r.reshape(shape), transitions=t.reshape(shape))
+
+
+def _listed(
+    models: Iterable[LearnedModel | Source] | TaskMemory,
+) -> list[LearnedModel | Source]:
+    if isinstance(models, TaskMemory):
+        models = models.sources
+    listed = list(models) if isinstance(models, Iterable) else []
+    if len(listed) < 2:
+        raise InvalidArgument(
+            f"models has {counted(len(listed), 'entry')}: give two or more learned models"
+        )
+    return listed
+
+
+def _read(i: int, model: object) -> tuple[Rows, tuple[int, int], BoolArray]:
+    """Return the rows of a model, its numbers of states and actions, and its missing pairs."""
+    if isinstance(model, LearnedModel):
+        missing = ~model.available.reshape(-1)
+        return compact(model.rows), (model.n_states, model.n_actions), missing
+    if isinstance(model, Source):
+        return model.rows, (model.V.size, model.Q.size // model.V.size), model.missing
+    raise InvalidArgument(
+        f"models[{i}] is {shown(model)}: expected a LearnedModel, such as agent.model, or a Source"
     )
