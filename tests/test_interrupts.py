@@ -11,9 +11,11 @@ import pytest
 from tests.small_run import wait_until
 
 LEARNED = """
-from heirloom.transfer import acceleration, program
+from heirloom.transfer import optimistic_program, program
 import numpy as np
-acceleration.caps = lambda model, values, near: (program.NO_PAIRS, np.full(values.Q.size, np.inf))
+def no_caps(model, values, near):
+    return program.NO_PAIRS, np.full(values.Q.size, np.inf)
+optimistic_program.caps = no_caps
 program.MAX_SWEEPS = 10**12  # without acceleration and limit, learning would take hours
 m = hl.TabularMDP([[0.5], [0.2]], [[[0, 1]], [[1, 0]]], gamma=1 - 1e-9)
 agent = hl.RMax(n_states=2, n_actions=1, gamma=m.gamma, n_known=1, terminating=False, seed=0)

@@ -5,7 +5,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.learning.lifetime import learn_tasks
-from heirloom.transfer import acceleration
+from heirloom.transfer import optimistic_program
 from tests.partly_known import draw_deterministic_family
 
 GAMMAS = [0.9, 0.995]
@@ -70,7 +70,7 @@ def test_values_at_the_end_of_a_task_are_those_of_the_last_estimates(kind, gamma
         hl.learn(agent, m, episodes=30, max_steps=20, seed=seed)
         task = agent.task
         arrays = task.model._arrays, task._values, task._near
-        pairs, caps = acceleration.caps(*arrays)
+        pairs, caps = optimistic_program.caps(*arrays)
         Q, U = task.Q, task._values.base
         exact = np.minimum(U[pairs], caps[pairs])
         error = np.abs(Q[pairs] - exact).max(initial=0.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from heirloom.kernels import krylov
+from heirloom.kernels import values
 from tests.strategies import seeds
 
 
@@ -18,7 +18,7 @@ def draw_chain(rng, n_states):
 def reduced(R, P, gamma, V, steps):
     """Values after one cycle, and the norms of residuals that it returns."""
     T, V, basis = sparse.csr_array(P), V.copy(), np.empty((steps + 1, R.size))
-    norms = krylov.reduce_residual(R, T.indptr, T.indices, T.data, gamma, V, basis)
+    norms = values.reduce_residual(R, T.indptr, T.indices, T.data, gamma, V, basis)
     return V, norms
 
 

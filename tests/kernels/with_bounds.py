@@ -30,7 +30,7 @@ TESTS = (
     "tests/kernels/test_confidence.py",
     "tests/kernels/test_kernels_agree_with_reference.py",
     "tests/kernels/test_krylov.py",
-    "tests/kernels/test_largest_rows.py",
+    "tests/kernels/test_near_rows.py",
     "tests/agents/test_agents.py",
     "tests/agents/test_certificate.py",
     "tests/agents/test_certified_rmax.py",

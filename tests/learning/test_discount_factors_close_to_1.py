@@ -5,7 +5,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.kernels import solving
-from heirloom.transfer import acceleration, program
+from heirloom.transfer import optimistic_program, program
 from heirloom.transfer.nearness.exact import family_nearness
 from tests.strategies import RANGES, mixed
 
@@ -47,7 +47,7 @@ def learned(agent, tasks, seed, *, steps=False):
 def fixed_point_error(agent):
     """By how much Q may be above its fixed point: the largest decrease of a backup / (1-γ)."""
     task = agent.task
-    decrease = acceleration.largest_decrease(task.model._arrays, task._values, task._near)
+    decrease = optimistic_program.largest_decrease(task.model._arrays, task._values, task._near)
     return decrease / (1 - agent.gamma)
 
 
@@ -152,7 +152,7 @@ def test_update_that_cannot_converge_raises_not_converged_and_leaves_an_upper_bo
     def no_caps(model, values, near):
         return program.NO_PAIRS, np.full(values.Q.size, np.inf)
 
-    monkeypatch.setattr(acceleration, "caps", no_caps)
+    monkeypatch.setattr(optimistic_program, "caps", no_caps)
     monkeypatch.setattr(program, "MAX_SWEEPS", 100)
     monkeypatch.setattr(solving, "MAX_WORK", 1000)
     gamma = 1 - 1e-8

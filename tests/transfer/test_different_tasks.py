@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.transfer.different_tasks import DELTA, radii
+from heirloom.transfer.different_tasks import DELTA
+from heirloom.transfer.radii import Accuracy, all_outcomes
 
 OPTIONS = {"n_states": 2, "n_actions": 1, "gamma": 0.9, "seed": 0}
 AGENTS = {
@@ -152,6 +153,10 @@ def test_radii_hold_the_error_of_all_tasks_and_pairs_with_the_stated_probability
         total += sum((2**3 - 1) * failure_probability(n, radius) for radius in tau)
     assert total <= DELTA
     assert total == pytest.approx(DELTA, rel=0.01)
+
+
+def radii(source, setting):
+    return Accuracy(exact=False, delta=DELTA).radii(source, setting, all_outcomes(setting))
 
 
 def exactly_known(n_states, n_actions, n_known):

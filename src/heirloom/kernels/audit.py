@@ -187,32 +187,28 @@ def _weighted(rows, i, j, W, W_end):
 
 
 @njit(cache=True)
-def count_different(rows_of, R, known, ends, first, last, successors, p, eta, tau, ones, chosen):
+def choose_different(rows_of, R, known, ends, first, last, successors, p, eta, tau, ones, chosen):
     """Mark in `chosen` tasks that are all proved to differ from each other, first ones first.
 
     Arrays are over tasks and pairs; the transitions of task i start at `rows_of[i]`. Tasks i and j
     differ if |R_i - R_j| > η_i + η_j or TV(T_i, T_j) > τ_i + τ_j at a pair known in both; the radii
-    `eta` and `tau` are over tasks and pairs, and `ones` over states. Returns how many are chosen.
+    `eta` and `tau` are over tasks and pairs, and `ones` over states.
     """
-    n_tasks, n_pairs = R.shape
-    n_chosen = 0
-    for i in range(n_tasks):
-        is_new = True
+    for i in range(R.shape[0]):
+        chosen[i] = True
         for j in range(i):
-            if not chosen[j]:
-                continue
-            differ = False
-            for k in range(n_pairs):
-                gap = abs(R[i, k] - R[j, k])
-                if known[i, k] and known[j, k] and gap > eta[i, k] + eta[j, k]:
-                    differ = True
-                    break
-            if not differ:
-                for k in range(n_pairs):
+            if chosen[j]:
+                differ = False
+                for k in range(R.shape[1]):
+                    gap = abs(R[i, k] - R[j, k])
+                    if known[i, k] and known[j, k] and gap > eta[i, k] + eta[j, k]:
+                        differ = True
+                        break
+                for k in range(0 if differ else R.shape[1]):
                     limit = tau[i, k] + tau[j, k]
                     if not (known[i, k] and known[j, k] and limit < 1.0):
                         continue
-                    total = abs(ends[i, k] - ends[j, k]) + weighted_l1(
+                    inner = weighted_l1(
                         rows_of[i] + first[i, k],
                         rows_of[i] + last[i, k],
                         successors,
@@ -223,13 +219,9 @@ def count_different(rows_of, R, known, ends, first, last, successors, p, eta, ta
                         p,
                         ones,
                     )
-                    if total / 2 > limit:
+                    if abs(ends[i, k] - ends[j, k]) + inner > 2 * limit:
                         differ = True
                         break
-            if not differ:
-                is_new = False
-                break
-        if is_new:
-            chosen[i] = True
-            n_chosen += 1
-    return n_chosen
+                if not differ:
+                    chosen[i] = False
+                    break

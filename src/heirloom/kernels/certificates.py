@@ -289,14 +289,13 @@ def backup(known, seen, sets, sources, bounds, top, k):
         return -np.inf
     best = highest + gamma * v_top
     if n > 0:
-        total, mean = 0.0, 0.0
+        total = 0.0
         for i in range(n):
             total += sets.p[i]
         for i in range(n):
             sets.p[i] /= total
             sets.v[i] = V[sets.s[i]] if sets.s[i] >= 0 else 0.0
             sets.w[i] = sets.r[i] + gamma * sets.v[i]
-            mean += sets.p[i] * sets.r[i]
         beta = sets.beta[k]
         w_unseen = r_unseen + gamma * v_unseen if v_unseen > -np.inf else -np.inf
         found = largest_mean(sets.p[:n], sets.w[:n], sense, w_unseen, beta)

@@ -25,9 +25,9 @@ import numpy as np
 
 from heirloom.kernels import njit
 
-MANY = 1000.0  # counts from which Stirling's series is exact up to rounding
+MANY = 1000.0  # counts from which Stirling's series is off by at most 3e-12
 HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
-ROUNDING = 1e-9  # added to n β, far above its rounding error
+ROUNDING = 1e-9  # added to n β, above its error for hundreds of outcomes
 NEWTON_STEPS = 40
 SMALLEST_LOG = -60.0  # of x / (max W - min W), below which the bound is max W up to rounding
 LONGEST_STEP = 8.0

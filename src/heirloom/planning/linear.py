@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from heirloom.arrays import FloatArray, IntArray
-from heirloom.kernels import krylov
+from heirloom.kernels import values
 
 MAX_OPERATIONS = 10**9  # of a factorisation, so that Ctrl-C waits for at most a second
 HUB = 8  # a state with this many times the mean number of neighbours comes last
@@ -98,7 +98,7 @@ class MarkovChain:
         steps = max(2, min(STEPS, self.n_states, MAX_BASIS // self.n_states))
         basis = np.empty((steps + 1, self.n_states))
         indices, indptr = _indices(self.P)
-        before, after = krylov.reduce_residual(
+        before, after = values.reduce_residual(
             R, indptr, indices, self.P.data, self.gamma, V, basis
         )
         return steps + 1, after / before if before > 0 else 0.0

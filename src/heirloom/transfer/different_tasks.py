@@ -20,17 +20,16 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, frozen
 from heirloom.errors import InvalidArgument
+from heirloom.kernels import audit as kernels
 from heirloom.kernels import distances
 from heirloom.mdp.rows import Rows
-from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.memory import TaskMemory
-from heirloom.transfer.radii import Accuracy, Radii, all_outcomes
+from heirloom.transfer.radii import Accuracy, all_outcomes
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from heirloom.wording import are, counted
 
 DELTA = 1e-6  # probability that a valid p_min is ever refuted
-ROUNDING = 1e-8  # largest difference of exact models that is due to rounding, relative to the range
 
 
 def check_p_min(p_min: float, memory: TaskMemory, setting: Setting) -> None:
@@ -39,33 +38,54 @@ def check_p_min(p_min: float, memory: TaskMemory, setting: Setting) -> None:
     different = memory._different
     if len(memory._sources) <= limit and len(different) <= limit:
         return
-    stored = {source.task: source for source in (*memory._sources, *memory._first)}
-    different[:] = [source for source in different if source.task in stored]
-    for task in sorted(stored):
+    stored = memory.stored
+    tasks = {source.task for source in stored}
+    different[:] = [source for source in different if source.task in tasks]
+    accuracy = Accuracy(setting.exact and setting.epsilon == 0, DELTA)
+    for source in stored:
         if len(different) > limit:
             break
-        if task > memory._n_examined:
-            memory._n_examined = task
-            source = stored[task]
-            if all(_differ(source, other, setting) for other in different):
+        if source.task > memory._n_examined:
+            memory._n_examined = source.task
+            candidates = [*different, source]
+            if len(different_tasks(candidates, setting, accuracy)) == len(candidates):
                 different.append(source)
     if len(different) > limit:
-        tasks = ", ".join(str(source.task) for source in different[: limit + 1])
+        numbers = ", ".join(str(source.task) for source in different[: limit + 1])
         raise InvalidArgument(
             f"p_min is {p_min:g}, so that there {are(limit)} at most {counted(limit, 'task')}, but "
-            f"the memory holds {len(different)} different tasks (numbers {tasks}): give "
+            f"the memory holds {len(different)} different tasks (numbers {numbers}): give "
             f"p_min={1 / len(different):.3g} or less, and a new memory, because Q of these tasks "
             "may not be an upper bound; if tasks are stochastic, do not use exact=True"
         )
 
 
-def _differ(source: Source, other: Source, setting: Setting) -> bool:
-    """Return whether the learned models prove that two tasks have different true models."""
-    radii, both = _sum_of_radii(source, other, setting), source.known & other.known
-    if (np.abs(source.rows.R - other.rows.R) > radii.rewards)[both].any():
-        return True
-    variation = total_variation(source.rows, other.rows, source.V.size)
-    return bool((variation > radii.transitions)[both].any())
+def different_tasks(sources: list[Source], setting: Setting, accuracy: Accuracy) -> tuple[int, ...]:
+    """Return the numbers of tasks that are proved to be all different from each other."""
+    if not sources:
+        return ()
+    outcomes = all_outcomes(setting)
+    radii = [accuracy.radii(source, setting, outcomes) for source in sources]
+    sizes = np.array([source.rows.p.size for source in sources])
+    chosen = np.zeros(len(sources), dtype=bool)
+    rows = [source.rows for source in sources]
+    kernels.choose_different(
+        np.cumsum(sizes) - sizes,
+        np.array([one.R for one in rows]),
+        np.array([one.known for one in rows]),
+        np.array([one.ends for one in rows]),
+        np.array([one.first for one in rows]),
+        np.array([one.last for one in rows]),
+        np.concatenate([one.successors for one in rows]),
+        np.concatenate([one.p for one in rows]),
+        np.array([radius.rewards for radius in radii]),
+        np.array([radius.transitions for radius in radii]),
+        np.ones(setting.n_states),
+        chosen,
+    )
+    return tuple(
+        source.task for source, is_chosen in zip(sources, chosen, strict=True) if is_chosen
+    )
 
 
 def total_variation(rows: Rows, other: Rows, n_states: int) -> FloatArray:
@@ -77,17 +97,3 @@ def total_variation(rows: Rows, other: Rows, n_states: int) -> FloatArray:
     matrices = [(frozen(np.append(0, x.last)), x.successors, x.p) for x in (rows, other)]
     distances.weigh_differences(*matrices[0], *matrices[1], frozen(np.ones(n_states)), L1)
     return (L1 + np.abs(rows.ends - other.ends)) / 2
-
-
-def _sum_of_radii(source: Source, other: Source, setting: Setting) -> Radii:
-    """Return how far the learned models of two tasks may be apart if the tasks are equal."""
-    if setting.exact and setting.epsilon == 0:
-        rounding = np.full(setting.n_pairs, ROUNDING)
-        return Radii(rounding * reward_scale(setting.reward_range), rounding / 2)
-    own, others = (radii(one, setting) for one in (source, other))
-    return Radii(own.rewards + others.rewards, own.transitions + others.transitions)
-
-
-def radii(source: Source, setting: Setting) -> Radii:
-    """Return η and τ of a task, infinite if its number of visits is not recorded."""
-    return Accuracy(exact=False, delta=DELTA).radii(source, setting, all_outcomes(setting))

@@ -4,7 +4,7 @@
 amount of work, so that Ctrl-C is handled between calls. If γ is close to 1, a queue needs about
 1 / (1-γ) backups per pair. If values only fall, only greedy pairs are then backed up, and
 `complete` backs up all others. `Q` is also set to upper bounds on its fixed point
-(`acceleration.caps`).
+(`optimistic_program.caps`).
 
 If known pairs are estimated again and again, values are computed to a coarser tolerance, `COARSE`
 of the range of rewards: a thousandth of it is less than what a hundred visits leave uncertain. The
@@ -23,7 +23,7 @@ from heirloom.kernels.solving import Near, Values
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.rows import Rows, compact
 from heirloom.mdp.tabular import reward_scale, value_range
-from heirloom.transfer import acceleration
+from heirloom.transfer import optimistic_program
 from heirloom.transfer.model_sets import ModelSets, combined
 from heirloom.transfer.radii import Radii
 from heirloom.transfer.setting import Setting
@@ -213,7 +213,7 @@ def finish(model: Model, values: Values, near: Near | None) -> None:
             # Caps are upper bounds. If values may rise, Q is set to them, which would not end.
             is_useful = values.falls or not accelerations
             if values.sense > 0 and is_useful and not model.share.size:
-                pairs, caps = acceleration.caps(model, values, near)
+                pairs, caps = optimistic_program.caps(model, values, near)
                 arrays, budget = _plain(model, values, near), values.budget + 8 * size
                 work += solving.solve(*arrays, pairs, caps, budget)
             accelerations += 1
@@ -228,7 +228,7 @@ def _plain(model: Model, values: Values, near: Near | None) -> tuple[object, obj
 
 def _not_converged(model: Model, values: Values, near: Near | None) -> NotConverged:
     """Describe how far `Q` may still be above its fixed point."""
-    decrease = acceleration.largest_decrease(model, values, near)
+    decrease = optimistic_program.largest_decrease(model, values, near)
     error = decrease / (1 - values.gamma)
     return NotConverged(
         f"Q is above its fixed point by up to {error:.2g} after {MAX_SWEEPS} sweeps with "

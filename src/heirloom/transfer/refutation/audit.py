@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
-from heirloom.kernels import audit as kernels
 from heirloom.transfer import program
 from heirloom.transfer.bound import Claims
+from heirloom.transfer.different_tasks import different_tasks
 from heirloom.transfer.lipschitz.screening import useful_below
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.model_sets import combined
@@ -38,7 +38,6 @@ from heirloom.transfer.refutation.power import (
     visits_needed,
 )
 from heirloom.transfer.setting import Setting
-from heirloom.transfer.source import Source
 from heirloom.validation import instance, numbers, positive_probability, shown, weights
 
 EXPECTED = "expected a Nearness, or a prior: a number or an array [s, a]"
@@ -134,7 +133,7 @@ class _Auditor:
             pooled = pooled_evidence(self.memory, Claims(nearness, d_max), setting)
         found = Differences(self.sources, setting, self.accuracy, outcomes)
         parts, contradictions = self._parts(found, nearness, d_max)
-        different = count_different_tasks(self.sources, setting, self.accuracy)
+        different = different_tasks(self.sources, setting, self.accuracy)
         useful = useful_below(self.sources, setting)
         return Audit(
             knowledge=_as_text(nearness, d_max, p_min),
@@ -317,36 +316,3 @@ def _as_text(nearness: Nearness | None, d_max: FloatArray | None, p_min: float |
     if d_max.ndim == 0:
         return f"d_max = {float(d_max):g}"
     return f"d_max = {formatted_range(d_max)}"
-
-
-def count_different_tasks(
-    sources: list[Source], setting: Setting, accuracy: Accuracy
-) -> tuple[int, ...]:
-    """Return the numbers of tasks that are proved to be all different from each other.
-
-    Two tasks differ if their true models do, at a pair that is known in both.
-    """
-    if not sources:
-        return ()
-    outcomes = all_outcomes(setting)
-    radii = [accuracy.radii(source, setting, outcomes) for source in sources]
-    sizes = np.array([source.rows.p.size for source in sources])
-    chosen = np.zeros(len(sources), dtype=bool)
-    rows = [source.rows for source in sources]
-    kernels.count_different(
-        np.cumsum(sizes) - sizes,
-        np.array([one.R for one in rows]),
-        np.array([one.known for one in rows]),
-        np.array([one.ends for one in rows]),
-        np.array([one.first for one in rows]),
-        np.array([one.last for one in rows]),
-        np.concatenate([one.successors for one in rows]),
-        np.concatenate([one.p for one in rows]),
-        np.array([radius.rewards for radius in radii]),
-        np.array([radius.transitions for radius in radii]),
-        np.ones(setting.n_states),
-        chosen,
-    )
-    return tuple(
-        source.task for source, is_chosen in zip(sources, chosen, strict=True) if is_chosen
-    )

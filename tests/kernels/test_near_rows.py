@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from heirloom.kernels import largest_rows
+from heirloom.kernels import nearness
 from tests.strategies import seeds
 
 N_STATES = 4
@@ -64,7 +64,7 @@ def test_largest_means_are_those_of_linear_programs(seed):
     highest = np.where(possible, values, -np.inf).max(axis=1)
     start = np.append(0, np.cumsum(rows[1] - rows[0]))
     kept, moved, means = np.empty(start[-1]), np.empty(6), np.empty(6)
-    largest_rows.largest_means(*rows, t, V, highest, start, kept, moved, means)
+    nearness.largest_means(*rows, t, V, highest, start, kept, moved, means)
     for i in range(6):
         exact = largest_mean(dense(rows, i), t[i], V, possible[i])
         assert means[i] == pytest.approx(exact, abs=1e-9)
@@ -80,7 +80,7 @@ def test_row_without_mass_stands_for_all_distributions():
     moved, means = np.empty(1), np.empty(1)
     arguments = none, none, np.zeros(1), np.empty(0, dtype=np.int64), empty, np.ones(1)
     start = np.zeros(2, dtype=np.int64)
-    largest_rows.largest_means(*arguments, np.zeros(1), np.array([3.0]), start, empty, moved, means)
+    nearness.largest_means(*arguments, np.zeros(1), np.array([3.0]), start, empty, moved, means)
     assert (means[0], moved[0]) == (3.0, 1.0)
 
 
@@ -92,9 +92,7 @@ def test_highest_outcomes_are_maxima_over_possible_outcomes(seed):
     first = np.append(0, np.cumsum([s.size for s in possible]))
     pairs = rng.permutation(5)
     states, highest = np.empty(5, dtype=np.int64), np.empty(5)
-    largest_rows.highest_outcomes(
-        pairs, first, np.concatenate(possible), may_end, V, states, highest
-    )
+    nearness.highest_outcomes(pairs, first, np.concatenate(possible), may_end, V, states, highest)
     for i, k in enumerate(pairs):
         outcomes = {int(s): V[s] for s in possible[k]} | ({-1: 0.0} if may_end[k] else {})
         expected = max(outcomes.values(), default=-np.inf)
