@@ -16,8 +16,6 @@ from heirloom.transfer.evidence import ConfidenceSets as ConfidenceSets
 from heirloom.transfer.evidence import GrowingShare as GrowingShare
 from heirloom.transfer.evidence import NearBonuses as NearBonuses
 from heirloom.transfer.lipschitz.bound import Lipschitz as Lipschitz
-from heirloom.transfer.lipschitz.distance import ModelDistance as ModelDistance
-from heirloom.transfer.lipschitz.distance import WeightedL1 as WeightedL1
 from heirloom.transfer.model_sets import ModelSets as ModelSets
 from heirloom.transfer.nearness.bound import NearModels as NearModels
 from heirloom.transfer.posterior import NearPosterior as NearPosterior

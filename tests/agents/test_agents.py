@@ -450,24 +450,6 @@ def test_failed_constructor_does_not_change_the_memory():
     assert hl.RMax(**COMMON, memory=memory).memory is memory
 
 
-def test_distances_of_one_class_with_different_attributes_are_learned_separately():
-    class Scaled(hl.bounds.WeightedL1):
-        def __init__(self, factor):
-            self.factor = factor
-
-        def between(self, *args):
-            return self.factor * super().between(*args)
-
-    memory = hl.TaskMemory(121, 4)
-    for factor in (0.001, 1.0):
-        bound = hl.Lipschitz(p_min=0.5, delta=0.9, distance=Scaled(factor))
-        agent = hl.OptimisticAgent(bounds=[bound], **COMMON, memory=memory, seed=0)
-        for i, m in enumerate(tight_tasks(2)):
-            hl.learn(agent, m, episodes=5, max_steps=9, seed=i)
-    largest = {name: D.max() for name, (D, _) in memory.learned.items()}
-    assert largest["Scaled(factor=1.0)"] == pytest.approx(1000 * largest["Scaled(factor=0.001)"])
-
-
 def test_uses_of_a_source_count_the_pairs_whose_u_comes_from_it():
     """Pairs where the bound of MaxQ is smaller than that of the source do not count."""
     cells = "..G\n.S.\n..."

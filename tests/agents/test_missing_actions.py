@@ -14,7 +14,6 @@ from heirloom.transfer.lipschitz.bound import Lipschitz
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.bound import NearModels
 from tests.agents.test_soundness import draw_family
-from tests.kernels.random_lifetimes import OneWayL1
 from tests.strategies import draw_available, restricted
 
 ROUNDING = 1e-7
@@ -49,7 +48,6 @@ def agents(tasks):
     d_max, near = hl.metrics.family_distance(tasks), hl.family_nearness(tasks)
     yield hl.RMax(**options)
     yield hl.LRMax(d_max=d_max, **options)
-    yield hl.OptimisticAgent(bounds=[Lipschitz(d_max=d_max, distance=OneWayL1())], **options)
     # A difference of values is a claim about tasks that both have the action.
     values = np.ma.masked_invalid([hl.solve(task).Q for task in tasks])
     beta = np.ma.filled(np.ma.max(values, axis=0) - np.ma.min(values, axis=0), 0.0)

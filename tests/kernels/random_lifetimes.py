@@ -20,19 +20,8 @@ from heirloom.learning import episodes
 from heirloom.mdp import learned
 from heirloom.transfer import certified, program
 from heirloom.transfer.lipschitz import solutions
-from heirloom.transfer.lipschitz.distance import WeightedL1
 from heirloom.transfer.memory_file import packed
 from tests.strategies import RANGES, Shape, draw_available, draw_task, mixed, restricted
-
-
-class OneWayL1(WeightedL1):
-    """The distance of the paper, of which only d̂(M ‖ M̄) is used."""
-
-    both_ways = False
-
-
-class CalledL1(WeightedL1):
-    """The distance of the paper, called as a user-defined one."""
 
 
 def lifetime(seed):
@@ -173,8 +162,6 @@ def draw_bounds(rng, tasks):
             lambda: hl.Lipschitz(d_max=d_max_by_pair),
             lambda: hl.Lipschitz(**learned_after_2),
             lambda: hl.Lipschitz(d_max=d_max_by_pair, **learned_after_2),
-            lambda: hl.Lipschitz(d_max=d_max_by_pair, distance=OneWayL1()),
-            lambda: hl.Lipschitz(d_max=d_max, distance=CalledL1()),
         ],
         [lambda: hl.MaxQ(**learned_after_2)],
         [lambda: hl.Envelope(alpha=0.5, first=1, calibration=1)],

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import heirloom as hl
-from heirloom.transfer.lipschitz.distance import WeightedL1
+from heirloom.transfer.lipschitz.distance import measure, weigh
 from tests.partly_known import blur, draw_partly_known, learned_exactly
 from tests.reference import exact, learned_models
 from tests.reference.lipschitz import least_distance
@@ -19,9 +19,8 @@ seeds = st.integers(0, 2**32 - 1)
 
 def learned_distance(m, m_bar, V_bar, setting):
     """D̂ by the compiled kernel, over all pairs."""
-    L1 = WeightedL1()
-    weights = L1.weigh(V_bar, setting.n_states, setting)
-    return L1.between(m, m_bar, weights, np.arange(setting.n_pairs), setting)
+    weights = weigh(V_bar, setting.n_states, setting)
+    return measure(m, m_bar, weights, np.arange(setting.n_pairs), setting)
 
 
 @given(seeds, st.sampled_from([0.0, 0.01, 0.3]))

@@ -34,7 +34,7 @@ def weights(V, setting):
 
 
 def distance(m, m_bar, V_bar, setting):
-    """Return D̂ by the table of `WeightedL1`, with maxima over all vertices of the simplex."""
+    """Return D̂ by the table of `kernels.distances`; maxima are over all vertices of the simplex."""
     known, R, T = as_dense(m, setting.n_states)
     known_bar, R_bar, T_bar = as_dense(m_bar, setting.n_states)
     W = weights(V_bar, setting)

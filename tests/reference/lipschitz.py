@@ -5,14 +5,14 @@ import numpy as np
 import heirloom as hl
 from heirloom.kernels.distances import lower_dissimilarity
 from heirloom.transfer.bound import NO_PAIRS
-from heirloom.transfer.lipschitz.distance import WeightedL1
+from heirloom.transfer.lipschitz.distance import measure, weigh
 
 
 class ReferenceLipschitz(hl.Bound):
     """`Lipschitz(d_max=...)` in the simplest sound way."""
 
-    def __init__(self, *, d_max, distance=None):
-        self.d_max, self.distance = np.asarray(d_max, dtype=float), distance or WeightedL1()
+    def __init__(self, *, d_max):
+        self.d_max = np.asarray(d_max, dtype=float)
 
     def begin_task(self, setting, model, memory):
         self.model = model
@@ -20,9 +20,7 @@ class ReferenceLipschitz(hl.Bound):
         self._decider = np.zeros(setting.n_pairs, dtype=np.int64)
         prior = np.broadcast_to(self.d_max.reshape(-1), setting.n_pairs)
         V = np.full(setting.n_states, setting.v_max)
-        self.transfers = [
-            Transfer(source, prior, model, V, setting, self.distance) for source in memory.sources
-        ]
+        self.transfers = [Transfer(source, prior, model, V, setting) for source in memory.sources]
         for transfer in self.transfers:
             self._lower(transfer, np.zeros(setting.n_pairs, dtype=bool))
         return bool(self.transfers)
@@ -59,25 +57,24 @@ def least_distance(largest_V_bar, setting):
 
 
 class Transfer:
-    """The bound from one source, with any model distance."""
+    """The bound from one source."""
 
-    def __init__(self, source, prior, model, V, setting, distance):
-        self.source, self.model, self.setting, self.distance = source, model, setting, distance
+    def __init__(self, source, prior, model, V, setting):
+        self.source, self.model, self.setting = source, model, setting
         self.prior = prior
         self.widest = max(source.widest, model.widest)
         self.pairs = np.arange(setting.n_pairs)
-        self.weights = distance.weigh(source.V, self.widest, setting)
+        self.weights = weigh(source.V, self.widest, setting)
         self.least = least_distance(float(source.V.max()), setting)
         self.to_source = Distances(prior, setting)
         self.unknown_top = 0  # an unknown pair that attains the largest D̂, until it is known
         self._measure(self.to_source, model.rows, source.rows, self.weights, self.pairs)
         self._solve_to_source()
-        if distance.both_ways:
-            self.V = V.copy()
-            self.from_source = Distances(prior, setting)
-            weights = distance.weigh(V, self.widest, setting)
-            self._measure(self.from_source, source.rows, model.rows, weights, self.pairs)
-            self.from_source.lower(source.rows)
+        self.V = V.copy()
+        self.from_source = Distances(prior, setting)
+        weights = weigh(V, self.widest, setting)
+        self._measure(self.from_source, source.rows, model.rows, weights, self.pairs)
+        self.from_source.lower(source.rows)
 
     def refine(self, pair, V):
         """Update after `pair` became known; return whether `U` may have changed."""
@@ -87,13 +84,11 @@ class Transfer:
             self._measure(self.to_source, self.model.rows, self.source.rows, self.weights, pairs)
         self._solve_to_source()
         changed = self.to_source.largest < largest
-        if not self.distance.both_ways:
-            return changed
         if self.from_source.top <= least_distance(float(V.max()), self.setting):
             return changed
         if not np.array_equal(V, self.V):
             pairs, self.V = self.pairs, V.copy()
-        weights = self.distance.weigh(V, self.widest, self.setting)
+        weights = weigh(V, self.widest, self.setting)
         if self._measure(self.from_source, self.source.rows, self.model.rows, weights, pairs):
             self.from_source.lower(self.source.rows)
             return True
@@ -103,13 +98,11 @@ class Transfer:
     def U(self):
         """The bound on Q* over all pairs; it is valid at pairs that are unknown in M."""
         d = self.to_source.D + self.setting.gamma * self.to_source.largest
-        if self.distance.both_ways:
-            np.minimum(d, self.from_source.d, out=d)
-        return self.source.Q + d
+        return self.source.Q + np.minimum(d, self.from_source.d)
 
     def _measure(self, distances, m, m_bar, weights, pairs):
         """Lower D̂ at `pairs` to its value for the current models; return whether it decreased."""
-        D = self.distance.between(m, m_bar, weights, pairs, self.setting)
+        D = measure(m, m_bar, weights, pairs, self.setting)
         lower = D < distances.D[pairs]
         if not lower.any():
             return False

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import heirloom as hl
-from heirloom.transfer.lipschitz.distance import WeightedL1
+from heirloom.transfer.lipschitz.distance import measure, weigh
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 from tests.partly_known import learned_exactly
@@ -23,11 +23,11 @@ def test_distance_needs_only_the_heaviest_states(seed):
     tasks = [hl.garnet(n, 2, branching=3, gamma=0.9, seed=rng) for _ in range(2)]
     rows = [learned_exactly(task, rng.random((n, 2)) < 0.7).rows for task in tasks]
     setting = Setting(n_states=n, n_actions=2, gamma=0.9, terminating=False)
-    V, L1, pairs = np.round(10 * rng.random(n), 1), WeightedL1(), np.arange(2 * n)
-    few_ranked, all_ranked = L1.weigh(V, 3, setting), L1.weigh(V, n, setting)
+    V, pairs = np.round(10 * rng.random(n), 1), np.arange(2 * n)
+    few_ranked, all_ranked = weigh(V, 3, setting), weigh(V, n, setting)
     assert few_ranked.heaviest.size < n == all_ranked.heaviest.size
-    D = L1.between(*rows, few_ranked, pairs, setting)
-    assert (D == L1.between(*rows, all_ranked, pairs, setting)).all()
+    D = measure(*rows, few_ranked, pairs, setting)
+    assert (D == measure(*rows, all_ranked, pairs, setting)).all()
 
 
 def test_source_keeps_exactly_the_known_pairs():

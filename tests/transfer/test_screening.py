@@ -76,7 +76,7 @@ def test_dropped_sources_lower_no_bound_alone(seed):
         (alone,) = agents_of([KeepAll(d_max=d_max)], options)
         alone.memory.n_tasks = agent.memory.n_tasks
         alone.memory._sources[:] = [source]
-        if can_lower(source, prior, alone.setting, both_ways=True):
+        if can_lower(source, prior, alone.setting):
             continue
         for _ in observe_same_steps([alone], tasks[-1:], rng):
             assert (alone.U >= alone.setting.v_max - alone.setting.tol).all()

@@ -77,17 +77,16 @@ class Solved(NamedTuple):
 class Sources(NamedTuple):
     """Everything that is kept about all sources i between two updates, over pairs k.
 
-    d stops when one more backup would lower it by at most `slack`. Unless `both_ways`, only
-    d(M ‖ M̄) is used as a bound. Optimal values never differ by more than `cap`, so d starts at
-    `cap` or below. `cap` is infinite if no cap is used. If x is the difference of optimal values,
-    G the operator and x <= G(x), then x <= y implies x <= min(G(y), cap), because G is monotone. So
-    every iterate from the cap is an upper bound, and never above the iterate from an infinite cap.
+    d stops when one more backup would lower it by at most `slack`. Optimal values never differ by
+    more than `cap`, so d starts at `cap` or below. `cap` is infinite if no cap is used. If x is the
+    difference of optimal values, G the operator and x <= G(x), then x <= y implies
+    x <= min(G(y), cap), because G is monotone. So every iterate from the cap is an upper bound, and
+    never above the iterate from an infinite cap.
 
     `D_to[i, k]` and `D_from[i, k]` are D in both directions, `largest` the largest per source and
-    direction, and `n_at_largest` the number of pairs that attain it. They are measured here if
-    `measures`. Otherwise Python lowers them; d(M̄ ‖ M) is solved again where `is_outdated`.
-    `status` is that of d(M ‖ M̄), which is solved only where it has no closed form: no unknown pair
-    that attains the largest D. None is before `candidate`.
+    direction, and `n_at_largest` the number of pairs that attain it. d(M̄ ‖ M) is solved again where
+    `is_outdated`. `status` is that of d(M ‖ M̄), which is solved only where it has no closed form:
+    no unknown pair that attains the largest D. None is before `candidate`.
 
     D(M ‖ M̄) is weighed with `W_bar[i]`; `heaviest[i]` lists the heaviest states. `least[i]` is a
     lower bound on every D(M ‖ M̄). D(M̄ ‖ M) is weighed with `W`, which decreases: `heavy` lists the
@@ -110,10 +109,8 @@ class Sources(NamedTuple):
     to_source: Any
     from_source: Any
     slack: Any
-    both_ways: Any
     cap: Any
     floor: Any
-    measures: Any
     D_to: Any
     D_from: Any
     largest: Any
@@ -219,18 +216,14 @@ def _begin_sources(sources):
     gamma, Q, cap = sources.parameters.gamma, sources.Q, sources.cap
     D_to, largest, from_source = sources.D_to, sources.largest, sources.from_source
     largest_to, d = sources.to_source.largest, sources.from_source.d
-    if sources.measures:
-        _measure_sources(sources)
+    _measure_sources(sources)
     sources.limits[LEFT], sources.limits[N_UNFINISHED] = sources.limits[MAX_BACKUPS], 0
     for i in range(Q.shape[0]):
         largest_to[i] = min(largest[i, TO_SOURCE] / (1.0 - gamma), cap)
-        if sources.both_ways:
-            top = min(largest[i, FROM_SOURCE] / (1.0 - gamma), cap)
-            from_source.largest[i] = d[i] = from_source.d_state[i] = top
-            from_source.n_at_largest[i] = from_source.d_state.shape[1]
-            _update_from_source(i, sources, _queue_initially_lower(i, sources))
-        else:
-            from_source.largest[i] = d[i] = np.inf
+        top = min(largest[i, FROM_SOURCE] / (1.0 - gamma), cap)
+        from_source.largest[i] = d[i] = from_source.d_state[i] = top
+        from_source.n_at_largest[i] = from_source.d_state.shape[1]
+        _update_from_source(i, sources, _queue_initially_lower(i, sources))
         for k in range(d.shape[1]):
             value = Q[i, k] + min(D_to[i, k] + gamma * largest_to[i], d[i, k])
             if value < sources.U[k]:
@@ -244,22 +237,19 @@ def _update_sources(pairs, known_pairs, known, V, decreased, active, model, sour
     U, Q, D_to, d_from = sources.U, sources.Q, sources.D_to, from_source.d
     lowered, is_lowered = sources.lowered, sources.is_lowered
     sources.limits[LEFT], sources.limits[N_UNFINISHED] = sources.limits[MAX_BACKUPS], 0
-    weighed, n_listed, n_lowered = _NOTHING_WEIGHED, 0, 0
-    if sources.measures:
-        weighed = _weigh(V, decreased, sources)
-        for i in active:
-            if n_listed == 0 and sources.largest[i, FROM_SOURCE] > weighed.least:
-                n_listed = _list_pairs(pairs, known_pairs, decreased, model, sources)
+    weighed, n_listed, n_lowered = _weigh(V, decreased, sources), 0, 0
+    for i in active:
+        if n_listed == 0 and sources.largest[i, FROM_SOURCE] > weighed.least:
+            n_listed = _list_pairs(pairs, known_pairs, decreased, model, sources)
     for i in active:
         largest_before = to_source.largest[i]
         unfinished = to_source.pending_all[i] == np.inf or from_source.pending_all[i] == np.inf
         n_queued, n_decreased = 0, 0
-        if sources.measures:
-            for pair in pairs:
-                if D_to[i, pair] > sources.least[i]:
-                    _remeasure_to_source(i, pair, model, sources)
+        for pair in pairs:
+            if D_to[i, pair] > sources.least[i]:
+                _remeasure_to_source(i, pair, model, sources)
         _update_to_source(i, pairs, model, sources)
-        if sources.measures and sources.largest[i, FROM_SOURCE] > weighed.least:
+        if sources.largest[i, FROM_SOURCE] > weighed.least:
             n_queued = _remeasure_from_source(
                 i, known_pairs, decreased, weighed, n_listed, model, sources
             )
@@ -334,11 +324,6 @@ class Weighed(NamedTuple):
     least: Any
     least_one: Any
     neither: Any
-
-
-_NOTHING_WEIGHED = Weighed(
-    anywhere=False, ranks_changed=False, least=0.0, least_one=0.0, neither=0.0
-)
 
 
 @njit(cache=True, forceinline=True)

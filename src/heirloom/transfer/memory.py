@@ -110,9 +110,9 @@ class TaskMemory:
         Of models that are estimated once, they are the visits until a pair became known.
         """
         self.learned: dict[str, tuple[FloatArray, int]] = {}
-        """For the name of a model distance: its maximum over the first tasks, and their number.
+        """For a name: the largest difference of the first tasks over pairs, and their number.
 
-        The parts of a learned nearness are "nearness.rewards" and "nearness.transitions".
+        It is "WeightedL1" for distances, and "nearness.rewards" and "nearness.transitions".
         """
         self.uses: dict[int, int] = {}
         """For the number of each source: how many bounds it determined, summed over later tasks.

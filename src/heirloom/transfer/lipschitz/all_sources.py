@@ -32,14 +32,7 @@ from heirloom.kernels.distances import lower_dissimilarity
 from heirloom.mdp.learned import LearnedModel
 from heirloom.mdp.tabular import reward_scale
 from heirloom.transfer.bound import NO_PAIRS, Change
-from heirloom.transfer.lipschitz.called import CalledDistance
-from heirloom.transfer.lipschitz.distance import (
-    ModelDistance,
-    WeightedL1,
-    heaviest_of,
-    measure,
-    parameters_of,
-)
+from heirloom.transfer.lipschitz.distance import heaviest_of, measure, parameters_of, weigh
 from heirloom.transfer.lipschitz.missing_actions import Priors
 from heirloom.transfer.lipschitz.solutions import (
     budgets,
@@ -77,19 +70,14 @@ class AllSources:
         self,
         sources: list[Source],
         priors: Priors,
-        distance: ModelDistance,
         model: LearnedModel,
         setting: Setting,
         bound: tuple[FloatArray, IntArray],
     ) -> None:
-        self.sources, self.priors, self.distance = sources, priors, distance
+        self.sources, self.priors = sources, priors
         self.model, self.setting, self.bound = model, setting, bound
         n_pairs = setting.n_pairs
         self.state = state = self._begun()
-        self._called = None
-        if not state.measures:
-            self._called = CalledDistance(sources, distance, state, model, setting)
-        self._find_largest()
         self._plain = plain_tuples(state)
         kernels.begin_sources(self._plain)
         self._known_pairs, self._index = np.empty(n_pairs, dtype=np.int64), np.full(n_pairs, -1)
@@ -105,7 +93,6 @@ class AllSources:
         """Return the arrays of a task in which no pair is known; D̂ are the priors."""
         sources, setting, model = self.sources, self.setting, self.model
         n, n_pairs, n_states = len(sources), setting.n_pairs, setting.n_states
-        measures = type(self.distance) is WeightedL1  # a derived class may compute another distance
         widest = max(model.widest, *(source.widest for source in sources))
         n_ranks, floor = min(widest + 1, n_states), setting.floor
         W = np.full(n_states, max(setting.v_max - floor, 0.0))
@@ -120,10 +107,8 @@ class AllSources:
             to_source=_solved(n, setting),
             from_source=_solved(n, setting),
             slack=setting.slack,
-            both_ways=bool(self.distance.both_ways),
-            cap=cap(setting) if measures else np.inf,
+            cap=cap(setting),
             floor=floor,
-            measures=measures,
             D_to=self.priors.to_source.copy(),
             D_from=self.priors.from_source.copy(),
             largest=np.empty((n, 2)),
@@ -171,8 +156,6 @@ class AllSources:
             lighter = np.maximum(change.V - state.floor, 0.0) != state.W
             decreased = frozen(np.flatnonzero(lighter))
         pairs = np.array(self._waiting, dtype=np.int64)
-        if self._called is not None:
-            self._called.update(change.V, pairs, active)
         values = arrays.known, change.U, change.V, decreased, active
         n_lowered = kernels.update_sources(
             pairs, self._known_pairs[:n], *values, self._task, self._plain
@@ -193,7 +176,7 @@ class AllSources:
         state = self.state
         state.D_to[:, pairs] = state.D_from[:, pairs] = -np.inf
         self._find_largest()
-        state.is_outdated[:] = state.both_ways  # otherwise d̂(M̄ ‖ M) is not solved
+        state.is_outdated[:] = True
         np.minimum(state.status, kernels.OUTDATED, out=state.status)
 
     def _find_largest(self) -> None:
@@ -236,7 +219,7 @@ class OneSource:
 
     def __init__(self, all_sources: AllSources, index: int) -> None:
         self.index, self.source = index, all_sources.sources[index]
-        self.prior, self.distance = all_sources.priors.to_source[index], all_sources.distance
+        self.prior = all_sources.priors.to_source[index]
         self.model, self.setting = all_sources.model, all_sources.setting
         state = all_sources.state
         self.to_source = OneDirection(state.D_to[index], state.to_source, index)
@@ -251,12 +234,8 @@ class OneSource:
     def prior_used(self) -> BoolArray:
         """Return the pairs where the prior is below D̂(M ‖ M̄), by more than rounding."""
         widest = max(self.source.widest, self.model.widest)
-        weights = self.distance.weigh(self.source.V, widest, self.setting)
-        rows, pairs = (
-            (self.model.first_rows, self.source.rows),
-            frozen(np.arange(self.setting.n_pairs)),
-        )
-        D = measure(self.distance, *rows, weights, pairs, self.setting)
+        weights, pairs = weigh(self.source.V, widest, self.setting), np.arange(self.prior.size)
+        D = measure(self.model.first_rows, self.source.rows, weights, pairs, self.setting)
         scale = np.maximum(reward_scale(self.setting.reward_range), D)
         used = self.prior < D - ROUNDING * scale
         if self.source.available is not None:
@@ -272,15 +251,12 @@ class OneDirection:
 
     @property
     def largest(self) -> float:
-        """The largest d̂; infinite for a direction that is not used."""
+        """The largest d̂."""
         return float(self._solved.largest[self._index])
 
     @property
     def d(self) -> FloatArray:
-        """The d̂ over pairs; infinite for a direction that is not used.
-
-        d̂(M ‖ M̄) is undefined where it has a closed form.
-        """
+        """The d̂ over pairs; d̂(M ‖ M̄) is undefined where it has a closed form."""
         return read_only(self._solved.d[self._index])
 
 

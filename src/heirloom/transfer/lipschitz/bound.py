@@ -31,14 +31,7 @@ from heirloom.transfer.bound import (
 )
 from heirloom.transfer.different_tasks import check_p_min
 from heirloom.transfer.lipschitz.all_sources import AllSources, OneSource
-from heirloom.transfer.lipschitz.distance import (
-    ModelDistance,
-    WeightedL1,
-    attributes_of,
-    check_distance,
-    checked_pairs,
-    measure,
-)
+from heirloom.transfer.lipschitz.distance import measure, weigh
 from heirloom.transfer.lipschitz.missing_actions import Priors, with_masks
 from heirloom.transfer.lipschitz.screening import can_lower
 from heirloom.transfer.memory import TaskMemory
@@ -56,6 +49,9 @@ DMax = Annotated[
     ),
 ]
 """The type of the option `d_max`."""
+
+
+DISTANCE = "WeightedL1"  # the name of the learned distance in `TaskMemory.learned`
 
 
 @declared
@@ -89,26 +85,20 @@ class Lipschitz(Bound):
         *,
         d_max: DMax = None,
         p_min: PMin | None = None,
-        distance: Annotated[
-            ModelDistance | None,
-            Option("how the models of a pair are compared; by default `WeightedL1()`."),
-        ] = None,
         **options: Unpack[Confidence],
     ) -> None:
         self.d_max = None if d_max is None else _checked_prior(d_max)
         self.p_min, self.delta, self.scope = p_min, options["delta"], options["scope"]
         count = tasks_for_max_q(p_min or 1.0, self.delta, scope=self.scope)
         self.n_tasks = None if self.p_min is None else count
-        self.distance: ModelDistance = WeightedL1() if distance is None else distance
-        check_distance(self.distance)
 
     def check(self, setting: Setting) -> None:
         """Raise `InvalidArgument` unless `d_max` has the right shape."""
         check_per_pair("d_max", np.zeros(()) if self.d_max is None else self.d_max, setting)
 
     def claims(self) -> Claims:
-        """Return the prior that was given, if it is about the distance of the paper."""
-        return Claims(d_max=self.d_max) if isinstance(self.distance, WeightedL1) else Claims()
+        """Return the prior that was given."""
+        return Claims(d_max=self.d_max)
 
     def widen_claims(
         self, nearness: Callable[[Any], Any], d_max: Callable[[FloatArray], FloatArray]
@@ -132,12 +122,12 @@ class Lipschitz(Bound):
             memory.compare_first(self.n_tasks)
         sources, given = self._sources_and_priors(setting, memory)
         priors = with_masks(given, sources, model._availability.missing, setting)
-        if self.drops and type(self.distance) is WeightedL1:
+        if self.drops:
             sources, priors = self._without_useless(sources, priors)
         if not sources:
             return False
         bound = self.U, self._decider
-        self._all = AllSources(sources, priors, self.distance, model, setting, bound)
+        self._all = AllSources(sources, priors, model, setting, bound)
         self._active = np.arange(len(sources))
         self.transfers = [OneSource(self._all, i) for i in range(len(sources))]
         return True
@@ -156,7 +146,6 @@ class Lipschitz(Bound):
     def exclude(self, pairs: IntArray) -> None:
         """Leave the actions of `pairs`, which do not exist, out of every maximum."""
         check_begun(self)
-        pairs = checked_pairs(pairs, self.setting)
         self.U[pairs], self._decider[pairs] = -np.inf, 0
         if self._all is not None:
             self._all.exclude(pairs)
@@ -187,9 +176,7 @@ class Lipschitz(Bound):
         return (f"the learned prior is {validity(self.p_min, self.delta, self.scope)}.",)
 
     def options(self) -> dict[str, Any] | None:
-        """Return the options, or None if the model distance is user-defined."""
-        if type(self.distance) is not WeightedL1:
-            return None
+        """Return the options."""
         options = {"p_min": self.p_min, "delta": self.delta, "scope": self.scope}
         return options if self.d_max is None else {**options, "d_max": self.d_max}
 
@@ -218,17 +205,16 @@ class Lipschitz(Bound):
         largest, n_compared = self._learned(memory)
         for j in range(n_compared, min(len(tasks), self.n_tasks)):
             largest = np.maximum(largest, self._largest_distance(tasks[j], tasks[:j]))
-            memory.learned[self._distance_name] = frozen(largest), j + 1
+            memory.learned[DISTANCE] = frozen(largest), j + 1
 
     def _largest_distance(self, task: Source, others: list[Source]) -> FloatArray:
         """Return the largest distance between a task and others, in both directions, over pairs."""
-        pairs = frozen(np.arange(self.setting.n_pairs))
-        largest = np.zeros(self.setting.n_pairs)
+        pairs, largest = np.arange(self.setting.n_pairs), np.zeros(self.setting.n_pairs)
         for other in others:
             for m, m_bar in ((task, other), (other, task)):
                 widest = max(m.widest, m_bar.widest)
-                weights = self.distance.weigh(m_bar.V, widest, self.setting)
-                D = measure(self.distance, m.rows, m_bar.rows, weights, pairs, self.setting)
+                weights = weigh(m_bar.V, widest, self.setting)
+                D = measure(m.rows, m_bar.rows, weights, pairs, self.setting)
                 # A prior says nothing about an action that one of the tasks lacks.
                 D = np.where(m.missing | m_bar.missing, 0.0, D)
                 np.maximum(largest, D, out=largest)
@@ -238,11 +224,10 @@ class Lipschitz(Bound):
         self, sources: list[Source], priors: Priors
     ) -> tuple[list[Source], Priors]:
         """Drop the sources that cannot lower the bound in this task, given their priors."""
-        both_ways = self.distance.both_ways
         smallest = priors.from_source  # no bound is needed at pairs that the task lacks
         smallest = np.where(np.isneginf(smallest), np.inf, smallest)
         kept = [
-            can_lower(source, prior, self.setting, both_ways=both_ways)
+            can_lower(source, prior, self.setting)
             for source, prior in zip(sources, smallest, strict=True)
         ]
         self._dropped += [
@@ -265,16 +250,9 @@ class Lipschitz(Bound):
         the comparison then starts again from zero.
         """
         initial = np.zeros(self.setting.n_pairs), 0
-        largest, n_compared = memory.learned.get(self._distance_name, initial)
+        largest, n_compared = memory.learned.get(DISTANCE, initial)
         largest = weights("the learned distance", largest, (self.setting.n_pairs,), "one per pair")
         return (largest, n_compared) if n_compared <= memory.n_tasks else initial
-
-    @property
-    def _distance_name(self) -> str:
-        """The class and attributes of the distance: the name of its maximum in the memory."""
-        attributes = attributes_of(self.distance)
-        options = ", ".join(f"{name}={value!r}" for name, value in attributes.items())
-        return type(self.distance).__name__ + (f"({options})" if options else "")
 
     def _sources_and_priors(
         self, setting: Setting, memory: TaskMemory

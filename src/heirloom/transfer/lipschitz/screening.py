@@ -39,16 +39,16 @@ from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
 
 
-def can_lower(source: Source, prior: FloatArray, setting: Setting, *, both_ways: bool) -> bool:
+def can_lower(source: Source, prior: FloatArray, setting: Setting) -> bool:
     """Return False if the source cannot lower a bound in any task, by more than rounding.
 
-    True means that it may. `prior` is over pairs, and the distance is `WeightedL1`.
+    True means that it may. `prior` is over pairs.
     """
     Q, v_max, gamma = source.completed_Q, setting.v_max, setting.gamma
     with np.errstate(over="ignore"):  # a prior near the largest float64 gives an infinite distance
         if bool((Q + prior / (1 - gamma) < v_max).any()):
             return True
-        if both_ways and bool((Q + prior < v_max).any()):
+        if bool((Q + prior < v_max).any()):
             stays = probability_of_staying(source, setting)
             if bool((Q + prior / (1 - gamma * stays) < v_max).any()):
                 return True

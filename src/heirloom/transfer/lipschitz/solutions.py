@@ -39,8 +39,7 @@ def is_long(setting: Setting) -> bool:
 def cap(setting: Setting) -> float:
     """Return the d̂ from which solutions begin: the largest possible difference of values.
 
-    It is infinite up to γ = 0.99, where max D̂ / (1-γ) is small enough. It is not valid for a
-    user-defined distance, of which only the fixed point is known to be a bound.
+    It is infinite up to γ = 0.99, where max D̂ / (1-γ) is small enough.
     """
     if not is_long(setting):
         return np.inf
