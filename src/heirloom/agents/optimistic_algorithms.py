@@ -80,8 +80,8 @@ class MBIE(OptimisticAgent):
 
         Q = min(v_max, max { R + γ Σ T V : R <= R̂ + ρ, T near T̂ })
 
-    With `scale` 1, all sets contain the truth at all times with probability 1 - δ, Q is then an
-    upper bound on Q*, and MBIE is PAC. This default works in practice and has no guarantee.
+    With `scale` 1, all sets of a task contain the truth at all times with probability 1 - δ, Q is
+    then an upper bound on Q*, and MBIE is PAC. This default works in practice and has no guarantee.
     """
 
     def __init__(

@@ -30,8 +30,8 @@ class QUCB(TableAgent):
 
     With `bonus=None` the constants are those of theory: `H = ln(1 / ((1-γ) ε₁)) / ln(1/γ)` and
     `b = 4 √2 W √(H ι / n)`, `ι = ln(S A (n+1) (n+2) / δ)`, where W is the width of the range of
-    r + γ V*(s'), and 1 / (1-γ) for rewards in [0, 1]. Then Q̂ >= Q* at all times with probability
-    1 - δ: Hoeffding's inequality for `Σ α_i (r + γ V*(s'))`, whose weights have
+    r + γ V*(s'), and 1 / (1-γ) for rewards in [0, 1]. Then, in each task, Q̂ >= Q* at all times
+    with probability 1 - δ: Hoeffding's inequality for `Σ α_i (r + γ V*(s'))`, whose weights have
     `Σ α_i² <= 2 H / n`, needs a bonus of `W √(H ι / n)` only. The paper proves a sample complexity
     of `Õ(S A / (ε² (1-γ)⁷))`.
     """
@@ -85,8 +85,8 @@ class DelayedQ(TableAgent):
     as in the paper, where W is the width of the range of r + γ V*(s'), 1 / (1-γ) for rewards in
     [0, 1], and `ε₁ = ε (1-γ) / 9` for an accuracy ε of values. Between two changes of `Q`, of which
     there are at most S A W / ε₁, a pair is attempted at most twice. So by Hoeffding's inequality
-    for the mean of r + γ V*(s') in an attempt, Q >= Q* at all times with probability 1 - 2δ/3. The
-    paper proves a sample complexity of `Õ(S A / (ε⁴ (1-γ)⁸))` with probability 1 - δ.
+    for the mean of r + γ V*(s') in an attempt, in each task Q >= Q* at all times with probability
+    1 - 2δ/3. The paper proves a sample complexity of `Õ(S A / (ε⁴ (1-γ)⁸))` with probability 1 - δ.
     """
 
     shown = ("m", "epsilon1")

@@ -98,8 +98,9 @@ class ConfidenceSets(Evidence):
     - "l1": within `√(2 (ln(2^K - 2) + L) / n)` of T̂ in L1 norm (Weissman et al., 2003)
     - "kl": within `KL(T̂, T) <= β`, of which `kernels/confidence.py` has the formula and the proof
 
-    at all pairs and numbers of visits at once with probability 1 - δ: the failure probabilities are
-    `δ / (2 S A n (n + 1))` each, whose sum is δ. `scale` multiplies the radii; 1 is the theory.
+    at all pairs and numbers of visits of a task at once with probability 1 - δ: rewards and L1
+    balls fail with probability `δ / (2 S A n (n + 1))` each, and KL sets with `δ / (2 S A)` for all
+    n together. The sum is δ. `scale` multiplies the radii; 1 is the theory.
     """
 
     def __init__(self, *, sets: SetKind = "kl", delta: float = 0.05, scale: float = 1.0) -> None:
