@@ -184,6 +184,15 @@ def test_default_agent_is_known_after_2_visits_and_looks_again_when_visits_have_
     assert looks == [2, 3, 5, 7, 11, 16, 23]  # 2 * 1.5^i, rounded up
 
 
+@pytest.mark.parametrize("excess", [2.0**-52, 1e-9, 5e-4])
+def test_factor_hardly_above_1_looks_at_every_visit(excess):
+    """Compiled code does not multiply the factor until it exceeds the next whole number."""
+    model = hl.LearnedModel(1, 1, n_known=2, refresh=1 + excess)
+    for n in range(1, 200):
+        model.observe(0, 0, n % 2, 0, terminated=False)
+        assert model.rows.counts[0] == (n if n > 1 else 0)
+
+
 @pytest.mark.parametrize("refresh", [1.0, 0.5, np.nan, "often"])
 def test_factors_that_do_not_exceed_1_are_refused(refresh):
     with pytest.raises((hl.errors.InvalidArgument, TypeError), match="refresh is"):

@@ -2,7 +2,8 @@
 
 A look estimates the reward and the transitions of a pair from all its visits so far. The first look
 is at visit `n_known`: the pair is then known. Further looks are at the visits ⌈n_known g^i⌉, where
-g is the factor `growth`, or never if it is infinite.
+g is the factor `growth`, or never if it is infinite. If g is below `CLOSE`, the look after that at
+visit n is at visit ⌈g n⌉.
 """
 
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from heirloom.kernels import inlined, njit
 N_TRANSITIONS, N_ENTRIES, N_LOGGED, N_OTHERS = range(4)
 NOT_LISTED = -2  # instead of the next entry of a list
 NEVER = 2**62  # a number of visits that no pair reaches
+CLOSE = 1.001  # a smaller factor would have to be multiplied too often
 SPLIT = 2.0**27 + 1  # splits a float64 into two halves, whose products are exact
 INDEX_LIMIT = 2**32  # above every index of an entry
 
@@ -202,6 +204,8 @@ def look(model, k):
     if not model.known[k]:
         _keep_first_look(model, k)
         model.known[k], model.due[k] = True, model.n_known
+    if model.growth < CLOSE:
+        model.due[k] = max(model.due[k], n / model.growth)
     while model.next_look[k] <= n:
         model.due[k] *= model.growth
         model.next_look[k] = NEVER if model.due[k] >= NEVER else np.int64(np.ceil(model.due[k]))
