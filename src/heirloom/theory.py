@@ -84,14 +84,15 @@ def n_known_for(
     empirical distribution of outcomes within ε in L1 norm (Hoeffding; Weissman et al., 2003), if
     each pair is estimated once, after this number of visits:
 
-        max( (hi-lo)² ln(2/δ') / (2 ε²),  2 (ln(2^n - 2) - ln δ') / ε² ),   δ' = δ / (2 (N+1) S A),
+        max( (hi - lo)² ln(2/δ') / (2 ε²),  2 (ln(2^n - 2) - ln δ') / ε² ),
+        δ' = δ / (2 (N+1) S A),
 
     where n is the number of outcomes: the states, plus ⊥ if tasks may terminate. With n = 1 there
     is no second term.
 
     With `refresh`, the factor of an agent that estimates known pairs again, it holds for the
     estimates from this and all larger numbers of visits at once, so at every look and at the end of
-    a task, whatever the factor is: `ln(1 / (1 - e^(-2 ε² / (hi-lo)²)))` is added to the first
+    a task, whatever the factor is: `ln(1 / (1 - e^(-2 ε² / (hi - lo)²)))` is added to the first
     logarithm, and `ln(1 / (1 - e^(-ε²/2)))` to the second.
     """
     n_states = whole_number("n_states", n_states)

@@ -95,9 +95,9 @@ def _joined(items: list[Item]) -> str:
 
 
 def _at_relation(row: list[list[Item]]) -> list[list[Item]]:
-    """Split the first segment of a row before its first relation."""
+    """Split the first segment of a row before its first relation; others are right sides."""
     first = row[0]
-    at = next((i for i, item in enumerate(first) if item.kind == "relation"), len(first))
+    at = next((i for i, item in enumerate(first) if item.kind == "relation"), 0)
     return [first[:at], first[at:], *row[1:]]
 
 

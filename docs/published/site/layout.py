@@ -8,7 +8,7 @@ from sphinx.application import Sphinx
 LONG_CODE = 15  # characters of code within a line that can be broken
 LONG_LINE = 100  # characters of the longest line that a block shows without wrapping it
 MANY_COLUMNS = 9
-BREAK = re.compile(r"(?<=[_/.,(=])(?=\w)")
+BREAK = re.compile(r"(?<=[_/.,(=|])(?=\w)")
 
 
 def fit(app: Sphinx, doctree: nodes.document) -> None:
@@ -28,7 +28,7 @@ def _width(block: nodes.literal_block) -> int:
 
 
 def _allow_breaks(code: nodes.literal) -> None:
-    """Let a long name be broken after its underscores, slashes and dots."""
+    """Let a long name be broken after its underscores, slashes, dots and bars."""
     parts = BREAK.split(code.astext())
     code.clear()
     for i, part in enumerate(parts):

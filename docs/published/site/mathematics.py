@@ -23,7 +23,8 @@ MATHEMATICAL = re.compile(
 )
 SIMPLE = re.compile(
     r"(?:(?<![A-Za-z_])(?!e-\d)(?:[A-Za-z]|SA|[A-Zvp]_(?:min|max|top)|hi|lo|max|min|TV|KL|ln|exp|span)(?!\w)'?"
-    r"|\d+|(?<=\s)[-+<>=/]=?(?=\s)|[-(){}|·^,/]|\s|\[(?=lo|\d)|(?:(?<=hi)|(?<=\d))\])+"
+    r"|\d+(?:\.\d+)?|(?<=\s)[-+<>=/]=?(?=\s)|[-(){}|·^,/]|\s"
+    r"|(?:\[(?=lo|\d)|(?<=E)\[)|(?:(?<=hi)|(?<=\d)|(?<=\| \w))\])+"
 )
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,8 @@ def is_formula(text: str, page: str) -> bool:
     """Whether code on a page is a formula."""
     if MATHEMATICAL.search(text):
         return True
-    return page in PAGES and bool(SIMPLE.fullmatch(text)) and any(c.isalpha() for c in text)
+    is_simple = page in PAGES and bool(SIMPLE.fullmatch(text))
+    return is_simple and (text[0] == "[" or any(c.isalpha() for c in text))
 
 
 def mark_formulas(app: Sphinx, doctree: nodes.document) -> None:
