@@ -283,7 +283,11 @@ CUT_OFF = """
     const overflow = (e) => getComputedStyle(e).overflowX;
     const hides = (e) => e === page || /auto|scroll|hidden|clip/.test(overflow(e));
     const isWide = (e) => e.clientWidth && e.scrollWidth > e.clientWidth + 1;
+    const box = (e) => e.closest('div.formula, td, th, li, dd, dt, p, article');
+    const right = (e) => e.getBoundingClientRect().right;
+    const leaves = (e) => !e.closest('div.formula') && right(e) > right(box(e)) + 2;
     return [page, ...document.querySelectorAll('.page, .main, .content, article, article *')]
         .filter((e) => hides(e) && isWide(e) && !e.matches(arguments[0]))
+        .concat([...document.querySelectorAll('article math')].filter(leaves))
         .map((e) => [e.scrollWidth, e.clientWidth, e.textContent.trim().slice(0, 60)]);
 """

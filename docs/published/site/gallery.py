@@ -29,7 +29,8 @@ def description(path: Path) -> tuple[str, str]:
 def _section(path: Path, printed: str) -> str:
     title, text = description(path)
     name, _, about = title.partition(":")
-    parts = [f"## {name}", f"*{about.strip()}*" if about else "", text]
+    about = about.strip()
+    parts = [f"## {name}", f"*{about[0].upper()}{about[1:]}*" if about else "", text]
     pictures = sorted(PICTURES.glob(f"{path.stem}*.png"))
     parts += [f"![Result of {path.name}](images/examples/{each.name})" for each in pictures]
     parts.append(f"It is [examples/{path.name}](../examples/{path.name}), and prints:")

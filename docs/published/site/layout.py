@@ -8,6 +8,8 @@ from sphinx.application import Sphinx
 LONG_CODE = 15  # characters of code within a line that can be broken
 LONG_LINE = 100  # characters of the longest line that a block shows without wrapping it
 MANY_COLUMNS = 9
+SEVERAL_COLUMNS = 7
+PLUS_MINUS = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
 BREAK = re.compile(r"(?<=[_/.,(=|])(?=\w)")
 
 
@@ -42,12 +44,16 @@ def _fit_table(table: nodes.table) -> None:
     rows = [list(row) for row in table.findall(nodes.row)]
     is_of_numbers = any("text-right" in each["classes"] for each in rows[0])
     if is_of_numbers:
-        table["classes"] += ["many-columns"] if len(rows[0]) >= MANY_COLUMNS else []
+        n_columns = len(rows[0])
+        many = "many-columns" if n_columns >= MANY_COLUMNS else "several-columns"
+        table["classes"] += [many] if n_columns >= SEVERAL_COLUMNS else []
+        for text in list(table.findall(nodes.Text)):
+            text.parent.replace(text, nodes.Text(text.replace(" ± ", PLUS_MINUS)))
         return
     table["classes"].append("as-list")
     names = [each.astext() for each in rows[0]]
     for row in rows[1:]:
         for name, entry in zip(names[1:], row[1:], strict=True):
-            if name and entry.children:
+            if name and entry.astext():
                 label = nodes.inline("", f"{name}: ", classes=["column-name"])
                 entry[0].insert(0, label)
