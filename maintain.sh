@@ -10,7 +10,8 @@ usage() {
 make coverage        report the line coverage of src, kernels included
 make examples        run every example; prints tables, writes figures to ./figures
 make golden          recompute the results in tests/golden, and print the differences
-make numbers         measure the numbers in README and docs, and write them (three hours on two processors)
+make numbers         measure the numbers in README and docs, and write them (three hours on two
+                     processors)
 make tables          write the tables in README and docs from docs/published/results
 make references      write the reference results that heirloom reproduce compares with
 make bench           measure speed relative to a bare loop and other libraries
