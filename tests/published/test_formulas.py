@@ -46,7 +46,10 @@ def test_code_with_mathematical_characters_is_a_formula_on_every_page(code):
     assert mathematics.is_formula(code, "tasks")
 
 
-@pytest.mark.parametrize("code", ["K", "(s, a)", "V >= Q", "v_max", "[lo, hi]", "2K"])
+@pytest.mark.parametrize(
+    "code",
+    ["K", "(s, a)", "V >= Q", "v_max", "[lo, hi]", "[0, 1]", "t = 0.1", "2K", "E[r | i] = 0"],
+)
 def test_single_letters_are_formulas_on_mathematical_pages_only(code):
     assert mathematics.is_formula(code, "theory")
     assert not mathematics.is_formula(code, "tasks")
@@ -104,6 +107,12 @@ def test_rows_are_aligned_at_their_first_relation():
     rows = tree("x = 1    if a > 0,\ny = 2    otherwise", formulas.display).findall(".//mtr")
     cells = [["".join(cell.itertext()).strip() for cell in row] for row in rows]
     assert cells == [["x", "=1", "if\N{NO-BREAK SPACE}a>0,"], ["y", "=2", "otherwise"]]
+
+
+def test_row_without_a_relation_is_a_right_side():
+    first, second = tree("x = 1 + 2,\n+ 3", formulas.display).findall(".//mtr")
+    assert ["".join(cell.itertext()) for cell in first] == ["x", "=1+2,"]
+    assert ["".join(cell.itertext()) for cell in second] == ["", "+3"]
 
 
 def test_punctuation_stays_on_the_line_of_the_formula_before_it():

@@ -31,6 +31,7 @@ RELATIONS = {"<=": "≤", ">=": "≥", "<-": "←", "+=": "+=", "~": "∼", **{c
 SIGNS = {"-": "−", "+": "+", "±": "±", "·": "·", "*": "·"}
 NAMES = frozenset("ln exp hi lo low high span floor supp tie tol Var KL TV top rate".split())
 PRODUCTS = frozenset(("Fx", "Fy", "Bq", "SA"))  # two letters each, and no words
+PRIME = '<mo lspace="0" rspace="0">′</mo>'  # not raised, because Chromium makes it too small then
 BREAKS = ("relation", "sign", "slash")
 SPACED = 'lspace=".28em" rspace=".28em"'
 OPERATORS = ("relation", "sign", "separator")
@@ -327,7 +328,7 @@ class Reader:
             elif text in LOWERED:
                 below.append(f"<mn>{LOWERED[text]}</mn>")
             elif text == "'":
-                above.append("<mo>′</mo>")
+                base = Item(_row(base.xml + PRIME), base.kind)
             elif text == "*" and not (self._is_tight(after) and after.kind in ("letter", "number")):  # type: ignore[union-attr]
                 above.append("<mo>∗</mo>")
             elif text in "_^":
@@ -381,8 +382,10 @@ class Reader:
             raise ValueError(f"{token.text!r} cannot be read after {which}: {self.source}")
         while which == "_" and self._is_tight(self.token) and self.token.text in "'⁺⁻":  # type: ignore[union-attr]
             text = self.token.text  # type: ignore[union-attr]
-            raised = "<mo>′</mo>" if text == "'" else _sign_or_number(RAISED[text])
-            xml = f"<msup>{_row(xml)}{raised}</msup>"
+            if text == "'":
+                xml += PRIME
+            else:
+                xml = f"<msup>{_row(xml)}{_sign_or_number(RAISED[text])}</msup>"
             self.at += 1
         return xml
 
