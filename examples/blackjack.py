@@ -9,7 +9,7 @@ card, usable ace); `Numbered` numbers them.
 import gymnasium as gym
 
 import heirloom as hl
-from heirloom.envs.numbered import Numbered
+from heirloom.wrappers import Numbered
 
 tables = [Numbered(gym.make("Blackjack-v1", natural=natural)) for natural in (False, True)]
 p_min = 1 / len(tables)

@@ -18,7 +18,7 @@ from gymnasium.wrappers import TransformAction, TransformReward
 from minigrid.wrappers import FullyObsWrapper
 
 import heirloom as hl
-from heirloom.envs.numbered import Numbered
+from heirloom.wrappers import Numbered
 
 AGENT = 10  # MiniGrid's code for the cell with the agent in it
 LEFT, RIGHT, MOVE = range(3)  # actions

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from heirloom import TabularMDP, garnet
-from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.mdp.transitions import Entries, collect
 
 RANGES = ((0.0, 1.0), (-1.0, 1.0), (-2.0, -0.5), (0.25, 0.5), (-1.0, 0.0))
 DISCOUNTS = (0.0, 0.3, 0.9, 0.99)
@@ -47,7 +47,7 @@ def draw_task(rng: np.random.Generator, shape: Shape | None = None) -> TabularMD
     return garnet(**(shape or draw_shape(rng))._asdict(), seed=rng)
 
 
-def draw_outcomes(rng: np.random.Generator, shape: Shape, *, merging: bool = False) -> Outcomes:
+def draw_outcomes(rng: np.random.Generator, shape: Shape, *, merging: bool = False) -> Entries:
     """Draw outcomes whose rewards have very different sizes, and often nearly cancel.
 
     Rewards have up to ten orders of magnitude. In half of the pairs the last reward makes their
@@ -63,7 +63,7 @@ def draw_outcomes(rng: np.random.Generator, shape: Shape, *, merging: bool = Fal
     cancels = rng.random(n_pairs) < 0.5
     rest = (p[:, :-1] * rewards[:, :-1]).sum(axis=1)
     rewards[cancels, -1] = -rest[cancels] / p[cancels, -1]
-    return Outcomes(
+    return Entries(
         pairs=np.repeat(np.arange(n_pairs), size),
         successors=successors.reshape(-1),
         p=p.reshape(-1),
@@ -72,7 +72,7 @@ def draw_outcomes(rng: np.random.Generator, shape: Shape, *, merging: bool = Fal
     )
 
 
-def task_of(outcomes: Outcomes, shape: Shape) -> TabularMDP:
+def task_of(outcomes: Entries, shape: Shape) -> TabularMDP:
     """Return the task with these outcomes; its range of rewards is that of the outcomes."""
     transitions = collect(outcomes, shape.n_states, shape.n_actions)
     return TabularMDP.from_transitions(transitions, gamma=shape.gamma, reward_range=None)
@@ -100,7 +100,7 @@ def mixed(m: TabularMDP, other: TabularMDP, *, rewards: float, transitions: floa
     R = (1 - rewards) * a.R + rewards * b.R if rewards else a.R
     lo, hi = m.reward_range
     pairs = np.concatenate([a.pairs, b.pairs])
-    outcomes = Outcomes(
+    outcomes = Entries(
         pairs=pairs,
         successors=np.concatenate([a.successors, b.successors]).astype(np.int64),
         p=np.concatenate([(1 - transitions) * a.p, transitions * b.p]),
@@ -162,7 +162,7 @@ def restricted(m: TabularMDP, available: np.ndarray) -> TabularMDP:
     t = m.transitions
     rewards = t.R[t.pairs] if t.rewards is None else t.rewards
     ends = np.zeros(t.p.size, dtype=bool) if t.ends is None else t.ends
-    outcomes = Outcomes(t.pairs, t.successors.astype(np.int64), t.p, rewards, ends)
+    outcomes = Entries(t.pairs, t.successors.astype(np.int64), t.p, rewards, ends)
     return TabularMDP.from_transitions(
         collect(outcomes, m.n_states, m.n_actions, available=available.reshape(-1)),
         gamma=m.gamma,

@@ -47,8 +47,8 @@ hl.solve(hl.garnet(600, 1, branching=1, gamma=0.9, seed=0))
 call = lambda: hl.solve(m, tol=1e-30)
 """
 RETURNS = """
-from heirloom.planning import finite_horizon
-finite_horizon.MIN_STEPS = 10**18
+from heirloom.planning import solve as planning
+planning.MIN_STEPS = 10**18
 m = hl.garnet(1000, 2, branching=3, gamma=0.9, seed=0)
 hl.optimal_return(m, horizon=1)
 call = lambda: hl.optimal_return(m, horizon=10**15)

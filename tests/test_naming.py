@@ -9,8 +9,8 @@ import pytest
 import heirloom as hl
 from heirloom.envs.grid import grid_world
 from heirloom.envs.maintenance import ACTIONS, STATES, Machines
-from heirloom.envs.numbered import Numbered
 from heirloom.naming import all_different, with_name
+from heirloom.wrappers import Numbered
 
 HOSTILE = "a\x1b[31m\nb"
 FAMILY = Machines()

@@ -12,7 +12,7 @@ from heirloom.errors import (
     RefutedKnowledgeWarning,
     WrongOrder,
 )
-from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.mdp.transitions import Entries, collect
 from tests.agents.test_certificate import family, options_of
 from tests.strategies import seeds
 
@@ -211,7 +211,7 @@ def with_prices(m, prices):
     """Return a task with the transitions of another one, and these mean rewards."""
     t = m.transitions
     ends = np.zeros(t.p.size, dtype=bool) if t.ends is None else t.ends
-    outcomes = Outcomes(t.pairs, t.successors, t.p, prices.reshape(-1)[t.pairs], ends)
+    outcomes = Entries(t.pairs, t.successors, t.p, prices.reshape(-1)[t.pairs], ends)
     rows = collect(outcomes, m.n_states, m.n_actions)
     return hl.TabularMDP.from_transitions(rows, gamma=m.gamma, start=m.start)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.mdp.transitions import Entries, collect
 from heirloom.transfer.lipschitz import all_sources
 from heirloom.transfer.lipschitz.distance import measure, weigh
 from tests.strategies import draw_available
@@ -36,7 +36,7 @@ def task_of(rng, outcomes, rewards, gamma, *, masks):
     """Build the task in which all visits of a pair are equally likely."""
     n_states, n_actions, _ = outcomes.shape
     ends = outcomes.ravel() == n_states
-    listed = Outcomes(
+    listed = Entries(
         pairs=np.repeat(np.arange(n_states * n_actions), N_KNOWN),
         successors=np.where(ends, 0, outcomes.ravel()),
         p=np.full(ends.size, 1 / N_KNOWN),

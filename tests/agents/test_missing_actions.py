@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.mdp.mask_notice import MaskNotice
+from heirloom.mdp.available import MaskNotice
 from heirloom.transfer.bound import MaxQ
 from heirloom.transfer.envelope import Envelope
 from heirloom.transfer.lipschitz.bound import Lipschitz

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import heirloom as hl
-from heirloom.envs.numbered import Numbered
 from heirloom.transfer.source import Source
+from heirloom.wrappers import Numbered
 
 SIZES = st.floats(-1e12, 1e12, allow_subnormal=False)
 

@@ -192,7 +192,7 @@ def _report(folder: Path) -> None:
 
 
 def _write_outputs(folder: Path) -> None:
-    from heirloom.storage.folders import write_output
+    from heirloom.storage.files import write_output
 
     failed = None
     for name in ("figures/tasks.png", "report.html", "summary.json"):

@@ -7,8 +7,8 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
 import heirloom as hl
-from heirloom.envs.numbered import Numbered
 from heirloom.envs.spaces import names_of_values
+from heirloom.wrappers import Numbered
 
 SPACES = [
     spaces.Discrete(5),

@@ -8,7 +8,7 @@ from gymnasium.utils.env_checker import check_env
 import heirloom as hl
 from heirloom.envs import paper_families, paper_tasks
 from heirloom.envs.grid import GridMap, grid_world
-from heirloom.envs.grid_env import CELL, GridEnv, as_pixels, as_text
+from heirloom.envs.paper_tasks import CELL, GridEnv, as_pixels, as_text
 
 IDS = ["Tight", "Corridor", "Maze", "HeatMap", "TShape"]
 FAMILIES = {

@@ -5,7 +5,7 @@ import pytest
 import heirloom as hl
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import recorded_tasks
-from heirloom.experiments.record import RecordSpec
+from heirloom.experiments.reading import RecordSpec
 from heirloom.runs.size import check_size, size_of
 from tests.small_run import SPEC
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 import heirloom as hl
 from heirloom.envs.toy_text import taxi
-from heirloom.mdp.mask_notice import MaskNotice
+from heirloom.mdp.available import MaskNotice
 from tests.domains import DOMAINS, coin, corridor
 from tests.mdp.test_tabular import R_TRANSITION, T, assert_same_task
 from tests.strategies import tasks

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import heirloom as hl
 from heirloom.envs.inventory import prices
 from heirloom.kernels import means
-from heirloom.mdp.transitions import Outcomes
+from heirloom.mdp.transitions import Entries
 from tests.mdp.test_gymnasium import env_with
 from tests.reference import exact
 from tests.strategies import draw_outcomes, draw_shape, draw_task, task_of
@@ -161,7 +161,7 @@ def test_error_bound_of_a_weighted_mean_is_true_for_any_float64_numbers(terms):
 @pytest.mark.parametrize("successor", [0, 1])
 def test_rewards_too_large_for_the_computation_are_rejected(successor):
     """Also if outcomes are merged whose mean is small."""
-    outcomes = Outcomes(
+    outcomes = Entries(
         pairs=np.array([0, 0, 1]),
         successors=np.array([0, successor, 1]),
         p=np.array([0.5, 0.5, 1.0]),

@@ -9,7 +9,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.bounds import Source
-from heirloom.mdp.outcomes import Outcomes
+from heirloom.mdp.rows import Outcomes
 from tests.strategies import draw_task, seeds
 
 S, A = 5, 2

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.mdp.transitions import Outcomes
+from heirloom.mdp.transitions import Entries
 from heirloom.metrics.bisimulation import bisimulation_metric
 from heirloom.metrics.pseudometrics import difference_error
 from tests.reference import exact
@@ -169,7 +169,7 @@ def test_rounded_rewards_of_merged_outcomes_are_not_taken_as_equal():
     def task(r):
         columns = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64), np.full(3, 1 / 3)
         ends = np.zeros(3, dtype=bool)
-        return task_of(Outcomes(*columns, np.array([1.0, 0.0, r]), ends), shape)
+        return task_of(Entries(*columns, np.array([1.0, 0.0, r]), ends), shape)
 
     m, m_bar = task(0.0), task(1e-17)
     assert m.R == m_bar.R

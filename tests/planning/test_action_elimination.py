@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import heirloom as hl
-from heirloom.planning import action_elimination, certificate
-from heirloom.planning.action_elimination import Elimination
+from heirloom.planning import certificate, policy_iteration
+from heirloom.planning.policy_iteration import Elimination
 from tests.reference import exact
 from tests.strategies import tasks
 
@@ -18,7 +18,7 @@ same_fixture_for_all_examples = settings(
 
 @pytest.fixture
 def elimination_in_small_tasks(monkeypatch):
-    monkeypatch.setattr(action_elimination, "MIN_PAIRS", 0)
+    monkeypatch.setattr(policy_iteration, "MIN_PAIRS", 0)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 import heirloom as hl
 from heirloom.kernels import values
-from heirloom.planning import finite_horizon
+from heirloom.planning import solve as planning
 from tests.strategies import seeds
 
 
@@ -64,6 +64,6 @@ def test_replaced_steps_change_the_return_by_no_more_than_rounding(seed, discoun
     horizon = int(rng.integers(2000, 5000))
     found = []
     for steps in (10**9, 20):
-        monkeypatch.setattr(finite_horizon, "MIN_STEPS", steps)
+        monkeypatch.setattr(planning, "MIN_STEPS", steps)
         found.append(hl.expected_return(m, policy, horizon=horizon, discounted=discounted))
     assert found[1] == pytest.approx(found[0], rel=1e-11, abs=1e-11)

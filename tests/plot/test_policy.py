@@ -6,7 +6,7 @@ import pytest
 from matplotlib.colors import to_rgba
 
 import heirloom as hl
-from heirloom.plot.policy import PALE, PALETTE
+from heirloom.plot.maps import PALE, PALETTE
 
 TABLE = pd.DataFrame(
     {

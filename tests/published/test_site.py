@@ -11,7 +11,7 @@ import heirloom
 import heirloom as hl
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.agents.near_rmax import NearnessNumbers
-from heirloom.experiments.record import RecordSpec
+from heirloom.experiments.reading import RecordSpec
 from heirloom.experiments.registry import FAMILIES
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec, FamilySpec
 from published import code_blocks, documents, ideas

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heirloom import TabularMDP
-from heirloom.mdp.transitions import Outcomes
+from heirloom.mdp.transitions import Entries
 
 
 class Dense(NamedTuple):
@@ -114,7 +114,7 @@ def exact_mean_rewards(m: TabularMDP) -> list[Fraction]:
     ]
 
 
-def exact_merged_rewards(m: TabularMDP, outcomes: Outcomes) -> list[Fraction]:
+def exact_merged_rewards(m: TabularMDP, outcomes: Entries) -> list[Fraction]:
     """Return the mean rewards of a task made from `outcomes`, some of which were merged.
 
     The reward of a merged transition is the mean of its outcomes, weighted by their given

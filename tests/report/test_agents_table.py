@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heirloom.report import agents_table as measures
+from heirloom.report import tables as measures
 
 OPTIMAL = np.full((2, 3), 2.0)  # [repetition, task]
 BASELINE = np.ones((2, 3, 100))

@@ -16,8 +16,7 @@ from heirloom.cli.app import app
 from heirloom.envs.toy_text import cliff_walking, frozen_lake, taxi
 from heirloom.errors import CannotWrite, InvalidArgument
 from heirloom.mdp.scene import Scene
-from heirloom.report.replay import as_data
-from heirloom.report.scenes import TAXI_WALLS, action_names, as_scene, directions
+from heirloom.report.replay import TAXI_WALLS, action_names, as_data, as_scene, directions
 from heirloom.runs.recordings import recordings
 from tests.report.recordings import HOSTILE, maze_recordings, table_recording
 from tests.small_run import FAST

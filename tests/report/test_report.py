@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 
 import heirloom as hl
 from heirloom.cli.app import app
-from heirloom.report.agents_table import baseline_of, columns, over_repetitions
 from heirloom.report.between_runs import differences, welch_interval
 from heirloom.report.charts import all_curves, chart_data, key
 from heirloom.report.page import render
 from heirloom.report.sections import reference, replays
 from heirloom.report.sources import read_sources
+from heirloom.report.tables import baseline_of, columns, over_repetitions
 from heirloom.runs.recordings import recordings
 from heirloom.runs.run import run
 from heirloom.stats import student_interval

@@ -15,7 +15,7 @@ from heirloom.runs.layout import FORMAT, Layout, Origin
 from heirloom.runs.run import run
 from heirloom.runs.store import RunStore
 from heirloom.runs.stored_run import StoredRun
-from heirloom.storage import atomic, database
+from heirloom.storage import database, files
 from tests.small_run import FAST, SPEC, commit, jobs_done, wait_until
 
 TINY = FAST.with_changes(tasks=1, distinct_tasks=1, episodes=1, repetitions=100)
@@ -109,7 +109,7 @@ def test_error_of_a_timed_commit_is_raised_in_the_run(folder, monkeypatch):
 
 def test_new_database_and_its_folder_are_synced(tmp_path, monkeypatch):
     synced = []
-    for module in (stores, atomic, __import__("heirloom.runs.lock", fromlist=["lock"])):
+    for module in (stores, files, __import__("heirloom.runs.lock", fromlist=["lock"])):
         monkeypatch.setattr(module, "sync_folder", synced.append)
     run(FAST.with_changes(repetitions=1), tmp_path / "a" / "run", jobs=1)
     assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "run"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import heirloom as hl
-from heirloom.storage.folders import folder_path, regular_file, write_output
+from heirloom.storage.files import folder_path, regular_file, write_output
 
 
 def test_folder_is_given_by_a_path():

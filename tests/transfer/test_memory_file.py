@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import heirloom as hl
-from heirloom.mdp.outcomes import check_outcomes
+from heirloom.mdp.rows import check_outcomes
 from heirloom.storage import archive
 from heirloom.transfer.memory import EnvelopeState
 from tests.attack import forged

@@ -13,7 +13,7 @@ from heirloom.agents.algorithm_options import Algorithm
 from heirloom.agents.algorithms import ALGORITHMS
 from heirloom.agents.near_rmax import NearnessNumbers
 from heirloom.experiments.measures import OBSERVERS
-from heirloom.experiments.record import RecordSpec
+from heirloom.experiments.reading import RecordSpec
 from heirloom.experiments.registry import FAMILIES
 from heirloom.experiments.spec import AgentSpec, ExperimentSpec, FamilySpec
 from published.tables import table

@@ -30,8 +30,8 @@ from heirloom.cli.arguments import (
     flag,
     value,
 )
-from heirloom.cli.failures import clean_errors
 from heirloom.cli.output import (
+    clean_errors,
     folder_name,
     print_report,
     print_results,
@@ -116,7 +116,7 @@ def reproduce(
         from heirloom.paper import catalogue
         from heirloom.paper.experiment import Options, reproducibility_table
         from heirloom.runs.workers import workers
-        from heirloom.storage.folders import folder_path, write_output
+        from heirloom.storage.files import folder_path, write_output
 
         together = catalogue.GROUPS.get(experiment.value)
         names = together or (experiment.value,)
@@ -191,7 +191,7 @@ def run(
     """
     with clean_errors():
         from heirloom.runs.workers import processes
-        from heirloom.storage.folders import folder_path
+        from heirloom.storage.files import folder_path
 
         root = folder_path(out or f"{RESULTS}/{spec.stem}")
         processes.needed_later += ["heirloom.plot.curves", "matplotlib.backends.backend_pdf"]

@@ -10,7 +10,7 @@ import typer
 import heirloom
 from heirloom.choices import Scope
 from heirloom.cli.arguments import argument, count, flag, number, value
-from heirloom.cli.failures import clean_errors
+from heirloom.cli.output import clean_errors
 from heirloom.wording import counted, reason
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)

@@ -1,10 +1,16 @@
-"""Tables that commands print, and names of the folders that they write to."""
+"""What commands print: tables, errors; and the names of the folders that they write to."""
 
+import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+import heirloom
+from heirloom import signals
 from heirloom.choices import Variant
 from heirloom.errors import is_installed
 from heirloom.wording import are, counted, counted_of, for_spreadsheet, printable, were
@@ -200,7 +206,7 @@ def write_sweep(finished: "Mapping[str, xr.Dataset]", folder: Path) -> Path:
     import io
 
     from heirloom.runs.results import swept_summaries
-    from heirloom.storage.folders import write_output
+    from heirloom.storage.files import write_output
 
     keys, rows = swept_summaries(finished)
     text = io.StringIO()
@@ -236,7 +242,7 @@ def write_figures(results: "xr.Dataset", title: str, folder: Path) -> Path:
     """
     from heirloom.plot.curves import draw_episodes, draw_lifelong
     from heirloom.plot.style import image_files
-    from heirloom.storage.folders import write_output
+    from heirloom.storage.files import write_output
 
     for name, draw in (("tasks", draw_lifelong), ("episodes", draw_episodes)):
         for path, data in image_files(draw(results, title=title), name):
@@ -284,3 +290,27 @@ def folder_name(
     parts += [f"{repetitions}-repetitions"] if repetitions is not None else []
     parts += [f"seed-{seed}"] if seed is not None else []
     return "-".join(parts)
+
+
+@contextmanager
+def clean_errors() -> Iterator[None]:
+    """Print errors as one line and exit with 1; on Ctrl-C or SIGTERM, exit with 130.
+
+    After an interruption the message says how to resume.
+    """
+    try:
+        with signals.restoring_interrupts():
+            yield
+    except heirloom.errors.HeirloomError as error:
+        for line in str(error).split("\n"):  # one for each mistake
+            typer.echo(f"error: {line}", err=True)
+        raise typer.Exit(1) from None
+    except MemoryError as error:
+        typer.echo(
+            f"error: not enough memory ({error}): use a smaller experiment or fewer jobs", err=True
+        )
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        logging.disable()  # libraries would log the work that they could not finish
+        typer.echo("stopped; run the same command again to resume", err=True)
+        raise typer.Exit(130) from None

@@ -21,7 +21,7 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.scene import CLOSED, Scene
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.mdp.transitions import Entries, collect
 from heirloom.validation import (
     Range,
     numbers,
@@ -163,7 +163,7 @@ def grid_world(
     state = np.repeat(np.arange(n_states), chosen.size)
     successor = grid.reached[:, moves].reshape(-1)
     paying_state = state if reward_on == "acting" else successor
-    outcomes = Outcomes(
+    outcomes = Entries(
         pairs=state * len(names) + np.tile(chosen, n_states),
         successors=successor,
         p=np.tile(p, n_states),

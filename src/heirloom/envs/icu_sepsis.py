@@ -25,7 +25,7 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.envs.family import FamilyOptions, TaskFamily
 from heirloom.errors import InvalidArgument, InvalidFile
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.mdp.transitions import Outcomes, Transitions, collect
+from heirloom.mdp.transitions import Entries, Transitions, collect
 from heirloom.transfer.nearness.knowledge import Nearness
 from heirloom.transfer.nearness.successors import Successors
 from heirloom.validation import check_generator, probability, real_number, whole_number
@@ -176,7 +176,7 @@ def _collected(
     """Return transitions with these probabilities, and with the rewards and ends of the task."""
     rewards = (pairs // N_ACTIONS == SURVIVAL).astype(np.float64)
     ends = (successors == DEATH) | (successors == AFTER)
-    outcomes = Outcomes(pairs, successors, p, rewards, ends)
+    outcomes = Entries(pairs, successors, p, rewards, ends)
     return collect(outcomes, N_STATES, N_ACTIONS, available=available)
 
 

@@ -12,7 +12,7 @@ from gymnasium.envs.toy_text.frozen_lake import MAPS
 
 from heirloom.envs.family import FiniteFamily
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.mask_notice import MaskNotice
+from heirloom.mdp.available import MaskNotice
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.validation import probability, real_number, shown
 

@@ -33,16 +33,18 @@ from heirloom.experiments.mistakes import (
 from heirloom.experiments.reading import (
     MOST_TASKS,
     OPTIONS,
+    RecordSpec,
     check_defaults,
     check_number_of_agents,
     collected,
     expand_sweep,
     key_without_json,
     leaves,
+    mistakes_in,
+    read_record,
     read_toml,
     with_defaults,
 )
-from heirloom.experiments.record import RecordSpec, mistakes_in, read_record
 from heirloom.experiments.registry import is_user_defined, make_family
 from heirloom.experiments.variables import TASK, Variable
 from heirloom.naming import LONGEST_LABEL, shortened

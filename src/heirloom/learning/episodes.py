@@ -18,7 +18,7 @@ from heirloom.learning.outcomes import failed, observe_mask, read_reset, read_st
 from heirloom.learning.plan import Plan
 from heirloom.learning.recorder import run_recorded_episode
 from heirloom.learning.recording import Recording
-from heirloom.mdp.mask_notice import MaskNotice
+from heirloom.mdp.available import MaskNotice
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.validation import generator
 from heirloom.wording import counted, size_of_task

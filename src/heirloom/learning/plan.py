@@ -197,8 +197,7 @@ def _numbering_of(env: "gym.Env[Any, Any]") -> "tuple[Edges | None, Numbers | No
     """
     import gymnasium as gym
 
-    from heirloom.envs.binned import Binned
-    from heirloom.envs.numbered import Numbered
+    from heirloom.wrappers import Binned, Numbered
 
     edges, numbers = None, None
     while isinstance(env, gym.Wrapper):

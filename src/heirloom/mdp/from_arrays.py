@@ -12,7 +12,7 @@ from heirloom.errors import InvalidTask
 from heirloom.mdp.available import read_available
 from heirloom.mdp.transitions import (
     SUM_TOLERANCE,
-    Outcomes,
+    Entries,
     Transitions,
     collect,
     pair_text,
@@ -38,7 +38,7 @@ def read_transitions(R: Any, T: Any, terminates: Any, available: Any = None) -> 
         matrix = _without(matrix, mask)
     pairs = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     successors = matrix.indices.astype(np.int64)
-    outcomes = Outcomes(
+    outcomes = Entries(
         pairs,
         successors,
         matrix.data,

@@ -9,7 +9,7 @@ from heirloom.arrays import BoolArray, ranges
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.rows import Rows, rewards_outside
 from heirloom.mdp.tabular import TabularMDP, value_range
-from heirloom.mdp.transitions import Outcomes, collect, pair_text
+from heirloom.mdp.transitions import Entries, collect, pair_text
 from heirloom.naming import NamesLike
 from heirloom.validation import Range, check_gamma, check_range, one_of, truth
 
@@ -64,7 +64,7 @@ def mdp_of(
         has_known = known.reshape(n_states, n_actions).any(axis=1)
         kept = known | np.repeat(~has_known, n_actions)
         available = kept if available is None else kept & available
-    outcomes = Outcomes(
+    outcomes = Entries(
         pairs=np.concatenate([owner, ending, others]),
         # The successor of a terminal transition has no effect; it is the state itself.
         successors=np.concatenate(

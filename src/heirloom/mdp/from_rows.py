@@ -8,7 +8,7 @@ import numpy as np
 
 from heirloom.arrays import BoolArray
 from heirloom.errors import InvalidArgument, InvalidTask
-from heirloom.mdp.transitions import Outcomes, Transitions, collect
+from heirloom.mdp.transitions import Entries, Transitions, collect
 from heirloom.validation import shown, whole_number
 
 Row = Callable[[int, int], Iterable[Any] | None]
@@ -43,7 +43,7 @@ def collect_rows(
                 p.append(probability)
                 rewards.append(reward)
                 ends.append(terminated)
-    outcomes = Outcomes(
+    outcomes = Entries(
         np.array(pairs, dtype=np.int64),
         np.array(successors, dtype=np.int64),
         np.array(p, dtype=np.float64),

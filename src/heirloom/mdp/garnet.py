@@ -4,7 +4,7 @@ import numpy as np
 
 from heirloom.arrays import FloatArray, IntArray
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.mdp.transitions import Entries, collect
 from heirloom.validation import (
     Range,
     check_gamma,
@@ -40,7 +40,7 @@ def garnet(
     lo, hi = check_range(reward_range, gamma)
     n_pairs = n_states * n_actions
     successors = _subsets(n_states, branching, n_pairs, rng)
-    outcomes = Outcomes(
+    outcomes = Entries(
         pairs=np.repeat(np.arange(n_pairs), branching),
         successors=successors.reshape(-1),
         p=_distributions(branching, n_pairs, rng).reshape(-1),

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from heirloom.arrays import BoolArray, FloatArray
 from heirloom.errors import InvalidArgument, InvalidTask, UnsupportedEnvironment
-from heirloom.mdp.available import action_text, read_mask
+from heirloom.mdp.available import MaskNotice, action_text, read_mask
 from heirloom.mdp.from_rows import collect_rows
-from heirloom.mdp.mask_notice import MaskNotice
 from heirloom.mdp.transitions import Transitions
 from heirloom.naming import Names
 from heirloom.validation import index, numbers, shown, whole_number

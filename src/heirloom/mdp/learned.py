@@ -15,8 +15,7 @@ from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen, read_only
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import counting
 from heirloom.mdp.available import Availability
-from heirloom.mdp.outcomes import Outcomes
-from heirloom.mdp.rows import MOST_VISITS, Rows, collected
+from heirloom.mdp.rows import MOST_VISITS, Outcomes, Rows, collected
 from heirloom.naming import NamesLike
 from heirloom.theory import n_known_for
 from heirloom.validation import (

@@ -1,6 +1,7 @@
-"""`Rows`: estimated models of pairs, from the learned model through the memory to the kernels.
+"""What was counted of a task: `Rows`, estimated models of pairs, and `Outcomes`, single outcomes.
 
-Compiled code reads rows without checking indices, so this module also checks them.
+They go from the learned model through the memory to the kernels. Compiled code reads them without
+checking indices, so this module also checks them.
 """
 
 from typing import NamedTuple
@@ -154,7 +155,7 @@ def check_in_any_order(name: str, rows: object, n_pairs: int, n_states: int) -> 
     _check_sizes(name, given, n_pairs)
     size = min(given.successors.size, given.p.size)
     inside = (given.first >= 0) & (given.first <= given.last) & (given.last <= size)
-    _check(name, bool(inside.all()), f"a row is not between 0 and {size}")
+    _check(name, inside, f"a row is not between 0 and {size}")
     check_rows(name, compact(given), n_states)
 
 
@@ -166,34 +167,35 @@ def check_rows(name: str, rows: Rows, n_states: int) -> None:
     """
     _, counts, R, ends, first, last, successors, p = rows
     for field, array in (("R", R), ("ends", ends), ("p", p)):
-        _check(name, bool(np.isfinite(array).all()), f"{field} has an entry that is not finite")
-    _check(name, bool((np.abs(R) <= LARGEST_REWARD).all()), "R has an entry that is too large")
+        _check(name, np.isfinite(array), f"{field} has an entry that is not finite")
+    _check(name, np.abs(R) <= LARGEST_REWARD, "R has an entry that is too large")
     _check(
         name,
-        bool(((counts >= 0) & (counts <= MOST_VISITS)).all()),
+        (counts >= 0) & (counts <= MOST_VISITS),
         f"an entry of counts is not from 0 to {MOST_VISITS}",
     )
     inside = (first >= 0) & (first <= p.size) & (last >= 0) & (last <= p.size)
-    _check(name, bool(inside.all()), f"a row is not between 0 and {p.size}, the size of p")
+    _check(name, inside, f"a row is not between 0 and {p.size}, the size of p")
     lengths, exist = rows.lengths, rows.exist
     lengths_fit = (lengths >= 0) & (exist | (lengths == 0))
-    _check(name, bool(lengths_fit.all()), "a row has a wrong length")
-    _check(name, bool((last == np.cumsum(lengths)).all()), "the rows do not follow each other")
+    _check(name, lengths_fit, "a row has a wrong length")
+    _check(name, last == np.cumsum(lengths), "the rows do not follow each other")
     _check(
         name,
         successors.size == p.size == lengths.sum(),
         "the sum of lengths is not the number of successors",
     )
     in_range = (successors >= 0) & (successors < n_states)
-    _check(name, bool(in_range.all()), f"a successor is not from 0 to {n_states - 1}")
-    _check(name, bool((p >= 0).all() and (ends >= 0).all()), "a probability is negative")
+    _check(name, in_range, f"a successor is not from 0 to {n_states - 1}")
+    for frequencies in (p, ends):
+        _check(name, frequencies >= 0, "a probability is negative")
     owner = np.repeat(np.arange(lengths.size), lengths)
     increasing = (np.diff(successors) > 0) | (np.diff(owner) > 0)
-    _check(name, bool(increasing.all()), "the successors of a pair are not in increasing order")
+    _check(name, increasing, "the successors of a pair are not in increasing order")
     sums = np.bincount(owner, p, minlength=lengths.size) + ends  # 0 where there is no row
-    _check(name, bool((np.abs(sums - exist) <= SUM_TOLERANCE).all()), "a row does not sum to 1")
+    _check(name, np.abs(sums - exist) <= SUM_TOLERANCE, "a row does not sum to 1")
     times = np.concatenate([p * counts[owner], ends * counts])
-    whole = bool((np.abs(times - np.rint(times)) <= ROUNDING).all())
+    whole = np.abs(times - np.rint(times)) <= ROUNDING
     _check(name, whole, "a frequency is not a number of visits, divided by counts")
 
 
@@ -231,8 +233,78 @@ def _check_sizes(name: str, rows: Rows, n_pairs: int) -> None:
         _check(name, array.size == n_pairs, f"{field} has {array.size} entries, not {n_pairs}")
 
 
-def _check(name: str, is_valid: bool, problem: str) -> None:  # noqa: FBT001 -- like an assertion
-    if not is_valid:
+def _check(name: str, is_valid: BoolArray | bool, problem: str) -> None:  # noqa: FBT001 -- like an assertion
+    if not np.all(is_valid):
         raise InvalidArgument(
-            f"{name} is not valid ({problem}): expected the rows of a learned model or of a source"
+            f"{name} is not valid ({problem}): expected what a learned model or a source has"
         )
+
+
+class Outcomes(NamedTuple):
+    """All visits of a task: those of pair k = s * A + a are at `first[k]:first[k + 1]`.
+
+    Within a pair, `states` increase. All arrays are read-only. `Rows` have the same visits, or the
+    first of them, without rewards of single outcomes and with all terminal transitions as one.
+    """
+
+    first: IntArray
+    states: StateArray
+    """The successor s, or -1 - s if the transition to s was terminal."""
+    times: IntArray
+    """How often the outcome was seen, 1 or more."""
+    R: FloatArray
+    """The mean reward of these visits, up to rounding."""
+    varies: BoolArray
+    """Whether two of these visits had different rewards; True if that is not known."""
+
+    @property
+    def pairs(self) -> IntArray:
+        """The pair of each outcome."""
+        return np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
+
+
+OUTCOME_DTYPES = np.int64, np.int32, np.int64, np.float64, np.bool_  # of the fields of `Outcomes`
+
+
+def read_outcomes(outcomes: object, rows: Rows, n_states: int) -> Outcomes:
+    """Return the outcomes of a source as read-only arrays; raise `InvalidArgument` unless valid."""
+    given = instance("outcomes", outcomes, Outcomes, "such as model.outcomes, or None")
+    named = zip(Outcomes._fields, given, OUTCOME_DTYPES, strict=True)
+    read = Outcomes(
+        *(read_vector(f"outcomes.{name}", array, dtype) for name, array, dtype in named)
+    )
+    n_pairs = rows.counts.size
+    _check(
+        "outcomes",
+        read.first.size == n_pairs + 1,
+        f"first has {read.first.size} entries, not {n_pairs + 1}",
+    )
+    check_outcomes(read, rows.counts, rows.exist, n_states)
+    return read
+
+
+def check_outcomes(outcomes: Outcomes, counts: IntArray, exist: BoolArray, n_states: int) -> None:
+    """Raise `InvalidArgument` unless outcomes are valid, and agree with rows.
+
+    Rows have at most as many visits, `counts`, because they can be older than the last visit. They
+    `exist` for every pair with an outcome.
+    """
+    first, states, times, R, varies = outcomes
+    n = states.size
+    _check(
+        "outcomes", times.size == R.size == varies.size == n, "its arrays have different lengths"
+    )
+    in_order = first[0] == 0 and first[-1] == n and bool((first[1:] >= first[:-1]).all())
+    _check("outcomes", in_order, f"first does not increase from 0 to {n}, the number of outcomes")
+    in_range = (states >= -n_states) & (states < n_states)
+    _check("outcomes", in_range, f"a state is not from {-n_states} to {n_states - 1}")
+    pairs = outcomes.pairs
+    increasing = (states[1:] > states[:-1]) | (pairs[1:] > pairs[:-1])
+    _check("outcomes", increasing, "the states of a pair are not in increasing order")
+    possible = (times >= 1) & (times <= MOST_VISITS)
+    _check("outcomes", possible, f"an entry of times is not from 1 to {MOST_VISITS}")
+    _check("outcomes", np.abs(R) <= LARGEST_REWARD, "R has an entry that is not finite, or large")
+    visits = np.bincount(pairs, times, minlength=counts.size)  # as floats, without overflow
+    _check("outcomes", visits <= MOST_VISITS, f"a pair has more than {MOST_VISITS} visits")
+    _check("outcomes", visits >= counts, "a pair has fewer visits than its row")
+    _check("outcomes", exist | (visits == 0), "a pair without a row has visits")

@@ -16,7 +16,7 @@ from heirloom.mdp.available import row_sums
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.mdp.transitions import Transitions
 from heirloom.storage.archive import Content, check, parsing, take
-from heirloom.storage.atomic import named
+from heirloom.storage.files import named
 
 PER_PAIR = {"R": np.float64, "R_error": np.float64, "available": np.bool_}
 PER_TRANSITION = {"successors": np.int32, "p": np.float64, "rewards": np.float64, "ends": np.bool_}

@@ -154,8 +154,8 @@ def check_transitions(transitions: object) -> None:
         raise InvalidTask("p of transitions does not hold a distribution for each pair")
 
 
-class Outcomes(NamedTuple):
-    """Transitions in any order; some may have probability 0, or be split into several entries."""
+class Entries(NamedTuple):
+    """Entries of a transition table, in any order; some may have probability 0, or be split."""
 
     pairs: IntArray
     successors: IntArray
@@ -165,11 +165,15 @@ class Outcomes(NamedTuple):
 
 
 def collect(
-    outcomes: Outcomes, n_states: int, n_actions: int, *, available: BoolArray | None = None
+    outcomes: Entries,
+    n_states: int,
+    n_actions: int,
+    *,
+    available: BoolArray | None = None,
 ) -> Transitions:
-    """Collect `outcomes` into `Transitions`.
+    """Collect the entries of a transition table into `Transitions`.
 
-    Outcomes with equal pair, successor and `ends` are merged: probabilities are added, and the
+    Entries with equal pair, successor and `ends` are merged: probabilities are added, and the
     reward is their mean. Raises `InvalidTask` if the outcomes of a pair are not a distribution.
     `available` marks the pairs that exist, None for all; outcomes of other pairs are ignored.
     """
@@ -177,9 +181,10 @@ def collect(
         available = checked_available(available, n_states, n_actions)
     if available is not None:
         outcomes = _selected(outcomes, available[outcomes.pairs])
-    _check_probabilities(outcomes, n_actions)
-    _check_rewards(outcomes, n_actions)
-    (pairs, successors, p, rewards, ends), merged = _merged(_possible(outcomes), n_states)
+    _check_entries(outcomes, n_actions)
+    if not (outcomes.p > 0).all():
+        outcomes = _selected(outcomes, outcomes.p > 0)
+    (pairs, successors, p, rewards, ends), merged = _merged(outcomes, n_states)
     indptr = np.zeros(n_states * n_actions + 1, dtype=np.int64)
     np.cumsum(np.bincount(pairs, minlength=n_states * n_actions), out=indptr[1:])
     rows = indptr if available is None else np.append(indptr[:-1][available], indptr[-1])
@@ -210,37 +215,24 @@ def _spread(x: FloatArray, available: BoolArray) -> FloatArray:
     return spread
 
 
-def _check_probabilities(outcomes: Outcomes, n_actions: int) -> None:
-    p = outcomes.p
-    bad = np.flatnonzero(~(np.isfinite(p) & (p >= 0)))
-    if bad.size:
-        pair, successor = outcomes.pairs[bad[0]], outcomes.successors[bad[0]]
-        raise InvalidTask(
-            f"T[{pair_text(pair, n_actions)}, s'={successor}] is {p[bad[0]]}: "
-            "expected a probability, from 0 to 1"
-        )
+def _check_entries(entries: Entries, n_actions: int) -> None:
+    """Raise `InvalidTask` unless probabilities and rewards are numbers in their ranges."""
+    for letter, x, least, most, expected in (
+        ("T", entries.p, 0.0, np.finfo(np.float64).max, "a probability, from 0 to 1"),
+        ("R", entries.rewards, -LARGEST, LARGEST, f"a finite number, at most {LARGEST:g} in size"),
+    ):
+        bad = np.flatnonzero(~((x >= least) & (x <= most)))
+        if bad.size:
+            pair, successor = entries.pairs[bad[0]], entries.successors[bad[0]]
+            raise InvalidTask(
+                f"{letter}[{pair_text(pair, n_actions)}, s'={successor}] is {x[bad[0]]}: "
+                f"expected {expected}"
+            )
 
 
-def _check_rewards(outcomes: Outcomes, n_actions: int) -> None:
-    bad = np.flatnonzero(~(np.abs(outcomes.rewards) <= LARGEST))
-    if bad.size:
-        pair, successor = outcomes.pairs[bad[0]], outcomes.successors[bad[0]]
-        raise InvalidTask(
-            f"R[{pair_text(pair, n_actions)}, s'={successor}] is {outcomes.rewards[bad[0]]}: "
-            f"expected a finite number, at most {LARGEST:g} in absolute value"
-        )
-
-
-def _possible(outcomes: Outcomes) -> Outcomes:
-    possible = outcomes.p > 0
-    if possible.all():
-        return outcomes
-    return _selected(outcomes, possible)
-
-
-def _selected(outcomes: Outcomes, which: BoolArray | IntArray) -> Outcomes:
+def _selected(outcomes: Entries, which: BoolArray | IntArray) -> Entries:
     pairs, successors, p, rewards, ends = outcomes
-    return Outcomes(pairs[which], successors[which], p[which], rewards[which], ends[which])
+    return Entries(pairs[which], successors[which], p[which], rewards[which], ends[which])
 
 
 class Means(NamedTuple):
@@ -260,7 +252,7 @@ class Means(NamedTuple):
         return np.abs(self.low) + self.error
 
 
-def _merged(outcomes: Outcomes, n_states: int) -> tuple[Outcomes, Means | None]:
+def _merged(outcomes: Entries, n_states: int) -> tuple[Entries, Means | None]:
     """Sort outcomes by pair, successor and `ends`, and merge those in which all three agree.
 
     Returns the outcomes, and if outcomes with different rewards were merged, their mean rewards
@@ -277,7 +269,7 @@ def _merged(outcomes: Outcomes, n_states: int) -> tuple[Outcomes, Means | None]:
     means = None
     if differ_within_rows(rewards, indptr):
         means = means_of(rewards, np.empty(0), p, indptr)
-    merged = Outcomes(
+    merged = Entries(
         pairs[first],
         successors[first],
         np.add.reduceat(p, first),

@@ -13,6 +13,11 @@ end of both reward ranges, `c = min(0, lo / (1-γ))` is a lower bound on all val
 replaces V. The absorbing terminal state ⊥, whose value is 0, has the weight -c. If no reward is
 negative, c = 0 and the formulas are those of the paper.
 
+A pair that only one of two tasks has: the other task says nothing, so D is that of an unknown
+model, and the difference of the values of the state is bounded by v_max - V, with V the value in
+the task that lacks the action. A pair that neither has does not count. docs/guarantees.md has the
+proofs.
+
 The names are the paper's, but `Δ` is not a pseudometric: it violates the triangle inequality.
 """
 
@@ -24,15 +29,11 @@ from numpy.typing import ArrayLike
 from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import IncompatibleTasks, InvalidArgument, NotConverged
 from heirloom.kernels import distances
+from heirloom.mdp.available import rows_of, stand_ins
 from heirloom.mdp.tabular import TabularMDP, check_task, reward_scale
 from heirloom.mdp.transitions import Transitions
-from heirloom.metrics.missing_actions import (
-    gaps,
-    lack_actions,
-    solve_dissimilarity,
-    with_unknown,
-)
-from heirloom.planning.certificate import ROUNDOFF, Certified, Tolerance, quotient
+from heirloom.planning.certificate import ROUNDOFF, Certified, Tolerance, fixed_point, quotient
+from heirloom.planning.operators import Best, Problem
 from heirloom.planning.solve import evaluate_with_rewards, solve_with_rewards
 from heirloom.validation import real_number, weights
 
@@ -61,7 +62,7 @@ def model_pseudometric(
         *m.transitions.continuing, *m_bar.transitions.continuing, frozen(W), D
     )
     D = D.reshape(m.R.shape) + np.abs(m.R - m_bar.R) + f_end * np.abs(m.ends - m_bar.ends)
-    return with_unknown(D, m, m_bar, W, f_end) if lack_actions(m, m_bar) else D
+    return _with_unknown(D, m, m_bar, W, f_end) if _lack_actions(m, m_bar) else D
 
 
 def dissimilarity(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = None) -> FloatArray:
@@ -157,7 +158,7 @@ def lipschitz_bound(m: TabularMDP, m_bar: TabularMDP, *, tol: float | None = Non
     # `+ error` makes the sum an upper bound; the distance includes an allowance for its rounding.
     U = source.Q + source.error + np.minimum(to_source.Q, from_source.Q)
     _check(tolerance, 2 * source.error + max(to_source.error, from_source.error), U)
-    if lack_actions(m, m_bar):
+    if _lack_actions(m, m_bar):
         U = np.where(m_bar.available, U, max(m.v_max, m_bar.v_max))
         U[~m.available] = -np.inf
     return U
@@ -218,10 +219,10 @@ def _dissimilarity(
     `target` is one of the tasks, actions that it lacks are no part of a maximum.
     """
     D, excess = _distance_to_source(m, m_bar, values_of, tolerance.loose((1 - m.gamma) / 16))
-    if lack_actions(m, m_bar) and values_of is solve_with_rewards:
+    if _lack_actions(m, m_bar) and values_of is solve_with_rewards:
         both = (m.available & m_bar.available).reshape(-1)
-        gap = gaps(m, m_bar, tolerance.loose((1 - m.gamma) / 16), target)
-        d = solve_dissimilarity(m, both, D.reshape(-1), gap, tolerance.loose(1 / 6))
+        gap = _gaps(m, m_bar, tolerance.loose((1 - m.gamma) / 16), target)
+        d = _solve_dissimilarity(m, both, D.reshape(-1), gap, tolerance.loose(1 / 6))
         excess += 2 * (1 - m.gamma) * tolerance.error / 16
     else:
         d = values_of(m, D.reshape(-1), tolerance.loose(1 / 6))
@@ -320,3 +321,64 @@ def _columns(t: Transitions) -> tuple[np.ndarray, ...]:
     rewards = t.R[t.pairs] if t.rewards is None else t.rewards
     ends = np.zeros(t.p.size, dtype=bool) if t.ends is None else t.ends
     return t.successors, t.p, rewards, ends
+
+
+def _lack_actions(*tasks: TabularMDP) -> bool:
+    """Whether one of the tasks lacks an action."""
+    return any(m.transitions.available is not None for m in tasks)
+
+
+def _with_unknown(
+    D: FloatArray, m: TabularMDP, m_bar: TabularMDP, f: FloatArray, f_end: float
+) -> FloatArray:
+    """Return D with the largest possible distance where one task lacks a pair, 0 where both do.
+
+    That is the width of the range of rewards, plus the two largest weights of outcomes.
+    """
+    lo = min(m.reward_range[0], m_bar.reward_range[0])
+    hi = max(m.reward_range[1], m_bar.reward_range[1])
+    heaviest = np.sort(np.append(f, f_end))[-2:]
+    one = m.available ^ m_bar.available
+    both = m.available & m_bar.available
+    return np.where(both, D, np.where(one, hi - lo + heaviest.sum(), 0.0))
+
+
+def _gaps(
+    m: TabularMDP, m_bar: TabularMDP, tol: Tolerance, target: TabularMDP | None
+) -> FloatArray:
+    """Return v_max - V at pairs that only one task has, V being that of the other; else NaN.
+
+    If `target` is one of the tasks, pairs that it lacks are left out. The result is above the exact
+    one by at most twice the tolerance.
+    """
+    v_max = max(m.v_max, m_bar.v_max)
+    result = np.full(m.R.shape, np.nan)
+    for one, other in ((m, m_bar), (m_bar, m)):
+        only = one.available & ~other.available
+        if only.any() and target is not other:
+            values = solve_with_rewards(other, None, tol)
+            width = np.maximum(v_max - values.V + values.error, 0.0)
+            result[only] = np.broadcast_to(width[:, None], only.shape)[only]
+    return result.reshape(-1)
+
+
+def _solve_dissimilarity(
+    m: TabularMDP, both: BoolArray, D: FloatArray, gap: FloatArray, tol: Tolerance
+) -> Certified:
+    """Return the fixed point of d = D + γ Σ T max d at pairs in `both`, d = `gap` at others.
+
+    The maximum is over these pairs only; all arguments are over pairs. Elsewhere d is 0.
+    """
+    counts = both | ~np.isnan(gap)
+    replaced = stand_ins(counts, m.n_actions)
+    rows = rows_of(m.transitions.continuing, replaced)
+    fixed = ~both[replaced]
+    kept = np.repeat(~fixed, np.diff(rows.indptr))
+    indptr = np.zeros_like(rows.indptr)
+    np.cumsum(np.where(fixed, 0, np.diff(rows.indptr)), out=indptr[1:])
+    rows = type(rows)(frozen(indptr), frozen(rows.successors[kept]), frozen(rows.p[kept]))
+    rewards = np.where(both, D, np.where(np.isnan(gap), 0.0, gap))
+    terminating = m.terminating or bool(fixed.any())
+    problem = Problem(frozen(rewards[replaced]), rows, m.gamma, m.n_states, terminating)
+    solved = fixed_point(problem, Best(), tol)
+    return Certified(np.where(counts.reshape(m.R.shape), solved.Q, 0.0), solved.V, solved.error)

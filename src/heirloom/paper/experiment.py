@@ -30,7 +30,7 @@ from heirloom.runs.versions import versions
 from heirloom.runs.workers import workers as local_workers
 from heirloom.runs.workers.compute import Compute
 from heirloom.stats import student_interval
-from heirloom.storage.folders import write_output
+from heirloom.storage.files import write_output
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -15,7 +15,7 @@ import numpy as np
 
 from heirloom.errors import InvalidArgument
 from heirloom.stats import Interval
-from heirloom.storage.atomic import file_path, write_file
+from heirloom.storage.files import file_path, write_file
 from heirloom.validation import instance, shown
 from heirloom.wording import printable
 

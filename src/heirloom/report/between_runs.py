@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from heirloom.report.agents_table import over_repetitions
 from heirloom.report.markup import interval, table, text
 from heirloom.report.sources import ShownRun, same_tasks
+from heirloom.report.tables import over_repetitions
 from heirloom.runs.versions import differences as version_differences
 from heirloom.stats import MIN_REPETITIONS, FloatArray, Interval, all_equal
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from heirloom.arrays import FloatArray
 from heirloom.plot.style import agent_style
-from heirloom.report.agents_table import baseline_of, find_baseline
 from heirloom.report.markup import packed
 from heirloom.report.sources import ShownRun
+from heirloom.report.tables import baseline_of, find_baseline
 from heirloom.stats import moving_average, student_interval
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from heirloom.stats import Interval
-from heirloom.storage.atomic import write_file
+from heirloom.storage.files import write_file
 from heirloom.wording import printable
 
 POLICY = (

@@ -9,13 +9,12 @@ from typing import Any
 from heirloom.errors import CannotWrite, is_installed, missing
 from heirloom.report import sections
 from heirloom.report.between_runs import differences_section
-from heirloom.report.certificates import certificates
 from heirloom.report.charts import all_curves, bokeh_script, chart_data, chart_item
 from heirloom.report.markup import script_data, whole_page, write_page
 from heirloom.report.sections import TITLES, replays, transfer_data
 from heirloom.report.sources import Sources, read_sources
-from heirloom.storage.atomic import file_path
-from heirloom.storage.folders import folder_path, regular_file
+from heirloom.report.tables import certificates
+from heirloom.storage.files import file_path, folder_path, regular_file
 from heirloom.validation import one_of, text
 
 PAGE = "report.html"

@@ -8,11 +8,11 @@ import numpy as np
 from heirloom.errors import HeirloomError
 from heirloom.experiments.measures import KINDS
 from heirloom.experiments.spec import ExperimentSpec
-from heirloom.report.agents_table import agents_table, baseline_of
 from heirloom.report.charts import Curve, CurveStyle
 from heirloom.report.markup import block, table, text
 from heirloom.report.replay import replay_section
 from heirloom.report.sources import ShownRun, Sources
+from heirloom.report.tables import agents_table, baseline_of
 from heirloom.runs.compare import is_comparison
 from heirloom.runs.recordings import recordings_in
 from heirloom.stats import MIN_REPETITIONS

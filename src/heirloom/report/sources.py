@@ -18,7 +18,7 @@ from heirloom.experiments.variables import check_results
 from heirloom.runs.layout import texts_of
 from heirloom.runs.results import runs_in
 from heirloom.runs.stored_run import Status, StoredRun
-from heirloom.storage.folders import folder_path, regular_file
+from heirloom.storage.files import folder_path, regular_file
 from heirloom.validation import one_of, shown
 from heirloom.wording import are, counted_of
 

@@ -21,7 +21,7 @@ from heirloom.runs.workers.compute import compute_job, packed
 from heirloom.runs.workers.processes import compute_locally
 from heirloom.runs.worth import chosen_baseline, decimals, difference
 from heirloom.stats import student_interval
-from heirloom.storage.folders import folder_path
+from heirloom.storage.files import folder_path
 from heirloom.validation import LARGEST_SIZE, one_of, real_number, shown, truth, whole_number
 from heirloom.wording import printable
 

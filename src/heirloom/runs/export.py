@@ -31,7 +31,7 @@ from heirloom.runs.recordings import (
     recorded_rows,
 )
 from heirloom.runs.stored_run import StoredRun
-from heirloom.storage.folders import regular_file
+from heirloom.storage.files import regular_file
 from heirloom.wording import for_spreadsheet
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from pathlib import Path
 from socket import gethostname
 
 from heirloom.errors import CannotWrite, InvalidArgument
-from heirloom.storage.atomic import sync_folder
-from heirloom.storage.folders import regular_file
+from heirloom.storage.files import regular_file, sync_folder
 
 LOCK = "run.lock"
 START = b"Heirloom runs in process "

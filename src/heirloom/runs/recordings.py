@@ -11,7 +11,7 @@ from heirloom.experiments.variables import EPISODE, TASK, Variable
 from heirloom.learning.recording import Recording, decode
 from heirloom.runs.layout import COORDINATES, RECORDING
 from heirloom.runs.stored_run import StoredRun
-from heirloom.storage.folders import folder_path
+from heirloom.storage.files import folder_path
 from heirloom.validation import shown, whole_number
 from heirloom.wording import for_spreadsheet
 

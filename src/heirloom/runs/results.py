@@ -9,7 +9,7 @@ from heirloom.errors import InvalidFile
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.runs.stored_run import DATABASE, StoredRun, not_a_run
 from heirloom.stats import Interval, student_interval
-from heirloom.storage.folders import folder_path
+from heirloom.storage.files import folder_path
 
 if TYPE_CHECKING:
     import xarray as xr

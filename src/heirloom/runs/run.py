@@ -28,7 +28,7 @@ from heirloom.runs.store import RunStore
 from heirloom.runs.versions import differences, versions
 from heirloom.runs.workers import check_workers, workers
 from heirloom.runs.workers.compute import Compute
-from heirloom.storage.folders import folder_path
+from heirloom.storage.files import folder_path
 from heirloom.validation import instance
 from heirloom.wording import counted
 

@@ -30,9 +30,8 @@ from heirloom.runs.stored_run import (
 )
 from heirloom.runs.versions import versions
 from heirloom.storage import database
-from heirloom.storage.atomic import sync_folder
 from heirloom.storage.database import DATABASE_START, JOURNAL, LARGEST_VALUE, Damaged
-from heirloom.storage.folders import folder_path, regular_file
+from heirloom.storage.files import folder_path, regular_file, sync_folder
 from heirloom.wording import counted_of
 
 INTERVAL = 1.0  # seconds after which results that wait are committed

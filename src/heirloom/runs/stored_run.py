@@ -40,7 +40,7 @@ from heirloom.storage.database import (
     reading,
     was_never_committed,
 )
-from heirloom.storage.folders import folder_path, regular_file
+from heirloom.storage.files import folder_path, regular_file
 from heirloom.validation import shown
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heirloom.errors import InvalidFile
-from heirloom.storage.atomic import named, write_atomically
+from heirloom.storage.files import named, write_atomically
 
 FORMAT = 4
 HEADER = "header.json"

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from heirloom.errors import CannotWrite, HeirloomError, InvalidFile
-from heirloom.storage.folders import regular_file
+from heirloom.storage.files import regular_file
 
 JOURNAL = "-journal"
 OF_OTHER_MODES = ("-wal", "-shm")

@@ -18,8 +18,7 @@ from heirloom.errors import InvalidArgument
 from heirloom.kernels import certificates as kernels
 from heirloom.kernels.confidence import kl_radius, largest_mean
 from heirloom.mdp.learned import LearnedModel
-from heirloom.mdp.outcomes import Outcomes
-from heirloom.mdp.rows import Rows
+from heirloom.mdp.rows import Outcomes, Rows
 from heirloom.mdp.tabular import reward_scale, value_range
 from heirloom.transfer.declared import Declared
 from heirloom.transfer.memory import TaskMemory

@@ -11,8 +11,7 @@ import numpy as np
 
 from heirloom.arrays import frozen, joined
 from heirloom.errors import InvalidArgument
-from heirloom.mdp.outcomes import Outcomes, check_outcomes
-from heirloom.mdp.rows import Rows, check_rows
+from heirloom.mdp.rows import Outcomes, Rows, check_outcomes, check_rows
 from heirloom.naming import checked_label
 from heirloom.storage.archive import Content, check, parsing, take
 from heirloom.transfer.bins import as_texts, checked_edges, from_texts, n_bins

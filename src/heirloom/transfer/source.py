@@ -11,8 +11,16 @@ from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.from_learned import mdp_of
 from heirloom.mdp.learned import LearnedModel
-from heirloom.mdp.outcomes import Outcomes, read_outcomes
-from heirloom.mdp.rows import RELATIVE, Rows, is_outside, read_rows, rewards_outside, values
+from heirloom.mdp.rows import (
+    RELATIVE,
+    Outcomes,
+    Rows,
+    is_outside,
+    read_outcomes,
+    read_rows,
+    rewards_outside,
+    values,
+)
 from heirloom.mdp.tabular import TabularMDP, value_range
 from heirloom.mdp.transitions import pair_text
 from heirloom.naming import checked_label, with_name

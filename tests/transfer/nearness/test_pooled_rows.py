@@ -8,7 +8,7 @@ from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import draw_tasks, make_agent
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.mdp.rows import Rows
-from heirloom.mdp.transitions import Outcomes, collect
+from heirloom.mdp.transitions import Entries, collect
 from heirloom.transfer.memory import ALL_TASKS, FIRST_TASKS
 from heirloom.transfer.radii import possible_outcomes, radii_for
 from tests.reference.learned_models import as_dense
@@ -32,7 +32,7 @@ def rational(m, *, unit=UNIT):
     first = np.flatnonzero(np.diff(t.pairs, prepend=-1))  # the first outcome of each pair
     times[first] += unit - np.add.reduceat(times, first)
     ends = np.zeros(t.p.size, dtype=bool) if t.ends is None else t.ends
-    outcomes = Outcomes(t.pairs, t.successors.astype(np.int64), times / unit, t.R[t.pairs], ends)
+    outcomes = Entries(t.pairs, t.successors.astype(np.int64), times / unit, t.R[t.pairs], ends)
     return hl.TabularMDP.from_transitions(
         collect(outcomes, m.n_states, m.n_actions), gamma=m.gamma, reward_range=m.reward_range
     )

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import same_color
 from matplotlib.patches import Circle
 
-from heirloom.plot.diagrams import draw_bounds, draw_embedding
+from heirloom.paper.illustrations import draw_bounds, draw_embedding
 from tests.plot.drawn import assert_same_bytes, legend, lines, unlabelled_lines
 
 
