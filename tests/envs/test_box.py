@@ -1,5 +1,6 @@
 """Families with parameters from intervals: what they promise holds for drawn tasks."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import heirloom as hl
+from heirloom.envs.box import Interval
 from heirloom.envs.maintenance import Machines
 from heirloom.envs.ordered import Ferry
 from heirloom.envs.perishables import Perishables
@@ -149,6 +151,38 @@ def test_family_with_choices_draws_each_of_them_and_refuses_others():
         hl.errors.InvalidArgument, match="door is 'back': expected one of left, right"
     ):
         family.task(reward=0.5, door="back")
+
+
+class Speeds(hl.BoxFamily):
+    """Its choices are new numbers whenever they are asked for."""
+
+    intervals: ClassVar = {"reward": (0.5, 1.0)}
+    choices = property(lambda self: {"speed": tuple(np.linspace(0.25, 0.75, 3).tolist())})
+    gamma = 0.9
+
+    def build(self, *, reward_range, reward, speed):
+        T = [[[1 - speed, speed]], [[0.0, 1.0]]]
+        return hl.TabularMDP([[0.0], [reward]], T, gamma=0.9, reward_range=reward_range)
+
+
+def test_choices_may_be_computed_anew_at_each_call():
+    np.testing.assert_allclose(Speeds().nearness.transitions, [[0.5], [0.0]], rtol=1e-6)
+
+
+@dataclass(frozen=True)
+class Postponed(hl.BoxFamily):
+    """Its types are strings, as after `from __future__ import annotations`."""
+
+    reward: "Interval" = (0.25, 0.75)
+    gamma: "float" = 0.9
+
+    def build(self, *, reward_range, reward):
+        return hl.TabularMDP([[reward]], [[[1.0]]], gamma=0.9, reward_range=reward_range)
+
+
+def test_fields_may_have_types_that_are_strings():
+    assert Postponed().intervals == {"reward": (0.25, 0.75)}
+    assert Postponed().nearness.rewards.item() == pytest.approx(0.5)
 
 
 class Forgetful(hl.BoxFamily):

@@ -41,7 +41,7 @@ def test_each_combination_is_an_experiment_with_a_label(tmp_path):
     assert spec.name == "small (tasks=2,variant=text)"
     with pytest.raises(hl.errors.InvalidArgument, match=r"has a table \[sweep\]"):
         ExperimentSpec.load(path)
-    path.write_text(TOML)
+    path.write_text(TOML, encoding="utf-8-sig")  # with a byte order mark
     assert load_sweep(path) == {"": ExperimentSpec.load(path)}
 
 
@@ -61,6 +61,12 @@ def test_each_combination_is_an_experiment_with_a_label(tmp_path):
 def test_invalid_sweep_is_refused(sweep, message):
     with pytest.raises(hl.errors.InvalidArgument, match=message):
         expanded({**SMALL, "sweep": sweep})
+
+
+def test_labels_differ_on_file_systems_that_ignore_the_case_of_letters():
+    sweep = {"family": {"cells": [["S.G"], ["s.G"]]}}
+    specs = expanded({**SMALL, "family": {"name": "grid"}, "sweep": sweep})
+    assert list(specs) == ["cells=1", "cells=2"]
 
 
 def test_command_runs_each_experiment_in_its_folder_and_draws_figures(tmp_path, monkeypatch):

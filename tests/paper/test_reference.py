@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 
 from heirloom.paper import reference
@@ -63,3 +64,11 @@ def test_other_settings_and_experiments_are_not_compared(corridor, monkeypatch):
     changed["runs"]["run"]["spec"] = "another"
     monkeypatch.setattr(reference, "read_reference", lambda name: changed)
     assert reference.compare(location, "corridor-text") is None
+
+
+def test_environment_is_known_where_numpy_has_no_optional_instructions(monkeypatch):
+    """Numpy leaves empty entries out."""
+    monkeypatch.setattr(np, "show_config", lambda mode: {"SIMD Extensions": {"baseline": ["NEON"]}})
+    assert reference.environment()["numpy uses"] == "NEON"
+    monkeypatch.setattr(np, "show_config", lambda mode: {})
+    assert reference.environment()["numpy uses"] == ""

@@ -97,6 +97,18 @@ def test_tables_have_one_row_per_observation(complete, tmp_path, to):
     assert not meanings.isna().to_numpy().any()
 
 
+def test_text_files_do_not_depend_on_the_platform(complete, tmp_path):
+    """They are UTF-8 whatever the locale is, and all lines end in the same way."""
+    flags = "-X", "warn_default_encoding", "-W", "error::EncodingWarning:heirloom.runs.export"
+    script = (
+        "from heirloom.runs.export import export; from heirloom.runs.stored_run import StoredRun; "
+        f"export(StoredRun({str(complete)!r}), 'csv', {str(tmp_path)!r})"
+    )
+    subprocess.run([sys.executable, *flags, "-c", script], check=True)
+    for file in tmp_path.iterdir():
+        assert b"\r" not in file.read_bytes()
+
+
 def test_parquet_columns_carry_units_and_labels(complete, tmp_path):
     export(StoredRun(complete), "parquet", tmp_path)
     schema = pyarrow.parquet.read_schema(tmp_path / "tasks.parquet")

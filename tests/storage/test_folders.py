@@ -21,6 +21,11 @@ def test_what_is_not_a_folder_is_refused(where):
         folder_path(where, "out")
 
 
+def test_longest_name_can_be_written(tmp_path):
+    """A name of 85 characters can have 255 bytes, the most that file systems allow."""
+    assert write_output(tmp_path, 85 * "状", b"1").read_bytes() == b"1"
+
+
 @pytest.mark.parametrize("name", ["summary.json", "figures/tasks.png"])
 def test_output_replaces_a_regular_file(tmp_path, name):
     for data in (b"1", b"22"):

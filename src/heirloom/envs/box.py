@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -43,7 +43,8 @@ class BoxFamily(TaskFamily):
     @property
     def intervals(self) -> Mapping[str, Interval]:
         """The interval of each parameter, by its name: by default the fields of that type."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.type is Interval}  # type: ignore[arg-type]
+        types = get_type_hints(type(self))  # those of the fields may be strings
+        return {f.name: getattr(self, f.name) for f in fields(self) if types[f.name] == Interval}  # type: ignore[arg-type]
 
     @property
     def choices(self) -> Mapping[str, tuple[Any, ...]]:
@@ -82,7 +83,7 @@ class BoxFamily(TaskFamily):
         drawn: dict[str, Any] = {
             name: float(rng.uniform(*ends)) for name, ends in self._intervals.items()
         }
-        for name, values in self.choices.items():
+        for name, values in self._choices.items():
             drawn[name] = values[int(rng.integers(len(values)))]
         return drawn
 
@@ -143,6 +144,11 @@ class BoxFamily(TaskFamily):
         return {name: interval(name, given, what) for name, given in self.intervals.items()}
 
     @cached_property
+    def _choices(self) -> dict[str, tuple[Any, ...]]:
+        """The choices, read once: a property may make new values at each call."""
+        return {name: tuple(values) for name, values in self.choices.items()}
+
+    @cached_property
     def _one_task(self) -> TabularMDP:
         return self.task(**next(iter(self._corner_parameters())))
 
@@ -154,8 +160,8 @@ class BoxFamily(TaskFamily):
         """
         parameters = self._corner_parameters()
         middle = {name: (low + high) / 2 for name, (low, high) in self._intervals.items()}
-        for values in itertools.product(*self.choices.values()):
-            chosen = dict(zip(self.choices, values, strict=True))
+        for values in itertools.product(*self._choices.values()):
+            chosen = dict(zip(self._choices, values, strict=True))
             m = self.task(**middle, **chosen)
             same = [
                 task
@@ -178,13 +184,13 @@ class BoxFamily(TaskFamily):
 
     def _corner_parameters(self) -> list[dict[str, Any]]:
         ends = [tuple(dict.fromkeys(each)) for each in self._intervals.values()]
-        names = [*self._intervals, *self.choices]
-        corners = itertools.product(*ends, *self.choices.values())
+        names = [*self._intervals, *self._choices]
+        corners = itertools.product(*ends, *self._choices.values())
         return [dict(zip(names, corner, strict=True)) for corner in corners]
 
     def _checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters; raise `InvalidArgument` unless they are those of one task."""
-        names = [*self._intervals, *self.choices]
+        names = [*self._intervals, *self._choices]
         if set(parameters) != set(names):
             raise InvalidArgument(
                 f"the parameters are {', '.join(parameters) or 'none'}: expected {', '.join(names)}"
@@ -193,7 +199,7 @@ class BoxFamily(TaskFamily):
         for name, (low, high) in self._intervals.items():
             what = f"expected a number from {low:g} to {high:g}, the interval of the family"
             checked[name] = real_number(name, parameters[name], what, least=low, most=high)
-        for name, values in self.choices.items():
+        for name, values in self._choices.items():
             if not any(parameters[name] is value or parameters[name] == value for value in values):
                 raise InvalidArgument(
                     f"{name} is {shown(parameters[name])}: expected one of "

@@ -148,7 +148,7 @@ class Drift(BoxFamily):
             name: np.linspace(*interval, n_tasks).tolist()
             for name, interval in self._intervals.items()
         }
-        for name, values in self.choices.items():
+        for name, values in self._choices.items():
             moved[name] = [values[i * len(values) // n_tasks] for i in range(n_tasks)]
         return [
             self.task(**{name: values[i] for name, values in moved.items()}) for i in range(n_tasks)

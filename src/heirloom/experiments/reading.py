@@ -52,10 +52,10 @@ def combinations(table: Any) -> int:
     return math.prod(len(value) for value in table.values() if isinstance(value, list))
 
 
-def with_defaults(agent: Any, defaults: dict[str, Any]) -> Any:
+def with_defaults(agent: Any, defaults: Any) -> Any:
     """Add to an agent the defaults that its algorithm accepts and that it does not set itself."""
-    if not isinstance(agent, dict):
-        return agent
+    if not isinstance(agent, dict) or not isinstance(defaults, dict):
+        return agent  # which is reported elsewhere
     algorithm = agent.get("algorithm")
     accepted = {key: value for key, value in defaults.items() if algorithm in OPTIONS.get(key, ())}
     return {**accepted, **agent}
@@ -138,7 +138,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
             f"{named(path)} cannot be read ({reason}): expected a TOML file with a spec"
         ) from None
     try:
-        return tomllib.loads(data.decode("utf-8"))
+        return tomllib.loads(data.decode("utf-8-sig"))  # some editors write a byte order mark
     except (ValueError, RecursionError) as error:  # also for bytes that are not UTF-8
         raise InvalidArgument(f"{path} is not valid TOML ({error}): correct the file") from None
 

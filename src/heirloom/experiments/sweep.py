@@ -112,11 +112,12 @@ def _values(key: str, values: Any) -> list[Any]:
 def _labels(values: list[Any]) -> list[str]:
     """Return values as parts of the names of folders: themselves, or numbers if that is unreadable.
 
-    Numbers, from 1, stand for values that are longer than `LONGEST` characters, or that differ in
-    other characters than letters, digits and . _ + - only.
+    Numbers, from 1, stand for values that are longer than `LONGEST` characters, or that differ only
+    in their case, or in other characters than letters, digits and . _ + -.
     """
     labels = [_plain(value) for value in values]
-    if len({*labels}) == len(labels) and all(0 < len(each) <= LONGEST for each in labels):
+    names = {label.lower() for label in labels}  # some file systems ignore the case of letters
+    if len(names) == len(labels) and all(0 < len(each) <= LONGEST for each in labels):
         return labels
     return [str(i + 1) for i in range(len(values))]
 

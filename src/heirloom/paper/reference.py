@@ -33,11 +33,11 @@ PREFIX = 16  # hexadecimal digits of a checksum that are kept
 def environment() -> dict[str, str]:
     """Return the versions and features of the processor that may change the last bits."""
     numeric = [name for name in (*COMPUTING, "python") if name != "heirloom-rl"]
-    simd = np.show_config(mode="dicts")["SIMD Extensions"]
+    simd = np.show_config(mode="dicts").get("SIMD Extensions", {})  # without empty entries
     return {
         **{name: versions()[name] for name in numeric},
         "machine": platform.machine(),
-        "numpy uses": " ".join([*simd["baseline"], *simd["found"]]),
+        "numpy uses": " ".join([*simd.get("baseline", ()), *simd.get("found", ())]),
         "rounding of linear algebra": _rounding(),
     }
 

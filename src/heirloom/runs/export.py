@@ -157,11 +157,11 @@ def _write_tables(
             _write_parquet(file, {n: known[n] for n in names}, frames, dataset.attrs)
             continue
         with open(file, "w", newline="", encoding="utf-8") as opened:
-            csv.writer(opened).writerow(names)
+            csv.writer(opened, lineterminator="\n").writerow(names)
             for frame in frames:
-                frame.to_csv(opened, header=False, index=False, na_rep="nan")
-    with open(folder / COLUMNS, "w", newline="") as opened:
-        writer = csv.writer(opened)
+                frame.to_csv(opened, header=False, index=False, na_rep="nan", lineterminator="\n")
+    with open(folder / COLUMNS, "w", newline="", encoding="utf-8") as opened:
+        writer = csv.writer(opened, lineterminator="\n")
         writer.writerow(["table", "column", "units", "meaning"])
         for table, names in tables.items():
             rows = ([table, n, known[n].units, known[n].meaning] for n in names)

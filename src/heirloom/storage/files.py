@@ -48,7 +48,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> 
     try:
         target = Path(path)
         mode = _mode_of(target)
-        aside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
+        aside = target.with_name(f".heirloom-{secrets.token_hex(8)}")
         created_with = 0o666 if mode is None else mode  # the system removes the bits of the umask
         with open(aside, "xb", opener=lambda name, how: os.open(name, how, created_with)) as file:
             temporary = aside

@@ -168,7 +168,7 @@ def _scheduler_address(address: str) -> str:
         if time.monotonic() > deadline:
             raise FileNotFoundError("the file does not exist")
         time.sleep(0.1)
-    return str(json.loads(Path(address).read_text())["address"])
+    return str(json.loads(Path(address).read_text("utf-8"))["address"])
 
 
 def check_reachable(address: str) -> None:
