@@ -402,7 +402,6 @@ CALLS = {
             **{"tasks": 1, "episodes": 2, "max_steps": 2, "repetitions": 1, "seed": 0},
         },
     ),
-    "ExperimentSpec": lambda: Call(hl.ExperimentSpec, SPEC),
     "ExperimentSpec.read": lambda: Call(hl.ExperimentSpec.read, {"data": SPEC}, {"data": "spec"}),
 }
 

@@ -17,7 +17,6 @@ contains.
 """
 
 import inspect
-import math
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -85,28 +84,20 @@ def _check_of(each: Declared) -> Callable[[str, Any], Any] | None:
     kind, *others = (kind for kind in kinds if kind is not NoneType)
     if each.option is None or others:
         return None
-    least, above, most = each.option.ge, each.option.gt, each.option.le
-    below = each.option.lt
-    check: Callable[[str, Any], Any]
+    option = each.option
+    check: Any
     if kind is bool:
         check = truth
     elif get_origin(kind) is Literal:
         check = partial(one_of, choices=get_args(kind))
-    elif kind is int and least is not None:
-        check = partial(whole_number, least=int(least))
-    elif kind is float and (least, above) != (None, None):
-        upper = "" if most is None else f" and at most {most:g}"
-        upper = upper if below is None else f" and below {below:g}"
-        limits = f" above {above:g}{upper}" if least is None else f", {least:g} or more"
-        limits = limits if least is None or most is None else f" from {least:g} to {most:g}"
-        check = partial(
-            real_number,
-            expected=f"expected a number{limits}",
-            least=-math.inf if least is None else least,
-            above=-math.inf if above is None else above,
-            most=math.inf if most is None else most,
-            below=math.inf if below is None else below,
-        )
+    elif kind is int and option.ge is not None:
+        check = partial(whole_number, least=int(option.ge))
+    elif kind is float and (option.ge, option.gt) != (None, None):
+        words = {"least": "at least", "above": "above", "most": "at most", "below": "below"}
+        given = zip(words, (option.ge, option.gt, option.le, option.lt), strict=True)
+        limits: dict[str, Any] = {name: limit for name, limit in given if limit is not None}
+        text = " and ".join(f"{words[name]} {limit:g}" for name, limit in limits.items())
+        check = partial(real_number, expected=f"expected a number {text}", **limits)
     else:
         return None
     if NoneType not in kinds:

@@ -35,19 +35,13 @@ def whole_number(name: str, value: object, *, least: int = 1, most: float = LARG
     if number is not None and least <= number <= most:
         return number
     names_limit = most < LARGEST_SIZE or (number is not None and number > most)
-    limits = f"from {least:,} to {most:,}" if names_limit else f"{least:,} or more"
-    raise InvalidArgument(f"{name} is {shown(value)}: expected a whole number, {limits}")
+    limits = f" from {least:,} to {most:,}" if names_limit else f", {least:,} or more"
+    raise InvalidArgument(f"{name} is {shown(value)}: expected a whole number{limits}")
 
 
 def index(name: str, value: object, size: int) -> int:
-    """Return `value`, of any integer type, as an int from 0 to `size` - 1.
-
-    It names a state, an action or a pair.
-    """
-    number = _integer(value)
-    if number is not None and 0 <= number < size:
-        return number
-    raise InvalidArgument(f"{name} is {shown(value)}: expected a whole number from 0 to {size - 1}")
+    """Return `value`, the number of a state, an action or a pair, as an int below `size`."""
+    return whole_number(name, value, least=0, most=size - 1)
 
 
 def _integer(value: object) -> int | None:
@@ -170,10 +164,7 @@ def positive_probability(name: str, value: object) -> float:
 def check_gamma(gamma: float) -> float:
     """Return `gamma` as a float; raise `InvalidArgument` unless it is in [0, 1)."""
     expected = "expected a discount factor, at least 0 and below 1"
-    number = real_number("gamma", gamma, expected, least=0)
-    if number >= 1:
-        raise InvalidArgument(f"gamma is {shown(gamma)}: {expected}")
-    return number
+    return real_number("gamma", gamma, expected, least=0, below=1)
 
 
 def interval(

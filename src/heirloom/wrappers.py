@@ -93,8 +93,6 @@ class Numbered(NumberingWrapper):
             raise InvalidArgument(
                 "key and numbers apply only to numbering in order of appearance: give n_states too"
             )
-        if key is not None and not callable(key):
-            raise InvalidArgument(f"key is {shown(key)}: expected a function of observations")
         self.as_seen = n_states is not None
         self.key = key
         if numbers is not None and not isinstance(numbers, dict):

@@ -47,7 +47,7 @@ def test_seed_and_generator_determine_the_task():
     [
         ({"n_states": 0}, "n_states is 0"),
         ({"n_actions": 0}, "n_actions is 0"),
-        ({"branching": 0}, "branching is 0: expected a whole number, from 1 to 10"),
+        ({"branching": 0}, "branching is 0: expected a whole number from 1 to 10"),
         ({"n_states": 2.5}, "n_states is 2.5"),
         ({"seed": -1}, "seed is -1"),
         ({"seed": "a"}, "seed is 'a'"),

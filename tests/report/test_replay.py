@@ -131,8 +131,7 @@ def test_run_without_recordings_is_refused_with_a_remedy(tmp_path):
         ({"agents": "LRMax(0.2)"}, r"it has recordings of 'RMax', 'LRMax\(0.1\)'"),
         ({"task": 9}, "in repetitions 1 and tasks 1, 2, 3"),
         ({"agents": "RMx"}, "agents contains 'RMx': expected some of 'RMax'"),
-        ({"task": 0}, "task is 0"),
-        ({"agents": [3]}, "expected the name of an agent"),
+        ({"agents": [3]}, "agents contains 3: expected some of 'RMax'"),
     ],
 )
 def test_choice_without_recordings_is_refused(run, tmp_path, choice, message):

@@ -168,7 +168,7 @@ def test_comparison_measures_transfer_and_records_episodes_with_the_same_results
     assert (measured.bound_pairs.sel(agent="LRMax").sum("kind") == 8).all()  # each pair once
     assert "LRMax" in hl.replay(out, tmp_path / "replay.html").read_text()
     page = hl.write_report(measured, tmp_path / "report.html").read_text()
-    assert "not recorded where transfer came from" not in page
+    assert "Not recorded" not in page
     assert "its functions are not stored" in page
 
 

@@ -161,10 +161,11 @@ SPECS = {"none": {}, "family": {"nearness": "family"}}
 def test_spec_of_ucbvi_has_a_nearness_only_if_it_names_one():
     agents = [{"name": n, "algorithm": "UCBVI", **o} for n, o in SPECS.items()]
     length = {"tasks": 2, "episodes": 2, "steps": 5, "repetitions": 1, "seed": 0}
-    hl.ExperimentSpec(name="near", family={"name": "prices"}, agents=agents, **length)
+    spec = {"name": "near", "family": {"name": "prices"}, **length}
+    hl.ExperimentSpec.read({**spec, "agents": agents})
     wrong = [{"name": "x", "algorithm": "UCBVI", "nearness": "learned"}]
     with pytest.raises(hl.errors.InvalidArgument, match=r"agents\.1\.nearness"):
-        hl.ExperimentSpec(name="near", family={"name": "prices"}, agents=wrong, **length)
+        hl.ExperimentSpec.read({**spec, "agents": wrong})
     family = prices()
     known = TaskKnowledge(family.options, None, lambda: None, lambda: family.nearness, [])
     made = {

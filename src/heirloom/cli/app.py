@@ -5,7 +5,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, get_args
 
 import typer
 
@@ -42,9 +42,6 @@ from heirloom.cli.output import (
 )
 from heirloom.paper.catalogue import MODULES
 from heirloom.wording import are, counted_of, were
-
-if TYPE_CHECKING:
-    pass
 
 RESULTS = "results"
 app = typer.Typer(

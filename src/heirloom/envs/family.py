@@ -16,7 +16,7 @@ from heirloom.metrics.pseudometrics import check_comparable, family_distance
 from heirloom.planning.solve import solve
 from heirloom.transfer.nearness.exact import family_nearness
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.validation import Range, check_generator, real_number, shown, text, weights
+from heirloom.validation import Range, check_generator, real_number, shown, weights
 
 
 class FamilyOptions(TypedDict):
@@ -114,7 +114,6 @@ class FiniteFamily(TaskFamily):
             )
         self.tasks = dict(tasks)
         for name, m in self.tasks.items():
-            text("a name in tasks", name)
             check_task(m, f"tasks[{name!r}]")
             check_comparable(self.first, m)
         n = len(self.tasks)

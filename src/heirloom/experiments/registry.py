@@ -118,7 +118,22 @@ def _cached_family(name: str, options_json: str) -> TaskFamily:
     if is_user_defined(name):
         family = _call_user_code(import_callable("family.name", name), options, "the family")
         return family if isinstance(family, TaskFamily) else FamilyAdapter(family)
-    return _built_in_family(name, options)
+    make = FAMILIES.get(name)
+    if make is None:
+        raise InvalidArgument(
+            f"family.name is {shown(name)}: expected one of {', '.join(sorted(FAMILIES))}, or "
+            f"package.module:Name{did_you_mean(name, FAMILIES)}"
+        )
+    model = _family_model(name)
+    try:
+        given = model.model_validate_json(json.dumps(options), strict=True)
+    except ValidationError as error:
+        mistakes = option_mistakes(error, model, repr(name))
+        raise InvalidArgument(*(f"family.{message}" for message in mistakes)) from None
+    try:
+        return make(**{option: getattr(given, option) for option in options})
+    except HeirloomError as error:
+        raise InvalidArgument(*(f"family: {message}" for message in error.args)) from None
 
 
 def draw_sequence(family: Any, rng: np.random.Generator, n_tasks: int) -> list[Any]:
@@ -238,25 +253,6 @@ def _checked_by_model(model: Any, options: Mapping[str, Any]) -> Any:
 def _accepts(make: Callable[..., Any], key: str) -> bool:
     parameters = inspect.signature(make).parameters.values()
     return any(p.name == key or p.kind is p.VAR_KEYWORD for p in parameters)
-
-
-def _built_in_family(name: str, options: dict[str, Any]) -> TaskFamily:
-    make = FAMILIES.get(name)
-    if make is None:
-        raise InvalidArgument(
-            f"family.name is {shown(name)}: expected one of {', '.join(sorted(FAMILIES))}, or "
-            f"package.module:Name{did_you_mean(name, FAMILIES)}"
-        )
-    model = _family_model(name)
-    try:
-        given = model.model_validate_json(json.dumps(options), strict=True)
-    except ValidationError as error:
-        mistakes = option_mistakes(error, model, repr(name))
-        raise InvalidArgument(*(f"family.{message}" for message in mistakes)) from None
-    try:
-        return make(**{option: getattr(given, option) for option in options})
-    except HeirloomError as error:
-        raise InvalidArgument(*(f"family: {message}" for message in error.args)) from None
 
 
 @lru_cache

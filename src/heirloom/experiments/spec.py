@@ -48,7 +48,7 @@ from heirloom.experiments.reading import (
 from heirloom.experiments.registry import is_user_defined, make_family
 from heirloom.experiments.variables import TASK, Variable
 from heirloom.naming import LONGEST_LABEL, shortened
-from heirloom.validation import LARGEST_SIZE, instance, shown
+from heirloom.validation import LARGEST_SIZE, shown
 from heirloom.wording import did_you_mean
 
 VariableName = Annotated[str, StringConstraints(pattern="^[A-Za-z][A-Za-z0-9_]{0,60}$")]
@@ -243,16 +243,6 @@ class ExperimentSpec(_Strict):
                 )
         return self
 
-    def __init__(self, **data: Any) -> None:
-        try:
-            super().__init__(**data)
-        except ValidationError as error:
-            mistakes = spec_mistakes(error, range(10**9), _keys())
-            raise InvalidArgument(*mistakes) from None
-
-    # Pydantic then does not call `__init__` to validate JSON, which would lose its strict mode.
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
-
     @property
     def priors(self) -> list[float]:
         """The priors that are given as numbers, in the order of agents."""
@@ -272,18 +262,14 @@ class ExperimentSpec(_Strict):
         mistakes: list[str] = []
         with collected(mistakes):
             check_defaults(defaults)
-        complete: list[tuple[int, Any]] = []
         agent_numbers: list[int] = []  # for each expanded agent, the index of its table in `agents`
         if isinstance(agents, list | tuple):
+            agents = [with_defaults(each, defaults) for each in agents]
+            check_number_of_agents(agents)
             data["agents"] = []
-            for i, given in enumerate(agents):
+            for i, each in enumerate(agents):
                 with collected(mistakes):
-                    given = with_defaults(given, defaults if isinstance(defaults, dict) else {})
-                    complete.append((i, given))
-            check_number_of_agents([given for _, given in complete])
-            for i, given in complete:
-                with collected(mistakes):
-                    expanded = list(expand_sweep(given, f"agents.{i + 1}"))
+                    expanded = list(expand_sweep(each, f"agents.{i + 1}"))
                     data["agents"] += expanded
                     agent_numbers += [i] * len(expanded)
         try:
@@ -292,7 +278,7 @@ class ExperimentSpec(_Strict):
             spec = cls.model_validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
             found = spec_mistakes(error, agent_numbers, _keys())
-            if mistakes and complete and not agent_numbers:  # all agents have other mistakes
+            if mistakes and agents and not agent_numbers:  # all agents have other mistakes
                 found = [message for message in found if not message.startswith("agents is []")]
             raise InvalidArgument(*mistakes, *found) from None
         except (TypeError, ValueError, RecursionError) as error:
@@ -348,7 +334,6 @@ class ExperimentSpec(_Strict):
 
     def difference(self, other: "ExperimentSpec") -> str:
         """Describe the first difference from another spec; empty if there is none."""
-        instance("other", other, ExperimentSpec, "such as ExperimentSpec.load(path)")
         for name in type(self).model_fields:
             mine, others = getattr(self, name), getattr(other, name)
             if mine != others:

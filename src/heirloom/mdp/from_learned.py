@@ -1,16 +1,14 @@
 """A learned model as an exact task, with values for what is not known."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, ranges
 from heirloom.errors import InvalidArgument
 from heirloom.mdp.rows import Rows, rewards_outside
 from heirloom.mdp.tabular import TabularMDP, value_range
 from heirloom.mdp.transitions import Entries, collect, pair_text
-from heirloom.naming import NamesLike
 from heirloom.validation import Range, check_gamma, check_range, one_of, truth
 
 Unknown = Literal["optimistic", "pessimistic", "absent"]
@@ -24,12 +22,10 @@ def mdp_of(
     unknown: Unknown,
     reward_range: Range = (0.0, 1.0),
     terminating: bool = True,
-    start: int | ArrayLike | None = None,
     missing: BoolArray | None = None,
-    state_names: NamesLike = None,
-    action_names: NamesLike = None,
+    **options: Any,
 ) -> TabularMDP:
-    """Return the task with the models of the known pairs.
+    """Return the task with the models of the known pairs; options are those of `TabularMDP`.
 
     An unknown pair ends the episode with the largest value of any task as its reward if `unknown`
     is "optimistic", and with the smallest if it is "pessimistic". So the reward range of the result
@@ -79,8 +75,6 @@ def mdp_of(
     return TabularMDP.from_transitions(
         collect(outcomes, n_states, n_actions, available=available),
         gamma=gamma,
-        start=start,
         reward_range=(min(lo, reward_range[0]), max(hi, reward_range[1])),
-        state_names=state_names,
-        action_names=action_names,
+        **options,
     )

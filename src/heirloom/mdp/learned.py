@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen, read_only
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import counting
 from heirloom.mdp.available import Availability
 from heirloom.mdp.rows import MOST_VISITS, Outcomes, Rows, collected
-from heirloom.naming import NamesLike
 from heirloom.theory import n_known_for
 from heirloom.validation import (
     Range,
@@ -319,9 +317,7 @@ class LearnedModel:
         unknown: "Unknown",
         reward_range: Range = (0.0, 1.0),
         terminating: bool = True,
-        start: int | ArrayLike | None = None,
-        state_names: NamesLike = None,
-        action_names: NamesLike = None,
+        **options: Any,
     ) -> "TabularMDP":
         """Return the learned model as a task, which can be solved, compared and saved.
 
@@ -334,9 +330,7 @@ class LearnedModel:
                 actions remain, as if pessimistic.
             reward_range: the range of the rewards of the task.
             terminating: whether the task may terminate, which matters for the range of values.
-            start: the first state, or a distribution over first states; uniform by default.
-            state_names: one name per state, such as `agent.memory.state_names`.
-            action_names: one name per action.
+            options: `start`, `state_names` and `action_names` of `TabularMDP`.
         """
         from heirloom.mdp.from_learned import mdp_of
 
@@ -347,10 +341,8 @@ class LearnedModel:
             unknown=unknown,
             reward_range=reward_range,
             terminating=terminating,
-            start=start,
             missing=self._availability.missing,
-            state_names=state_names,
-            action_names=action_names,
+            **options,
         )
 
     def observe(self, s: int, a: int, r: float, s_next: int, *, terminated: bool) -> int | None:

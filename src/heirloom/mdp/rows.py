@@ -90,29 +90,22 @@ def collected(
     lengths = np.bincount(pairs[inner], minlength=known.size)
     last = np.cumsum(lengths)
     successors = states[inner].astype(np.int32)
-    rows = Rows(known, counts, R, ends, last - lengths, last, successors, p[inner])
-    for array in rows:
-        frozen(array)
-    return rows
+    per_pair = known, counts, R, ends, last - lengths, last
+    return _frozen(Rows(*per_pair, successors, p[inner]))
 
 
 def compact(rows: Rows) -> Rows:
     """Copy rows, one after the other in the order of pairs, as read-only arrays."""
     last = np.cumsum(rows.lengths)
     taken = ranges(rows.first, rows.lengths)
-    copied = Rows(
-        known=rows.known.copy(),
-        counts=rows.counts.copy(),
-        R=rows.R.copy(),
-        ends=rows.ends.copy(),
-        first=last - rows.lengths,
-        last=last,
-        successors=rows.successors[taken],
-        p=rows.p[taken],
-    )
-    for array in copied:
+    copies = rows.known.copy(), rows.counts.copy(), rows.R.copy(), rows.ends.copy()
+    return _frozen(Rows(*copies, last - rows.lengths, last, rows.successors[taken], rows.p[taken]))
+
+
+def _frozen(rows: Rows) -> Rows:
+    for array in rows:
         frozen(array)
-    return copied
+    return rows
 
 
 def rewards_outside(rows: Rows, reward_range: Range) -> IntArray:

@@ -54,11 +54,7 @@ REPORTED_START = 12  # the task from which the paper reports transfer of MaxQIni
 def all_above(x: FloatArray, least: float = 0.0, *, chosen_from: int = 1) -> Verdict:
     """Decide the claim that the means of x[repetition] or x[repetition, i] are all above `least`.
 
-    Args:
-        x: the measured numbers.
-        least: the claimed lower bound.
-        chosen_from: the number of alternatives from which the data chose x, for which all intervals
-            are corrected.
+    All intervals are corrected for the number of alternatives that the data chose x from.
     """
     x = x.reshape(len(x), -1)
     mean, half_width = student_interval(x, confidence=1 - ERROR / chosen_from)
@@ -143,14 +139,9 @@ def computed(*, fact: bool) -> Verdict:
 def above(
     statement: str, x: FloatArray, least: float = 0.0, *, measured: str, whose: str = "paper"
 ) -> Claim:
-    """Claim that the mean of x[repetition] is above `least`.
+    """Claim that the mean of x[repetition] is above `least`, which `statement` puts into words.
 
-    Args:
-        statement: what that means.
-        x: the measured numbers.
-        least: the claimed lower bound.
-        measured: the text of the measurement, with `{}` for the mean and its interval.
-        whose: the source of the statement.
+    `measured` is the text of the measurement, with `{}` for the mean and its interval.
     """
     shown = measured.format(format_interval(student_interval(x)))
     return Claim(statement, shown, all_above(x, least), whose)
@@ -166,12 +157,9 @@ def transfers_early(name: str, vs_rmax: FloatArray, whose: str = "paper") -> Cla
 def max_q_start_claims(vs_rmax: FloatArray, start: int) -> list[Claim]:
     """Claims about the first task in which MaxQInit outperforms RMax.
 
-    Before it, the mean return is that of RMax, with a margin of 5 %.
-
-    Args:
-        vs_rmax: returns of MaxQInit divided by those of RMax, [repetition, task].
-        start: the first task in which MaxQInit may use its bound, given its δ. If the paper reports
-            another one, there is one claim for each.
+    Before it, the mean return is that of RMax, with a margin of 5 %. If the paper reports another
+    task than `start`, in which MaxQInit may use its bound given its δ, there is a claim for each.
+    `vs_rmax` are returns of MaxQInit divided by those of RMax, [repetition, task].
     """
     n_tasks = vs_rmax.shape[1]
 

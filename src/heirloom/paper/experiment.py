@@ -72,14 +72,10 @@ class Options:
         at_most: Mapping[str, int] = MappingProxyType({}),
         record: Mapping[str, Any] | None = None,
     ) -> ExperimentSpec:
-        """Return the spec with these options applied.
+        """Return the spec of an experiment with these options applied.
 
-        Args:
-            spec: the experiment in full.
-            at_most: the largest sizes of a quick run, such as the number of tasks. The name of the
-                spec of a quick run ends in "quick".
-            record: the keys of the table [record] of a spec, to record episodes for `heirloom
-                replay`; tasks that the spec does not have are left out.
+        A quick run has sizes of `at_most` these, and its name ends in "quick". `record` is the
+        table [record] of the spec; tasks that the spec does not have are left out.
         """
         changes: dict[str, Any] = {"repetitions": self.repetitions, "seed": self.seed}
         if self.quick:
@@ -197,14 +193,10 @@ def reproducibility_table(
 ) -> str:
     """Return the table as Markdown, with one row per experiment and variant.
 
-    The number of samples is an upper bound on the steps of one agent in all repetitions, because
-    episodes may terminate early. The seconds include drawing the figures, but not the jobs that an
-    earlier call computed.
-
-    Args:
-        completed: the specs as they were run (none for a figure without agents) and the seconds
-            taken, by experiment and variant.
-        quick: whether these were quick runs, which the text then says.
+    `completed` has the specs as they were run, none for a figure without agents, and the seconds
+    taken. The number of samples is an upper bound on the steps of one agent in all repetitions,
+    because episodes may terminate early. The seconds include drawing the figures, but not the jobs
+    that an earlier call computed.
     """
     rows = [COLUMNS, ("---",) * len(COLUMNS)]
     for (name, variant), (specs, seconds) in completed.items():

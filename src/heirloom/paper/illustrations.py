@@ -134,11 +134,8 @@ def embed(distances: np.ndarray) -> tuple[np.ndarray, float]:
     """Embed points in the plane by classical multidimensional scaling.
 
     The coordinates are the two leading eigenvectors of the doubly centred squared distances, scaled
-    by the square roots of their eigenvalues.
-
-    Returns:
-        The coordinates, and the root-mean-square error of the distances relative to their
-        root mean square.
+    by the square roots of their eigenvalues. Also returns the root-mean-square error of the
+    distances relative to their root mean square.
     """
     n = len(distances)
     centre = np.eye(n) - 1 / n
@@ -179,17 +176,8 @@ def draw_bounds(
 ) -> "Figure":
     """Q* at one pair over a parameter of the task, with the bounds of RMax, MaxQInit and LRMax.
 
-    A Lipschitz bound is not drawn where it exceeds `v_max` by more than 5 %.
-
-    Args:
-        x: values of the parameter.
-        Q: Q* at the pair, for each x.
-        sampled: the values of the parameter of the source tasks.
-        sources: Q* at the pair, for each source task.
-        lipschitz: the Lipschitz bound from each source task, [source, x].
-        v_max: the bound of RMax.
-        xlabel: the label of the x axis.
-        title: the title of the figure.
+    `sources` are the values of Q* of the source tasks, whose parameters are `sampled`. A Lipschitz
+    bound [source, x] is not drawn where it exceeds `v_max` by more than 5 %.
     """
     figure, ax = new_figure(6.4, 4.6)
     ax.axhline(v_max, color="black", label="RMax: v_max")
@@ -222,16 +210,10 @@ def draw_embedding(
 ) -> "Figure":
     """Tasks as points in the plane, inside circles whose radii are two upper bounds on distances.
 
-    The circles are centred on the task nearest to the mean of all points. The left axes show both
-    circles, and the right axes zoom in on the smaller one.
-
-    Args:
-        points: the coordinates of the tasks, [task, 2].
-        parameter: a number for each task, shown as its colour.
-        prior: the radius of the smaller circle, a valid prior on the distances between these tasks.
-        largest: the radius of the larger circle, the largest possible distance.
-        label: the label of the colour bar, which shows `parameter`.
-        title: the title of the figure.
+    The bounds are a valid prior on the distances between these tasks, and the largest possible
+    distance. The circles are centred on the task nearest to the mean of all points. The left axes
+    show both circles, and the right axes zoom in on the smaller one. The colour of a task shows its
+    `parameter`.
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import Circle

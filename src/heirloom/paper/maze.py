@@ -116,9 +116,8 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
 def claims(relative: Mapping[str, FloatArray], start: int) -> list[Claim]:
     """Decide the claims about the agents of the paper in the maze.
 
-    Args:
-        relative: returns relative to the optimal return, [repetition, task], by agent of the paper.
-        start: the first task in which LRMax has a learned prior, and MaxQInit uses its bound.
+    `relative` are returns relative to the optimal return, [repetition, task]. From task `start` on,
+    LRMax has a learned prior, and MaxQInit uses its bound.
     """
     names = [f"LRMax({d_max})" for d_max in (2.0, 1.0, 0.5)]
     means = np.column_stack([relative[name][:, 1:].mean(axis=1) for name in names])

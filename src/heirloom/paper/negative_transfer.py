@@ -98,12 +98,7 @@ def reproduce(options: Options) -> Report:
 
 
 def claims(k: Sequence[int], episodes: Mapping[str, FloatArray]) -> list[Claim]:
-    """Decide the claims of the paper.
-
-    Args:
-        k: the numbers of inner states.
-        episodes: episodes until the policy stays optimal, [repetition, k], by agent.
-    """
+    """Decide the claims of the paper, from episodes until policies stay optimal [repetition, k]."""
     transfers = ("BisimulationTransfer", "BisimulationTransfer, recursive")
     decided = [
         Claim(

@@ -71,8 +71,7 @@ def report(spec: ExperimentSpec, results: "xr.Dataset") -> Report:
 def claims(use: Mapping[float, FloatArray]) -> list[Claim]:
     """Decide the claims about the use of the prior, which are about each single repetition.
 
-    Args:
-        use: fractions of pairs where the prior is used, [repetition, computation], by D_max.
+    By D_max, `use` has fractions of pairs where the prior is used, [repetition, computation].
     """
     often = "in at least 95 % of repetitions"
     decided = [

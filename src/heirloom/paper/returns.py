@@ -88,11 +88,8 @@ def paper_claims(
 ) -> list[Claim]:
     """Claims on when MaxQInit starts, on the combination with LRMax, and on losing nothing.
 
-    Args:
-        vs_rmax: returns divided by those of RMax, [repetition, task], by agent of the paper.
-        start: the first task in which MaxQInit uses its bound.
-        prior: the prior of the agents that are combined.
-        more: further claims, which stand before those on losing nothing.
+    `vs_rmax` are returns divided by those of RMax, [repetition, task]. MaxQInit uses its bound from
+    task `start` on. The combined agents have this `prior`. `more` claims stand before the last.
     """
     return [
         *max_q_start_claims(vs_rmax["MaxQInit"], start),
@@ -109,9 +106,7 @@ def paper_claims(
 def near_return_claims(vs_rmax: Mapping[str, FloatArray], least: Sequence[float]) -> list[Claim]:
     """Our claims about the returns of NearRMax: how large they are, and never below those of RMax.
 
-    Args:
-        vs_rmax: returns divided by those of RMax, [repetition, task], by agent.
-        least: the claimed ratio over the tasks from the second on, of each NearRMax.
+    `least` is the claimed ratio over the tasks from the second on, of each NearRMax.
     """
     near = {name: vs_rmax[name] for name in near_names(vs_rmax)}
     return [

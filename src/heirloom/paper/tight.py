@@ -154,11 +154,9 @@ def claims(
 ) -> list[Claim]:
     """Decide the claims about the agents of the paper in the main experiment.
 
-    Args:
-        vs_rmax: returns divided by those of RMax, [repetition, task], by agent of the paper.
-        episodes: discounted returns averaged over the tasks from the second on,
-            [repetition, episode], by agent.
-        start: the first task in which MaxQInit uses its bound, and LRMax a learned prior.
+    `vs_rmax` are returns divided by those of RMax, [repetition, task]; `episodes` are discounted
+    returns, averaged over the tasks from the second on, [repetition, episode]. From task `start`
+    on, MaxQInit uses its bound, and LRMax a learned prior.
     """
     smaller, larger = (vs_rmax[name][:, 1:].mean(axis=1) for name in ("LRMax(0.1)", "LRMax(0.2)"))
     return [
@@ -218,11 +216,7 @@ def _single_tasks_figure(
 ) -> "Figure":
     """Figure 3c: returns in single tasks before and after transfer begins.
 
-    Args:
-        spec: the experiment.
-        results: its results.
-        start: the first task in which MaxQInit uses its bound.
-        near: the agents whose second task is shown in addition to those of the paper.
+    MaxQInit uses its bound from task `start` on. Of `near`, the second task is shown too.
     """
     start = min(start, spec.tasks)
     chosen = [
@@ -249,13 +243,9 @@ def _single_tasks_figure(
 def _add_every_source(
     main_report: Report, every: "xr.Dataset", results: "xr.Dataset", title: str
 ) -> None:
-    """Compare agents that keep every source with agents that keep only the first.
+    """Add to the report how agents that keep `every` source compare with those of `results`.
 
-    Args:
-        main_report: the report, to which numbers, notes and two figures are added.
-        every: the results of the agents that keep every source.
-        results: the results of the agents that keep only the first, and of RMax.
-        title: the title of the figures.
+    The latter keep only the first source; RMax is among them.
     """
     numbers, curves, styles = {}, {}, {}
     names = every.agent.values.tolist()

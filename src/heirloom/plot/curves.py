@@ -17,7 +17,7 @@ from heirloom.plot.style import (
     new_figure,
 )
 from heirloom.stats import Interval, student_interval
-from heirloom.validation import one_of, shown, text, truth
+from heirloom.validation import one_of, shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,7 +55,6 @@ def draw_lifelong(
         ylabel: the label of the y axis; by default, the name of what is drawn.
     """
     check_results(results, ("returns", "optimal"))
-    title, xlabel, loss = text("title", title), text("xlabel", xlabel), truth("loss", loss)
     names = [str(name) for name in results.agent.values]
     returns = results.returns.mean("episode").transpose("agent", "repetition", "task")
     drawn = dict(zip(names, returns.values, strict=True))
@@ -78,8 +77,7 @@ def draw_lifelong(
     if baseline is not None:
         ax.axhline(0.0, color=styles[baseline]["color"], linewidth=0.8, zorder=0)
     ax.locator_params(axis="x", integer=True)
-    ylabel = label if ylabel is None else text("ylabel", ylabel)
-    return _finish(figure, xlabel=literal(xlabel), ylabel=literal(ylabel), title=title)
+    return _finish(figure, xlabel=xlabel, ylabel=label if ylabel is None else ylabel, title=title)
 
 
 def _check_loss(optimal: FloatArray, baseline: str | None) -> None:
@@ -108,17 +106,13 @@ def draw_episodes(
         ylabel: the label of the y axis.
     """
     check_results(results, ("returns",))
-    title, xlabel, ylabel = (
-        text(name, given)
-        for name, given in (("title", title), ("xlabel", xlabel), ("ylabel", ylabel))
-    )
     returns = results.returns.mean("task").transpose("agent", "repetition", "episode")
     names = [str(name) for name in results.agent.values]
     curves = {name: student_interval(returns.sel(agent=name).values) for name in names}
     figure, ax = new_figure()
     _draw_curves(ax, results.episode.values, curves, _agent_styles(names, markers=False))
     ax.locator_params(axis="x", integer=True)
-    return _finish(figure, xlabel=literal(xlabel), ylabel=literal(ylabel), title=title)
+    return _finish(figure, xlabel=xlabel, ylabel=ylabel, title=title)
 
 
 def draw_relative_returns(
@@ -215,8 +209,8 @@ def _draw_curves(
 
 def _finish(figure: "Figure", *, xlabel: str, ylabel: str, title: str) -> "Figure":
     (ax,) = figure.axes
-    ax.set_xlabel(xlabel)
-    ax.set_ylabel(ylabel)
+    ax.set_xlabel(literal(xlabel))
+    ax.set_ylabel(literal(ylabel))
     ax.set_title(literal(title))
     legend_below(figure)
     return figure
@@ -225,13 +219,9 @@ def _finish(figure: "Figure", *, xlabel: str, ylabel: str, title: str) -> "Figur
 def draw_profiles(
     profiles: Mapping[str, FloatArray], *, xlabel: str, ylabel: str, title: str
 ) -> "Figure":
-    """Draw which share of the numbers of each agent is at least x, as a staircase.
+    """Draw which share of the numbers of each agent is at least x, from 0 to 1, as a staircase.
 
-    Args:
-        profiles: the numbers of each agent, sorted; -∞ counts, and is never reached.
-        xlabel: the label of the x axis, which is from 0 to 1.
-        ylabel: the label of the y axis.
-        title: the title of the figure.
+    The numbers are sorted; -∞ counts, and is never reached.
     """
     figure, ax = new_figure()
     x = np.linspace(0, 1, 401)

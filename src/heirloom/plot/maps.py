@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from heirloom.envs.grid import ACTIONS, GridMap
 from heirloom.errors import InvalidArgument
 from heirloom.plot.style import OTHER_COLOURS, legend_below, literal, new_figure
-from heirloom.validation import numbers, real_number, shown, text
+from heirloom.validation import numbers, shown
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -35,7 +35,7 @@ def draw_map(grid: GridMap | str | Sequence[str], *, title: str = "") -> "Figure
     """
     grid = grid if isinstance(grid, GridMap) else GridMap.read(grid)
     empty = np.full(grid.n_states, np.nan)
-    return _figure(grid, empty, "", text("title", title), (None, None), ACTIONS)
+    return _figure(grid, empty, "", title, (None, None), ACTIONS)
 
 
 def draw_on_grid(
@@ -64,33 +64,17 @@ def draw_on_grid(
     """
     grid = grid if isinstance(grid, GridMap) else GridMap.read(grid)
     array = numbers("values", values)
-    label, title = text("label", label), text("title", title)
     is_list = isinstance(actions, list | tuple)
     if not is_list or not all(isinstance(name, str) and name in ACTIONS for name in actions):
         raise InvalidArgument(
             f"actions is {shown(actions)}: expected names among {', '.join(ACTIONS)}"
         )
-    limits = _checked_limits(limits)
     if array.shape not in ((grid.n_states,), (grid.n_states, len(actions))):
         raise InvalidArgument(
             f"values has shape {array.shape}: expected ({grid.n_states},) or "
             f"({grid.n_states}, {len(actions)}), for the states of the map and the actions"
         )
     return _figure(grid, array, label, title, limits, tuple(actions))
-
-
-def _checked_limits(limits: Any) -> tuple[float | None, float | None]:
-    """Return the limits of a colour bar, each a finite number or None, the lower one first."""
-    expected = "expected a pair of finite numbers or None, the lower limit first"
-    if not isinstance(limits, list | tuple) or len(limits) != 2:
-        raise InvalidArgument(f"limits is {shown(limits)}: {expected}")
-    low, high = (
-        None if limit is None else real_number("an entry of limits", limit, expected)
-        for limit in limits
-    )
-    if low is not None and high is not None and not low <= high:
-        raise InvalidArgument(f"limits is {shown(limits)}: {expected}")
-    return low, high
 
 
 def _figure(
@@ -250,7 +234,7 @@ def _policy_figure(
     if dots[0].size:
         ax.scatter(*dots, s=12, color="black", label="certain")
     legend_below(figure)
-    if text("title", title):
+    if title:
         ax.set_title(literal(title), fontsize="medium")
     return figure
 

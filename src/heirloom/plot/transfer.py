@@ -12,7 +12,7 @@ from heirloom.naming import shortened
 from heirloom.plot.style import MARKERS, colour_of, legend_below, literal, new_figure
 from heirloom.stats import Interval
 from heirloom.transfer.refutation.audit_result import TITLES, Audit
-from heirloom.validation import instance, one_of, text
+from heirloom.validation import instance, one_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,7 +46,6 @@ def draw_transfer(results: "xr.Dataset", agent: str, *, title: str = "") -> "Fig
             'measure = "transfer"'
         )
     one_of("agent", agent, [str(name) for name in results.agent.values])
-    title = text("title", title)
     pairs = results.bound_pairs.sel(agent=agent).transpose("repetition", "task", "kind").values
     if (pairs < 0).all():
         raise InvalidArgument(f"agent is {agent!r}: expected an agent that has bounds")
@@ -75,7 +74,7 @@ def draw_audit(audit: Audit, *, title: str = "") -> "Figure":
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    audit, title = instance("audit", audit, Audit, "such as hl.audit(memory)"), text("title", title)
+    instance("audit", audit, Audit, "such as hl.audit(memory)")
     n_states, n_actions = audit.compared.shape
     figure = Figure(figsize=(6.5, 5.0), layout="constrained")
     axes = figure.subplots(3, 1)
@@ -121,16 +120,9 @@ def draw_rows(
     """Means as points with their intervals, in one row per group, from top to bottom.
 
     Each agent has a marker, a colour and a height within a row, so the figure is readable without
-    colours too. An interval whose width is not finite is not drawn.
-
-    Args:
-        rows: the mean and the interval of each agent, by the label of the row. An agent may be
-            missing in some rows.
-        levels: the positions of vertical lines, by their labels, which are above the lines.
-        xlabel: the label of the x axis.
-        title: the title of the figure.
-        hollow: the agents whose markers are not filled.
-        xscale: "symlog" for an axis that is logarithmic from 1 on.
+    colours too. An interval whose width is not finite is not drawn. An agent may be missing in some
+    rows. `levels` are the positions of vertical lines, by the labels above them. The markers of
+    `hollow` agents are not filled. The scale "symlog" is logarithmic from 1 on.
     """
     names = list(dict.fromkeys(name for row in rows.values() for name in row))
     figure, ax = new_figure(7.2, 1.6 + ROW_HEIGHT * len(rows))

@@ -26,11 +26,6 @@ def text(value: object) -> str:
     return html.escape(printable(value), quote=True)
 
 
-def block(value: str) -> str:
-    """Return a text of several lines as HTML text."""
-    return "\n".join(text(line) for line in value.split("\n"))
-
-
 def script_data(data: Any) -> str:
     """Return data as JSON that may stand in a `<script>` element; NaN and infinity become null."""
     encoded = json.dumps(_without_nan(data), allow_nan=False, separators=(",", ":"))

@@ -15,7 +15,7 @@ from heirloom.report.sections import TITLES, replays, transfer_data
 from heirloom.report.sources import Sources, read_sources
 from heirloom.report.tables import certificates
 from heirloom.storage.files import file_path, folder_path, regular_file
-from heirloom.validation import one_of, text
+from heirloom.validation import one_of
 
 PAGE = "report.html"
 
@@ -46,8 +46,6 @@ def write_report(
     if not is_installed("bokeh"):
         raise missing("a report has charts of Bokeh", "report")
     file = file_path(path, ".html")
-    if title is not None:
-        text("title", title)
     sources = read_sources(runs)
     if baseline is not None:
         names = dict.fromkeys(name for run in sources.runs for name in run.agents)
@@ -81,7 +79,7 @@ def render(sources: Sources, *, title: str | None = None, baseline: str | None =
         sections.agents(runs, baseline),
         certificates(runs),
         differences_section(runs),
-        sections.transfer(recorded, [curves[entry["curve"]].label for entry in recorded], runs),
+        sections.transfer(recorded, [curves[entry["curve"]].label for entry in recorded]),
         replays(runs),
         sections.what_was_run(runs),
     ]

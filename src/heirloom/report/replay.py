@@ -21,7 +21,6 @@ from heirloom.learning.recording import Changes, Recording
 from heirloom.mdp.scene import Scene
 from heirloom.naming import with_name
 from heirloom.report.markup import text, whole_page, write_page
-from heirloom.runs.recordings import checked_choice
 from heirloom.runs.recordings import recordings as recordings_in_run
 from heirloom.storage.files import file_path
 from heirloom.validation import shown
@@ -68,13 +67,13 @@ def replay(
     if isinstance(source, str | os.PathLike) and source != "":
         found = recordings_in_run(source, agents=agents, repetition=repetition, task=task)
     else:
-        names, *numbers = checked_choice(agents, repetition, task).values()
+        names = [agents] if isinstance(agents, str) else agents
         found = [
             each
             for each in checked_recordings(source, "source")
             if (names is None or each.agent in names)
-            and numbers[0] in (None, each.repetition)
-            and numbers[1] in (None, each.task)
+            and repetition in (None, each.repetition)
+            and task in (None, each.task)
         ]
         if not found:
             raise InvalidArgument(
@@ -206,7 +205,7 @@ ACTIONS = {
     "CliffWalking": ("up", "right", "down", "left"),
     "Taxi": ("down", "up", "right", "left", "pick up", "drop off"),
 }
-"""The names of actions where a task has none; the player draws the four directions as arrows."""
+"""The directions of actions by their numbers, which the player draws as arrows."""
 CLIFF = ("." * 12, "." * 12, "." * 12, "S" + "C" * 10 + "G")
 TAXI = ("R...G", ".....", ".....", ".....", "Y..B.")
 TAXI_STANDS = ((0, 0), (0, 4), (4, 0), (4, 3))
@@ -249,12 +248,7 @@ def directions(recording: Recording) -> list[int | None]:
 
 def action_names(recording: Recording) -> list[str]:
     """Return the names of the actions; numbers if they have none."""
-    if recording.action_names is not None:
-        return list(recording.action_names)
-    names = ACTIONS.get("" if recording.scene is None else recording.scene.style, ())
-    if len(names) == recording.n_actions:
-        return list(names)
-    return [str(a) for a in range(recording.n_actions)]
+    return list(recording.action_names or map(str, range(recording.n_actions)))
 
 
 def _positions(scene: Scene, cells: tuple[str, ...]) -> list[list[int]]:

@@ -9,7 +9,7 @@ from heirloom.errors import HeirloomError
 from heirloom.experiments.measures import KINDS
 from heirloom.experiments.spec import ExperimentSpec
 from heirloom.report.charts import Curve, CurveStyle
-from heirloom.report.markup import block, table, text
+from heirloom.report.markup import table, text
 from heirloom.report.replay import replay_section
 from heirloom.report.sources import ShownRun, Sources
 from heirloom.report.tables import agents_table, baseline_of
@@ -186,11 +186,15 @@ def agents(runs: list[ShownRun], baseline: str | None) -> str:
     )
 
 
-def transfer(recorded: list[dict[str, Any]], labels: list[str], runs: list[ShownRun]) -> str:
+def transfer(recorded: list[dict[str, Any]], labels: list[str]) -> str:
     """Return the place where the script shows which bounds and sources decided pairs."""
     head = '<section id="transfer"><h2>Where transfer came from</h2>'
     if not recorded:
-        return f"{head}<p>{not_recorded(runs)}</p></section>"
+        return (
+            f'{head}<p>Not recorded. To record it, add <code>measure = "transfer"</code> to the '
+            'spec, or give <code>compare</code> the argument <code>measure="transfer"</code>, and '
+            "choose another folder for the results; agents learn the same.</p></section>"
+        )
     options = "".join(f'<option value="{i}">{text(name)}</option>' for i, name in enumerate(labels))
     return (
         f"{head}<p>For each task, the number of state-action pairs by what decided their upper "
@@ -224,7 +228,7 @@ def _spec(spec: ExperimentSpec | None) -> str:
     again = "The spec, which <code>heirloom run</code> runs again"
     if is_comparison(spec):
         again = "The spec of this comparison; its functions are not stored"
-    shown = block(spec.to_toml())
+    shown = "\n".join(map(text, spec.to_toml().split("\n")))
     return f"<details><summary>{again}</summary><pre>{shown}</pre></details>"
 
 
@@ -281,22 +285,6 @@ def replays(runs: list[ShownRun]) -> str:
 
 def _section(content: str) -> str:
     return f'<section id="replay"><h2>Replay</h2>{content}</section>'
-
-
-def not_recorded(runs: list[ShownRun]) -> str:
-    """Say, as HTML, how to record where transfer came from in runs that did not."""
-    which = "This run has" if len(runs) == 1 else "These runs have"
-    specs = [run.spec for run in runs]
-    compared = {False, True} if None in specs else {is_comparison(s) for s in specs if s}
-    ways = {
-        False: 'add <code>measure = "transfer"</code> to the spec',
-        True: 'give <code>compare</code> the argument <code>measure="transfer"</code>',
-    }
-    return (
-        f"{which} not recorded where transfer came from. To record it, "
-        f"{' or '.join(ways[way] for way in sorted(compared))}, and choose another folder for the "
-        "results; this does not change what the agents learn."
-    )
 
 
 def transfer_data(runs: list[ShownRun], curves: list[Curve]) -> list[dict[str, Any]]:

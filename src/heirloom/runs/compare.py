@@ -108,49 +108,24 @@ def compare(
             "are stored, and play them with replay(out)"
         )
     check_workers("local", jobs, None)
-    spec = _spec_of(
-        list(agents),
-        tasks=tasks,
-        episodes=episodes,
-        steps=max_steps,
-        repetitions=repetitions,
-        seed=seed,
-        measure=measure,
-        record=None if record is False else record,
-        masks=masks,
-    )
-    return _run(spec, Functions(draw_task, dict(agents), masks), jobs or 1, out)
-
-
-def _spec_of(names: list[str], *, masks: bool, **keys: Any) -> ExperimentSpec:
-    """Return the spec of a comparison of agents with these names; keys that are None are left out.
-
-    Its other keys are those of any spec, such as `tasks` and `measure`.
-    """
     family = {"name": FAMILY} | ({"masks": True} if masks else {})
-    agents = [{"name": n, "algorithm": f"{__name__}:agent_{i}"} for i, n in enumerate(names)]
-    given = {key: value for key, value in keys.items() if value is not None}
-    return ExperimentSpec.read({"name": "comparison", "family": family, "agents": agents, **given})
+    numbered = [{"name": n, "algorithm": f"{__name__}:agent_{i}"} for i, n in enumerate(agents)]
+    sizes = {"tasks": tasks, "episodes": episodes, "steps": max_steps, "repetitions": repetitions}
+    data = {"name": "comparison", "family": family, "agents": numbered, **sizes, "seed": seed}
+    given = {"measure": measure, "record": None if record is False else record}
+    data |= {key: value for key, value in given.items() if value is not None}
+    spec, functions = ExperimentSpec.read(data), Functions(draw_task, dict(agents), masks)
+    compute = partial(compute_job, packed(spec), functions=functions)
+    engine: Any = nullcontext(lambda _, remaining: compute_locally(compute, remaining, jobs or 1))
+    if out is not None:
+        return run_on(lambda: engine, spec, out, functions)
+    with tempfile.TemporaryDirectory() as folder:
+        return run_on(lambda: engine, spec, os.path.join(folder, "run"), functions)
 
 
 def is_comparison(spec: ExperimentSpec) -> bool:
     """Whether a spec is that of a comparison: `heirloom run` has no functions to run it again."""
     return spec.family.name == FAMILY
-
-
-def _run(
-    spec: ExperimentSpec,
-    functions: Functions,
-    jobs: int,
-    out: str | os.PathLike[str] | None,
-) -> "xr.Dataset":
-    """Compute a comparison, `jobs` at a time; without `out`, results are in a temporary folder."""
-    compute = partial(compute_job, packed(spec), functions=functions)
-    engine: Any = nullcontext(lambda _, remaining: compute_locally(compute, remaining, jobs))
-    if out is not None:
-        return run_on(lambda: engine, spec, out, functions)
-    with tempfile.TemporaryDirectory() as folder:
-        return run_on(lambda: engine, spec, os.path.join(folder, "run"), functions)
 
 
 def _check_arguments(agents: Mapping[str, MakeAgent], draw_task: Any) -> None:

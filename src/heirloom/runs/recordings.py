@@ -12,7 +12,7 @@ from heirloom.learning.recording import Recording, decode
 from heirloom.runs.layout import COORDINATES, RECORDING
 from heirloom.runs.stored_run import StoredRun
 from heirloom.storage.files import folder_path
-from heirloom.validation import shown, whole_number
+from heirloom.validation import shown
 from heirloom.wording import for_spreadsheet
 
 if TYPE_CHECKING:
@@ -119,19 +119,6 @@ def as_snapshots(r: Recording) -> Iterator[dict[str, Any]]:
         }
 
 
-def checked_choice(agents: Any, repetition: Any, task: Any) -> dict[str, Any]:
-    """Return which recordings are chosen; raise `InvalidArgument` unless it is a valid choice."""
-    given = [agents] if isinstance(agents, str) else agents
-    is_list = isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)
-    if given is not None and not (is_list and given):
-        raise InvalidArgument(
-            f"agents is {shown(agents)}: expected the name of an agent, or a list of names"
-        )
-    repetition = None if repetition is None else whole_number("repetition", repetition)
-    task = None if task is None else whole_number("task", task)
-    return {"agents": given, "repetition": repetition, "task": task}
-
-
 def recordings(
     run: str | os.PathLike[str],
     *,
@@ -150,17 +137,17 @@ def recordings(
         repetition: the number of a repetition; by default all that were recorded.
         task: the number of a task; by default all that were recorded.
     """
-    chosen = checked_choice(agents, repetition, task)
+    agents = [agents] if isinstance(agents, str) else agents
     stored = StoredRun(folder_path(run, "run"))
     names = [agent.name for agent in stored.spec.agents]
-    for name in chosen["agents"] or ():
+    for name in agents or ():
         if name not in names:
             raise InvalidArgument(
                 f"agents contains {shown(name)}: expected some of {', '.join(map(shown, names))}"
             )
     if stored.spec.record is None:
         raise InvalidArgument(f"the run in {stored.location} has no recordings: {HOW_TO_RECORD}")
-    found = list(recordings_in(stored, **chosen))
+    found = list(recordings_in(stored, agents=agents, repetition=repetition, task=task))
     if not found:
         raise InvalidArgument(
             f"the run in {stored.location} has no recording for this choice: {_available(stored)}"

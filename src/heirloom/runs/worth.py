@@ -7,7 +7,7 @@ import numpy as np
 
 from heirloom.experiments.variables import check_results
 from heirloom.stats import student_interval
-from heirloom.validation import one_of, text
+from heirloom.validation import one_of
 from heirloom.wording import counted, printable
 
 if TYPE_CHECKING:
@@ -97,4 +97,4 @@ def worth(results: "xr.Dataset", *, baseline: str | None = None, unit: str = "")
     table.index.name = "agent"
     table.attrs["repetitions"] = results.sizes["repetition"]
     mean = float(earned.sel(agent=reference).mean())
-    return Worth(table, reference, mean, text("unit", unit))
+    return Worth(table, reference, mean, unit)
