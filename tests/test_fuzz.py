@@ -265,7 +265,6 @@ CALLS = {
     "n_known_for": lambda: Call(hl.theory.n_known_for, ACCURACY),
     # Models, memories and knowledge
     "LearnedModel": lambda: Call(hl.LearnedModel, {**SIZES, "n_known": 1}),
-    "LearnedModel.with_accuracy": lambda: Call(hl.LearnedModel.with_accuracy, ACCURACY),
     "LearnedModel.observe": lambda: Call(model().observe, STEP, STEP_NAMES),
     "LearnedModel.successors": lambda: Call(model().successors, {"s": 0, "a": 1}, STEP_NAMES),
     "LearnedModel.to_mdp": lambda: Call(

@@ -42,10 +42,8 @@ from numpy.typing import ArrayLike
 
 from heirloom.arrays import FloatArray
 from heirloom.envs.spaces import (
-    LARGEST,
     MOST_NAMED,
     NumberingWrapper,
-    check_environment,
     names_of_bins,
     names_of_seen,
     names_of_values,
@@ -54,9 +52,10 @@ from heirloom.envs.spaces import (
     value_of,
 )
 from heirloom.errors import InvalidArgument, UnsupportedEnvironment
+from heirloom.mdp.gymnasium import check_environment
 from heirloom.storage import archive
 from heirloom.transfer.bins import Numbers, as_texts, checked_edges, from_texts, n_bins
-from heirloom.validation import index, numbers, shown, whole_number
+from heirloom.validation import LARGEST_SIZE, index, numbers, shown, whole_number
 from heirloom.wording import are, counted
 
 
@@ -105,7 +104,7 @@ class Numbered(NumberingWrapper):
         n = (
             size_of_space(env.observation_space, "observation", env)
             if n_states is None
-            else whole_number("n_states", n_states, most=LARGEST)
+            else whole_number("n_states", n_states, most=LARGEST_SIZE)
         )
         if len(self.numbers) > n:
             raise InvalidArgument(
@@ -228,8 +227,10 @@ class Binned(NumberingWrapper):
             )
         self._sizes = [row.size + 1 for row in self.edges]
         n_states = n_bins(self.edges)
-        if n_states > LARGEST:
-            raise InvalidArgument(f"edges make {n_states:,} bins: expected at most {LARGEST:,}")
+        if n_states > LARGEST_SIZE:
+            raise InvalidArgument(
+                f"edges make {n_states:,} bins: expected at most {LARGEST_SIZE:,}"
+            )
         super().__init__(env, n_states, edges=[row.tolist() for row in self.edges])
 
     def state_of(self, observation: Any) -> int:

@@ -225,10 +225,3 @@ def test_too_many_pairs_are_refused_before_memory_is_allocated():
         hl.errors.InvalidArgument, match="n_actions is 100000: expected at most 2147483647"
     ):
         hl.LearnedModel(100_000, 100_000, n_known=1)
-
-
-def test_with_accuracy_takes_n_known_from_the_theory():
-    options = {"epsilon": 0.05, "delta": 0.1, "n_sources": 3, "reward_range": (-1, 1)}
-    model = hl.LearnedModel.with_accuracy(3, 2, **options, terminating=False)
-    assert model.n_known == hl.theory.n_known_for(3, 2, **options, terminating=False)
-    assert (model.n_states, model.n_actions) == (3, 2)

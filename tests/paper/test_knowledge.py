@@ -8,7 +8,6 @@ import xarray as xr
 from typer.testing import CliRunner
 
 from heirloom.cli import app as cli
-from heirloom.envs.paper_families import Garnet
 from heirloom.errors import InvalidArgument
 from heirloom.experiments.job import draw_tasks
 from heirloom.experiments.spec import ExperimentSpec
@@ -16,7 +15,6 @@ from heirloom.metrics.pseudometrics import family_distance
 from heirloom.paper import knowledge
 from heirloom.paper.catalogue import reproduce
 from heirloom.paper.experiment import Options
-from heirloom.paper.families import two_numbers, valid_prior
 from heirloom.paper.knowledge import (
     ARRAYS,
     BEST,
@@ -98,14 +96,6 @@ class TestSpecOfFamily:
 def test_unknown_family_is_an_error_that_lists_the_families():
     with pytest.raises(InvalidArgument, match="family is 'lake': expected one of tight-released"):
         knowledge.settings(family="lake")
-
-
-def test_family_of_which_nothing_is_known_has_neither_a_prior_nor_a_nearness():
-    unknown = Garnet(5, 2, 2)
-    with pytest.raises(InvalidArgument, match="neither d_max nor corners"):
-        valid_prior(unknown)
-    with pytest.raises(InvalidArgument, match="does not know its nearness"):
-        two_numbers(unknown)
 
 
 def made_up(family, **changes):

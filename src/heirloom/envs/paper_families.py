@@ -17,7 +17,6 @@ from heirloom.envs.grid import GridMap, grid_world
 from heirloom.envs.paper_tasks import (
     OTHER_HEAT_MAP,
     End,
-    Interval,
     Layout,
     checked_interval,
     checked_variant,
@@ -30,6 +29,7 @@ from heirloom.envs.paper_tasks import (
 )
 from heirloom.mdp.garnet import garnet
 from heirloom.mdp.tabular import TabularMDP
+from heirloom.validation import Range
 
 MAX_GOALS = 5  # a grid with n goals has 2^(n + 1) corners, which are computed up to this n
 
@@ -102,12 +102,12 @@ class TShape(FiniteFamily):
 class GoalGrids(TaskFamily):
     """Grids with the same goals, whose rewards and slip are drawn uniformly from intervals."""
 
-    slips: Interval
+    slips: Range
     """The smallest and the largest probability of slipping."""
 
     @property
     @abstractmethod
-    def rewards(self) -> Interval:
+    def rewards(self) -> Range:
         """The smallest and the largest reward of a goal."""
 
     @property
@@ -150,11 +150,11 @@ class Tight(GoalGrids):
 
     variant: Variant = "released"
     gamma: float = 0.9
-    slips: Interval = (0.0, 0.1)
+    slips: Range = (0.0, 0.1)
     n_goals = 3
 
     @property
-    def rewards(self) -> Interval:
+    def rewards(self) -> Range:
         """The interval from which goal rewards are drawn."""
         return goal_rewards(self.variant)
 
@@ -181,8 +181,8 @@ class Grid(GoalGrids):
 
     cells: tuple[str, ...]
     gamma: float = 0.9
-    rewards: Interval = (1.0, 1.0)
-    slips: Interval = (0.0, 0.0)
+    rewards: Range = (1.0, 1.0)
+    slips: Range = (0.0, 0.0)
     slip_to: Literal["others", "sides"] = "others"
     reward_on: Literal["acting", "entering"] = "acting"
     terminal: bool = False

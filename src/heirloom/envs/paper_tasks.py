@@ -17,9 +17,8 @@ from heirloom.errors import InvalidArgument
 from heirloom.mdp.gymnasium import TabularEnv
 from heirloom.mdp.scene import CLOSED
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.validation import one_of, probability, real_number, whole_number
+from heirloom.validation import Range, one_of, probability, real_number, whole_number
 
-Interval = tuple[float, float]
 Layout = Literal["orange", "green"]
 End = Literal["up", "down"]
 
@@ -147,13 +146,13 @@ def checked_variant(variant: Variant) -> Variant:
     return variant
 
 
-def checked_interval(name: str, interval: Interval) -> Interval:
+def checked_interval(name: str, interval: Range) -> Range:
     """Return an interval within [0, 1]; raise `InvalidArgument` if it is not one."""
     what = "expected an interval (lo, hi) with 0 <= lo <= hi <= 1"
     return validation.interval(name, interval, what, least=0, most=1)
 
 
-def goal_rewards(variant: Variant) -> Interval:
+def goal_rewards(variant: Variant) -> Range:
     """Return the interval from which goal rewards are drawn."""
     return (0.8, 1.0) if checked_variant(variant) == "text" else (0.9, 1.0)
 

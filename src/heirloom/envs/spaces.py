@@ -16,9 +16,7 @@ from gymnasium.utils import RecordConstructorArgs
 from heirloom.errors import UnsupportedEnvironment
 from heirloom.mdp.gymnasium import named_actions
 from heirloom.naming import all_different, shortened
-from heirloom.validation import index, shown
-
-LARGEST = 2**31 - 1
+from heirloom.validation import LARGEST_SIZE, index, shown
 
 MOST_NAMED = 20_000  # states; texts of more would take too much time and memory
 
@@ -67,22 +65,13 @@ class NumberingWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return names_of_values(self.env.action_space, self.n_actions)
 
 
-def check_environment(env: object) -> None:
-    """Raise `UnsupportedEnvironment` unless `env` is a Gymnasium environment."""
-    if not isinstance(env, gym.Env):
-        raise UnsupportedEnvironment(
-            f"env is {shown(env)}, which is not a Gymnasium environment: gymnasium.make(name) "
-            "makes one"
-        )
-
-
 def size_of_space(space: gym.Space[Any], what: str, env: gym.Env[Any, Any]) -> int:
     """Return the number of values of a space; raise `UnsupportedEnvironment` if not numberable."""
     size = _size_of(space)
     remedy = (
         "number observations in order of appearance, with n_states=..."
         if what == "observation"
-        else f"expected a finite space with at most {LARGEST:,} actions"
+        else f"expected a finite space with at most {LARGEST_SIZE:,} actions"
     )
     if what == "observation" and isinstance(space, spaces.Box) and space.dtype.kind == "f":
         remedy += ", or cut real numbers into bins, with heirloom.wrappers.Binned(env, edges=[...])"
@@ -98,7 +87,7 @@ def size_of_space(space: gym.Space[Any], what: str, env: gym.Env[Any, Any]) -> i
         raise UnsupportedEnvironment(
             f"the {what} space of {env} is {space}, whose values cannot be counted: {remedy}"
         )
-    if size > LARGEST:
+    if size > LARGEST_SIZE:
         raise UnsupportedEnvironment(f"the {what} space of {env} has {size:,} values: {remedy}")
     return size
 

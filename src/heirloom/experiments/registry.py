@@ -213,7 +213,10 @@ def make_agent(
             )
     model = getattr(make, "Options", None)
     if model is not None:
-        options = _checked_by_model(model, options).model_dump()
+        try:
+            options = model.model_validate(dict(options)).model_dump()
+        except ValidationError as error:
+            raise InvalidArgument(*option_mistakes(error, model, model.__name__)) from None
     return _call_user_code(make, {**given, **options}, algorithm)
 
 
@@ -239,15 +242,6 @@ def _call_user_code(make: Callable[..., Any], options: Mapping[str, Any], what: 
             f"{what} could not be created ({type(error).__name__}: {error}): correct its "
             "constructor or its options"
         ) from error
-
-
-def _checked_by_model(model: Any, options: Mapping[str, Any]) -> Any:
-    """Check the options of a user-defined algorithm with its own pydantic model."""
-    try:
-        return model.model_validate(dict(options))
-    except ValidationError as error:
-        name = getattr(model, "__name__", "its options")
-        raise InvalidArgument(*option_mistakes(error, model, name)) from None
 
 
 def _accepts(make: Callable[..., Any], key: str) -> bool:

@@ -277,7 +277,9 @@ class ExperimentSpec(_Strict):
             # only then does strict mode accept a list for a tuple and a table for a model.
             spec = cls.model_validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
-            found = spec_mistakes(error, agent_numbers, _keys())
+            models = ExperimentSpec, AgentSpec, FamilySpec
+            keys = {key for model in models for key in model.model_fields}
+            found = spec_mistakes(error, agent_numbers, keys)
             if mistakes and agents and not agent_numbers:  # all agents have other mistakes
                 found = [message for message in found if not message.startswith("agents is []")]
             raise InvalidArgument(*mistakes, *found) from None
@@ -349,8 +351,3 @@ def _of_family(error: HeirloomError) -> list[str]:
     """Return the messages of an error of a family, each with the name of its table."""
     messages = map(str, error.args)
     return [text if text.startswith("family") else f"family: {text}" for text in messages]
-
-
-def _keys() -> set[str]:
-    """Return all keys of a spec, without the options of agents and families."""
-    return {*ExperimentSpec.model_fields, *AgentSpec.model_fields, *FamilySpec.model_fields}

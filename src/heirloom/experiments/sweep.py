@@ -63,7 +63,9 @@ def expanded(data: Mapping[str, Any]) -> dict[str, ExperimentSpec]:
             if len(key) == 1:
                 changed[key[0]] = value
             else:
-                changed["family"] = {**_table(changed.get("family")), key[1]: value}
+                family = changed.get("family")
+                family = family if isinstance(family, dict) else {}
+                changed["family"] = {**family, key[1]: value}
         label = ",".join(parts)
         if isinstance(base.get("name"), str):
             changed["name"] = f"{base['name']} ({label})"
@@ -126,7 +128,3 @@ def _plain(value: Any) -> str:
     parts = value if isinstance(value, list) else [value]
     texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in parts]
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", "-".join(texts)).strip("-")
-
-
-def _table(family: Any) -> dict[str, Any]:
-    return dict(family) if isinstance(family, dict) else {}

@@ -34,8 +34,8 @@ RESULTS = {
 }
 
 
-def check_results(results: object, names: tuple[str, ...]) -> None:
-    """Raise `InvalidArgument` unless `results` has the variables `names` of `RESULTS`."""
+def check_results(results: object, names: tuple[str, ...]) -> list[str]:
+    """Return the names of agents; raise unless `results` has the variables `names` of `RESULTS`."""
     import xarray as xr
 
     expected = f"expected the results of run or compare, with the variables {', '.join(names)}"
@@ -50,3 +50,4 @@ def check_results(results: object, names: tuple[str, ...]) -> None:
     for dimension in ("agent", "task"):
         if dimension not in results.coords:
             raise InvalidArgument(f"results has no coordinate {dimension}: {expected}")
+    return [str(name) for name in results.agent.values]

@@ -83,8 +83,7 @@ def stand_ins(mask: BoolArray, n_actions: int) -> IntArray:
 def rows_of(rows: SparseRows, pairs: IntArray) -> SparseRows:
     """Return the rows of `pairs`, one after the other."""
     lengths = rows.indptr[pairs + 1] - rows.indptr[pairs]
-    indptr = np.zeros(pairs.size + 1, dtype=np.int64)
-    np.cumsum(lengths, out=indptr[1:])
+    indptr = np.append(0, np.cumsum(lengths))
     taken = ranges(rows.indptr[pairs], lengths)
     return SparseRows(frozen(indptr), frozen(rows.successors[taken]), frozen(rows.p[taken]))
 

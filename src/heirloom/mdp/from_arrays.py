@@ -51,8 +51,7 @@ def read_transitions(R: Any, T: Any, terminates: Any, available: Any = None) -> 
 def _without(matrix: Any, mask: BoolArray) -> sparse.csr_array:
     """Return a matrix over pairs without its entries at pairs that are not available."""
     kept = mask[_row_indices(matrix)]
-    indptr = np.zeros(mask.size + 1, dtype=np.int64)
-    np.cumsum(np.where(mask, np.diff(matrix.indptr), 0), out=indptr[1:])
+    indptr = np.append(0, np.cumsum(np.where(mask, np.diff(matrix.indptr), 0)))
     return sparse.csr_array((matrix.data[kept], matrix.indices[kept], indptr), matrix.shape)
 
 

@@ -132,16 +132,18 @@ def make_env(task: "TabularMDP", *, max_episode_steps: int | None) -> gym.Env[An
     return TimeLimit(env, whole_number("max_episode_steps", max_episode_steps))
 
 
-def sizes_of(env: gym.Env[Any, Any], name: str = "env") -> tuple[int, int]:
-    """Return the numbers of states and actions of a discrete environment.
-
-    `name` is its name in messages.
-    """
+def check_environment(env: object, name: str = "env") -> None:
+    """Raise `UnsupportedEnvironment` unless `env` is a Gymnasium environment."""
     if not isinstance(env, gym.Env):
         raise UnsupportedEnvironment(
             f"{name} is {shown(env)}, which is not a Gymnasium environment: make one with "
             "gymnasium.make(name)"
         )
+
+
+def sizes_of(env: gym.Env[Any, Any], name: str = "env") -> tuple[int, int]:
+    """Return the numbers of states and actions of a discrete environment."""
+    check_environment(env, name)
     return (
         _size_of(env.observation_space, env, "observation"),
         _size_of(env.action_space, env, "action"),

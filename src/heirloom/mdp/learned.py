@@ -6,7 +6,7 @@ few numbers per pair and per distinct outcome.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from heirloom.errors import InvalidArgument
 from heirloom.kernels import counting
 from heirloom.mdp.available import Availability
 from heirloom.mdp.rows import MOST_VISITS, Outcomes, Rows, collected
-from heirloom.theory import n_known_for
 from heirloom.validation import (
     Range,
     check_refresh,
@@ -44,7 +43,7 @@ class LearnedModel:
     Args:
         n_states: the number of states, S.
         n_actions: the number of actions, A.
-        n_known: the number of visits after which a pair is known; see also `with_accuracy`.
+        n_known: the number of visits after which a pair is known; see `theory.n_known_for`.
         refresh: the factor by which the visits of a known pair grow until it is estimated again;
             None if it never is.
     """
@@ -114,17 +113,6 @@ class LearnedModel:
             other_rewards=np.empty(0),
             sizes=np.array([0, 0, -1, -1]),
         )
-
-    @classmethod
-    def with_accuracy(
-        cls, n_states: int, n_actions: int, *, refresh: float | None = None, **accuracy: Any
-    ) -> Self:
-        """Create a model whose known pairs are all ε-accurate with probability 1 - δ.
-
-        The arguments are those of `n_known_for`.
-        """
-        n_known = n_known_for(n_states, n_actions, refresh=refresh, **accuracy)
-        return cls(n_states, n_actions, n_known=n_known, refresh=refresh)
 
     # Read-only, because the sizes of the arrays follow from them.
     @property

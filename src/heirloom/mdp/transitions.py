@@ -19,10 +19,9 @@ import numpy as np
 from heirloom.arrays import BoolArray, FloatArray, IntArray, StateArray, frozen
 from heirloom.errors import InvalidTask
 from heirloom.mdp.available import SparseRows, checked_available, row_sums, rows_of, stand_ins
-from heirloom.validation import shown, sizes
+from heirloom.validation import LARGEST_REWARD, shown, sizes
 
 SUM_TOLERANCE = 1e-9
-LARGEST = 1e300  # limit on absolute values of rewards, so that means are finite in float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +74,7 @@ class Transitions:
         """The nonterminal transitions; a row sums to 1 minus its probability of termination."""
         if self.ends is None:
             return SparseRows(self.indptr, self.successors, self.p)
-        indptr = np.zeros_like(self.indptr)
-        np.cumsum(row_sums(~self.ends, self.indptr, np.int64), out=indptr[1:])
+        indptr = np.append(0, np.cumsum(row_sums(~self.ends, self.indptr, np.int64)))
         return SparseRows(
             frozen(indptr), frozen(self.successors[~self.ends]), frozen(self.p[~self.ends])
         )
@@ -185,8 +183,7 @@ def collect(
     if not (outcomes.p > 0).all():
         outcomes = _selected(outcomes, outcomes.p > 0)
     (pairs, successors, p, rewards, ends), merged = _merged(outcomes, n_states)
-    indptr = np.zeros(n_states * n_actions + 1, dtype=np.int64)
-    np.cumsum(np.bincount(pairs, minlength=n_states * n_actions), out=indptr[1:])
+    indptr = np.append(0, np.cumsum(np.bincount(pairs, minlength=n_states * n_actions)))
     rows = indptr if available is None else np.append(indptr[:-1][available], indptr[-1])
     p = _normalised(p, rows, n_actions, available)
     R, R_error = mean_rewards(rewards, merged, p, rows)
@@ -217,9 +214,10 @@ def _spread(x: FloatArray, available: BoolArray) -> FloatArray:
 
 def _check_entries(entries: Entries, n_actions: int) -> None:
     """Raise `InvalidTask` unless probabilities and rewards are numbers in their ranges."""
-    for letter, x, least, most, expected in (
-        ("T", entries.p, 0.0, np.finfo(np.float64).max, "a probability, from 0 to 1"),
-        ("R", entries.rewards, -LARGEST, LARGEST, f"a finite number, at most {LARGEST:g} in size"),
+    most, finite = LARGEST_REWARD, f"a finite number, at most {LARGEST_REWARD:g} in size"
+    for letter, x, least, expected in (
+        ("T", entries.p, 0.0, "a probability, from 0 to 1"),
+        ("R", entries.rewards, -most, finite),
     ):
         bad = np.flatnonzero(~((x >= least) & (x <= most)))
         if bad.size:

@@ -374,8 +374,7 @@ def _solve_dissimilarity(
     rows = rows_of(m.transitions.continuing, replaced)
     fixed = ~both[replaced]
     kept = np.repeat(~fixed, np.diff(rows.indptr))
-    indptr = np.zeros_like(rows.indptr)
-    np.cumsum(np.where(fixed, 0, np.diff(rows.indptr)), out=indptr[1:])
+    indptr = np.append(0, np.cumsum(np.where(fixed, 0, np.diff(rows.indptr))))
     rows = type(rows)(frozen(indptr), frozen(rows.successors[kept]), frozen(rows.p[kept]))
     rewards = np.where(both, D, np.where(np.isnan(gap), 0.0, gap))
     terminating = m.terminating or bool(fixed.any())

@@ -101,17 +101,14 @@ def valid_prior(family: TaskFamily) -> float | str:
     """
     if family.d_max is not None:
         return "family"
-    corners = family.corners
-    if corners is None:
-        raise InvalidArgument(f"{family!r} has neither d_max nor corners: a valid prior is unknown")
-    return float(family_distance(corners).max())
+    assert family.corners is not None, "the families of the paper have corners"
+    return float(family_distance(family.corners).max())
 
 
 def two_numbers(family: TaskFamily) -> dict[str, float]:
     """Return the nearness of a family as one number for rewards and one for transitions."""
     near = family.nearness
-    if near is None:
-        raise InvalidArgument(f"{family!r} does not know its nearness: choose another family")
+    assert near is not None, "all families of the studies know it"
     return {"rewards": float(near.rewards.max()), "transitions": float(near.transitions.max())}
 
 

@@ -323,8 +323,7 @@ class Elimination:
         pairs = np.empty(size + 1, dtype=np.int64)
         values.find_near(*near, pairs)
         pairs = pairs[:size]
-        indptr = np.zeros(size + 1, dtype=np.int64)
-        np.cumsum(self.rows.indptr[pairs + 1] - self.rows.indptr[pairs], out=indptr[1:])
+        indptr = np.append(0, np.cumsum(self.rows.indptr[pairs + 1] - self.rows.indptr[pairs]))
         successors, p = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
         values.copy_rows(*self.rows, pairs, indptr, successors, p)
         self.rows = SparseRows(frozen(indptr), frozen(successors), frozen(p))

@@ -54,8 +54,7 @@ def draw_lifelong(
         xlabel: the label of the x axis.
         ylabel: the label of the y axis; by default, the name of what is drawn.
     """
-    check_results(results, ("returns", "optimal"))
-    names = [str(name) for name in results.agent.values]
+    names = check_results(results, ("returns", "optimal"))
     returns = results.returns.mean("episode").transpose("agent", "repetition", "task")
     drawn = dict(zip(names, returns.values, strict=True))
     optimal = results.optimal.transpose("repetition", "task").values
@@ -105,9 +104,8 @@ def draw_episodes(
         xlabel: the label of the x axis.
         ylabel: the label of the y axis.
     """
-    check_results(results, ("returns",))
+    names = check_results(results, ("returns",))
     returns = results.returns.mean("task").transpose("agent", "repetition", "episode")
-    names = [str(name) for name in results.agent.values]
     curves = {name: student_interval(returns.sel(agent=name).values) for name in names}
     figure, ax = new_figure()
     _draw_curves(ax, results.episode.values, curves, _agent_styles(names, markers=False))

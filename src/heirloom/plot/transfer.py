@@ -39,13 +39,13 @@ def draw_transfer(results: "xr.Dataset", agent: str, *, title: str = "") -> "Fig
         agent: the name of the agent.
         title: the title of the figure.
     """
-    check_results(results, ("returns",))
+    names = check_results(results, ("returns",))
     if "bound_pairs" not in results:
         raise InvalidArgument(
             "results has no variable bound_pairs: expected the results of a run whose spec has "
             'measure = "transfer"'
         )
-    one_of("agent", agent, [str(name) for name in results.agent.values])
+    one_of("agent", agent, names)
     pairs = results.bound_pairs.sel(agent=agent).transpose("repetition", "task", "kind").values
     if (pairs < 0).all():
         raise InvalidArgument(f"agent is {agent!r}: expected an agent that has bounds")

@@ -143,7 +143,7 @@ def _is_dataset(given: object) -> bool:
 
 
 def _in_memory(results: "xr.Dataset", label: str) -> ShownRun:
-    check_results(results, ("returns", "updates", "optimal"))
+    names = check_results(results, ("returns", "updates", "optimal"))
     order = ("agent", "repetition", "task")
     arrays = {
         str(name): results[name]
@@ -156,7 +156,6 @@ def _in_memory(results: "xr.Dataset", label: str) -> ShownRun:
         spec = ExperimentSpec.read(stored, stored=True) if isinstance(stored, Mapping) else None
     except HeirloomError:
         spec = None
-    names = [str(name) for name in results.agent.values]
     versions = texts_of(results.attrs.get("versions"))
     return ShownRun(label, names, arrays, spec=spec, versions=versions)
 

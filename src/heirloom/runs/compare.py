@@ -162,9 +162,8 @@ def comparison_table(results: "xr.Dataset", *, last: int, baseline: str | None =
         last: the number of tasks at the end that are compared.
         baseline: the name of the agent that others are compared with; by default the first one.
     """
-    check_results(results, ("returns", "updates", "optimal"))
+    names = check_results(results, ("returns", "updates", "optimal"))
     last = whole_number("last", last, most=results.sizes["task"])
-    names = [str(name) for name in results.agent.values]
     baseline = chosen_baseline(names, baseline)
     later = results.isel(task=slice(-last, None))
     means = results.returns.isel(task=0).mean("episode"), later.returns.mean(("task", "episode"))
@@ -218,8 +217,7 @@ def helps_from(
         baseline: the name of the agent that it is compared with; by default the first one.
         confidence: the confidence of each interval, above 0 and below 1.
     """
-    check_results(results, ("returns",))
-    names = [str(name) for name in results.agent.values]
+    names = check_results(results, ("returns",))
     one_of("agent", agent, names)
     baseline = chosen_baseline(names, baseline)
     what = "expected a probability above 0 and below 1"

@@ -79,8 +79,7 @@ def worth(results: "xr.Dataset", *, baseline: str | None = None, unit: str = "")
     """
     import pandas as pd
 
-    check_results(results, ("returns",))
-    names = [str(name) for name in results.agent.values]
+    names = check_results(results, ("returns",))
     reference = chosen_baseline(names, baseline)
     earned = results.returns.sum("episode", skipna=False).transpose("agent", "repetition", "task")
     rows = {}
