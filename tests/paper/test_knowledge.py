@@ -310,7 +310,6 @@ def test_report_shows_each_family_in_table_figure_and_summary():
     numbers = report.summary["families"]["taxis"]["agents"][ARRAYS]
     assert numbers["return"] == pytest.approx(returns["taxis"].later.agents[ARRAYS].mean())
     assert numbers["share_of_gap"] == pytest.approx(0.9, abs=0.02)
-    assert len(report.summary["claims"]) == len(report.claims)
     json.dumps(report.summary, allow_nan=False)
 
 

@@ -157,16 +157,14 @@ def reproduce(options: Options) -> Report:
             rmax = certified_by_rmax(spec, results)
         else:
             rows += measured_rows(study, results, most=spec.episodes // SHARE)
-    decided = claims(rows, rmax)
     return Report(
         specs=tuple(specs.values()),
         summary={
             "repetitions": next(iter(specs.values())).repetitions,
             "rows": [numbers(row) for row in rows],
             "rmax": {name: interval_to_list(x) for name, x in rmax.items()},
-            "claims": [claim._asdict() for claim in decided],
         },
-        claims=decided,
+        claims=claims(rows, rmax),
         tables=[
             ResultTable(
                 "episodes until a policy is certified (median)",

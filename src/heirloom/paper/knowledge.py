@@ -257,15 +257,13 @@ def report(
     """Report the claims, the figure and the numbers of what was measured, by family."""
     by_title = {setting_of(family).title: of_family for family, of_family in returns.items()}
     later = {title: of_family.later for title, of_family in by_title.items()}
-    decided = claims(by_title)
     return Report(
         specs=tuple(specs.values()),
         summary={
             "repetitions": next(iter(specs.values())).repetitions,
             "families": {family: _numbers(of_family) for family, of_family in returns.items()},
-            "claims": [claim._asdict() for claim in decided],
         },
-        claims=decided,
+        claims=claims(by_title),
         tables=[
             _result_table("mean return of later tasks", (RMAX, BEST, VALID, *TRUE), later),
             _result_table("mean return with false knowledge", (ARRAYS, *FALSE), later),
