@@ -23,12 +23,9 @@ agent keeps the edges in its memory, and saves them with itself: `Binned(env,
 edges=agent.memory.edges)` numbers observations as before. It refuses an environment with other
 edges.
 
-Binning voids the guarantees. Agents assume that the next state depends on the current state and the
-action only. Observations in one bin differ, and what follows depends on where in the bin the
-environment is, and thus on the way there. An agent learns averages over its own visits, so neither
-bounds nor certificates hold for the environment, and finer bins make the error smaller without
-removing it. What remains true is what is measured: the returns of a fixed policy over independent
-episodes, with their confidence interval, are those of the policy in the environment itself.
+Binning voids the guarantees: what follows depends on where in its bin the environment is, so
+neither bounds nor certificates hold for the environment, however fine the bins are. Measured
+returns of a fixed policy, with their confidence interval, remain those in the environment itself.
 """
 
 import os

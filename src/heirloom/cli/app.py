@@ -116,13 +116,13 @@ def reproduce(
         from heirloom.storage.files import folder_path, write_output
 
         together = catalogue.GROUPS.get(experiment.value)
-        names = together or (experiment.value,)
+        entries = {name: catalogue.experiment(name) for name in together or (experiment.value,)}
         every = experiment.value == ALL and variant is None
         variants = get_args(Variant) if every else (variant or "released",)
         chosen = [
             (name, of)
-            for name in names
-            for of in (variants if catalogue.experiment(name).has_variants else (None,))
+            for name, entry in entries.items()
+            for of in (variants if entry.has_variants else (None,))
         ]
         if variant is not None and together is None and chosen[0][1] is None:
             raise heirloom.errors.InvalidArgument(
@@ -140,23 +140,21 @@ def reproduce(
             )
         if dry_run:
             for (name, _), each in options.items():
-                specs = list(catalogue.experiment(name).runs(each).values())
-                if specs:
+                if specs := list(entries[name].runs(each).values()):
                     print_size(specs, root, jobs)
                 else:
                     typer.echo(f"{name}: draws figures, and stores no results.")
             return
-        for name, _ in chosen:
-            if (settings_of := catalogue.experiment(name).settings) is not None:
-                check_extras(settings_of(variant or "released"))
+        for entry in entries.values():
+            if entry.settings is not None:
+                check_extras(entry.settings(variant or "released"))
         finished = {}
         with workers(backend, jobs=jobs, address=address) as compute:
             for (name, of), each in options.items():
                 started = time.monotonic()
                 report = catalogue.reproduce(name, replace(each, compute=compute))
                 seconds = time.monotonic() - started
-                specs = list(catalogue.experiment(name).runs(each).values())
-                finished[name, of or "both"] = specs, seconds
+                finished[name, of or "both"] = list(entries[name].runs(each).values()), seconds
                 title = f"{name} ({of})" if of else name
                 print_report(report, title + (", quick" if quick else ""), each.location)
         if together:
