@@ -171,9 +171,11 @@ def test_unsupported_space_or_value_is_reported():
         env.observation_of(2)
 
 
-def test_states_of_a_dictionary_have_readable_names():
+def test_states_of_composite_spaces_have_readable_names():
     space = spaces.Dict({"block": spaces.Discrete(2), "charge": spaces.Discrete(3)})
     assert names_of_values(space, 6)[:2] == ("block 0, charge 0", "block 0, charge 1")
+    pair = spaces.Tuple([spaces.MultiDiscrete([2, 2]), spaces.Discrete(2)])
+    assert names_of_values(pair, 8)[:2] == ("([0 0], 0)", "([0 0], 1)")
 
 
 def test_message_on_a_mixed_space_has_a_key_that_works():

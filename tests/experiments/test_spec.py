@@ -38,6 +38,12 @@ def test_spec_is_unchanged_by_writing_and_reading(name, variant, tmp_path):
     assert hash(written.agents[0]) == hash(written.agents[0].model_copy())
 
 
+def test_spec_may_contain_numbers_of_numpy():
+    agent = {"algorithm": "LRMax", "n_known": np.int64(3), "d_max": np.float32(0.5)}
+    spec = ExperimentSpec.read({**SMALL, "tasks": np.int64(3), "agents": [agent]})
+    assert (spec.tasks, spec.agents[0].options) == (3, {"n_known": 3, "d_max": 0.5})
+
+
 def test_refresh_none_in_a_spec_freezes_estimates_and_other_specs_have_the_default():
     agents = [{"algorithm": "RMax", "refresh": ["none", 1.5, 3.0]}, {"algorithm": "LRMax"}]
     read = ExperimentSpec.read({**SMALL, "agents": agents})

@@ -156,7 +156,7 @@ def _as_name(value: Any) -> str:
     """Return a value of a space as a name; that of a dictionary is such as "charge 2, block 4"."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {_as_name(part)}" for key, part in value.items())
-    return str(value)
+    return f"({', '.join(map(_as_name, value))})" if isinstance(value, tuple) else str(value)
 
 
 def names_of_seen(seen: dict[Any, int], number: int) -> tuple[str, ...] | None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heirloom.agents.algorithms import ALGORITHMS
@@ -143,11 +144,18 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise InvalidArgument(f"{path} is not valid TOML ({error}): correct the file") from None
 
 
+def plain(value: Any) -> Any:
+    """Return a number or an array of numpy as JSON represents it; raise `TypeError` for others."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"it is {shown(value)}")
+
+
 def key_without_json(data: Mapping[str, Any]) -> str:
     """Return the first key whose value JSON cannot represent."""
     for key, value in data.items():
         try:
-            json.dumps(value)
+            json.dumps(value, default=plain)
         except (TypeError, ValueError, RecursionError):
             return f"the key {shortened(key)} of the spec"
     return "the spec"

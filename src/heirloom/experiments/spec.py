@@ -41,6 +41,7 @@ from heirloom.experiments.reading import (
     key_without_json,
     leaves,
     mistakes_in,
+    plain,
     read_record,
     read_toml,
     with_defaults,
@@ -257,25 +258,32 @@ class ExperimentSpec(_Strict):
         """
         if not isinstance(data, Mapping):
             raise InvalidArgument(f"the spec is {shown(data)}: expected a dictionary, as from TOML")
-        data = dict(data)
-        defaults, agents = data.pop("defaults", {}), data.get("agents")
+        try:
+            tables: dict[str, Any] = json.loads(json.dumps(dict(data), default=plain))
+        except (TypeError, ValueError, RecursionError) as error:
+            problem = "too many tables in tables" if isinstance(error, RecursionError) else error
+            raise InvalidArgument(
+                f"{key_without_json(data)} contains a value that is not a number, string, "
+                f"boolean, list or table ({problem}): write it as a string"
+            ) from None
+        defaults, agents = tables.pop("defaults", {}), tables.get("agents")
         mistakes: list[str] = []
         with collected(mistakes):
             check_defaults(defaults)
         agent_numbers: list[int] = []  # for each expanded agent, the index of its table in `agents`
-        if isinstance(agents, list | tuple):
+        if isinstance(agents, list):
             agents = [with_defaults(each, defaults) for each in agents]
             check_number_of_agents(agents)
-            data["agents"] = []
+            tables["agents"] = []
             for i, each in enumerate(agents):
                 with collected(mistakes):
                     expanded = list(expand_sweep(each, f"agents.{i + 1}"))
-                    data["agents"] += expanded
+                    tables["agents"] += expanded
                     agent_numbers += [i] * len(expanded)
         try:
             # Strict mode rejects a string where a number is expected. The input is JSON because
             # only then does strict mode accept a list for a tuple and a table for a model.
-            spec = cls.model_validate_json(json.dumps(data), strict=True)
+            spec = cls.model_validate_json(json.dumps(tables), strict=True)
         except ValidationError as error:
             models = ExperimentSpec, AgentSpec, FamilySpec
             keys = {key for model in models for key in model.model_fields}
@@ -283,13 +291,6 @@ class ExperimentSpec(_Strict):
             if mistakes and agents and not agent_numbers:  # all agents have other mistakes
                 found = [message for message in found if not message.startswith("agents is []")]
             raise InvalidArgument(*mistakes, *found) from None
-        except (TypeError, ValueError, RecursionError) as error:
-            problem = "too many tables in tables" if isinstance(error, RecursionError) else error
-            raise InvalidArgument(
-                *mistakes,
-                f"{key_without_json(data)} contains a value that is not a number, string, "
-                f"boolean, list or table ({problem}): write it as a string",
-            ) from None
         if mistakes:
             raise InvalidArgument(*mistakes)
         if not stored and not is_user_defined(spec.family.name):
