@@ -30,7 +30,7 @@ from heirloom.learning.recording import RecordChoice
 from heirloom.learning.streams import stream
 from heirloom.mdp.tabular import TabularMDP
 from heirloom.progress import Show, bar, silent
-from heirloom.storage.atomic import check_folder
+from heirloom.storage.files import check_folder
 from heirloom.validation import (
     positive_probability,
     real_number,
