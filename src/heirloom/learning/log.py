@@ -141,16 +141,18 @@ def learn_from_log(
     }
     twice = frame.columns[frame.columns.duplicated()]
     for name, column in columns.items():
-        if isinstance(column, str | int) and column in twice:
+        is_name = isinstance(column, str | int)
+        if is_name and column in twice:
             raise InvalidArgument(f"{name} is {shown(column)}, the name of two columns: rename one")
-        is_label = isinstance(column, str | int) and column in frame.columns
+        is_label = is_name and column in frame.columns
         if not is_label and (column is not None or name in ("state", "action", "reward")):
+            is_index = is_name and column in frame.index.names
             optional = "" if name in ("state", "action", "reward") else ", or None"
             raise InvalidArgument(
                 f"{name} is {shown(column)}, which is no column of the table: expected one of "
                 f"{', '.join(map(repr, frame.columns))}{optional}"
                 f"{did_you_mean(column, map(str, frame.columns))}"
-                f"{'; table.reset_index() has it' if column in frame.index.names else ''}"
+                f"{'; table.reset_index() has it' if is_index else ''}"
             )
     log = _Log(agent, frame, columns, available)
     if not log.used.any():

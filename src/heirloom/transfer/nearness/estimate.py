@@ -198,7 +198,11 @@ def estimate_nearness(
         raise InvalidArgument(
             f"the memory has {counted(len(sources), 'task')}: differences need at least two"
         )
-    if not isinstance(parts, list | tuple) or not parts or any(x not in TITLES for x in parts):
+    if (
+        not isinstance(parts, list | tuple)
+        or not parts
+        or any(x not in list(TITLES) for x in parts)
+    ):
         raise InvalidArgument(f"parts is {shown(parts)}: expected some of {', '.join(TITLES)}")
     size, outcomes = (setting.n_states, setting.n_actions), all_outcomes(setting)
     if shape is not None:
