@@ -9,7 +9,7 @@ import heirloom
 
 SUBJECTS = {
     "Tasks": ("mdp",),
-    "Families of tasks and environments": ("envs",),
+    "Families of tasks and environments": ("envs", "wrappers"),
     "Planning": ("planning",),
     "Distances between tasks": ("metrics",),
     "Agents": ("agents",),
