@@ -222,7 +222,8 @@ class OneSource:
         self.prior = all_sources.priors.to_source[index]
         self.model, self.setting = all_sources.model, all_sources.setting
         state = all_sources.state
-        self.to_source = OneDirection(state.D_to[index], state.to_source, index)
+        of_task = state.D_to[index], state.to_source, index, state.status, self.setting.gamma
+        self.to_source = OneDirection(*of_task)
         self.from_source = OneDirection(state.D_from[index], state.from_source, index)
 
     @property
@@ -246,8 +247,16 @@ class OneSource:
 class OneDirection:
     """D̂ and d̂ of one source over pairs, in one direction."""
 
-    def __init__(self, D: FloatArray, solved: kernels.Solved, index: int) -> None:
+    def __init__(
+        self,
+        D: FloatArray,
+        solved: kernels.Solved,
+        index: int,
+        status: IntArray | None = None,
+        gamma: float = 0.0,
+    ) -> None:
         self.D, self._solved, self._index = D, solved, index
+        self._status, self._gamma = status, gamma
 
     @property
     def largest(self) -> float:
@@ -256,7 +265,9 @@ class OneDirection:
 
     @property
     def d(self) -> FloatArray:
-        """The d̂ over pairs; d̂(M ‖ M̄) is undefined where it has a closed form."""
+        """The d̂ over pairs, or while it has a closed form, D̂ + γ max d̂."""
+        if self._status is not None and self._status[self._index] == kernels.NEVER_SOLVED:
+            return self.D + self._gamma * self.largest
         return read_only(self._solved.d[self._index])
 
 
