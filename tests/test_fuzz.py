@@ -144,17 +144,8 @@ def on_table(kind, **options):
 
 def bound_calls(name, make):
     """The methods of a bound that an agent calls."""
-
-    def begun():
-        bound = make()
-        bound.begin_task(setting(), model(), memory())
-        return bound
-
     arguments = {"setting": setting(), "model": model(), "memory": memory()}
-    return {
-        f"{name}.begin_task": lambda: Call(make().begin_task, arguments),
-        f"{name}.exclude": lambda: Call(begun().exclude, {"pairs": np.array([3])}),
-    }
+    return {f"{name}.begin_task": lambda: Call(make().begin_task, arguments)}
 
 
 def agent_calls(name, make):

@@ -12,10 +12,9 @@ from heirloom.errors import InvalidArgument
 from heirloom.kernels.confidence import kl_radius
 from heirloom.learning.outcomes import begin
 from heirloom.mdp.tabular import TabularMDP
-from heirloom.mdp.transitions import collect
+from heirloom.mdp.transitions import Entries, collect
 from tests.agents.certificate_lives import streams_that_fail
 from tests.strategies import (
-    Outcomes,
     draw_available,
     draw_task,
     draw_transition_rewards,
@@ -66,7 +65,7 @@ def varied(m, rng, *, rewards, transitions):
     p = (1 - transitions) * t.p + transitions * other
     r = t.R[t.pairs] if t.rewards is None else t.rewards
     r = np.clip(r + rewards * (hi - lo) * rng.uniform(-1, 1, size=r.size), lo, hi)
-    outcomes = Outcomes(t.pairs, t.successors.astype(np.int64), p, r, ends)
+    outcomes = Entries(t.pairs, t.successors.astype(np.int64), p, r, ends)
     rows = collect(outcomes, m.n_states, m.n_actions)
     return TabularMDP.from_transitions(rows, gamma=m.gamma, reward_range=m.reward_range)
 
