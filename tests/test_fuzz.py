@@ -277,7 +277,15 @@ CALLS = {
     ),
     "family_nearness": lambda: Call(hl.family_nearness, {"tasks": [M, M_BAR]}),
     "audit": lambda: Call(
-        hl.audit, {"memory": memory(), "knowledge": NEAR, "exact": False, "delta": 0.05}
+        hl.audit,
+        {
+            "memory": memory(),
+            "knowledge": NEAR,
+            "exact": False,
+            "delta": 0.05,
+            "rewards_alike": np.zeros((4, 4), dtype=int),
+            "transitions_alike": np.zeros((4, 4), dtype=int),
+        },
     ),
     "plan_learning": lambda: Call(
         hl.plan_learning, {"n_pairs": 10, "steps": 100, "n_outcomes": 3, "delta": 0.05}

@@ -260,6 +260,72 @@ def test_transitions_that_are_not_alike_within_a_task_contradict_it():
     assert found.probability() == 0
 
 
+def test_audit_finds_a_false_claim_by_the_visits_of_alike_pairs_together():
+    """The visits of one pair are too few, and those of all pairs of the ring are enough."""
+    alike = {"rewards_alike": ALIKE, "transitions_alike": ALIKE, "kind": forward}
+    rng, found = np.random.default_rng(0), []
+    for _ in range(50):
+        memory = visited([slipping(0.3), slipping(0.5), slipping(0.7)], rng, np.full((3, 6, 1), 60))
+        claim = hl.Nearness(rewards=0.1, transitions=0.1)
+        alone, audit = hl.audit(memory, claim), hl.audit(memory, claim, **alike)
+        assert not alone.contradictions
+        for one in audit.contradictions:
+            assert one.tasks in ((1, 3), (3, 1))
+            assert one.difference <= 0.4
+            assert one.pairs.all()
+        found.append({one.part for one in audit.contradictions})
+        power = hl.audit(memory, hl.Nearness(rewards=0.9, transitions=0.9), **alike).power
+        assert all(np.isinf(x.one_pair).all() for x in power.values())
+        power = hl.audit(memory, hl.Nearness(rewards=0.4, transitions=0.4), **alike).power
+        assert all(0.2 < x.one_pair.min() < 0.35 for x in power.values())
+    assert np.mean([part == {"rewards", "transitions"} for part in found]) > 0.5
+
+
+def test_audit_of_alike_pairs_uses_half_of_delta_for_each_of_two_kinds_of_limits():
+    """Both are tested not to fail while their sets hold."""
+    alike = {"rewards_alike": ALIKE, "transitions_alike": ALIKE, "kind": forward}
+    rng, better = np.random.default_rng(0), 0
+    for _ in range(40):
+        slips = rng.uniform(0.1, 0.9, 3)
+        memory = visited([slipping(p) for p in slips], rng, rng.choice([5, 60, 400], (3, 6, 1)))
+        near = hl.Nearness(rewards=np.ptp(slips), transitions=np.ptp(slips))
+        found = hl.audit(memory, near, delta=0.4, **alike)
+        alone = hl.audit(memory, near, delta=0.2)
+        groups = hl.estimate_nearness(memory, confidence=0.9, **alike)
+        for part in ("rewards", "transitions"):
+            limits = getattr(groups, part)
+            expected = np.maximum(alone.parts[part].sure, limits.lower)
+            assert np.allclose(found.parts[part].sure, expected, rtol=1e-9)
+            assert np.allclose(found.parts[part].upper, limits.upper, rtol=1e-9)
+            better += int((limits.lower > alone.parts[part].sure).sum())
+        for one in found.contradictions:
+            i, j = (task - 1 for task in one.tasks)
+            assert one.difference <= abs(slips[i] - slips[j])
+    assert better > 100
+
+
+def test_true_claim_about_alike_pairs_is_contradicted_with_probability_delta_at_most():
+    rng, n, fails = np.random.default_rng(0), 200, 0
+    alike = {"rewards_alike": ALIKE, "transitions_alike": ALIKE, "kind": forward}
+    for _ in range(n):
+        memory = visited([slipping(0.4), slipping(0.6)], rng, np.full((2, 6, 1), 30))
+        claim = hl.Nearness(rewards=0.2, transitions=0.2)
+        fails += hl.audit(memory, claim, delta=0.5, **alike).contradicted
+    assert fails <= 0.5 * n + 3 * np.sqrt(n / 4)
+
+
+def test_pairs_that_are_not_alike_end_an_audit():
+    R = np.linspace(0.1, 0.9, 6)[:, None]
+    T = slipping(0.2).T.toarray().reshape(6, 1, 6)
+    tasks = [hl.TabularMDP(R * x, T, gamma=0.9) for x in (1.0, 0.9)]
+    memory = visited(tasks, np.random.default_rng(0), np.full((2, 6, 1), 3000))
+    with pytest.raises(hl.errors.InvalidArgument, match="leave such pairs out of the group"):
+        hl.audit(memory, rewards_alike=ALIKE)
+    with pytest.raises(hl.errors.InvalidArgument, match="rewards_alike is"):
+        hl.audit(memory, rewards_alike=[1, 2])
+    assert hl.audit(memory, transitions_alike=ALIKE, kind=forward).compared.all()
+
+
 def test_kinds_are_compared_over_all_tasks():
     T = np.zeros((2, 3, 1, 3))
     T[0, :, 0, 1] = T[1, :, 0, 2] = 1.0

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer.nearness.limits import CLOSE, Alike, Comparison, Kind, Limits
+from heirloom.transfer.nearness.limits import CLOSE, Comparison, Kind, Limits, read_alike
 from heirloom.transfer.nearness.successors import as_array
 from heirloom.transfer.radii import Accuracy, all_outcomes, possible_outcomes, read_exact
 from heirloom.validation import instance, real_number, shown, whole_number
@@ -212,11 +212,7 @@ def estimate_nearness(
     accuracy = Accuracy(
         exact=False, delta=1 - confidence, n_dropped=memory.n_dropped, parts=is_exact
     )
-    alike = Alike(
-        _group_numbers("rewards_alike", rewards_alike, size),
-        _group_numbers("transitions_alike", transitions_alike, size),
-        kind,
-    )
+    alike = read_alike(rewards_alike, transitions_alike, kind, size)
     chosen = _flags(pairs, size)
     found = Comparison(sources, setting, accuracy, outcomes, alike, memory.names)
     chosen &= found.exists.any(axis=0).reshape(size)
@@ -298,16 +294,3 @@ def _flags(pairs: ArrayLike | None, size: tuple[int, int]) -> BoolArray:
             f"pairs is {shown(pairs)}: expected booleans [s, a] of shape {size}, some of them True"
         )
     return flags
-
-
-def _group_numbers(name: str, alike: ArrayLike | None, size: tuple[int, int]) -> IntArray:
-    """Return the group of each pair, counted from 0, or -1."""
-    given = as_array(name, np.full(size, -1) if alike is None else alike)
-    if given.dtype.kind not in "iu" or given.shape != size:
-        raise InvalidArgument(
-            f"{name} is {shown(alike)}: expected integers [s, a] of shape {size}: the same number "
-            "for pairs that are alike, and -1 for the others"
-        )
-    own = np.maximum(given.reshape(-1).astype(np.int64), -1)
-    found, group = np.unique(own, return_inverse=True)
-    return group - int(found[0] < 0)

@@ -23,13 +23,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.kernels import audit as kernels
 from heirloom.kernels.audit import MOST, SEEN, SURE, ComparedRows
-from heirloom.naming import NO_NAMES, Names
+from heirloom.naming import Names
 from heirloom.transfer.nearness.knowledge import Nearness
+from heirloom.transfer.nearness.successors import as_array
 from heirloom.transfer.radii import Accuracy, fewest_visits, radii_for
 from heirloom.transfer.setting import Setting
 from heirloom.transfer.source import Source
@@ -58,6 +60,8 @@ class Limits:
     """The largest possible difference."""
     visits: IntArray
     """The fewest visits of the pair in a task, together with those of pairs that are alike."""
+    tasks: IntArray
+    """The numbers of two tasks that differ by the lower limit, [s, a, 2]; 0 where it is 0."""
 
 
 class Alike(NamedTuple):
@@ -67,15 +71,30 @@ class Alike(NamedTuple):
     transitions: IntArray
     kind: Kind | None = None
 
+    def has_groups(self) -> bool:
+        """Return whether any pair is in a group."""
+        return bool((self.rewards >= 0).any() or (self.transitions >= 0).any())
 
-def limits_of(
-    sources: Sequence[Source], setting: Setting, accuracy: Accuracy, outcomes: IntArray
-) -> dict[str, Limits]:
-    """Return the limits of each part, if no pairs are alike; none for fewer than two tasks."""
-    if len(sources) < 2:
-        return {}
-    alone = np.full(setting.n_pairs, -1)
-    return Comparison(sources, setting, accuracy, outcomes, Alike(alone, alone), NO_NAMES).limits
+
+def read_alike(
+    rewards: ArrayLike | None,
+    transitions: ArrayLike | None,
+    kind: Kind | None,
+    size: tuple[int, int],
+) -> Alike:
+    """Return what was declared alike; raise `InvalidArgument` unless these are integers [s, a]."""
+    groups: list[IntArray] = []
+    for name, alike in (("rewards_alike", rewards), ("transitions_alike", transitions)):
+        given = as_array(name, np.full(size, -1) if alike is None else alike)
+        if given.dtype.kind not in "iu" or given.shape != size:
+            raise InvalidArgument(
+                f"{name} is {shown(alike)}: expected integers [s, a] of shape {size}: the same "
+                "number for pairs that are alike, and -1 for the others"
+            )
+        own = np.maximum(given.reshape(-1).astype(np.int64), -1)
+        found, group = np.unique(own, return_inverse=True)
+        groups.append(group - int(found[0] < 0))
+    return Alike(groups[0], groups[1], kind)
 
 
 class Comparison:
@@ -118,6 +137,8 @@ class Comparison:
         high = np.minimum(high[:, single], high[:, its])
         self._highest_seen = low.max(axis=0, where=self.exists, initial=lo)
         lower = self._highest_seen - high.min(axis=0, where=self.exists, initial=hi)
+        ends = [np.where(self.exists, low, lo).argmax(axis=0)]
+        ends.append(np.where(self.exists, high, hi).argmin(axis=0))
         low[~self.exists], high[~self.exists] = np.inf, -np.inf  # they determine no limit
         lowest, highest, upper = low[0], high[0], np.zeros(sets.n_pairs)
         for one_low, one_high in zip(low[1:], high[1:], strict=True):
@@ -127,7 +148,8 @@ class Comparison:
         estimate = np.fmax.reduce(seen) - np.fmin.reduce(seen)
         estimate[np.isfinite(seen).sum(axis=0) < 2] = np.nan
         apart = np.abs(R[:, single] - R[:, its])
-        return self._by_pair("rewards", (estimate, np.maximum(lower, 0.0), upper), apart, hi - lo)
+        limits = estimate, np.maximum(lower, 0.0), upper
+        return self._by_pair("rewards", limits, np.column_stack(ends), apart, hi - lo)
 
     def _transitions(self) -> Limits:
         sets, m, n_pairs = self._sets["transitions"], len(self.tasks), self.setting.n_pairs
@@ -152,7 +174,7 @@ class Comparison:
         order = np.lexsort((kind, row))
         rows = np.flatnonzero(sets.has_row.T)
         blank, n_sets = np.zeros(rows.size), sets.n.shape[1]
-        found, tasks = np.zeros((3, n_sets)), np.empty((3, n_sets, 2), dtype=np.int64)
+        found, tasks = np.zeros((3, n_sets)), np.zeros((3, n_sets, 2), dtype=np.int64)
         compared = ComparedRows(
             start=np.searchsorted(rows, np.arange(n_sets + 1) * m),
             source=rows % m,
@@ -172,12 +194,13 @@ class Comparison:
         # Two tasks that have a group may differ although one of them does not have the pair.
         same = (self.exists == sets.exists[:, sets.its]).all(axis=0)
         best, single = np.where(same, sets.its, np.arange(n_pairs)), slice(n_pairs)
+        surest = np.where(found[SURE, best] > found[SURE, single], best, np.arange(n_pairs))
         limits = (
             found[SEEN, best],
-            np.maximum(found[SURE, single], found[SURE, best]),
+            found[SURE, surest],
             np.minimum(upper[single], upper[sets.its]),
         )
-        return self._by_pair("transitions", limits, apart, 1.0)
+        return self._by_pair("transitions", limits, tasks[SURE, surest], apart, 1.0)
 
     def _kinds(self, pairs: IntArray, outcomes: IntArray) -> IntArray:
         """Return the number of the kind of each of these outcomes."""
@@ -205,11 +228,17 @@ class Comparison:
         return np.array([number for _, number in found], dtype=np.int64)[place]
 
     def _by_pair(
-        self, part: str, limits: tuple[FloatArray, ...], apart: FloatArray, widest: float
+        self,
+        part: str,
+        limits: tuple[FloatArray, ...],
+        ends: IntArray,
+        apart: FloatArray,
+        widest: float,
     ) -> Limits:
         """Return the limits of pairs, and take note of pairs that are surely not like their group.
 
-        `apart` is the difference between each pair and its group in each task.
+        `ends` has the indices of the two tasks that determine each lower limit, and `apart` is the
+        difference between each pair and its group in each task.
         """
         sets = self._sets[part]
         excess = (apart - sets.radii[:, : sets.n_pairs] - sets.radii[:, sets.its]).max(axis=0)
@@ -225,7 +254,8 @@ class Comparison:
         shape = self.setting.n_states, self.setting.n_actions
         arrays = (frozen(x.reshape(shape)) for x in (*limits, visits))
         estimate, lower, upper, visits = arrays
-        return Limits(estimate, lower, upper, widest, visits)
+        tasks = np.where(lower[..., None] > 0, np.array(self.tasks)[ends].reshape(*shape, 2), 0)
+        return Limits(estimate, lower, upper, widest, visits, frozen(tasks))
 
     def check_possible(self, nearness: Nearness) -> None:
         """Take note of outcomes that a nearness excludes, and of rewards above its highest ones."""
@@ -246,6 +276,11 @@ class Comparison:
                     f"the mean reward of {self.name(int(above.argmax()))} exceeds highest_rewards "
                     f"of the shape in a task by at least {above.max():.4g}"
                 )
+
+    def visited(self, part: str) -> tuple[FloatArray, IntArray]:
+        """Return the radii and the visits of each pair, or of its group, [task, pair]."""
+        sets = self._sets[part]
+        return sets.radii[:, sets.its], sets.n[:, sets.its]
 
     def name(self, k: int) -> str:
         """Return a pair in words."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heirloom.arrays import BoolArray, FloatArray, frozen
+from heirloom.arrays import BoolArray, FloatArray, IntArray, frozen
 from heirloom.errors import InvalidArgument
 from heirloom.transfer import program
 from heirloom.transfer.bound import Claims
@@ -17,7 +17,7 @@ from heirloom.transfer.lipschitz.screening import useful_below
 from heirloom.transfer.memory import TaskMemory
 from heirloom.transfer.model_sets import combined
 from heirloom.transfer.nearness.knowledge import Nearness
-from heirloom.transfer.nearness.limits import limits_of
+from heirloom.transfer.nearness.limits import Alike, Comparison, Kind, Limits, read_alike
 from heirloom.transfer.nearness.rows import near_sets, rows_of_memory
 from heirloom.transfer.radii import (
     Accuracy,
@@ -51,6 +51,9 @@ def audit(
     p_min: float | None = None,
     exact: bool | Mapping[str, Any] = False,
     delta: float = 0.05,
+    rewards_alike: ArrayLike | None = None,
+    transitions_alike: ArrayLike | None = None,
+    kind: Kind | None = None,
 ) -> Audit:
     """Return where the tasks in a memory contradict a nearness, a prior or a `p_min`.
 
@@ -66,6 +69,9 @@ def audit(
     distance D = |R - R̄| + γ Σ V̄ |T - T̄|, in which the values V̄ are as small as the known pairs
     allow. A `p_min` is contradicted if more than 1 / p_min tasks are all different.
 
+    If pairs are declared alike, a nearness is also compared with all visits of each group, even of
+    pairs that are not known. Single pairs and groups then have half of δ each.
+
     Args:
         memory: the tasks that an agent has learned, such as `agent.memory`.
         knowledge: a `Nearness`; a number or an array [s, a] is a prior. Without knowledge, the
@@ -75,6 +81,11 @@ def audit(
         exact: whether the learned models are exact, up to the `epsilon` of the agent. A dictionary
             says it of "rewards" and "transitions", each by True, False or booleans [s, a].
         delta: δ, the probability that a true claim is contradicted.
+        rewards_alike: as in `estimate_nearness`, pairs with the same mean reward in each task.
+        transitions_alike: pairs with the same distribution over kinds of outcomes in each task.
+        kind: the kind of an outcome.
+
+    Raises `InvalidArgument` if pairs that were declared alike are proved to differ within a task.
     """
     instance("memory", memory, TaskMemory, "such as agent.memory")
     delta = positive_probability("delta", delta)
@@ -86,7 +97,9 @@ def audit(
     nearness, prior, probability = _checked_claim(knowledge, d_max, p_min, memory.setting)
     parts = read_exact(exact, memory.setting)
     accuracy = Accuracy(parts.everywhere, delta, memory.n_dropped, parts)
-    return _Auditor(memory, accuracy).audit(nearness, prior, probability)
+    size = memory.n_states, memory.n_actions
+    alike = read_alike(rewards_alike, transitions_alike, kind, size)
+    return _Auditor(memory, accuracy, alike).audit(nearness, prior, probability)
 
 
 def _checked_claim(
@@ -113,8 +126,9 @@ def _checked_claim(
 class _Auditor:
     """The comparison of the tasks of a memory with one claim."""
 
-    def __init__(self, memory: TaskMemory, accuracy: Accuracy) -> None:
+    def __init__(self, memory: TaskMemory, accuracy: Accuracy, alike: Alike) -> None:
         assert memory.setting is not None
+        self.alike = alike
         self.memory, self.sources, self.accuracy = memory, memory.stored, accuracy
         self.delta = accuracy.delta
         self.setting = memory.setting
@@ -131,8 +145,14 @@ class _Auditor:
         if is_claim and not self.accuracy.exact:
             self.accuracy = replace(self.accuracy, delta=(1 - SHARE_OF_DELTA) * self.delta)
             pooled = pooled_evidence(self.memory, Claims(nearness, d_max), setting)
+        if self.alike.has_groups():
+            self.accuracy = replace(self.accuracy, delta=self.accuracy.delta / 2)
         found = Differences(self.sources, setting, self.accuracy, outcomes)
-        parts, contradictions = self._parts(found, nearness, d_max)
+        visited = self._visited(outcomes)
+        parts, contradictions = self._parts(found, visited, nearness, d_max)
+        compared = found.compared
+        for name, limits in ({} if visited is None else visited.limits).items():
+            compared = compared | (self._has_group(name) & ~np.isnan(limits.estimate.reshape(-1)))
         different = different_tasks(self.sources, setting, self.accuracy)
         useful = useful_below(self.sources, setting)
         return Audit(
@@ -150,7 +170,7 @@ class _Auditor:
                 for source in self.sources
                 if source.n_known == 0 and not self.accuracy.exact
             ),
-            compared=self._by_pair(found.compared),
+            compared=self._by_pair(compared),
             parts=parts,
             contradictions=contradictions,
             different_tasks=different,
@@ -159,7 +179,12 @@ class _Auditor:
             helps=self._helps(nearness, d_max, useful),
             power={}
             if self.accuracy.exact or contradictions
-            else self._power(found, self._claims(parts, nearness, p_min), is_pooled=is_claim),
+            else self._power(
+                found,
+                None if p_min is not None else visited,
+                self._claims(parts, nearness, p_min),
+                is_pooled=is_claim,
+            ),
             n_missing=self._n_missing(),
             pair_names=self.memory.names,
             task_names={source.task: source.name for source in self.sources},
@@ -172,8 +197,33 @@ class _Auditor:
             missing &= source.missing
         return int(missing.sum())
 
+    def _visited(self, outcomes: IntArray) -> Comparison | None:
+        """Return what all visits say of the differences, also of groups; None for one task."""
+        if len(self.sources) < 2:
+            return None
+        names = self.memory.names
+        found = Comparison(self.sources, self.setting, self.accuracy, outcomes, self.alike, names)
+        if found.contradictions:
+            raise InvalidArgument(f"{found.contradictions[0]}: leave such pairs out of the group")
+        return found
+
+    def _has_group(self, part: str) -> BoolArray:
+        """Return which pairs were declared alike to others, in rewards or in transitions."""
+        return np.asarray(getattr(self.alike, part) >= 0)
+
+    def _with_group(self, part: str, alone: Largest, limits: Limits) -> Largest:
+        """Return the larger of two lower bounds: of a pair alone, and of its group."""
+        lower = limits.lower.reshape(-1)
+        better = self._has_group(part) & (lower > alone.difference)
+        tasks = np.where(better[:, None], limits.tasks.reshape(-1, 2), alone.tasks)
+        return Largest(np.where(better, lower, alone.difference), tasks)
+
     def _parts(
-        self, found: Differences, nearness: Nearness | None, d_max: FloatArray | None
+        self,
+        found: Differences,
+        visited: Comparison | None,
+        nearness: Nearness | None,
+        d_max: FloatArray | None,
     ) -> tuple[dict[str, Part], tuple[Contradiction, ...]]:
         """Return each part of the models that is compared, and the largest contradictions."""
         n_pairs = self.setting.n_pairs
@@ -190,12 +240,17 @@ class _Auditor:
             "d_max": (None, found.distances()),
         }
         parts, contradictions = {}, []
-        limits = limits_of(self.sources, self.setting, self.accuracy, found.outcomes)
         for name, (seen, sure) in sides.items():
+            limits = None if visited is None else visited.limits.get(name)
+            differences = None if seen is None else seen.difference
+            if limits is not None and differences is not None:
+                estimate = np.nan_to_num(limits.estimate.reshape(-1))
+                differences = np.where(self._has_group(name), estimate, differences)
+                sure = self._with_group(name, sure, limits)
             parts[name] = Part(
-                None if seen is None else self._by_pair(seen.difference),
+                None if differences is None else self._by_pair(differences),
                 self._by_pair(sure.difference),
-                limits[name].upper if name in limits else None,
+                None if limits is None else limits.upper,
                 self._by_pair(claimed[name]) if name in claimed else None,
             )
             if name in claimed:
@@ -270,7 +325,12 @@ class _Auditor:
         return claims
 
     def _power(
-        self, found: Differences, claims: dict[str, FloatArray], *, is_pooled: bool
+        self,
+        found: Differences,
+        visited: Comparison | None,
+        claims: dict[str, FloatArray],
+        *,
+        is_pooled: bool,
     ) -> dict[str, Power]:
         """Return by how much each part of the claim must be too small to be found."""
         setting, exact = self.setting, self.accuracy.parts
@@ -295,6 +355,9 @@ class _Auditor:
             radii[~known] = np.inf
             needed = visits_needed(of_task, kind, claim, width, n_tasks)
             single = one_pair(radii, visits, claim, width, getattr(exact, kind), n_tasks)
+            if visited is not None and name in visited.limits:
+                of_group = one_pair(*visited.visited(name), claim, width, getattr(exact, kind))
+                single = np.where(self._has_group(name), np.minimum(single, of_group), single)
             power[name] = Power(self._by_pair(single), together[name], width, needed)
         excludes = found.outcomes < all_outcomes(setting)
         if excludes.any():
