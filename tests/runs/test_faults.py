@@ -58,15 +58,15 @@ while killed < kills:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_run_killed_at_fifty_random_instants_gives_identical_results(tmp_path):
-    """Five runs are killed ten times each: during creation, between jobs, or during a write."""
+def test_run_killed_at_thirty_random_instants_gives_identical_results(tmp_path):
+    """Three runs are killed ten times each: during creation, between jobs, or during a write."""
     spec = MEDIUM.with_changes(repetitions=20)
     expected = run(spec, tmp_path / "expected", jobs=1)
     (tmp_path / "spec.toml").write_text(spec.to_toml())
     (tmp_path / "kill_repeatedly.py").write_text(KILL_REPEATEDLY)
-    command = [sys.executable, "kill_repeatedly.py", "spec.toml", "run", "50", "3"]
+    command = [sys.executable, "kill_repeatedly.py", "spec.toml", "run", "30", "3"]
     subprocess.run(command, cwd=tmp_path, check=True, stderr=subprocess.DEVNULL)
-    for folder in ("run", "run1", "run2", "run3", "run4"):
+    for folder in ("run", "run1", "run2"):
         run(spec, tmp_path / folder, jobs=1)
         assert results(tmp_path / folder).identical(expected)
         assert os.listdir(tmp_path / folder) == ["run.sqlite"]
